@@ -1,0 +1,88 @@
+"""The errors of `eos`. Their axis is what is known about the micro-batch in hand.
+
+    EosError
+    ├── InvalidInput       the caller must change something; nothing of this batch is visible
+    │   ├── TopicMissing       the topic does not exist
+    │   ├── IdentityMismatch   another query, or other offsets, under the same sink name
+    │   ├── StaleBatch         the output is ahead of the batch that Spark hands over
+    │   └── DamagedLog         the control log lost records that the sink had written
+    ├── NotCommitted       the batch is known not to be visible: write it again
+    │   └── Stopped            the query was stopped while the batch was being written
+    ├── CommitUnknown      the batch may or may not be visible: ask the control log
+    └── Fenced             another driver owns the sink now: stop
+
+`Unanswered`, `Refused` and `ConnectionLost` are what the network layer knows; the
+driver turns each into one of the above before it reaches the user.
+"""
+
+from __future__ import annotations
+
+
+class EosError(Exception):
+    """Every error that `eos` raises on purpose."""
+
+
+class InvalidInput(EosError, ValueError):
+    """A name, option, column or setting is wrong. Nothing of the batch is visible to a reader."""
+
+
+class TopicMissing(InvalidInput):
+    """The topic does not exist on the cluster, and the sink does not create topics."""
+
+
+class IdentityMismatch(InvalidInput):
+    """The control log belongs to another query, or holds this batch id with other offsets."""
+
+
+class StaleBatch(InvalidInput):
+    """The newest committed batch is newer than the batch that Spark hands over."""
+
+
+class DamagedLog(InvalidInput):
+    """The control log is empty or has a hole where this sink had written records."""
+
+
+class NotCommitted(EosError):
+    """The batch is known not to be committed. Writing it again is safe."""
+
+
+class Stopped(NotCommitted):
+    """The streaming query was stopped while the batch was being written."""
+
+
+class CommitUnknown(EosError):
+    """The commit was asked for and its answer was lost. The control log decides."""
+
+
+class Fenced(EosError):
+    """A newer driver has taken the sink over. This one must stop."""
+
+
+class NetworkError(EosError):
+    """Base of what the network layer knows; raised inside `eos`, never to a user unexplained."""
+
+
+class Unanswered(NetworkError):
+    """No answer within the time-out. The message says what was waited for, and for how long."""
+
+
+class ConnectionLost(NetworkError):
+    """The connection ended while something was under way on it."""
+
+
+class Refused(NetworkError):
+    """The broker answered with an error.
+
+    Attributes:
+        code: the name in `ServerError`, such as "TransactionNotFound".
+        detail: the broker's own words.
+    """
+
+    def __init__(self, asked: str, code: str, detail: str) -> None:
+        super().__init__(f"{asked}: the broker answered {code}: {detail}")
+        self.asked = asked
+        self.code = code
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[str, str, str]]:
+        return type(self), (self.asked, self.code, self.detail)

@@ -1,0 +1,42 @@
+"""The steps of an exactly-once micro-batch, in the order they happen.
+
+This list is the one source for metrics, for the crash matrix of the tests and for the
+table in docs/protocol.md: a step that is not here cannot be reported, and one that is
+here is crashed at, just before and just after.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Protocol
+
+
+class Step(StrEnum):
+    """One step of the protocol. The value is its name in metrics, docs and crash plans."""
+
+    TAKEOVER = "takeover"  # open the control topic's producer, fencing the former owner
+    OWNER = "owner-record"  # write OWNER and wait until it is readable
+    OPEN = "open"  # NEW_TXN
+    INTENT = "intent"  # write INTENT outside the transaction
+    ADD_PARTITIONS = "add-partitions"  # ADD_PARTITION_TO_TXN for data
+    FIRST_SEND = "first-send"  # the first data frame handed to the socket
+    ALL_SENT = "all-sent"  # every data frame acknowledged
+    CLOSE_PRODUCERS = "close-producers"  # producers closed, and confirmed by the broker
+    ADD_CONTROL = "add-control"  # ADD_PARTITION_TO_TXN for the control topic
+    MARKER = "marker"  # write MARKER inside the transaction, acknowledged
+    END_SENT = "end-sent"  # END_TXN(commit) handed to the socket
+    END_ANSWERED = "end-answered"  # the coordinator's answer to it
+    RETURN = "return"  # control goes back to Spark, which writes its own commit
+
+
+Phase = Literal["before", "after"]
+
+
+class Observer(Protocol):
+    """Told just before and just after each step. It must be picklable: tasks call it too."""
+
+    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None: ...
+
+
+def unobserved(step: Step, phase: Phase, batch_id: int | None) -> None:
+    """Observe nothing: the default."""
