@@ -1,0 +1,62 @@
+# Each verb makes what it needs: a virtual environment in .venv here, and Pulsar's jars in the cache folder.
+# Needed beforehand: Python 3.11 or newer, a JDK (17 or newer) and Maven.
+SHELL := /bin/sh
+PYTHON ?= $(shell sh tools/find-python.sh)
+BIN := .venv/bin
+TEST_ARGS ?=
+COVERAGE_MINIMUM ?= 0
+
+.PHONY: help demo test crash lint bench-sink bench docs clean proto format constraints
+
+help: ## show these verbs
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
+
+demo: ## stream a year of flights into Pulsar, kill things on the way, count what came out
+	@sh tools/bootstrap.sh "$(PYTHON)" examples,tests
+	$(BIN)/python examples/flights.py
+
+test: ## unit, property, contract and integration tests, with the branch coverage of eos
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	$(BIN)/python -m pytest -m "not crash" --cov=eos --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
+
+crash: ## kill a process at each step of the protocol and look for lost or doubled rows
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	$(BIN)/python -m pytest -m crash tests $(TEST_ARGS)
+
+lint: ## ruff, mypy, the import layers, and whether generated files are fresh
+	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m eos.protocol.diagram --check
+	$(BIN)/python tools/generate_wire.py --check
+
+bench-sink: ## rows a second, side by side with the official client
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	$(BIN)/python -m tests.benchmarks.sink
+
+bench: bench-sink ## all benchmarks
+
+docs: ## draw again the parts of docs/ that are drawn from code
+	@sh tools/bootstrap.sh "$(PYTHON)" docs
+	$(BIN)/python -m eos.protocol.diagram
+
+proto: ## generate the protobuf module again from eos/wire/pulsar.proto
+	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint
+	$(BIN)/python tools/generate_wire.py
+
+format: ## let ruff put the code in order
+	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+constraints: ## write requirements/constraints.txt from what .venv holds
+	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint,examples,docs
+	@{ head -n 1 requirements/constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > requirements/constraints.new
+	@mv requirements/constraints.new requirements/constraints.txt
+
+clean: ## remove what the verbs made here; the cache folder stays
+	@if [ -x $(BIN)/eos ]; then $(BIN)/eos local down --all || true; fi
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov build dist spark-warehouse metastore_db derby.log
+	find eos tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,76 @@
+"""Fixtures that every room's tests share: a real Pulsar, and topics on it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+if TYPE_CHECKING:
+    from eos.local import LocalPulsar
+
+
+@dataclass(frozen=True)
+class RunningPulsar:
+    """A broker that somebody else started, named by EOS_TEST_SERVICE_URL and EOS_TEST_ADMIN_URL."""
+
+    service_url: str
+    admin_url: str
+
+
+MakeTopic = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def pulsar() -> Iterator[LocalPulsar | RunningPulsar]:
+    """One broker for the whole session. Tests that kill or configure a broker take `start_pulsar`."""
+    service_url = os.environ.get("EOS_TEST_SERVICE_URL")
+    if service_url:
+        yield RunningPulsar(service_url, os.environ["EOS_TEST_ADMIN_URL"])
+        return
+    from eos.local import LocalPulsar
+
+    with LocalPulsar() as started:
+        yield started
+
+
+@pytest.fixture
+def start_pulsar() -> Iterator[Callable[..., LocalPulsar]]:
+    """Start a broker of the test's own on free ports: `start_pulsar(settings={...})`. Stopped at the end."""
+    from eos.local import LocalPulsar
+
+    started: list[LocalPulsar] = []
+
+    def start(**options: object) -> LocalPulsar:
+        broker = LocalPulsar(**options)  # type: ignore[arg-type]
+        started.append(broker)
+        broker.start()
+        return broker
+
+    yield start
+    for broker in started:
+        broker.stop()
+
+
+@pytest.fixture
+def make_topic(pulsar: LocalPulsar | RunningPulsar) -> MakeTopic:
+    """Create a topic with a name of its own: `make_topic("rows", partitions=3)`; 0 partitions: not partitioned."""
+
+    def make(stem: str = "t", partitions: int = 0) -> str:
+        return create_topic(pulsar.admin_url, stem, partitions)
+
+    return make
+
+
+def create_topic(admin_url: str, stem: str, partitions: int = 0) -> str:
+    """Create persistent://public/default/STEM-<random> through the admin API and return its name."""
+    name = f"{stem}-{uuid.uuid4().hex[:10]}"
+    path = f"{admin_url}/admin/v2/persistent/public/default/{name}"
+    where, body = (f"{path}/partitions", partitions) if partitions else (path, None)
+    httpx.put(where, json=body, timeout=30).raise_for_status()
+    return f"persistent://public/default/{name}"
