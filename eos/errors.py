@@ -11,7 +11,7 @@
     ├── CommitUnknown      the batch may or may not be visible: ask the control log
     └── Fenced             another driver owns the sink now: stop
 
-`Unanswered`, `Refused` and `ConnectionLost` are what the network layer knows; the
+`Unanswered`, `Refused`, `DamagedFrame` and `ConnectionLost` are what the network layer knows; the
 driver turns each into one of the above before it reaches the user.
 """
 
@@ -68,6 +68,10 @@ class Unanswered(NetworkError):
 
 class ConnectionLost(NetworkError):
     """The connection ended while something was under way on it."""
+
+
+class DamagedFrame(NetworkError):
+    """Received bytes are not a Pulsar frame, or their checksum is wrong. The connection is of no more use."""
 
 
 class Refused(NetworkError):

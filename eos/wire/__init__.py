@@ -1,0 +1,1 @@
+"""Bytes only: frames, batch encoding, checksums, compression and routing. No sockets, no clocks."""
