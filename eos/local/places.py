@@ -1,0 +1,39 @@
+"""Where things are kept: the cache folder, and the locks in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+Tell = Callable[[str], None]
+"""Takes one line about what is going on; for people."""
+
+
+def quiet(line: str) -> None:
+    """Tell nobody: the default."""
+
+
+def cache() -> Path:
+    """The cache folder: $EOS_CACHE, or $XDG_CACHE_HOME, or ~/.cache; in it `spark-pulsar-eos`."""
+    base = os.environ.get("EOS_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base).absolute() / "spark-pulsar-eos"
+
+
+@contextmanager
+def locked(name: str, tell: Tell = quiet) -> Iterator[None]:
+    """Hold the lock `name` of the cache folder; the system lets go of it when the process dies.
+
+    The lock files stay: removing one would let two processes hold "the" lock.
+    """
+    folder = cache()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell(f"Waiting for another process that holds the lock {file.name}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

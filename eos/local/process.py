@@ -1,0 +1,120 @@
+"""Start a process group, know it again from another process, and end it whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_POLL_S = 0.05
+
+# The pipe on the script's standard input is held by the parent alone, so its end means that the parent has died, by
+# whatever signal. The watcher is a member of the group it kills: while it lives, no other group can get that number.
+_DIE_WITH_PARENT = """
+home=$1; shift
+exec 3<&0 </dev/null
+(
+  read -r nothing <&3
+  kill -9 $$
+  turns=0
+  while kill -0 $$ && [ $turns -lt 50 ]; do sleep 0.1; turns=$((turns + 1)); done
+  rm -rf -- "$home"
+) >/dev/null 2>&1 &
+exec 3<&-
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """A process that stays the same one when its pid is used again: the pid and when it started."""
+
+    pid: int
+    started: str
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessId | None:
+        """The process that has this pid now; None when there is none, or it is dead and only not reaped."""
+        stat = Path(f"/proc/{pid}/stat")
+        if Path("/proc/self/stat").exists():
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                return None
+            return None if fields[0] in "ZX" else cls(pid, fields[19])
+        answer = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
+        state, _, started = answer.stdout.strip().partition(" ")
+        return None if not state or state[0] == "Z" else cls(pid, started.strip())
+
+    def alive(self) -> bool:
+        """Whether this very process still runs."""
+        return ProcessId.of(self.pid) == self
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process group that this process has started; its leader's pid is the group's number."""
+
+    leader: subprocess.Popen[bytes]
+
+    def exit_code(self) -> int | None:
+        """The leader's exit code, None while it runs."""
+        return self.leader.poll()
+
+    def end(self, grace_s: float = 0.0) -> None:
+        """End the group, at once or after waiting `grace_s` seconds for it to end by itself, and reap its leader."""
+        if grace_s and self.leader.poll() is None:
+            self.leader.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.leader.wait(grace_s)
+        kill_group(self.leader.pid)
+        self.leader.wait()
+        if self.leader.stdin is not None:
+            self.leader.stdin.close()
+
+
+def start(command: Sequence[str], environment: Mapping[str, str], log: Path, scratch: Path | None) -> Started:
+    """Start a command in a group of its own, its output appended to `log`.
+
+    With `scratch` the group is killed, and that folder removed, when this process dies, even by SIGKILL. Without, it
+    lives on.
+    """
+    wrapped = list(command) if scratch is None else ["sh", "-c", _DIE_WITH_PARENT, "sh", str(scratch), *command]
+    with log.open("ab") as output:
+        leader = subprocess.Popen(
+            wrapped,
+            stdin=subprocess.DEVNULL if scratch is None else subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+    return Started(leader)
+
+
+def kill_group(number: int) -> None:
+    """SIGKILL every process of a group; nothing happens when there is none."""
+    try:
+        os.killpg(number, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    except PermissionError:  # macOS answers so for a group of which only a zombie is left
+        return
+
+
+def end_other(process: ProcessId, grace_s: float) -> None:
+    """End the group of a process that another process has started; wait until its leader is gone."""
+    if process.alive() and grace_s:
+        os.kill(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + grace_s
+        while process.alive() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+    if process.alive():
+        kill_group(process.pid)
+        while process.alive():
+            time.sleep(_POLL_S)

@@ -1,0 +1,245 @@
+"""`LocalPulsar`: one JVM with ZooKeeper, a bookie and a broker, and transactions on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+import httpx
+
+from eos.local import checks, jars, process
+from eos.local.places import Tell, quiet
+from eos.local.settings import ENVIRONMENT, LOGGING, OWN_FILES, Ports, Setting, broker_conf, command
+
+_POLL_S = 0.1
+_LOG_LINES = 25
+_DATA_BYTES = 500 * checks.MEGABYTE
+
+
+@dataclass
+class LocalPulsar:
+    """A Pulsar of one's own on this machine: `with LocalPulsar() as pulsar: pulsar.service_url`.
+
+    Topics keep their data without end (retention -1) unless `settings` or a policy say otherwise.
+
+    Attributes:
+        ports: None: free ones, or those that `data` was made with.
+        data: a folder for everything it writes; it may hold the data of an earlier run. None: a temporary folder.
+        settings: broker settings that win over the defaults, such as {"brokerDeduplicationEnabled": True} or
+            {"maxActiveTransactionsPerCoordinator": 1}.
+        coordinators: how many transaction coordinators a new instance gets. Default 4, so that the choice of one
+            matters as it does on a cluster, whose default is 16.
+        memory: heap, and as much again outside the heap, as Java writes it. Default "1g".
+        start_timeout_s: how long `start` waits until the coordinators answer. Default 120.
+        die_with_parent: kill it, and remove a temporary `data`, when this Python process dies, even by SIGKILL.
+        admin_headers: sent with the requests that find out whether it is ready, for brokers that ask for a token.
+        tell: takes lines about what is going on.
+    """
+
+    ports: Ports | None = None
+    data: Path | None = None
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    coordinators: int = 4
+    memory: str = "1g"
+    start_timeout_s: float = 120.0
+    die_with_parent: bool = True
+    admin_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tell: Tell = field(default=quiet, repr=False)
+
+    def __post_init__(self) -> None:
+        self._temporary = self.data is None
+        self._made_folder = False
+        self._fresh = False
+        self._started: process.Started | None = None
+
+    @property
+    def service_url(self) -> str:
+        """What clients connect to: pulsar://localhost:PORT."""
+        return f"pulsar://localhost:{self._ports().broker}"
+
+    @property
+    def admin_url(self) -> str:
+        """The admin API: http://localhost:PORT."""
+        return f"http://localhost:{self._ports().http}"
+
+    @property
+    def zookeeper(self) -> str:
+        """ZooKeeper's address, host:port; BookKeeper's ledgers are under /ledgers."""
+        return f"localhost:{self._ports().zookeeper}"
+
+    @property
+    def log(self) -> Path:
+        """The file with all that the JVM prints."""
+        return self._home() / "pulsar.log"
+
+    @property
+    def pid(self) -> int | None:
+        """The JVM's pid while it runs."""
+        return self._started.leader.pid if self._started is not None and self._started.exit_code() is None else None
+
+    def start(self) -> LocalPulsar:
+        """Start it and wait until the transaction coordinators answer. After `kill` or a crash: same ports, same data.
+
+        Raises:
+            LocalError: something is missing on this machine, a port is in use, or it did not come up; the message
+                then holds the last lines of its log.
+        """
+        if self.pid is None:
+            self.launch()
+            self.wait_until_ready()
+        return self
+
+    def launch(self) -> None:
+        """Start its process and return at once. What a failing first start has written is removed."""
+        self.kill()  # after a crash of the JVM alone, its watcher is left
+        java, classpath = checks.java(), jars.classpath(self.tell)
+        with checks.disk_errors("Starting Pulsar"):
+            self._fresh = self._make_home()
+            with self._removing_failure():
+                self._launch(java, classpath)
+
+    def wait_until_ready(self) -> None:
+        """Wait until the transaction coordinators answer; a start that fails is ended."""
+        deadline = time.monotonic() + self.start_timeout_s
+        with (
+            self._removing_failure(),
+            httpx.Client(base_url=self.admin_url, headers=self.admin_headers, timeout=5.0) as admin,
+        ):
+            while not self._ready(admin):
+                if self.pid is None:
+                    code = self._started.exit_code() if self._started is not None else None
+                    raise checks.LocalError(f"Pulsar ended with exit code {code} while starting.\n{self._last_lines()}")
+                if time.monotonic() > deadline:
+                    raise checks.LocalError(
+                        f"Pulsar's transaction coordinators did not answer within {self.start_timeout_s:g} s.\n"
+                        f"{self._last_lines()}"
+                    )
+                time.sleep(_POLL_S)
+
+    def kill(self) -> None:
+        """SIGKILL the whole of it, as a machine's crash would. The data stay, for `start`."""
+        if self._started is not None:
+            self._started.end()
+            self._started = None
+
+    def stop(self, keep_data: bool = False) -> None:
+        """Stop it and remove all that it wrote; with `keep_data` stop it in good order and leave its files."""
+        if self._started is not None:
+            self._started.end(grace_s=10.0 if keep_data else 0.0)
+            self._started = None
+        if self.data is not None and not keep_data:
+            if self._temporary:
+                shutil.rmtree(self.data, ignore_errors=True)
+                self.data = None
+            else:
+                remove_files(self.data, self._made_folder)
+
+    def __enter__(self) -> LocalPulsar:
+        """Start it."""
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop it, removing its data."""
+        self.stop()
+
+    def _home(self) -> Path:
+        if self.data is None:
+            raise checks.LocalError("This Pulsar has not been started")
+        return self.data
+
+    def _ports(self) -> Ports:
+        if self.ports is None:
+            raise checks.LocalError("This Pulsar has not been started")
+        return self.ports
+
+    def _make_home(self) -> bool:
+        """Make the folder and choose the ports; True when no earlier run has left data in it."""
+        if self.data is None:
+            self.data = Path(tempfile.mkdtemp(prefix="eos-pulsar-"))
+        if not self.data.exists():
+            self.data.mkdir(parents=True)
+            self._made_folder = True
+        self.data = self.data.absolute()
+        made_with = recorded_ports(self.data)
+        if self.ports is None:
+            self.ports = made_with or Ports.free()
+        elif made_with is not None and made_with.bookkeeper != self.ports.bookkeeper:
+            raise checks.LocalError(
+                f"The data in {self.data} belong to a bookie whose name holds its port, {made_with.bookkeeper}: "
+                f"use --bookkeeper-port {made_with.bookkeeper}, or another --data folder"
+            )
+        return made_with is None
+
+    def _launch(self, java: Path, classpath: str) -> None:
+        home, ports = self._home(), self._ports()
+        checks.free_space(home, _DATA_BYTES, "Starting Pulsar")
+        ports.check_free()
+        (home / "broker.conf").write_text(broker_conf(ports, self.settings))
+        (home / "log4j2.properties").write_text(LOGGING)
+        (home / "tmp").mkdir(exist_ok=True)
+        (home / "ports.json").write_text(json.dumps(ports.mapping()))
+        scratch = None
+        if self.die_with_parent:
+            scratch = home if self._temporary else home / "tmp"
+        line = command(java, classpath, home, ports, self.memory)
+        self._started = process.start(line, ENVIRONMENT, self.log, scratch)
+
+    @contextmanager
+    def _removing_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.kill()
+            if self._fresh:
+                self.stop()
+            raise
+
+    def _ready(self, admin: httpx.Client) -> bool:
+        """Whether public/default is there, and every coordinator has a broker that answers for it."""
+        try:
+            namespaces = admin.get("/admin/v2/namespaces/public")
+            if namespaces.status_code != httpx.codes.OK or "public/default" not in namespaces.json():
+                return False
+            answer = admin.get("/admin/v3/transactions/coordinators")
+            if answer.status_code != httpx.codes.OK:
+                return False
+            held = answer.json()
+            if len(held) < self.coordinators:
+                admin.post("/admin/v3/transactions/transactionCoordinator/replicas", json=self.coordinators)
+                return False
+            return all(one["brokerServiceUrl"] for one in held)
+        except httpx.TransportError:
+            return False
+
+    def _last_lines(self) -> str:
+        """The end of the log without the frames of stack traces."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        told = [line[:400] for line in lines if not line.startswith("\t")]
+        return "\n".join(["The last lines of its log:", *told[-_LOG_LINES:]])
+
+
+def recorded_ports(home: Path) -> Ports | None:
+    """The ports of the instance that left its data in this folder; None when none did."""
+    record = home / "ports.json"
+    return Ports(**json.loads(record.read_text())) if record.exists() else None
+
+
+def remove_files(home: Path, with_folder: bool) -> None:
+    """Remove what an instance wrote into its folder, and the folder itself when nothing else is in it."""
+    for name in OWN_FILES:
+        path = home / name
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    if with_folder and home.exists() and not any(home.iterdir()):
+        home.rmdir()

@@ -1,0 +1,114 @@
+"""What the broker is told: ports, configuration, and the command line of its JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from eos.local import checks
+
+Setting = str | int | bool
+
+OPTIONS = {
+    "broker": "--port",
+    "http": "--http-port",
+    "zookeeper": "--zookeeper-port",
+    "bookkeeper": "--bookkeeper-port",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The ports of one instance, all on 127.0.0.1. The defaults are Pulsar's own."""
+
+    broker: int = 6650
+    http: int = 8080
+    zookeeper: int = 2181
+    bookkeeper: int = 3181
+
+    @classmethod
+    def free(cls) -> Ports:
+        """Ports that are free now."""
+        return cls(*checks.pick_ports(len(OPTIONS)))
+
+    def mapping(self) -> dict[str, int]:
+        """The ports by their names."""
+        return asdict(self)
+
+    def check_free(self) -> None:
+        """Raise `LocalError` for ports that are in use, naming their options."""
+        checks.ports_free({OPTIONS[name]: port for name, port in self.mapping().items()})
+
+
+# Retention without end: topics without a subscription would lose their data as soon as nobody reads it.
+# Ledgers 1/1/1: there is one bookie. No fsync: a local instance must survive kill -9, not a power cut.
+# The disk thresholds: free space is checked before the start; a bookie on a disk that is 95% full refuses to write.
+DEFAULTS: Mapping[str, Setting] = {
+    "metadataStoreUrl": "",
+    "configurationMetadataStoreUrl": "",
+    "bindAddress": "127.0.0.1",
+    "advertisedAddress": "localhost",
+    "clusterName": "standalone",
+    "transactionCoordinatorEnabled": True,
+    "managedLedgerDefaultEnsembleSize": 1,
+    "managedLedgerDefaultWriteQuorum": 1,
+    "managedLedgerDefaultAckQuorum": 1,
+    "defaultRetentionTimeInMinutes": -1,
+    "defaultRetentionSizeInMB": -1,
+    "brokerDeleteInactiveTopicsEnabled": False,
+    "loadBalancerEnabled": False,
+    "journalSyncData": False,
+    "diskUsageThreshold": "0.999",
+    "diskUsageWarnThreshold": "0.998",
+    "diskUsageLwmThreshold": "0.997",
+}
+
+
+def broker_conf(ports: Ports, settings: Mapping[str, Setting]) -> str:
+    """The text of the broker's configuration file; `settings` win over the defaults."""
+    merged = {**DEFAULTS, "brokerServicePort": ports.broker, "webServicePort": ports.http, **settings}
+    return "".join(f"{key}={_text(value)}\n" for key, value in merged.items())
+
+
+def _text(value: Setting) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+LOGGING = """status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{ISO8601} %-5level [%t] %c{1} - %m%n
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+logger.requests.name = org.eclipse.jetty.server.RequestLog
+logger.requests.level = warn
+logger.zookeeper.name = org.apache.zookeeper
+logger.zookeeper.level = warn
+"""
+
+
+def command(java: Path, classpath: str, home: Path, ports: Ports, memory: str) -> list[str]:
+    """The command line of the JVM that runs ZooKeeper, one bookie and the broker; `home` is the instance's folder."""
+    opened = ("java.base/java.nio", "java.base/sun.net", "java.base/jdk.internal.misc")
+    return [
+        str(java),
+        f"-Xmx{memory}",
+        f"-XX:MaxDirectMemorySize={memory}",
+        "-XX:+ExitOnOutOfMemoryError",
+        *(part for package in opened for part in ("--add-opens", f"{package}=ALL-UNNAMED")),
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}",
+        f"-Djava.io.tmpdir={home / 'tmp'}",
+        *("-cp", classpath, "org.apache.pulsar.PulsarStandaloneStarter"),
+        *("--config", str(home / "broker.conf"), "--advertised-address", "localhost"),
+        *("--no-functions-worker", "--no-stream-storage"),
+        *("--zookeeper-dir", str(home / "zookeeper"), "--zookeeper-port", str(ports.zookeeper)),
+        *("--bookkeeper-dir", str(home / "bookkeeper"), "--bookkeeper-port", str(ports.bookkeeper)),
+    ]
+
+
+ENVIRONMENT = {"PULSAR_STANDALONE_USE_ZOOKEEPER": "1"}  # a real ZooKeeper, so that ledgers can be reached from outside
+# The bookie appends its number, 0, to the folder that it is given.
+OWN_FILES = ("zookeeper", "bookkeeper0", "tmp", "broker.conf", "log4j2.properties", "pulsar.log", "ports.json")
