@@ -1,0 +1,264 @@
+"""What to do with a micro-batch: two tables, and nothing that touches a network or a clock.
+
+The first table decides about a batch before anything is written. It looks at the log alone,
+never at the coordinator: END_TXN on a finished transaction answers TransactionNotFound whether
+it was committed, aborted, timed out or never was, and the coordinator keeps no history.
+
+The second table says what an answer to END_TXN proves. Its only question is whether the
+transaction has *ended*; how it ended is for the log to say, unless the coordinator itself
+answered "success".
+
+Each row carries its reason. The first row that applies decides. The tests are the rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from eos.errors import DamagedLog, EosError, IdentityMismatch, InvalidInput, NetworkError, Refused, StaleBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose batch it is, and of which input.
+
+    Attributes:
+        query_id: Spark's `sql.streaming.queryId`; the same over restarts of one checkpoint.
+        run_id: Spark's id of this run of the query; new with each start.
+        offsets: the text of the checkpoint's file `offsets/<batchId>`, word for word.
+        principal: the role the broker knows us by, or None where that is not known.
+    """
+
+    query_id: str
+    run_id: str
+    offsets: str
+    principal: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the whole offsets file, in hexadecimal digits."""
+        return digest(self.offsets)
+
+
+def digest(offsets: str) -> str:
+    """SHA-256 of an offsets file, in hexadecimal digits."""
+    return hashlib.sha256(offsets.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One batch as the log tells of it: the newest MARKER, or the last INTENT.
+
+    Attributes:
+        batch_id: Spark's number of the batch.
+        query_id: the query that wrote it.
+        digest: SHA-256 of its offsets; "" for an INTENT, which does not carry them.
+        principal: who opened its transaction, or None where that is not known.
+        ended: False for an INTENT whose transaction left no MARKER, so that it may still be open.
+    """
+
+    batch_id: int
+    query_id: str
+    digest: str = ""
+    principal: str | None = None
+    ended: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the log says, reduced to what the decision needs.
+
+    Attributes:
+        query_id: the query the log belongs to, or None for an empty log.
+        marker: the MARKER of the newest committed batch.
+        intent: the last INTENT.
+    """
+
+    query_id: str | None = None
+    marker: Past | None = None
+    intent: Past | None = None
+
+
+class Action(Enum):
+    """What the sink does with the batch."""
+
+    WRITE = "write"  # in a new transaction
+    SKIP = "skip"  # it is committed already: write nothing
+
+
+class Case(NamedTuple):
+    """One question to the table: what the log says, the batch, and who asks."""
+
+    known: Known
+    batch_id: int
+    identity: Identity
+
+
+class Rule(NamedTuple):
+    """One row: when it applies, what follows, and why.
+
+    `says` is an `Action`, or the error to raise. `because` may use {batch}, {newest}, {intent},
+    {ours}, {theirs}, {us} and {them}.
+    """
+
+    name: str
+    applies: Callable[[Case], bool]
+    says: Action | type[EosError]
+    because: str
+
+
+def _newest(case: Case) -> int:
+    return case.known.marker.batch_id if case.known.marker is not None else -1
+
+
+def _same_input(case: Case) -> bool:
+    return case.known.marker is not None and case.known.marker.digest == case.identity.digest
+
+
+def _other_principal(case: Case) -> bool:
+    intent = case.known.intent
+    if intent is None or intent.ended or intent.principal is None or case.identity.principal is None:
+        return False
+    return intent.principal != case.identity.principal
+
+
+def _intent_ahead(case: Case) -> bool:
+    return case.known.intent is not None and case.known.intent.batch_id > case.batch_id
+
+
+# Rules about the sink as a whole: asked before anyone is fenced, and again with each batch.
+OWNERSHIP: Final[tuple[Rule, ...]] = (
+    Rule(
+        "another query",
+        lambda c: c.known.query_id is not None and c.known.query_id != c.identity.query_id,
+        IdentityMismatch,
+        "the control log belongs to the query {theirs}, and this is the query {ours}. Either the checkpoint was"
+        " deleted (then its input would be read, and written, a second time), or two jobs use one sink name."
+        " Give this job a sink name of its own, or start it on the checkpoint of {theirs}",
+    ),
+    Rule(
+        "another principal",
+        _other_principal,
+        InvalidInput,
+        "the transaction of batch {intent} was opened by {them}, and to {us} the coordinator would answer"
+        ' "not found" while it is still open. Start the query once as {them}, or let {them} run `eos abort`',
+    ),
+)
+
+# Rules about one batch. b is the batch in hand and m the newest MARKER's.
+# Rolling state forward to the output after a savepoint was restored will be one more row, above "stale":
+# b < m, a MARKER kept for b with exactly the same offsets, and the mode declared -> SKIP.
+DECISION: Final[tuple[Rule, ...]] = (
+    *OWNERSHIP,
+    Rule(
+        "replay",
+        lambda c: c.batch_id == _newest(c) and _same_input(c),
+        Action.SKIP,
+        "b = m with the same offsets: batch {batch} is committed, and Spark did not get to note it",
+    ),
+    Rule(
+        "other input",
+        lambda c: c.batch_id == _newest(c),
+        IdentityMismatch,
+        "batch {batch} is committed, but with other offsets. The checkpoint was probably restored from an old"
+        " backup. Skipping would lose this input, and writing could double the other: restore the checkpoint that"
+        " belongs to the output, or give the job a new sink name and decide what becomes of the output",
+    ),
+    Rule(
+        "stale",
+        lambda c: c.batch_id < _newest(c),
+        StaleBatch,
+        "the output holds batch {newest}, and Spark hands over batch {batch}. Another driver is ahead, or the"
+        " checkpoint is older than the output. Stop the other driver, or restore the newer checkpoint",
+    ),
+    Rule(
+        "damaged",
+        _intent_ahead,
+        DamagedLog,
+        "batch {intent} had been begun, so batch {batch} must have been committed, and its MARKER is missing."
+        " Records were lost from the control log: check its retention and message TTL",
+    ),
+    Rule(
+        "write",
+        lambda c: True,
+        Action.WRITE,
+        "b > m, or an empty log. Batch ids may have gaps, so b need not be m + 1",
+    ),
+)
+
+
+def _judge(rules: tuple[Rule, ...], case: Case) -> Action | None:
+    rule = next((rule for rule in rules if rule.applies(case)), None)
+    if rule is None:
+        return None
+    if isinstance(rule.says, Action):
+        return rule.says
+    intent = case.known.intent
+    raise rule.says(
+        rule.because.format(
+            batch=case.batch_id,
+            newest=_newest(case),
+            intent="none" if intent is None else intent.batch_id,
+            ours=case.identity.query_id,
+            theirs=case.known.query_id,
+            us=case.identity.principal,
+            them=None if intent is None else intent.principal,
+        )
+    )
+
+
+def decide(known: Known, batch_id: int, identity: Identity) -> Action:
+    """Look the batch up in the table.
+
+    Raises IdentityMismatch, InvalidInput, StaleBatch or DamagedLog with the reason of the row.
+    """
+    action = _judge(DECISION, Case(known, batch_id, identity))
+    assert action is not None, "the last row of the table always applies"
+    return action
+
+
+def check_ownership(known: Known, identity: Identity) -> None:
+    """Refuse a log of another query or principal. Raises IdentityMismatch or InvalidInput."""
+    _judge(OWNERSHIP, Case(known, -1, identity))
+
+
+class Ending(Enum):
+    """What an answer to END_TXN proves."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    ENDED = "ended"  # how it ended is not known
+    NOT_YET = "not yet"  # nothing proven: ask again
+
+
+SUCCESS: Final = "Success"
+SILENCE: Final = "no answer"
+
+# (asked to commit, what was answered) -> what it proves. Anything else proves nothing.
+ENDINGS: Final[dict[tuple[bool, str], Ending]] = {
+    (True, SUCCESS): Ending.COMMITTED,
+    (False, SUCCESS): Ending.ABORTED,
+    # Gone from the coordinator, which forgets how. To a principal that may not end the transaction
+    # the answer is the same, hence the rule "another principal" above.
+    (True, "TransactionNotFound"): Ending.ENDED,
+    (False, "TransactionNotFound"): Ending.ENDED,
+    # On its way to either end: of four concurrent commits one is answered with success, and the others so.
+    (True, "InvalidTxnStatus"): Ending.NOT_YET,
+    (False, "InvalidTxnStatus"): Ending.NOT_YET,
+    # The coordinator moved, or is not loaded yet after a crash.
+    (True, "TransactionCoordinatorNotFound"): Ending.NOT_YET,
+    (False, "TransactionCoordinatorNotFound"): Ending.NOT_YET,
+    # The frame may have arrived, or may still arrive.
+    (True, SILENCE): Ending.NOT_YET,
+    (False, SILENCE): Ending.NOT_YET,
+}
+
+
+def ending(commit: bool, answer: NetworkError | None) -> Ending:
+    """Read an answer to END_TXN; None stands for success."""
+    said = SUCCESS if answer is None else answer.code if isinstance(answer, Refused) else SILENCE
+    return ENDINGS.get((commit, said), Ending.NOT_YET)
