@@ -13,14 +13,17 @@ help: ## show these verbs
 
 demo: ## stream a year of flights into Pulsar, kill things on the way, count what came out
 	@sh tools/bootstrap.sh "$(PYTHON)" examples,tests
+	@$(BIN)/eos local fetch
 	$(BIN)/python examples/flights.py
 
 test: ## unit, property, contract and integration tests, with the branch coverage of eos
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m "not crash" --cov=eos --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
 
 crash: ## kill a process at each step of the protocol and look for lost or doubled rows
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m crash tests $(TEST_ARGS)
 
 lint: ## ruff, mypy, the import layers, and whether generated files are fresh
@@ -34,6 +37,7 @@ lint: ## ruff, mypy, the import layers, and whether generated files are fresh
 
 bench-sink: ## rows a second, side by side with the official client
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
 	$(BIN)/python -m tests.benchmarks.sink
 
 bench: bench-sink ## all benchmarks

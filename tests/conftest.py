@@ -6,13 +6,12 @@ import os
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import httpx
 import pytest
 
-if TYPE_CHECKING:
-    from eos.local import LocalPulsar
+from eos.local import LocalPulsar
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,6 @@ def pulsar() -> Iterator[LocalPulsar | RunningPulsar]:
     if service_url:
         yield RunningPulsar(service_url, os.environ["EOS_TEST_ADMIN_URL"])
         return
-    from eos.local import LocalPulsar
-
     with LocalPulsar() as started:
         yield started
 
@@ -42,12 +39,10 @@ def pulsar() -> Iterator[LocalPulsar | RunningPulsar]:
 @pytest.fixture
 def start_pulsar() -> Iterator[Callable[..., LocalPulsar]]:
     """Start a broker of the test's own on free ports: `start_pulsar(settings={...})`. Stopped at the end."""
-    from eos.local import LocalPulsar
-
     started: list[LocalPulsar] = []
 
-    def start(**options: object) -> LocalPulsar:
-        broker = LocalPulsar(**options)  # type: ignore[arg-type]
+    def start(**options: Any) -> LocalPulsar:
+        broker = LocalPulsar(**options)
         started.append(broker)
         broker.start()
         return broker

@@ -100,7 +100,8 @@ def up(
             tell(f"{name} had ended without `eos local down`; starting it again on its data")
             data = data or previous.data
         folder = (data or _folder(name) / "data").absolute()
-        ours = previous.data_is_ours if previous is not None and previous.data == folder else not folder.exists()
+        made_before = previous is not None and previous.data == folder and previous.data_is_ours
+        ours = made_before or not folder.exists() or folder.is_relative_to(_folder(name))
         base = recorded_ports(folder) or (Ports.free() if pick_ports else Ports())
         chosen = Ports(**{**base.mapping(), **(ports or {})})
         pulsar = LocalPulsar(

@@ -1,0 +1,129 @@
+"""A process is known by pid and start time; a group ends whole, also when its parent is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from eos.local import process
+from eos.local.process import ProcessId
+from eos.local.settings import ENVIRONMENT, Ports, broker_conf, command
+
+FAMILY = ["sh", "-c", "sleep 300 & echo $! > child; wait"]
+
+
+def wait_for(reached: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def child_of(folder: Path) -> int:
+    wait_for(lambda: (folder / "child").exists() and (folder / "child").read_text().strip())
+    return int((folder / "child").read_text())
+
+
+def gone(pid: int) -> bool:
+    return ProcessId.of(pid) is None
+
+
+def test_a_pid_in_use_again_is_not_the_same_process() -> None:
+    me = ProcessId.of(os.getpid())
+    assert me is not None
+    assert me.alive()
+    assert not ProcessId(os.getpid(), "another time").alive()
+
+
+def test_a_dead_process_that_nobody_has_reaped_is_dead() -> None:
+    child = subprocess.Popen(["sh", "-c", "exit 0"])
+    wait_for(lambda: gone(child.pid))
+    child.wait()
+    assert ProcessId.of(child.pid) is None
+
+
+@pytest.mark.parametrize("scratch", [False, True])
+def test_end_ends_the_whole_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scratch: bool) -> None:
+    monkeypatch.chdir(tmp_path)
+    watched = tmp_path / "scratch"
+    watched.mkdir()
+    started = process.start(FAMILY, {}, tmp_path / "log", watched if scratch else None)
+    child = child_of(tmp_path)
+    started.end()
+    wait_for(lambda: gone(child))
+    assert started.exit_code() is not None
+    assert watched.exists(), "only the parent's death removes the folder"
+
+
+def test_end_with_grace_lets_it_end_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    polite = ["sh", "-c", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done"]
+    started = process.start(polite, {}, tmp_path / "log", None)
+    wait_for(lambda: "up" in (tmp_path / "log").read_text())
+    started.end(grace_s=20)
+    assert started.exit_code() == 7
+    assert "bye" in (tmp_path / "log").read_text()
+
+
+def test_a_group_dies_with_its_parent_even_by_sigkill(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (scratch / "file").write_text("x")
+    parent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, time; from pathlib import Path; from eos.local import process\n"
+            f"process.start({FAMILY!r}, {{}}, Path('log'), Path('scratch'))\ntime.sleep(300)",
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    child = child_of(tmp_path)
+    leader = psutil.Process(child).ppid()
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    wait_for(lambda: gone(leader))
+    wait_for(lambda: gone(child))
+    assert not scratch.exists()
+
+
+def test_another_process_group_is_ended_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    started = process.start(FAMILY, {}, tmp_path / "log", None)
+    child = child_of(tmp_path)
+    known = ProcessId.of(started.leader.pid)
+    assert known is not None
+    process.end_other(known, grace_s=0)
+    wait_for(lambda: gone(child))
+    process.end_other(known, grace_s=1)
+    started.end()
+
+
+def test_settings_win_over_the_defaults() -> None:
+    text = broker_conf(Ports(1, 2, 3, 4), {"defaultRetentionTimeInMinutes": 5, "brokerDeduplicationEnabled": True})
+    lines = text.splitlines()
+    assert "brokerServicePort=1" in lines
+    assert "webServicePort=2" in lines
+    assert "transactionCoordinatorEnabled=true" in lines
+    assert "brokerDeduplicationEnabled=true" in lines
+    assert "defaultRetentionTimeInMinutes=5" in lines
+    assert "defaultRetentionTimeInMinutes=-1" not in lines
+
+
+def test_the_command_line_runs_a_standalone_with_a_real_zookeeper(tmp_path: Path) -> None:
+    line = command(Path("java"), "lib/*", tmp_path, Ports(1, 2, 3, 4), "512m")
+    assert line[0] == "java"
+    assert {"-Xmx512m", "-XX:MaxDirectMemorySize=512m", "--no-functions-worker"} <= set(line)
+    assert line[line.index("--zookeeper-port") + 1] == "3"
+    assert line[line.index("--bookkeeper-port") + 1] == "4"
+    assert line[line.index("-cp") + 1] == "lib/*"
+    assert ENVIRONMENT == {"PULSAR_STANDALONE_USE_ZOOKEEPER": "1"}
