@@ -1,0 +1,189 @@
+"""A real Pulsar on this machine: started, found again, killed, restarted, and gone without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pulsar as official
+import pytest
+from typer.testing import CliRunner, Result
+
+from eos.cli import typer_app
+from eos.local import LocalError, LocalPulsar, instances, jars
+from eos.local.places import cache
+from tests.conftest import create_topic
+
+Eos = Callable[..., Result]
+StartPulsar = Callable[..., LocalPulsar]
+
+
+@pytest.fixture
+def eos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Eos]:
+    """Run `eos local ...` with a cache folder of its own, in which only the jars are there already."""
+    jars.classpath()
+    real = jars.folder()
+    monkeypatch.setenv("EOS_CACHE", str(tmp_path / "cache"))
+    cache().mkdir(parents=True)
+    jars.folder().symlink_to(real)
+    yield lambda *words: CliRunner().invoke(typer_app, ["local", *map(str, words)])
+    for instance in instances.known():
+        instances.down(instance.name)
+
+
+def shown(eos: Eos) -> dict[str, dict[str, object]]:
+    answer = eos("status", "--json")
+    assert answer.exit_code == 0
+    return {one["name"]: one for one in json.loads(answer.stdout)}
+
+
+def has_coordinators(admin_url: object) -> bool:
+    return len(httpx.get(f"{admin_url}/admin/v3/transactions/coordinators", timeout=30).json()) > 0
+
+
+def processes_about(text: str) -> list[int]:
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = process.info["cmdline"] or []
+        if process.info["status"] != psutil.STATUS_ZOMBIE and any(text in word for word in words):
+            found.append(process.pid)
+    return found
+
+
+def wait_for(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_up_twice_finds_the_running_one_and_down_leaves_nothing(eos: Eos, tmp_path: Path) -> None:
+    first = eos("up", "--ports", "auto")
+    assert first.exit_code == 0, first.output
+    mine = shown(eos)["default"]
+    assert mine["running"] is True
+    assert str(mine["service_url"]) in first.output
+    assert has_coordinators(mine["admin_url"])
+
+    again = eos("up")
+    assert again.exit_code == 0
+    assert "running already" in again.output
+    assert str(mine["service_url"]) in again.output
+    assert shown(eos)["default"] == mine
+
+    assert eos("down").exit_code == 0
+    assert shown(eos) == {}
+    assert processes_about(str(tmp_path)) == []
+    assert sorted(path.name for path in cache().rglob("*") if not path.is_relative_to(jars.folder())) == [
+        "instances.lock",
+        "local",
+    ]
+    assert "does not run" in eos("down").output
+
+
+def test_two_run_side_by_side_and_end_one_by_one(eos: Eos) -> None:
+    for name in ("left", "right"):
+        answer = eos("up", "--name", name, "--ports", "auto")
+        assert answer.exit_code == 0, answer.output
+    both = shown(eos)
+    assert len({one["service_url"] for one in both.values()}) == 2
+    topic = create_topic(str(both["left"]["admin_url"]), "here").rpartition("/")[2]
+    listed = {
+        name: httpx.get(f"{one['admin_url']}/admin/v2/persistent/public/default", timeout=30).text
+        for name, one in both.items()
+    }
+    assert topic in listed["left"]
+    assert topic not in listed["right"]
+
+    assert eos("down", "--name", "left").exit_code == 0
+    assert set(shown(eos)) == {"right"}
+    assert has_coordinators(both["right"]["admin_url"])
+
+
+def test_taken_ports_are_refused_and_leave_nothing(eos: Eos) -> None:
+    assert eos("up", "--name", "holder", "--ports", "auto").exit_code == 0
+    port = str(shown(eos)["holder"]["service_url"]).rpartition(":")[2]
+    answer = eos("up", "--name", "late", "--ports", "auto", "--port", port)
+    assert isinstance(answer.exception, LocalError)
+    assert f"port {port} is in use, choose another with --port" in str(answer.exception)
+    assert set(shown(eos)) == {"holder"}
+    assert not (cache() / "local" / "late").exists()
+
+
+def test_a_crashed_instance_is_shown_as_ended_and_comes_up_again_on_its_data(eos: Eos) -> None:
+    assert eos("up", "--ports", "auto").exit_code == 0
+    mine = shown(eos)["default"]
+    topic = create_topic(str(mine["admin_url"]), "kept").rpartition("/")[2]
+    pid = int(str(mine["pid"]))
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: shown(eos)["default"]["running"] is False)
+
+    assert eos("up").exit_code == 0
+    again = shown(eos)["default"]
+    assert again["running"] is True
+    assert again["service_url"] == mine["service_url"]
+    assert topic in httpx.get(f"{mine['admin_url']}/admin/v2/persistent/public/default", timeout=30).text
+
+
+def test_data_that_were_kept_serve_a_later_up(eos: Eos, tmp_path: Path) -> None:
+    data = tmp_path / "my data"
+    assert eos("up", "--ports", "auto", "--data", data).exit_code == 0
+    before = shown(eos)["default"]
+    topic = create_topic(str(before["admin_url"]), "kept").rpartition("/")[2]
+    assert eos("down", "--keep-data").exit_code == 0
+    assert shown(eos) == {}
+
+    refused = eos("up", "--data", data, "--bookkeeper-port", "1025")
+    assert "--bookkeeper-port" in str(refused.exception)
+    assert eos("up", "--data", data).exit_code == 0
+    after = shown(eos)["default"]
+    assert after["service_url"] == before["service_url"]
+    assert topic in httpx.get(f"{after['admin_url']}/admin/v2/persistent/public/default", timeout=30).text
+
+    (data / "mine.txt").write_text("not Pulsar's")
+    assert eos("down").exit_code == 0
+    assert [path.name for path in data.iterdir()] == ["mine.txt"]
+
+
+def test_a_start_that_fails_says_what_the_log_says(eos: Eos) -> None:
+    answer = eos("up", "--ports", "auto", "--setting", "maxActiveTransactionsPerCoordinator=many")
+    assert isinstance(answer.exception, LocalError)
+    assert "maxActiveTransactionsPerCoordinator" in str(answer.exception)
+    assert shown(eos) == {}
+
+
+@pytest.mark.parametrize("name", ["", "../up", "a b"])
+def test_names_that_are_no_names_are_refused(eos: Eos, name: str) -> None:
+    assert "is no name for an instance" in str(eos("up", "--name", name).exception)
+
+
+def test_messages_survive_a_kill(start_pulsar: StartPulsar) -> None:
+    broker = start_pulsar(settings={"maxActiveTransactionsPerCoordinator": 7})
+    topic = create_topic(broker.admin_url, "kept")
+    url, data = broker.service_url, broker.data
+    assert data is not None
+    client = official.Client(url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
+    producer = client.create_producer(topic)
+    for number in range(10):
+        producer.send(str(number).encode())
+    configured = httpx.get(f"{broker.admin_url}/admin/v2/brokers/configuration/runtime", timeout=30).json()
+    assert configured["maxActiveTransactionsPerCoordinator"] == "7"
+
+    broker.kill()
+    assert broker.pid is None
+    assert processes_about(str(data)) == []
+    broker.start()
+    assert broker.service_url == url
+    reader = client.create_reader(topic, official.MessageId.earliest)
+    assert [reader.read_next(30_000).data() for _ in range(10)] == [str(number).encode() for number in range(10)]
+    client.close()
+
+    broker.stop()
+    assert not data.exists()
+    assert processes_about(str(data)) == []
