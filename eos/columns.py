@@ -1,0 +1,166 @@
+"""Which columns of a DataFrame become which part of a Pulsar message.
+
+    value         binary or string, nullable   the payload (`value_format="raw"`)
+    key           binary or string, nullable   routes the row and is kept with the message
+    ordering_key  binary or string, nullable   orders Key_Shared consumers
+    event_time    timestamp or bigint (ms)     the message's event time
+    properties    map<string,string>           the message's properties
+    topic         string                       the row's topic, in place of the sink's own
+    partition     integer                      the row's partition, in place of the key's
+
+The names of the other Pulsar connector for Spark are taken as well: `__key`, `__topic`,
+`__eventTime`, `__messageProperties`. With `value_format="json"` the payload is the JSON
+object of all columns that are not in the table above.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from eos.errors import InvalidInput
+
+ValueFormat = Literal["raw", "json"]
+VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json")
+
+ALIASES = {
+    "__key": "key",
+    "__topic": "topic",
+    "__eventTime": "event_time",
+    "__messageProperties": "properties",
+}
+
+_BYTES = (BinaryType, StringType)
+_WHOLE = (ByteType, ShortType, IntegerType, LongType)
+_EXPECTED: dict[str, tuple[tuple[type[DataType], ...], str]] = {
+    "value": (_BYTES, "binary or string"),
+    "key": (_BYTES, "binary or string"),
+    "ordering_key": (_BYTES, "binary or string"),
+    "event_time": ((TimestampType, LongType), "timestamp, or bigint in milliseconds"),
+    "properties": ((MapType,), "map<string,string>"),
+    "topic": ((StringType,), "string"),
+    "partition": (_WHOLE, "an integer"),
+}
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" for the closest known word, or an empty string."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    if not close:
+        close = [name for name in known if name.lower() == word.lower()]
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def canonical(df: DataFrame, value_format: ValueFormat, *, topic_given: bool) -> DataFrame:
+    """Return `df` with the columns of the table above, and no others.
+
+    Args:
+        df: what the user hands to the sink.
+        value_format: "raw" takes the column `value`; "json" builds it from the other columns.
+        topic_given: whether the sink or the write names a topic; without one each row must.
+
+    Raises:
+        InvalidInput: a column is unknown, missing, doubled or of a wrong type.
+    """
+    return df.select(*message_columns(df.schema, value_format, topic_given=topic_given))
+
+
+def message_columns(schema: StructType, value_format: ValueFormat, *, topic_given: bool) -> list[Column]:
+    """Return the expressions behind `canonical`; needs no data and runs nothing."""
+    found = _recognise(schema, value_format)
+    payload = [f.name for f in schema.fields if f.name not in ALIASES and f.name not in _EXPECTED]
+    if value_format == "json":
+        if not payload:
+            raise InvalidInput(
+                "value_format='json' builds the payload from the other columns, but there are none: "
+                f"the DataFrame has only {schema.fieldNames()}. Add the columns that belong in the payload."
+            )
+        value = F.to_json(F.struct(*[F.col(_quoted(name)) for name in payload]))
+        columns = [F.encode(value, "UTF-8").alias("value")]
+    else:
+        if "value" not in found:
+            raise InvalidInput(
+                f"The DataFrame has no column 'value' (it has {schema.fieldNames()})."
+                f"{did_you_mean('value', schema.fieldNames())} "
+                "Add one of type binary or string, or use value_format='json'."
+            )
+        if payload:
+            known = [*_EXPECTED, *ALIASES]
+            raise InvalidInput(
+                f"Column {payload[0]!r} means nothing to the sink.{did_you_mean(payload[0], known)} "
+                f"The columns it takes are {known}. Drop it, or use value_format='json' to put it in the payload."
+            )
+        columns = [F.col(_quoted(found["value"])).cast("binary").alias("value")]
+    if "topic" not in found and not topic_given:
+        raise InvalidInput(
+            "No topic: give topic= to eos.sink() or to txn.write(), or add a column 'topic' that names one per row."
+        )
+    for name, source in found.items():
+        if name != "value":
+            columns.append(_expression(name, source, schema[source].dataType).alias(name))
+    return columns
+
+
+def _recognise(schema: StructType, value_format: ValueFormat) -> dict[str, str]:
+    """Map each known name to the column that carries it, types checked."""
+    found: dict[str, str] = {}
+    for field in schema.fields:
+        name = ALIASES.get(field.name, field.name)
+        if name not in _EXPECTED:
+            continue
+        if name == "value" and value_format == "json":
+            raise InvalidInput(
+                "value_format='json' makes the column 'value' itself, but the DataFrame has one. "
+                "Rename it, or use value_format='raw'."
+            )
+        if name in found:
+            raise InvalidInput(
+                f"Columns {found[name]!r} and {field.name!r} both give the message's {name}. Drop one of them."
+            )
+        _check_type(name, field.name, field.dataType)
+        found[name] = field.name
+    return found
+
+
+def _check_type(name: str, column: str, actual: DataType) -> None:
+    types, words = _EXPECTED[name]
+    strings = (
+        isinstance(actual, MapType)
+        and isinstance(actual.keyType, StringType)
+        and isinstance(actual.valueType, StringType)
+    )
+    if not isinstance(actual, types) or (name == "properties" and not strings):
+        raise InvalidInput(
+            f"Column {column!r} is {actual.simpleString()}, but the message's {name} is {words}. Cast it first."
+        )
+
+
+def _expression(name: str, source: str, actual: DataType) -> Column:
+    column = F.col(_quoted(source))
+    if name == "event_time":
+        return F.unix_millis(column) if isinstance(actual, TimestampType) else column
+    if name == "partition":
+        return column.cast("int")
+    if name == "properties":
+        return column
+    return column if name in ("key", "ordering_key", "topic") else column.cast("binary")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

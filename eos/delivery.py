@@ -1,0 +1,107 @@
+"""Gets the rows of a DataFrame into a transaction: through the driver if few, else by tasks.
+
+Starting Python workers costs more than a whole transaction, so a small micro-batch is
+collected to the driver and sent from there. Its size isn't known before it has run, and
+running it twice would cost what we want to save, so the size of the sink's last batch
+predicts it. The collected result is bounded all the same: rows past a limit, and the
+bytes of large rows, are left behind in the executors. Where the prediction was wrong
+nothing has been sent yet, and the tasks write the batch into the same transaction.
+
+Only one result for each partition reaches the driver, however often Spark ran it, so the
+driver path needs no proof of having run once; the task path asks for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from eos import spark
+from eos.errors import InvalidInput
+from eos.task import SUMMARY, parse_report, writing_task
+from eos.writer import Report, Transaction, Writer, WriteSettings
+
+log = logging.getLogger("eos.sink")
+
+# Rows larger than this are not collected: limit times partitions times this bounds the driver's memory.
+LARGE_ROW_BYTES = 64 * 1024
+
+# monotonically_increasing_id() is the partition in the upper 31 bits, the row within it in the lower 33.
+_ROW_IN_PARTITION = (1 << 33) - 1
+
+
+@dataclass(slots=True)
+class Delivery:
+    """Delivers DataFrames of message columns, and remembers how large the last one was.
+
+    Attributes:
+        settings: how rows become frames.
+        small_batch_rows: batches of up to this many rows go through the driver; 0 turns that off.
+        last_rows: rows of the sink's last batch; None when not known, which means tasks.
+    """
+
+    settings: WriteSettings
+    small_batch_rows: int
+    last_rows: int | None = None
+
+    def deliver(self, df: DataFrame, topic: str | None, transaction: Transaction) -> Report:
+        """Write every row of `df` into the transaction and return what was written.
+
+        Raises:
+            InvalidInput: a row can't be written.
+            NotCommitted: it is not proven that each partition was written exactly once.
+            NetworkError: the broker refused, or a frame's fate is unknown.
+        """
+        settings = replace(self.settings, topic=topic)
+        if self.last_rows is not None and self.last_rows <= self.small_batch_rows:
+            rows = collect_small(df, self.small_batch_rows)
+            if rows is not None:
+                return _write_here(rows, settings, transaction)
+            log.info("batch %d is larger than predicted; its tasks write it", transaction.batch_id)
+        return _write_by_tasks(df, settings, transaction)
+
+
+def collect_small(df: DataFrame, limit: int) -> pa.Table | None:
+    """Return all rows of `df`, or None where a partition has more than `limit` or a row is large.
+
+    The plan runs over all its partitions to their end, as a stateful query needs.
+    """
+    values = [name for name in ("value", "key", "ordering_key") if name in df.columns]
+    size = sum((F.coalesce(F.octet_length(name), F.lit(0)) for name in values), F.lit(0))
+    numbered = df.withColumn("__row", F.monotonically_increasing_id().bitwiseAND(F.lit(_ROW_IN_PARTITION)))
+    beyond = (F.col("__row") >= limit) | (size > LARGE_ROW_BYTES)
+    kept = numbered.where(F.col("__row") <= limit).withColumn("__beyond", beyond)
+    thinned = [F.when(~F.col("__beyond"), F.col(name)).alias(name) for name in df.columns]
+    table = kept.select(*thinned, "__beyond").toArrow()
+    if table.column("__beyond").to_pylist().count(True):
+        return None
+    return table.drop_columns(["__beyond"])
+
+
+def _write_here(rows: pa.Table, settings: WriteSettings, transaction: Transaction) -> Report:
+    writer = Writer(settings, transaction, first_partition=transaction.batch_id)
+    try:
+        for batch in rows.to_batches():
+            writer.write(batch)
+        return writer.finish()
+    except Exception:
+        writer.abandon()
+        raise
+
+
+def _write_by_tasks(df: DataFrame, settings: WriteSettings, transaction: Transaction) -> Report:
+    summaries = df.mapInArrow(writing_task(settings, transaction), SUMMARY).collect()
+    for row in summaries:
+        if row.invalid is not None:
+            raise InvalidInput(row.invalid)
+    spark.prove_run_once(df.sparkSession, [row.stage for row in summaries], [row.partition for row in summaries])
+    total = Report()
+    for row in summaries:
+        report = parse_report(row.report)
+        for topic, rows in report.rows.items():
+            total.add(topic, rows, report.bytes[topic])
+    return total

@@ -1,0 +1,313 @@
+"""The driver side of the exactly-once sink: what `foreachBatch` calls.
+
+    with sink.batch(batch_id) as txn:    # collects the writes; nothing is open yet
+        txn.write(df)
+    # on leaving: take over once for a query run, decide by the log, then try
+
+Each try is one transaction. A try that is known to have failed was aborted, and is made
+again in a new one; a try whose outcome is unknown is settled by the control log first.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+
+from eos import micro_batch, spark
+from eos.columns import canonical
+from eos.commit import Action, Identity
+from eos.control_log import Registration
+from eos.delivery import Delivery
+from eos.errors import CommitUnknown, DamagedLog, InvalidInput, NetworkError, NotCommitted, Stopped
+from eos.metrics import Metrics, Snapshot
+from eos.micro_batch import Written
+from eos.net.client import Client
+from eos.options import SinkOptions, parse_options
+from eos.steps import Step
+from eos.takeover import Owner, Settings
+from eos.topics import valid_topic
+from eos.wire.txn import TxnId
+from eos.writer import Report, Transaction, WriteSettings
+
+log = logging.getLogger("eos.sink")
+
+REGISTRATION = "eos-sink.json"
+"""The file in the query's checkpoint folder that remembers the sink and its control log."""
+
+
+def sink(service_url: str, **options: Any) -> Sink:
+    """Make an exactly-once sink for `foreachBatch`.
+
+    Args:
+        service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
+        **options: see `eos.options.SinkOptions`; `name` is required, `topic` usual.
+
+    Raises:
+        InvalidInput: an option is wrong, the topic is missing, or the broker is out of reach
+            or has transactions turned off. Nothing has been written.
+    """
+    return Sink(service_url, parse_options(options))
+
+
+@dataclass(slots=True)
+class Batch:
+    """The writes of one micro-batch. All of them become one transaction when the block ends."""
+
+    batch_id: int
+    _sink: Sink
+    _writes: list[tuple[DataFrame, str | None]] = field(default_factory=list)
+
+    def write(self, df: DataFrame, topic: str | None = None) -> None:
+        """Add the rows of a DataFrame to the batch; they are sent when the block ends.
+
+        Args:
+            df: message columns, see `eos.columns`.
+            topic: in place of the sink's own topic.
+
+        Raises:
+            InvalidInput: a column is wrong, or the topic does not exist.
+        """
+        self._writes.append(self._sink._planned(df, topic))
+
+
+class Sink:
+    """Writes each micro-batch of one streaming query as one Pulsar transaction.
+
+    Call it as the function of `foreachBatch`, or use `batch()` in a function of your own to
+    write several DataFrames and topics in one transaction. It is not for several queries at
+    once: each needs a sink with a name of its own.
+    """
+
+    def __init__(self, service_url: str, options: SinkOptions) -> None:
+        self._options = options
+        self._cluster = options.cluster(service_url)
+        self._client = Client.shared(self._cluster)
+        self._metrics = Metrics()
+        self._observer = self._metrics.timing(options.observer)
+        self._owner: Owner | None = None
+        self._query: spark.Query | None = None
+        self._run_id: str | None = None
+        self._topics: set[str] = set()
+        self._lock = threading.Lock()
+        settings = WriteSettings(
+            cluster=self._cluster,
+            topic=options.topic,
+            key_hash=options.key_hash,
+            compression=options.compression,
+            max_in_flight_bytes=options.max_in_flight_bytes,
+            timeout_s=options.request_timeout_s,
+        )
+        self._delivery = Delivery(settings, options.small_batch_rows)
+        self._check_cluster()
+
+    @property
+    def metrics(self) -> Snapshot:
+        """The sink's counters and the times of its steps."""
+        return self._metrics.snapshot()
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        """Write one micro-batch exactly once; this is what `foreachBatch` calls.
+
+        Raises:
+            InvalidInput: something must be changed by hand; see its subclasses.
+            NotCommitted: every try failed and was aborted. Restarting the query is safe.
+            CommitUnknown: the outcome could not be settled in time. Restarting the query is safe.
+            Fenced: another driver owns the sink now.
+        """
+        with self.batch(batch_id) as txn:
+            txn.write(df)
+
+    @contextmanager
+    def batch(self, batch_id: int, identity: Identity | None = None) -> Iterator[Batch]:
+        """Collect the writes of one micro-batch and commit them together at the end of the block.
+
+        A block that raises has written nothing. On a replay nothing is sent, but the
+        DataFrames are run to their end, as stateful queries need.
+
+        Args:
+            batch_id: as Spark gives it.
+            identity: whose batch it is and of which input. Found by itself inside foreachBatch;
+                outside a streaming query it must be given.
+        """
+        with self._lock:
+            collected = Batch(batch_id, self)
+            yield collected
+            if not collected._writes:
+                raise InvalidInput(
+                    f"Batch {batch_id} has no txn.write(). Write an empty DataFrame if the batch has no rows: "
+                    "the log must know that its input was used."
+                )
+            self._commit(collected, identity)
+
+    def close(self) -> None:
+        """Close the sink's producer. Another driver, or this one, can take the sink over again."""
+        if self._owner is not None:
+            self._owner.close()
+            self._owner = None
+
+    def _planned(self, df: DataFrame, topic: str | None) -> tuple[DataFrame, str | None]:
+        if isinstance(df, ConnectDataFrame) or not isinstance(df, DataFrame):
+            raise InvalidInput(
+                f"The sink was given a {type(df).__module__}.{type(df).__name__}; it needs a DataFrame of Spark in "
+                "classic mode, since it reads the query's checkpoint through the driver's JVM."
+            )
+        where = valid_topic(topic) if topic is not None else self._options.topic
+        if where is not None:
+            self._require_topic(where)
+        return canonical(df, self._options.value_format, topic_given=where is not None), where
+
+    def _commit(self, batch: Batch, identity: Identity | None) -> None:
+        session = batch._writes[0][0].sparkSession
+        spark.refuse_speculation(session)
+        if identity is None:
+            identity = self._identify(batch)
+        owner = self._own(identity)
+        batch_id = batch.batch_id
+        tries = Retrying(
+            stop=stop_after_attempt(self._options.attempts),
+            wait=wait_exponential_jitter(initial=0.1, max=10),
+            retry=retry_if_exception(_worth_another_try),
+            sleep=self._sleep,
+            before_sleep=lambda state: log.warning(
+                "batch %d: try %d failed (%s); trying again",
+                batch_id,
+                state.attempt_number,
+                state.outcome.exception() if state.outcome else "",
+            ),
+            reraise=True,
+        )
+        for attempt in tries:
+            with attempt:
+                self._try(owner, batch, identity, first=attempt.retry_state.attempt_number == 1)
+        self._observer(Step.RETURN, "before", batch_id)
+        self._observer(Step.RETURN, "after", batch_id)
+
+    def _try(self, owner: Owner, batch: Batch, identity: Identity, *, first: bool) -> None:
+        """Decide by the log, then write the batch in one transaction, or skip it."""
+        if self._stopped():
+            raise Stopped(f"The query was stopped; batch {batch.batch_id} is written when it starts again.")
+        if owner.unsettled:
+            owner.settle()
+        if micro_batch.decide(owner, batch.batch_id, identity) is Action.SKIP:
+            self._skip(batch, run=first)
+            return
+        try:
+            micro_batch.attempt(owner, batch.batch_id, identity, lambda txn, _: self._deliver(batch, txn))
+        finally:
+            self._metrics.transaction_ended()
+        newest = owner.view.newest
+        if newest is not None:
+            self._delivery.last_rows = sum(newest.rows.values())
+            self._metrics.committed(self._delivery.last_rows, sum(newest.bytes.values()))
+
+    def _skip(self, batch: Batch, *, run: bool) -> None:
+        """Write nothing; run the DataFrames to their end unless a try of this call has run them already."""
+        log.info("batch %d is committed already; nothing is written", batch.batch_id)
+        self._metrics.skipped()
+        if run:
+            for df, _ in batch._writes:
+                spark.run_to_end(df)
+
+    def _deliver(self, batch: Batch, txn: TxnId) -> Written:
+        """Send every write of the batch into the transaction."""
+        transaction = Transaction(txn, batch.batch_id, self._options.observer)
+        total = Report()
+        try:
+            for df, topic in batch._writes:
+                report = self._delivery.deliver(df, topic, transaction)
+                for name, rows in report.rows.items():
+                    total.add(name, rows, report.bytes[name])
+        except Exception as error:
+            if self._stopped():
+                raise Stopped(
+                    f"The query was stopped while batch {batch.batch_id} was being written. It is aborted, and is "
+                    "written when the query starts again."
+                ) from error
+            raise
+        return Written(total.rows, total.bytes)
+
+    def _identify(self, batch: Batch) -> Identity:
+        """Return whose batch it is, as Spark tells inside foreachBatch."""
+        session = batch._writes[0][0].sparkSession
+        query = spark.current_query(session)
+        if query is None:
+            raise InvalidInput(
+                "The sink was not called from foreachBatch, so it can't tell which query and input the batch belongs "
+                "to. Outside a streaming query use sink.batch(batch_id, identity=eos.Identity(...))."
+            )
+        self._query = query
+        return Identity(query.query_id, query.run_id, query.offsets(batch.batch_id), self._options.principal)
+
+    def _own(self, identity: Identity) -> Owner:
+        """Take the sink over, once for each run of the query."""
+        if self._owner is not None and self._run_id == identity.run_id:
+            return self._owner
+        self.close()
+        options = self._options
+        owner = Owner(
+            self._client,
+            options.name,
+            options.control_topic,
+            Settings(ttl_s=options.transaction_timeout_s),
+            observer=self._observer,
+            stopped=self._stopped,
+            sleep=self._sleep,
+        )
+        owner.take_over(identity.query_id, identity.run_id, self._registration(), identity.principal)
+        if self._query is not None:
+            self._query.register(REGISTRATION, json.dumps(asdict(owner.registration)))
+        newest = owner.view.newest
+        self._delivery.last_rows = sum(newest.rows.values()) if newest is not None else None
+        self._owner, self._run_id = owner, identity.run_id
+        return owner
+
+    def _registration(self) -> Registration | None:
+        text = self._query.read(REGISTRATION) if self._query is not None else None
+        if text is None:
+            return None
+        try:
+            return Registration(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise DamagedLog(
+                f"{REGISTRATION} in the query's checkpoint can't be read: {error}. It tells which control log belongs "
+                "to this checkpoint. Restore the file from a backup of the checkpoint."
+            ) from error
+
+    def _check_cluster(self) -> None:
+        """Refuse a broker out of reach, one without transactions, and a missing topic."""
+        try:
+            self._client.coordinators()
+            if self._options.topic is not None:
+                self._require_topic(self._options.topic)
+        except NetworkError as error:
+            raise InvalidInput(
+                f"The sink can't use {self._cluster.service_url}: {error}. Check the address, and that the broker runs."
+            ) from error
+
+    def _require_topic(self, topic: str) -> None:
+        if topic not in self._topics:
+            self._client.partitions(topic)
+            self._topics.add(topic)
+
+    def _stopped(self) -> bool:
+        return self._query is not None and not self._query.is_active()
+
+    def _sleep(self, seconds: float) -> None:
+        """Sleep, but wake up soon after the query was stopped."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._stopped():
+            time.sleep(min(0.1, left))
+
+
+def _worth_another_try(error: BaseException) -> bool:
+    return isinstance(error, (NotCommitted, CommitUnknown)) and not isinstance(error, Stopped)

@@ -1,0 +1,164 @@
+"""What the sink must know of Spark: the query behind a micro-batch, and how often its tasks ran.
+
+Everything here reads Spark's own state through the JVM; nothing writes but `register`,
+which keeps the sink's name in the query's checkpoint folder. The facts were measured on
+Spark 4.3: `MicroBatchExecution` (offsets are logged before the batch function is called),
+`SharedState.activeStreamingQueries` (in the batch function, `streams.active` is empty
+because the session is a clone) and `AppStatusStore` (stage attempts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from eos.errors import InvalidInput, NotCommitted
+
+Jvm = Any  # py4j objects have no types
+
+
+@dataclass(frozen=True)
+class Query:
+    """The streaming query that called the batch function.
+
+    Attributes:
+        query_id: stays the same over restarts from one checkpoint.
+        run_id: new for each start.
+        checkpoint: the root of the query's checkpoint folder, as a Hadoop path.
+    """
+
+    query_id: str
+    run_id: str
+    checkpoint: str
+    _execution: Jvm
+    _session: SparkSession
+
+    def is_active(self) -> bool:
+        """Tell whether the query runs still; False as soon as `query.stop()` was called."""
+        return bool(self._execution.isActive())
+
+    def offsets(self, batch_id: int) -> str:
+        """Return the text of `offsets/<batch_id>`, word for word.
+
+        Spark writes the file before it calls the batch function, and never again
+        (`MicroBatchExecution.constructNextBatch`).
+        """
+        text = self.read(f"offsets/{batch_id}")
+        if text is None:
+            raise InvalidInput(
+                f"The checkpoint {self.checkpoint} has no offsets/{batch_id}, though Spark is running that batch. "
+                "Was the checkpoint folder deleted while the query ran? Stop the query and restore it."
+            )
+        return text
+
+    def read(self, name: str) -> str | None:
+        """Return the text of a file in the checkpoint folder, or None where there is none."""
+        filesystem, path = self._hadoop(name)
+        if not filesystem.exists(path):
+            return None
+        stream = filesystem.open(path)
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def register(self, name: str, text: str) -> None:
+        """Write a small file in the checkpoint folder; a reader sees the old text or the new."""
+        filesystem, path = self._hadoop(name)
+        _, temporary = self._hadoop(f"{name}.{self.run_id}.tmp")
+        stream = filesystem.create(temporary, True)
+        stream.write(text.encode())
+        stream.close()
+        jvm: Jvm = self._session._jvm
+        context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+            path.toUri(), self._session._jsparkSession.sessionState().newHadoopConf()
+        )
+        options = self._session.sparkContext._gateway.new_array(jvm.org.apache.hadoop.fs.Options.Rename, 1)  # type: ignore[union-attr]
+        options[0] = jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE
+        context.rename(temporary, path, options)
+
+    def _hadoop(self, name: str) -> tuple[Jvm, Jvm]:
+        jvm: Jvm = self._session._jvm
+        path = jvm.org.apache.hadoop.fs.Path(self.checkpoint, name)
+        return path.getFileSystem(self._session._jsparkSession.sessionState().newHadoopConf()), path
+
+
+def current_query(session: SparkSession) -> Query | None:
+    """Return the streaming query whose batch function is running, or None outside one."""
+    query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
+    if query_id is None:
+        return None
+    active: Jvm = session._jsparkSession.sharedState().activeStreamingQueries()
+    for execution in list(active.values()):
+        if execution.id().toString() == query_id:
+            return Query(
+                query_id=query_id,
+                run_id=execution.runId().toString(),
+                checkpoint=execution.resolvedCheckpointRoot(),
+                _execution=execution,
+                _session=session,
+            )
+    raise InvalidInput(
+        f"The streaming query {query_id} is not known to this Spark session. The sink needs Spark 4 in classic mode "
+        "(not Spark Connect), and must be called by foreachBatch."
+    )
+
+
+def refuse_speculation(session: SparkSession) -> None:
+    """Raise InvalidInput where Spark may run one task twice at the same time."""
+    if session.sparkContext.getConf().get("spark.speculation", "false") == "true":
+        raise InvalidInput(
+            "spark.speculation is true: Spark would run slow tasks twice at the same time, and both copies would write "
+            "into the batch's transaction. Set spark.speculation=false for this application."
+        )
+
+
+def run_to_end(df: DataFrame) -> None:
+    """Run the DataFrame over all its partitions and throw the rows away.
+
+    A batch that is already committed must still advance state, watermark and state
+    checkpoint: Spark ends a query whose stateful batch was not run over all partitions
+    (STATE_STORE_COMMIT_VALIDATION_FAILED).
+    """
+    df.write.format("noop").mode("overwrite").save()
+
+
+def prove_run_once(session: SparkSession, stage_ids: Sequence[int], partitions: Sequence[int]) -> None:
+    """Return only if every partition of the writing stage was run exactly once.
+
+    Spark retries tasks, and after a FetchFailed it runs partitions again in a new stage
+    attempt with attemptNumber 0, which a Python task can't see. `collect()` returns one
+    right row each all the same, so the rows prove nothing: the stage's own record does.
+
+    Raises:
+        NotCommitted: a partition ran twice, may have, or nothing is known of the stage.
+    """
+    stages = set(stage_ids)
+    if not stages:
+        return  # the plan was optimised away: no task ran, so none wrote
+    if len(stages) > 1:
+        raise NotCommitted(f"The writing tasks ran in more than one stage ({sorted(stages)}): partitions ran twice.")
+    (stage_id,) = stages
+    jsc: Jvm = session.sparkContext._jsc
+    jsc.sc().listenerBus().waitUntilEmpty()
+    gateway: Jvm = session.sparkContext._gateway
+    attempts = (
+        jsc.sc()
+        .statusStore()
+        .stageData(stage_id, False, gateway.jvm.java.util.ArrayList(), False, gateway.new_array(gateway.jvm.double, 0))
+    )
+    if attempts.size() != 1:
+        raise NotCommitted(
+            f"Stage {stage_id} had {attempts.size()} attempts: Spark ran partitions again after losing shuffle files."
+        )
+    stage = attempts.apply(0)
+    tasks, completed = stage.numTasks(), stage.numCompleteTasks()
+    failed, killed = stage.numFailedTasks(), stage.numKilledTasks()
+    if failed or killed or completed != tasks or sorted(partitions) != list(range(tasks)):
+        raise NotCommitted(
+            f"Stage {stage_id} is not proven to have run each partition once: {tasks} tasks, {completed} completed, "
+            f"{failed} failed, {killed} killed, {len(partitions)} reported."
+        )

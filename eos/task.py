@@ -1,0 +1,68 @@
+"""The executor side: a `mapInArrow` function that writes one Spark partition into the transaction.
+
+One summary row comes back for each task, after its producers are closed. A task that
+Spark retries refuses to write at all. What a task can't see (a second stage attempt) the
+driver checks afterwards: `eos.spark.prove_run_once`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from eos.errors import InvalidInput, NotCommitted
+from eos.writer import Report, Transaction, Writer, WriteSettings
+
+SUMMARY = "stage bigint, partition bigint, report string, invalid string"
+
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def writing_task(settings: WriteSettings, transaction: Transaction) -> Task:
+    """Return the function for `mapInArrow`; it yields one row of `SUMMARY` for each task.
+
+    `report` is the JSON of rows and bytes for each topic. `invalid` holds the words of an
+    InvalidInput, which no second try can mend, so that it reaches the driver as such.
+    """
+
+    def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        if context.attemptNumber() > 0:
+            raise NotCommitted(
+                f"Attempt {context.attemptNumber()} of a writing task refuses to run: the first one may have written "
+                "into this batch's transaction already. The batch is written again in a new transaction."
+            )
+        report, invalid = _write(batches, Writer(settings, transaction, context.partitionId()))
+        yield pa.RecordBatch.from_pydict(
+            {
+                "stage": [context.stageId()],
+                "partition": [context.partitionId()],
+                "report": [json.dumps([report.rows, report.bytes])],
+                "invalid": pa.array([invalid], pa.string()),
+            }
+        )
+
+    return write_partition
+
+
+def parse_report(text: str) -> Report:
+    """Return what a summary row's `report` says."""
+    rows, size = json.loads(text)
+    return Report(rows, size)
+
+
+def _write(batches: Iterable[pa.RecordBatch], writer: Writer) -> tuple[Report, str | None]:
+    try:
+        for batch in batches:
+            writer.write(batch)
+        return writer.finish(), None
+    except InvalidInput as error:
+        writer.abandon()
+        return Report(), str(error)
+    except Exception:
+        writer.abandon()
+        raise

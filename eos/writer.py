@@ -1,0 +1,239 @@
+"""Rows in, acknowledged transactional frames out. Tasks and the driver's small-batch path share it.
+
+One `Writer` serves one task (or one small batch on the driver) inside one transaction:
+
+    gather → route → add partitions → encode → send → await receipts → close producers
+
+A crash anywhere in here leaves an open transaction without a marker: the next owner of
+the sink aborts it. What must never happen is a send after the commit has been asked for,
+since the broker would accept it and lose the batch. Hence `finish()` closes every
+producer and waits for the broker's confirmation before it returns a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eos.config import Cluster, Compression, KeyHash
+from eos.errors import InvalidInput
+from eos.net.client import Client, InFlight, Producer
+from eos.steps import Observer, Step
+from eos.wire.batch import BatchEncoder
+from eos.wire.routing import partition_of, split_by_partition
+from eos.wire.txn import TxnId
+
+MESSAGE_COLUMNS = ("value", "key", "ordering_key", "event_time", "properties")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """How rows become frames; picklable, sent to every task.
+
+    Attributes:
+        cluster: where to write.
+        topic: the topic of rows without a `topic` column, or None.
+        key_hash: which hash of the key picks the partition.
+        compression: of each frame.
+        max_in_flight_bytes: payload bytes a task may have sent without a receipt.
+        timeout_s: seconds to wait for receipts and for closing producers.
+    """
+
+    cluster: Cluster
+    topic: str | None
+    key_hash: KeyHash
+    compression: Compression
+    max_in_flight_bytes: int
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """The transaction a task writes into, and who is to be told of its steps."""
+
+    txn: TxnId
+    batch_id: int
+    observer: Observer
+
+
+@dataclass(slots=True)
+class Report:
+    """Rows and payload bytes written, for each topic."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, topic: str, rows: int, size: int) -> None:
+        """Count rows and bytes for a topic."""
+        self.rows[topic] = self.rows.get(topic, 0) + rows
+        self.bytes[topic] = self.bytes.get(topic, 0) + size
+
+
+class Writer:
+    """Writes Arrow record batches of message columns into one transaction.
+
+    Args:
+        settings: how to write.
+        transaction: where to write.
+        first_partition: where this writer starts to spread keyless frames, so that
+            many tasks don't all start at partition 0.
+    """
+
+    def __init__(self, settings: WriteSettings, transaction: Transaction, first_partition: int = 0) -> None:
+        self._settings = settings
+        self._to = transaction
+        self._client = Client.shared(settings.cluster)
+        self._coordinator = self._client.coordinator(transaction.txn.coordinator)
+        self._budget = InFlight(settings.max_in_flight_bytes)
+        self._partitions: dict[str, int] = {}
+        self._producers: dict[str, Producer] = {}
+        self._encoders: dict[int, BatchEncoder] = {}
+        self._next_keyless = first_partition
+        self._gathered: list[pa.RecordBatch] = []
+        self._gathered_bytes = 0
+        self._row = 0
+        self._report = Report()
+        # A quarter of the budget, so that rows being encoded and frames in flight stay within it together.
+        self._gather_bytes = max(1, settings.max_in_flight_bytes // 4)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take one record batch; send when enough has come together to fill frames.
+
+        Raises:
+            InvalidInput: a row can't be written as it is.
+            NetworkError: a frame was refused, or its fate is unknown. Never resent.
+        """
+        if batch.num_rows == 0:
+            return
+        if self._gathered_bytes and self._gathered_bytes + batch.nbytes > self._gather_bytes:
+            self._send_gathered()
+        self._gathered.append(batch)
+        self._gathered_bytes += batch.nbytes
+        if self._gathered_bytes >= self._gather_bytes:
+            self._send_gathered()
+
+    def finish(self) -> Report:
+        """Send the rest, await every receipt, close every producer and await the confirmations."""
+        self._send_gathered()
+        observe, batch_id = self._to.observer, self._to.batch_id
+        observe(Step.ALL_SENT, "before", batch_id)
+        for producer in self._producers.values():
+            producer.flush(self._settings.timeout_s)
+        observe(Step.ALL_SENT, "after", batch_id)
+        observe(Step.CLOSE_PRODUCERS, "before", batch_id)
+        self._client.close_producers(list(self._producers.values()), self._settings.timeout_s)
+        observe(Step.CLOSE_PRODUCERS, "after", batch_id)
+        return self._report
+
+    def abandon(self) -> None:
+        """Close the producers of a failed attempt, so that nothing more can be sent by it."""
+        self._client.close_producers(list(self._producers.values()), self._settings.timeout_s)
+
+    def _send_gathered(self) -> None:
+        if not self._gathered:
+            return
+        rows = pa.Table.from_batches(self._gathered).combine_chunks().to_batches()
+        self._gathered, self._gathered_bytes = [], 0
+        for batch in rows:
+            routed = list(self._route(batch))
+            self._open({physical for physical, _, _ in routed})
+            for physical, topic, part in routed:
+                self._send(physical, topic, part)
+            self._row += batch.num_rows
+
+    def _route(self, batch: pa.RecordBatch) -> Iterator[tuple[str, str, pa.RecordBatch]]:
+        """Yield (physical topic, logical topic, rows)."""
+        for topic, rows in self._by_topic(batch):
+            count = self._partition_count(topic)
+            message = rows.select([name for name in MESSAGE_COLUMNS if name in rows.schema.names])
+            if count == 0:
+                _refuse_partitions(rows, topic)
+                yield topic, topic, message
+                continue
+            for partition, part in split_by_partition(message, self._choose(rows, topic, count)):
+                yield f"{topic}-partition-{partition}", topic, part
+
+    def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        default = self._settings.topic
+        if "topic" not in batch.schema.names:
+            assert default is not None  # columns.canonical refuses a batch with no topic at all
+            yield default, batch
+            return
+        column = batch.column("topic")
+        topics = column.fill_null(default) if default is not None else column
+        if topics.null_count:
+            row = self._row + int(np.argmax(np.asarray(topics.is_null())))
+            raise InvalidInput(
+                f"Row {row} of this task has a null topic, and the sink has no topic= to fall back on. Fill the column."
+            )
+        for name in pc.unique(topics).to_pylist():
+            yield name, batch.filter(pc.equal(topics, name))
+
+    def _choose(self, rows: pa.RecordBatch, topic: str, count: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        """Return each row's partition: the explicit one, else the key's, else the keyless one in turn."""
+        if "key" in rows.schema.names:
+            chosen = partition_of(rows.column("key"), count, self._settings.key_hash)
+        else:
+            chosen = np.full(rows.num_rows, -1, dtype=np.int32)
+        if "partition" in rows.schema.names:
+            explicit = rows.column("partition")
+            given = np.asarray(explicit.is_valid())
+            values = np.asarray(explicit.fill_null(0), dtype=np.int64)
+            wrong = given & ((values < 0) | (values >= count))
+            if wrong.any():
+                at = int(np.argmax(wrong))
+                raise InvalidInput(
+                    f"Row {self._row + at} of this task asks for partition {values[at]} of {topic}, "
+                    f"which has partitions 0 to {count - 1}. Correct the column 'partition'."
+                )
+            chosen = np.where(given, values, chosen).astype(np.int32)
+        keyless = chosen < 0
+        if keyless.any():
+            chosen = np.where(keyless, self._next_keyless % count, chosen).astype(np.int32)
+            self._next_keyless += 1
+        return chosen
+
+    def _partition_count(self, topic: str) -> int:
+        if topic not in self._partitions:
+            self._partitions[topic] = self._client.partitions(topic)
+        return self._partitions[topic]
+
+    def _open(self, physical: set[str]) -> None:
+        """Add the new ones among these to the transaction, in one call, then open their producers."""
+        new = sorted(physical - self._producers.keys())
+        if not new:
+            return
+        observe, batch_id = self._to.observer, self._to.batch_id
+        observe(Step.ADD_PARTITIONS, "before", batch_id)
+        self._coordinator.add_partitions(self._to.txn, new)
+        observe(Step.ADD_PARTITIONS, "after", batch_id)
+        for producer in self._client.open_producers(new, budget=self._budget):
+            self._producers[producer.topic] = producer
+
+    def _send(self, physical: str, topic: str, rows: pa.RecordBatch) -> None:
+        producer = self._producers[physical]
+        for chunk in self._encoder(producer.max_message_size).chunks(rows, self._row):
+            first = not self._report.rows
+            if first:
+                self._to.observer(Step.FIRST_SEND, "before", self._to.batch_id)
+            producer.send(chunk, self._to.txn)
+            if first:
+                self._to.observer(Step.FIRST_SEND, "after", self._to.batch_id)
+            self._report.add(topic, chunk.messages, chunk.rows_bytes)
+
+    def _encoder(self, max_message_size: int) -> BatchEncoder:
+        if max_message_size not in self._encoders:
+            self._encoders[max_message_size] = BatchEncoder(self._settings.compression, max_message_size)
+        return self._encoders[max_message_size]
+
+
+def _refuse_partitions(rows: pa.RecordBatch, topic: str) -> None:
+    """Accept an explicit partition of a topic without partitions only where it is null or 0."""
+    if "partition" in rows.schema.names and pc.any(pc.not_equal(rows.column("partition"), 0)).as_py():
+        raise InvalidInput(
+            f"The column 'partition' names partitions of {topic}, which has none. Drop the column, or set it to null."
+        )
