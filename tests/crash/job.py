@@ -1,0 +1,147 @@
+"""The driver process of the crash tests: one streaming query through the sink, killed where its plan says.
+
+    python -m tests.crash.job '{"service_url": …, "topic": …, …}'      (the fields of `Job`)
+
+Rows are numbered CSV files, one file for each micro-batch. A stateless job writes each row;
+a stateful one counts rows by key in update mode and writes each new count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from eos.steps import Phase, Step
+
+KEYS = 7
+
+
+@dataclass(frozen=True)
+class Crash:
+    """Kill the driver's process group at the first such moment; `trace` gets a line that says so."""
+
+    step: Step
+    phase: Phase
+    group: int
+    trace: str
+
+    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
+        if (step, phase) == (self.step, self.phase):
+            Path(self.trace).write_text(f"{step} {phase} {batch_id}")
+            os.killpg(self.group, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one driver process is to do."""
+
+    service_url: str
+    topic: str
+    name: str
+    folder: str
+    stateful: bool = False
+    small_batch_rows: int = 1_000
+    crash: tuple[str, str] | None = None
+    master: str = "local[2]"
+    conf: dict[str, str] = field(default_factory=dict)
+    options: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def input(self) -> Path:
+        return Path(self.folder, "input")
+
+    @property
+    def checkpoint(self) -> Path:
+        return Path(self.folder, "checkpoint")
+
+    @property
+    def trace(self) -> Path:
+        return Path(self.folder, "crashed-at")
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def prepare_input(folder: Path, files: int, rows: int) -> None:
+    """Write `files` files of `rows` numbered rows each, in the order Spark will take them."""
+    folder.mkdir(parents=True)
+    for number in range(files):
+        path = folder / f"{number:04}.csv"
+        ids = range(number * rows, (number + 1) * rows)
+        path.write_text("".join(f"{row},k{row % KEYS}\n" for row in ids))
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+def expected_rows(files: int, rows: int, stateful: bool) -> dict[str, int]:
+    """Return every value the topic must hold, and the micro-batch it belongs to, by plain recomputation."""
+    if not stateful:
+        return {str(row): row // rows for row in range(files * rows)}
+    expected: dict[str, int] = {}
+    counts = [0] * KEYS
+    for number in range(files):
+        before = list(counts)
+        for row in range(number * rows, (number + 1) * rows):
+            counts[row % KEYS] += 1
+        expected.update({f"k{key}={counts[key]}": number for key in range(KEYS) if counts[key] != before[key]})
+    return expected
+
+
+def expected_state(files: int, rows: int) -> dict[str, int]:
+    """Return the count of each key after the last batch."""
+    counts: dict[str, int] = {}
+    for row in range(files * rows):
+        counts[f"k{row % KEYS}"] = counts.get(f"k{row % KEYS}", 0) + 1
+    return counts
+
+
+def run(job: Job) -> None:
+    """Run the query until every file is written, or until the crash."""
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import functions as F
+
+    import eos
+
+    builder = SparkSession.builder.master(job.master).config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "localhost")
+    for name, value in job.conf.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    observer = Crash(Step(job.crash[0]), job.crash[1], os.getpgid(0), str(job.trace)) if job.crash else None  # type: ignore[arg-type]
+    extra = {"observer": observer} if observer else {}
+    sink = eos.sink(
+        job.service_url,
+        topic=job.topic,
+        name=job.name,
+        small_batch_rows=job.small_batch_rows,
+        **extra,  # type: ignore[arg-type]
+        **job.options,  # type: ignore[arg-type]
+    )
+    rows = spark.readStream.schema("id bigint, key string").option("maxFilesPerTrigger", 1).csv(str(job.input))
+    if job.stateful:
+        counts = rows.groupBy("key").count()
+        out = counts.select("key", F.concat_ws("=", "key", "count").alias("value"))
+    else:
+        out = rows.select("key", F.col("id").cast("string").alias("value"))
+
+    def write(df: DataFrame, batch_id: int) -> None:
+        sink(df, batch_id)
+        print(f"batch {batch_id}", flush=True)
+
+    query = (
+        out.writeStream.outputMode("update")
+        .foreachBatch(write)
+        .option("checkpointLocation", str(job.checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    run(Job(**json.loads(sys.argv[1])))

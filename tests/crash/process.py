@@ -1,0 +1,104 @@
+"""Start driver processes, wait for their end, and account for what they wrote."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from eos.config import Cluster
+from eos.net.client import Client
+from examples.accounting import Account, account, rows_of
+from tests.crash.job import Job, expected_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Driver:
+    """One driver process, in a process group of its own. Its JVM belongs to the group too."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.log = Path(job.folder, "driver.log")
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.crash.job", job.to_json()],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                start_new_session=True,
+            )
+
+    def wait_for_batch(self, batch_id: int) -> None:
+        """Wait until the driver has committed this batch or a later one."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("batch ") and int(line.split()[1]) >= batch_id:
+                return
+        raise AssertionError(f"the driver ended before batch {batch_id}:\n{self.tail()}")
+
+    def wait(self, timeout: float = 240) -> int:
+        """Wait for the end and return the exit code; negative: the signal that ended it."""
+        try:
+            self.process.communicate(timeout=timeout)
+        finally:
+            self.kill()
+        return self.process.returncode
+
+    def kill(self) -> None:
+        """SIGKILL the driver and its JVM."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def tail(self) -> str:
+        """Return the end of the driver's log."""
+        return self.log.read_text()[-6_000:]
+
+
+def run_to_end(job: Job) -> None:
+    """Run a driver that must finish by itself."""
+    driver = Driver(job)
+    code = driver.wait()
+    assert code == 0, f"the driver ended with {code}:\n{driver.tail()}"
+
+
+def run_into_crash(job: Job) -> None:
+    """Run a driver that must die at the step its job names, and nowhere else."""
+    assert job.crash is not None
+    job.trace.unlink(missing_ok=True)
+    driver = Driver(job)
+    code = driver.wait()
+    where = job.trace.read_text() if job.trace.exists() else "nowhere"
+    assert where.startswith(" ".join(job.crash)), (
+        f"asked to die at {job.crash}, died at {where} ({code}):\n{driver.tail()}"
+    )
+    assert code == -signal.SIGKILL
+
+
+def end_later_transactions(service_url: str, topic: str, coordinators: int) -> None:
+    """End one empty transaction of each coordinator on each partition: what was left open late shows its harm."""
+    client = Client(Cluster(service_url))
+    try:
+        partitions = client.partitions(topic)
+        names = [f"{topic}-partition-{number}" for number in range(partitions)] or [topic]
+        for index in range(coordinators):
+            coordinator = client.coordinator(index)
+            txn = coordinator.new_transaction(60_000)
+            coordinator.add_partitions(txn, names)
+            coordinator.end(txn, commit=True)
+    finally:
+        client.close()
+
+
+def account_for(
+    service_url: str, topic: str, files: int, rows: int, *, stateful: bool = False, coordinators: int = 16
+) -> Account:
+    """Count the topic with the official client, after later transactions have ended on it."""
+    end_later_transactions(service_url, topic, coordinators)
+    found = rows_of(service_url, topic, lambda message: message.data().decode())
+    return account(expected_rows(files, rows, stateful), found)

@@ -1,0 +1,62 @@
+"""The driver dies by SIGKILL just before and just after each step of the protocol.
+
+The steps come from `eos.steps.Step`, so a new step is crashed at without anybody thinking of it.
+Each crash is recovered by the next driver, which dies at the next step: every one of them
+starts from what the one before left behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eos.steps import Step
+from tests.crash.job import Job, expected_state, prepare_input
+from tests.crash.process import account_for, run_into_crash, run_to_end
+
+ROWS = 40
+POINTS = list(product(Step, ("before", "after")))
+
+
+def crash_everywhere(pulsar: Any, make_topic: Any, folder: Path, *, stateful: bool, small_batch_rows: int) -> None:
+    files = len(POINTS) + 4
+    prepare_input(folder / "input", files, ROWS)
+    topic = make_topic("crash", partitions=3)
+    job = Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder), stateful, small_batch_rows)
+    for step, phase in POINTS:
+        run_into_crash(replace(job, crash=(step.value, phase)))
+    run_to_end(job)
+    result = account_for(pulsar.service_url, topic, files, ROWS, stateful=stateful)
+    assert result.is_exact(), result
+    if stateful:
+        assert read_state(job) == expected_state(files, ROWS)
+
+
+def read_state(job: Job) -> dict[str, int]:
+    """Read the counts by Spark's own state data source."""
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    rows = spark.read.format("statestore").load(str(job.checkpoint)).selectExpr("key.key", "value.count").collect()
+    return {row["key"]: row["count"] for row in rows}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("small_batch_rows", [1_000, 0], ids=["driver path", "task path"])
+def test_each_step_once(pulsar: Any, make_topic: Any, tmp_path: Path, small_batch_rows: int) -> None:
+    crash_everywhere(pulsar, make_topic, tmp_path, stateful=False, small_batch_rows=small_batch_rows)
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("small_batch_rows", [1_000, 0], ids=["driver path", "task path"])
+@pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
+@pytest.mark.parametrize("turn", [1, 2, 3])
+def test_each_step_three_times(
+    pulsar: Any, make_topic: Any, tmp_path: Path, turn: int, stateful: bool, small_batch_rows: int
+) -> None:
+    crash_everywhere(pulsar, make_topic, tmp_path, stateful=stateful, small_batch_rows=small_batch_rows)
