@@ -43,7 +43,7 @@ bench-sink: ## rows a second, side by side with the official client
 bench: bench-sink ## all benchmarks
 
 docs: ## draw again the parts of docs/ that are drawn from code
-	@sh tools/bootstrap.sh "$(PYTHON)" docs
+	@sh tools/bootstrap.sh "$(PYTHON)" tests,docs
 	$(BIN)/python -m eos.protocol.diagram
 
 proto: ## generate the protobuf module again from eos/wire/pulsar.proto
