@@ -11,7 +11,7 @@
     ├── CommitUnknown      the batch may or may not be visible: ask the control log
     └── Fenced             another driver owns the sink now: stop
 
-`Unanswered`, `Refused`, `DamagedFrame` and `ConnectionLost` are what the network layer knows; the
+`Unanswered`, `Refused`, `DamagedFrame`, `OutOfTurn` and `ConnectionLost` (`Unreachable`) are what the network layer knows; the
 driver turns each into one of the above before it reaches the user.
 """
 
@@ -72,6 +72,14 @@ class ConnectionLost(NetworkError):
 
 class DamagedFrame(NetworkError):
     """Received bytes are not a Pulsar frame, or their checksum is wrong. The connection is of no more use."""
+
+
+class OutOfTurn(NetworkError):
+    """Something the protocol does not allow now, such as a send after the end of its transaction was asked for."""
+
+
+class Unreachable(ConnectionLost):
+    """No connection could be made. The message says where to, and what to look at."""
 
 
 class Refused(NetworkError):

@@ -1,0 +1,51 @@
+"""Where a cluster is reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eos.errors import InvalidInput
+
+_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One broker or proxy. Prints as its URL."""
+
+    host: str
+    port: int
+    tls: bool = False
+
+    @property
+    def authority(self) -> str:
+        """ "host:port", with an IPv6 host in brackets."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{'pulsar+ssl' if self.tls else 'pulsar'}://{self.authority}"
+
+
+def addresses(service_url: str) -> list[Address]:
+    """Take a service URL apart: "pulsar://a:6650,b:6650". The port defaults to 6650, with TLS to 6651.
+
+    Raises InvalidInput.
+    """
+    scheme, separator, rest = service_url.partition("://")
+    if not separator or scheme not in _PORTS:
+        raise InvalidInput(
+            f'the service URL "{service_url}" must begin with pulsar:// or pulsar+ssl:// '
+            "(the address of the admin API, http://, is another one)"
+        )
+    return [_address(part, scheme, service_url) for part in rest.rstrip("/").split(",")]
+
+
+def _address(text: str, scheme: str, whole: str) -> Address:
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, str(_PORTS[scheme])
+    host = host.strip("[]")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536 or "/" in text:
+        raise InvalidInput(f'"{text}" in the service URL "{whole}" is not host:port')
+    return Address(host, int(port), tls=scheme == "pulsar+ssl")

@@ -1,0 +1,167 @@
+"""Bytes over a TCP connection, with or without TLS, written and read by different threads.
+
+TLS runs over memory buffers, because an OpenSSL connection must not be read and written by
+two threads at once: a lock guards it, and nobody waits for the network while holding that
+lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+from eos.config import Credentials, Tls
+from eos.errors import InvalidInput, Unreachable
+from eos.net.service_url import Address
+from eos.wire.checksum import Buffer
+
+_READ = 256 * 1024  # bytes a read may return
+_BUFFERS = 512  # buffers a call of sendmsg may take; Linux allows 1024
+
+
+class Transport(Protocol):
+    """One connection. `send` and `receive` may run in two threads, each in one at a time."""
+
+    def send(self, buffers: Sequence[Buffer]) -> None:
+        """Send all of these bytes, or raise OSError."""
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        """Return some bytes, b"" at the end of the connection, None when none came in time."""
+
+    def shut(self) -> None:
+        """End the connection: both directions, also for a thread that waits in `send` or `receive`."""
+
+    def drop(self) -> None:
+        """Let go of the connection in this process only, as after a fork."""
+
+
+class PlainTransport:
+    """TCP."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        """Args: a connected socket."""
+        sock.settimeout(None)
+        self._socket = sock
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+
+    def send(self, buffers: Sequence[Buffer]) -> None:
+        """Send all of these bytes, or raise OSError."""
+        for first in range(0, len(buffers), _BUFFERS):
+            part = buffers[first : first + _BUFFERS]
+            left = sum(len(buffer) for buffer in part) - self._socket.sendmsg(part)
+            if left:
+                self._socket.sendall(b"".join(part)[-left:])
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        """Return some bytes, b"" at the end of the connection, None when none came in time."""
+        if not self._poll.poll(timeout_s * 1000):
+            return None
+        return self._socket.recv(_READ)
+
+    def shut(self) -> None:
+        """End the connection for every thread that uses it."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def drop(self) -> None:
+        """Close this process's copy of the socket; nothing is sent."""
+        self._socket.close()
+
+
+class TlsTransport:
+    """TLS over TCP."""
+
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, host: str, timeout_s: float) -> None:
+        """Shake hands. Raises OSError, ssl.SSLError among them."""
+        self._tcp = PlainTransport(sock)
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._guard = threading.Lock()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        while not self._shaken():
+            data = self._tcp.receive(timeout_s)
+            if not data:
+                raise OSError("no answer to the TLS handshake" if data is None else "closed during the TLS handshake")
+            self._incoming.write(data)
+
+    def send(self, buffers: Sequence[Buffer]) -> None:
+        """Send all of these bytes, or raise OSError."""
+        with self._guard:
+            for buffer in buffers:
+                self._tls.write(buffer)
+            data = self._outgoing.read()
+        self._tcp.send([data])
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        """Return some bytes, b"" at the end of the connection, None when none came in time."""
+        while True:
+            with self._guard:
+                try:
+                    return self._tls.read(_READ)
+                except ssl.SSLWantReadError:
+                    pass
+            data = self._tcp.receive(timeout_s)
+            if not data:
+                return data
+            with self._guard:
+                self._incoming.write(data)
+
+    def shut(self) -> None:
+        """End the connection for every thread that uses it."""
+        self._tcp.shut()
+
+    def drop(self) -> None:
+        """Close this process's copy of the socket; nothing is sent."""
+        self._tcp.drop()
+
+    def _shaken(self) -> bool:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        finally:
+            if self._outgoing.pending:
+                self._tcp.send([self._outgoing.read()])
+        return True
+
+
+def connect(address: Address, tls: Tls, credentials: Credentials, timeout_s: float) -> Transport:
+    """Make a connection within the time-out. Raises Unreachable, or InvalidInput for unreadable certificates."""
+    context = _context(tls, credentials) if address.tls else None
+    try:
+        sock = socket.create_connection((address.host, address.port), timeout_s)
+    except OSError as error:
+        raise Unreachable(
+            f"can't reach {address}: {error.strerror or error}. Check that the broker is up, "
+            "that the service URL is right and that no firewall is in between"
+        ) from error
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if context is None:
+        return PlainTransport(sock)
+    try:
+        return TlsTransport(sock, context, address.host, timeout_s)
+    except OSError as error:
+        sock.close()
+        raise Unreachable(
+            f"no TLS connection to {address}: {error}. Check the trusted certificates, the host name "
+            "in the broker's certificate and that the port is the TLS one"
+        ) from error
+
+
+def _context(tls: Tls, credentials: Credentials) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=tls.trust_certs)
+        if tls.certificate is not None:
+            context.load_cert_chain(tls.certificate, tls.key)
+    except OSError as error:
+        raise InvalidInput(f"can't read the TLS certificates or key: {error}") from error
+    if credentials.method == "tls" and tls.certificate is None:
+        raise InvalidInput("'tls' authentication needs Tls(certificate=..., key=...)")
+    context.check_hostname = tls.verify_hostname
+    return context

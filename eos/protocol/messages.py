@@ -1,0 +1,111 @@
+"""What a reader hands out, and how it is found in a frame.
+
+A frame holds one message, or a batch: for each message a 4-byte length, its
+SingleMessageMetadata and its bytes, compressed as a whole.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from eos.errors import DamagedFrame
+from eos.wire.compression import decompress
+from eos.wire.frames import Frame
+from eos.wire.pulsar_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
+from eos.wire.txn import TxnId
+
+_LENGTH = struct.Struct(">I")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class MessageId:
+    """Where a message is stored; ids of one partition are ordered as the messages are.
+
+    Attributes:
+        ledger, entry: the BookKeeper entry; (-1, -1) before the first message.
+        batch_index: place in its batch, from 0; -1 for a message that stands alone.
+    """
+
+    ledger: int
+    entry: int
+    batch_index: int = -1
+
+    @classmethod
+    def read(cls, data: MessageIdData) -> MessageId:
+        """Take an id off the wire."""
+        return cls(data.ledger_id, data.entry_id, data.batch_index)
+
+    def written(self) -> MessageIdData:
+        """Return the id as it goes over the wire."""
+        data = MessageIdData(ledger_id=self.ledger, entry_id=self.entry)
+        if self.batch_index >= 0:
+            data.batch_index = self.batch_index
+        return data
+
+
+EARLIEST = MessageId(-1, -1)
+"""Before the first message of a topic (MessageId.earliest)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message, as a consumer sees it.
+
+    Attributes:
+        message_id: where it is stored.
+        data: its bytes; None for a null value.
+        key: its partition key as bytes, or None.
+        properties: its properties, in no particular order.
+        publish_time_ms: when its producer sent it, in milliseconds since 1970.
+        event_time_ms: the application's own time, or None.
+        txn: the transaction that it was written in, or None.
+        producer_name: who wrote it.
+    """
+
+    message_id: MessageId
+    data: bytes | None
+    key: bytes | None
+    properties: Mapping[str, str]
+    publish_time_ms: int
+    event_time_ms: int | None
+    txn: TxnId | None
+    producer_name: str
+
+
+def messages_in(frame: Frame) -> Iterator[Message]:
+    """Take a MESSAGE frame apart, in order. Raises DamagedFrame."""
+    metadata, payload = frame.metadata, frame.payload
+    if metadata is None or payload is None:
+        raise DamagedFrame("a MESSAGE without a message")
+    stored = frame.command.message.message_id
+    if metadata.HasField("compression") and metadata.compression:
+        payload = bytes(decompress(payload, metadata.compression, metadata.uncompressed_size))
+    if not metadata.HasField("num_messages_in_batch"):
+        yield _message(MessageId(stored.ledger_id, stored.entry_id), metadata, metadata, payload)
+        return
+    at = 0
+    for index in range(metadata.num_messages_in_batch):
+        (length,) = _LENGTH.unpack_from(payload, at)
+        single = SingleMessageMetadata.FromString(payload[at + 4 : at + 4 + length])
+        at += 4 + length
+        data = payload[at : at + single.payload_size]
+        at += single.payload_size
+        if not single.compacted_out:
+            yield _message(MessageId(stored.ledger_id, stored.entry_id, index), metadata, single, data)
+
+
+def _message(
+    message_id: MessageId, frame: MessageMetadata, own: MessageMetadata | SingleMessageMetadata, data: bytes
+) -> Message:
+    return Message(
+        message_id=message_id,
+        data=None if own.null_value else data,
+        key=own.partition_key if own.HasField("partition_key") else None,
+        properties={pair.key: pair.value for pair in own.properties},
+        publish_time_ms=frame.publish_time,
+        event_time_ms=own.event_time if own.HasField("event_time") else None,
+        txn=TxnId(frame.txnid_most_bits, frame.txnid_least_bits) if frame.HasField("txnid_most_bits") else None,
+        producer_name=frame.producer_name,
+    )
