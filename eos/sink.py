@@ -105,7 +105,6 @@ class Sink:
             key_hash=options.key_hash,
             compression=options.compression,
             max_in_flight_bytes=options.max_in_flight_bytes,
-            timeout_s=options.request_timeout_s,
         )
         self._delivery = Delivery(settings, options.small_batch_rows)
         self._check_cluster()

@@ -35,7 +35,9 @@ Phase = Literal["before", "after"]
 class Observer(Protocol):
     """Told just before and just after each step. It must be picklable: tasks call it too."""
 
-    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None: ...
+    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
+        """Take note; `batch_id` is None while the sink is taken over."""
+        ...
 
 
 def unobserved(step: Step, phase: Phase, batch_id: int | None) -> None:

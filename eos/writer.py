@@ -21,7 +21,10 @@ import pyarrow.compute as pc
 
 from eos.config import Cluster, Compression, KeyHash
 from eos.errors import InvalidInput
-from eos.net.client import Client, InFlight, Producer
+from eos.net.client import Client
+from eos.net.in_flight import InFlight
+from eos.net.many import close_producers, open_producers
+from eos.net.producer import Producer
 from eos.steps import Observer, Step
 from eos.wire.batch import BatchEncoder
 from eos.wire.routing import partition_of, split_by_partition
@@ -40,7 +43,6 @@ class WriteSettings:
         key_hash: which hash of the key picks the partition.
         compression: of each frame.
         max_in_flight_bytes: payload bytes a task may have sent without a receipt.
-        timeout_s: seconds to wait for receipts and for closing producers.
     """
 
     cluster: Cluster
@@ -48,7 +50,6 @@ class WriteSettings:
     key_hash: KeyHash
     compression: Compression
     max_in_flight_bytes: int
-    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +123,17 @@ class Writer:
         observe, batch_id = self._to.observer, self._to.batch_id
         observe(Step.ALL_SENT, "before", batch_id)
         for producer in self._producers.values():
-            producer.flush(self._settings.timeout_s)
+            producer.flush()
         observe(Step.ALL_SENT, "after", batch_id)
         observe(Step.CLOSE_PRODUCERS, "before", batch_id)
-        self._client.close_producers(list(self._producers.values()), self._settings.timeout_s)
+        close_producers(list(self._producers.values()))
         observe(Step.CLOSE_PRODUCERS, "after", batch_id)
         return self._report
 
     def abandon(self) -> None:
-        """Close the producers of a failed attempt, so that nothing more can be sent by it."""
-        self._client.close_producers(list(self._producers.values()), self._settings.timeout_s)
+        """Give up the producers of a failed attempt: nothing more is sent by it."""
+        for producer in self._producers.values():
+            producer.abandon()
 
     def _send_gathered(self) -> None:
         if not self._gathered:
@@ -211,7 +213,7 @@ class Writer:
         observe(Step.ADD_PARTITIONS, "before", batch_id)
         self._coordinator.add_partitions(self._to.txn, new)
         observe(Step.ADD_PARTITIONS, "after", batch_id)
-        for producer in self._client.open_producers(new, budget=self._budget):
+        for producer in open_producers(self._client, new, self._budget):
             self._producers[producer.topic] = producer
 
     def _send(self, physical: str, topic: str, rows: pa.RecordBatch) -> None:
