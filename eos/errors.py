@@ -11,8 +11,8 @@
     ├── CommitUnknown      the batch may or may not be visible: ask the control log
     └── Fenced             another driver owns the sink now: stop
 
-`Unanswered`, `Refused`, `DamagedFrame`, `OutOfTurn` and `ConnectionLost` (`Unreachable`) are what the network layer knows; the
-driver turns each into one of the above before it reaches the user.
+`Unanswered`, `Refused`, `DamagedFrame`, `OutOfTurn` and `ConnectionLost` (`Unreachable`) are what
+the network layer knows; the driver turns each into one of the above before it reaches the user.
 """
 
 from __future__ import annotations

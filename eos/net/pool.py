@@ -59,7 +59,9 @@ class Pool:
     def reach(self, broker: BrokerAddress, asked: Connection) -> Connection:
         """Return a connection to a broker that a lookup named. Args: the answer; where it came from."""
         (address,) = addresses(broker.url)
-        return self.get(asked.address, address) if broker.proxied else self.get(address)
+        if broker.proxied and address != asked.address:
+            return self.get(asked.address, address)
+        return self.get(address)
 
     def get(self, address: Address, proxied: Address | None = None) -> Connection:
         """Return the live connection to this address, made now if need be. Raises what Connection raises."""
