@@ -88,6 +88,7 @@ class Producer:
         """
         self._send(
             len(chunk.payload),
+            chunk.messages,
             txn,
             lambda number: send_frame(
                 chunk,
@@ -106,6 +107,7 @@ class Producer:
         """
         self._send(
             len(data),
+            1,
             txn,
             lambda number: single_message_frame(
                 data,
@@ -201,14 +203,16 @@ class Producer:
         with self._changed:
             self._end(lambda: self._line.lost(why))
 
-    def _send(self, size: int, txn: TxnId | None, frame: Callable[[int], Sequence[Buffer]]) -> None:
+    def _send(
+        self, size: int, messages: int, txn: TxnId | None, frame: Callable[[int], Sequence[Buffer]]
+    ) -> None:
         with self._sending:
             self._budget.acquire(size, self._timeout_s, self._check)
             try:
                 if txn is not None:
                     self._transactions.sending(txn)
                 with self._changed:
-                    number = self._line.send(size)
+                    number = self._line.send(size, messages)
                     self._reserved += size
             except BaseException:
                 self._budget.release(size)

@@ -1,22 +1,15 @@
-"""What a reader hands out, and how it is found in a frame.
-
-A frame holds one message, or a batch: for each message a 4-byte length, its
-SingleMessageMetadata and its bytes, compressed as a whole.
-"""
+"""What a reader hands out."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from eos.errors import DamagedFrame
-from eos.wire.compression import decompress
+from eos.wire.batch import unpack
 from eos.wire.frames import Frame
 from eos.wire.pulsar_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
 from eos.wire.txn import TxnId
-
-_LENGTH = struct.Struct(">I")
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -80,20 +73,12 @@ def messages_in(frame: Frame) -> Iterator[Message]:
     if metadata is None or payload is None:
         raise DamagedFrame("a MESSAGE without a message")
     stored = frame.command.message.message_id
-    if metadata.HasField("compression") and metadata.compression:
-        payload = bytes(decompress(payload, metadata.compression, metadata.uncompressed_size))
-    if not metadata.HasField("num_messages_in_batch"):
-        yield _message(MessageId(stored.ledger_id, stored.entry_id), metadata, metadata, payload)
-        return
-    at = 0
-    for index in range(metadata.num_messages_in_batch):
-        (length,) = _LENGTH.unpack_from(payload, at)
-        single = SingleMessageMetadata.FromString(payload[at + 4 : at + 4 + length])
-        at += 4 + length
-        data = payload[at : at + single.payload_size]
-        at += single.payload_size
-        if not single.compacted_out:
-            yield _message(MessageId(stored.ledger_id, stored.entry_id, index), metadata, single, data)
+    in_batch = metadata.HasField("num_messages_in_batch")
+    for index, (own, data) in enumerate(unpack(metadata, payload)):
+        if isinstance(own, SingleMessageMetadata) and own.compacted_out:
+            continue
+        where = MessageId(stored.ledger_id, stored.entry_id, index if in_batch else -1)
+        yield _message(where, metadata, own, data)
 
 
 def _message(

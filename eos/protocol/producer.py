@@ -172,13 +172,17 @@ class ProducerLine:
         self.topic_epoch = success.topic_epoch if success.HasField("topic_epoch") else None
         self._next = success.last_sequence_id + 1
 
-    def send(self, size: int) -> int:
-        """Note a send of this many bytes; return its sequence id. Raises OutOfTurn, or why the producer ended."""
+    def send(self, size: int, messages: int) -> int:
+        """Note a frame of this many bytes and messages; return the sequence id of its first message.
+
+        Each message has a sequence id, so that with deduplication none can stand for another.
+        Raises OutOfTurn, or why the producer ended.
+        """
         if self.failure is not None:
             raise self.failure
         self._machine.take(Input.SEND)
         sequence_id = self._next
-        self._next += 1
+        self._next += messages
         self._pending.append((sequence_id, size))
         return sequence_id
 
