@@ -24,7 +24,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from eos.commit import Ending, Identity, check_ownership, ending
 from eos.control_log import HOLD, LogView, OwnerRecord, Record, Registration, decode, encode, fits
@@ -35,6 +35,8 @@ from eos.steps import Observer, Step, unobserved
 from eos.wire.txn import TxnId
 
 log = logging.getLogger("eos.takeover")
+
+T = TypeVar("T")
 
 # Written in a transaction that is aborted, so nobody ever reads it.
 _PRIMING: Final = b'{"kind":"priming"}'
@@ -174,8 +176,7 @@ class Owner:
         self.in_hand = self._producer = self._epoch = None
         seen = self._look(registered)
         check_ownership(seen.known, self._who)
-        bound = seen.coordinator
-        self._coordinator = bound_coordinator(self.name, self.client.coordinators()) if bound is None else bound
+        self._coordinator = self._insist(lambda: self._bound(seen), "the number of transaction coordinators")
         self._number = seen.last_number
         self.observer(Step.TAKEOVER, "before", None)
         self._insist(self._open, "the control topic's producer")
@@ -183,8 +184,8 @@ class Owner:
         if seen.empty:
             self._insist(self._prime, "the first transaction on the control topic")
         self._announce()
-        if self.view.coordinator not in (None, self._coordinator):
-            self._coordinator = self.view.coordinator or 0
+        if (bound := self._bound(self.view)) != self._coordinator:
+            self._coordinator = bound
             self._announce()
         check_ownership(self.view.known, self._who)
         self._end_last_intent()
@@ -264,6 +265,11 @@ class Owner:
                     log.info("%s: closing: %s", self.name, why)
 
     # ---- takeover, step by step
+
+    def _bound(self, seen: LogView) -> int:
+        if seen.coordinator is not None:
+            return seen.coordinator
+        return bound_coordinator(self.name, self.client.coordinators())
 
     def _look(self, registered: Registration | None) -> LogView:
         """Read all that is readable now, and refuse a damaged log before touching it.
@@ -428,7 +434,7 @@ class Owner:
     def _patience(self) -> Patience:
         return Patience(self.settings, self.settings.patience_s, 0.0, self)
 
-    def _insist(self, action: Callable[[], None], what: str) -> None:
+    def _insist(self, action: Callable[[], T], what: str) -> T:
         patience = self._patience()
         while True:
             try:

@@ -1,0 +1,60 @@
+"""Exactly once, whatever goes wrong: the real takeover and micro-batch code on the simulated cluster.
+
+Up to three drivers of one query run at the same time, on one checkpoint, in an order that Hypothesis
+chooses, with faults at any request. Then everything comes to rest, a last run finishes the job, and the
+rows that a reader finds are counted.
+"""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import strategies as st
+
+from eos.errors import CommitUnknown, Fenced, NotCommitted, StaleBatch
+from tests.simulation.broker import Broker
+from tests.simulation.job import Job, recover, verdict
+from tests.simulation.world import REQUESTS, Fault, Plan, Scheduler
+
+# What a driver may legally end with. Anything else, DamagedLog above all, is a false alarm.
+EXPECTED = (Fenced, StaleBatch, NotCommitted, CommitUnknown)
+
+PLANS = st.builds(
+    Plan,
+    schedule=st.lists(st.tuples(st.integers(0, 11), st.integers(1, 40)), max_size=40).map(tuple),
+    faults=st.dictionaries(
+        st.tuples(st.integers(0, 2), st.sampled_from(REQUESTS), st.integers(0, 8)),
+        st.sampled_from(list(Fault)),
+        max_size=5,
+    ),
+)
+
+
+def played(plan: Plan, drivers: int, **parts: object) -> Job:
+    """Play a plan, bring the cluster to rest, and return the job."""
+    world = Scheduler(Broker(), plan)
+    job = Job(world, target=5, **parts)  # type: ignore[arg-type]
+    world.run([lambda run_id=f"run-{n}": job.run(run_id) for n in range(drivers)])  # type: ignore[misc]
+    recover(job)
+    return job
+
+
+def check(job: Job) -> None:
+    """Assert what must hold after any plan."""
+    found = verdict(job)
+    assert found.exactly_once, found
+    *_, last = job.ends.values()
+    assert last is None, f"the job can't go on: {last!r}"
+    for run_id, end in job.ends.items():
+        assert end is None or isinstance(end, EXPECTED), f"{run_id}: a false alarm: {end!r}"
+
+
+@given(PLANS, st.integers(1, 3))
+@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(Plan(), 1)
+@example(Plan(), 3)
+def test_every_row_of_every_batch_once(plan: Plan, drivers: int) -> None:
+    job = played(plan, drivers)
+    for end in job.ends.values():
+        event(f"a run ended with {type(end).__name__}")
+    event(f"skipped: {job.skipped > 0}")
+    check(job)

@@ -1,0 +1,385 @@
+"""Drivers on a simulated broker, one step at a time, in an order and with faults that a test chooses.
+
+Each driver runs the real takeover and micro-batch code in a thread of its own, but only one thread ever
+runs: every request to the broker hands control back to the scheduler. A run is therefore a function of its
+`Plan`, and Hypothesis can shrink it.
+
+A crash is a BaseException raised at a request: nothing of the driver runs after it, as after `kill -9`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeVar
+
+from eos.errors import ConnectionLost, Unanswered
+from eos.protocol.messages import EARLIEST, MessageId
+from eos.wire.txn import TxnId
+from tests.simulation.broker import Broker, Entry
+
+T = TypeVar("T")
+
+
+class Crash(BaseException):
+    """The driver's process is gone."""
+
+
+class Fault(Enum):
+    """What goes wrong with one request."""
+
+    CRASH_BEFORE = "the driver dies before the request leaves"
+    CRASH_LATE = "the driver dies, and the request arrives later"
+    CRASH_AFTER = "the driver dies when the request was carried out"
+    LOST = "the connection breaks, and the request never arrives"
+    LATE = "no answer, and the request arrives later"
+    LOST_ANSWER = "the request is carried out, and the connection breaks before the answer"
+    STALLED = "the driver stands still for 30 s, and then sends the request"
+    STALLED_LONG = "the driver stands still for 200 s, longer than a transaction lives, and then sends the request"
+    SLOW_ANSWER = "the request is carried out, and the driver stands still for 30 s"
+    COORDINATOR_CRASH = "the coordinators crash, and the request is lost"
+    UNLOADED = "the topics move to another broker, and the request is lost"
+
+
+STALLS = {Fault.STALLED: 30.0, Fault.STALLED_LONG: 200.0}
+NEVER_SENT = (Fault.CRASH_BEFORE, Fault.LOST, Fault.COORDINATOR_CRASH, Fault.UNLOADED)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run: who goes when, and what goes wrong.
+
+    Attributes:
+        schedule: (choice, how many steps to stay with it), first come; then everybody in turn.
+        faults: by driver, kind of request, and how many of that kind came before.
+    """
+
+    schedule: tuple[tuple[int, int], ...] = ()
+    faults: dict[tuple[int, str, int], Fault] = field(default_factory=dict)
+
+
+REQUESTS = (
+    "SUBSCRIBE durable",
+    "SUBSCRIBE",
+    "GET_LAST_MESSAGE_ID",
+    "PARTITIONS",
+    "PRODUCER exclusive-with-fencing",
+    "PRODUCER shared",
+    "NEW_TXN",
+    "ADD_PARTITION",
+    "SEND",
+    "SEND in transaction",
+    "CLOSE_PRODUCER",
+    "END_TXN abort",
+    "END_TXN commit",
+)
+"""Every kind of request that a driver makes."""
+
+
+class Scheduler:
+    """Runs drivers as threads, one at a time."""
+
+    def __init__(self, broker: Broker, plan: Plan) -> None:
+        self.broker, self.plan = broker, plan
+        self.requests: dict[tuple[int, str], int] = {}
+        self.log: list[tuple[int, str]] = []
+        self._schedule = iter(plan.schedule)
+        self._baton = threading.Semaphore(0)
+        self._go: dict[int, threading.Semaphore] = {}
+        self._wake: dict[int, float] = {}
+        self._current = -1
+        self._alive: dict[int, None] = {}
+        self._over = False
+        self._errors: list[BaseException] = []
+
+    # ---- called by drivers, in their threads
+
+    def pause(self) -> None:
+        """Let the others have a turn."""
+        me = self._current
+        self._baton.release()
+        self._go[me].acquire()
+        if self._over:
+            raise Crash
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep on the broker's clock."""
+        self._wake[self._current] = self.broker.now + seconds
+        self.pause()
+
+    def clock(self) -> float:
+        """Seconds on the broker's clock."""
+        return self.broker.now
+
+    def request(self, label: str, action: Callable[[], T], sent: Callable[[], None] | None = None) -> T:
+        """Carry one request out, with the fault that the plan has for it."""
+        me = self._current
+        number = self.requests[me, label] = self.requests.get((me, label), -1) + 1
+        fault = self.plan.faults.get((me, label, number))
+        if fault in STALLS:
+            self.sleep(STALLS[fault])
+        self.pause()
+        self.log.append((me, label))
+        if sent is not None and fault not in NEVER_SENT:
+            sent()
+        match fault:
+            case None | Fault.STALLED | Fault.STALLED_LONG:
+                return action()
+            case Fault.SLOW_ANSWER:
+                answer = action()
+                self.sleep(30)
+                return answer
+            case Fault.CRASH_BEFORE:
+                raise Crash
+            case Fault.CRASH_LATE:
+                self.broker.late.append(action)
+                raise Crash
+            case Fault.CRASH_AFTER:
+                action()
+                raise Crash
+            case Fault.LOST:
+                raise ConnectionLost(f"{label}: planned")
+            case Fault.LATE:
+                self.broker.late.append(action)
+                raise Unanswered(f"{label}: planned")
+            case Fault.LOST_ANSWER:
+                action()
+                raise ConnectionLost(f"{label}: planned, after it was carried out")
+            case Fault.COORDINATOR_CRASH:
+                for coordinator in self.broker.coordinators:
+                    self.broker.crash_coordinator(coordinator.index)
+                raise ConnectionLost(f"{label}: planned, the coordinators crashed")
+            case Fault.UNLOADED:
+                for topic in self.broker.topics:
+                    self.broker.unload(topic)
+                raise ConnectionLost(f"{label}: planned, the topics were unloaded")
+
+    # ---- called by the test
+
+    def run(self, drivers: Sequence[Callable[[], None]], first: int = 0, steps: int = 20_000) -> None:
+        """Run drivers, numbered from `first`, until all are done. Raises what a driver did not expect."""
+        self._alive = dict.fromkeys(range(first, first + len(drivers)))
+        threads = []
+        for number, driver in enumerate(drivers, first):
+            self._go[number] = threading.Semaphore(0)
+            threads.append(threading.Thread(target=self._drive, args=(number, driver), daemon=True))
+            threads[-1].start()
+        stay, left, turn = "", 0, 0
+        try:
+            while self._alive and not self._errors:
+                steps -= 1
+                if steps < 0:
+                    raise AssertionError("the drivers do not come to an end")
+                options = self._options()
+                if left <= 0 or stay not in options:
+                    # Without a plan everybody has a turn, and time passes only when all wait for it.
+                    default = (turn % max(1, len(options) - options.count("clock")), 1)
+                    choice, left = next(self._schedule, default)
+                    stay = options[choice % len(options)]
+                    turn += 1
+                left -= 1
+                self._step(stay)
+        finally:
+            self._over = True
+            for number in list(self._alive):
+                self._turn(number)
+            for thread in threads:
+                thread.join()
+            self._over = False
+        if self._errors:
+            raise self._errors[0]
+
+    def _turn(self, number: int) -> None:
+        self._current = number
+        self._go[number].release()
+        self._baton.acquire()
+
+    def _options(self) -> list[str]:
+        now = self.broker.now
+        options = [f"driver {n}" for n in self._alive if self._wake.get(n, 0.0) <= now]
+        if any(t.state != "open" for c in self.broker.coordinators if c.loaded for t in c.open.values()):
+            options.append("work")
+        options += [f"late {n}" for n in range(len(self.broker.late))]
+        if any(self._wake.get(n, 0.0) > now for n in self._alive):
+            options.append("clock")
+        return options
+
+    def _step(self, what: str) -> None:
+        kind, _, number = what.partition(" ")
+        match kind:
+            case "driver":
+                self._turn(int(number))
+            case "work":
+                self.broker.work()
+            case "late":
+                self.broker.deliver(int(number))
+            case "clock":
+                now = self.broker.now
+                self.broker.pass_time(min(w for n in self._alive if (w := self._wake.get(n, 0.0)) > now) - now)
+
+    def _drive(self, number: int, driver: Callable[[], None]) -> None:
+        self._go[number].acquire()
+        try:
+            if not self._over:
+                driver()
+        except Crash:
+            pass
+        except BaseException as why:
+            self._errors.append(why)
+        del self._alive[number]
+        self._baton.release()
+
+
+class Alone:
+    """No scheduler: one caller, and the broker does its own work at once."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    def pause(self) -> None:
+        """Let the broker finish something."""
+        self.broker.work()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.broker.pass_time(seconds)
+        while self.broker.work():
+            pass
+
+    def request(self, label: str, action: Callable[[], T], sent: Callable[[], None] | None = None) -> T:
+        """Carry it out."""
+        if sent is not None:
+            sent()
+        return action()
+
+
+class Client:
+    """A client of the simulated cluster; shaped like `eos.net.client.Client`."""
+
+    def __init__(self, world: Scheduler | Alone) -> None:
+        self._world = world
+
+    def coordinators(self) -> int:
+        """See ClientPort."""
+        return self._world.request("PARTITIONS", lambda: len(self._world.broker.coordinators))
+
+    def coordinator(self, index: int) -> CoordinatorClient:
+        """See ClientPort."""
+        return CoordinatorClient(self._world, index)
+
+    def producer(self, topic: str, *, access: str = "shared", topic_epoch: int | None = None) -> Producer:
+        """See ClientPort."""
+        number, epoch = self._world.request(
+            f"PRODUCER {access}", lambda: self._world.broker.open_producer(topic, access, topic_epoch)
+        )
+        return Producer(self._world, topic, number, epoch)
+
+    def reader(self, topic: str) -> Reader:
+        """See ClientPort."""
+        return self._world.request("SUBSCRIBE", lambda: Reader(self._world, topic))
+
+    def hold(self, topic: str, subscription: str) -> Hold:
+        """See ClientPort."""
+        return self._world.request("SUBSCRIBE durable", lambda: Hold(self._world, topic))
+
+
+class CoordinatorClient:
+    """See CoordinatorPort. Connects again by itself when the coordinator is not loaded."""
+
+    def __init__(self, world: Scheduler | Alone, index: int) -> None:
+        self._world, self.index = world, index
+
+    def _request(self, label: str, action: Callable[[], T], sent: Callable[[], None] | None = None) -> T:
+        broker = self._world.broker
+        if not broker.coordinators[self.index].loaded:
+            self._world.request("TC_CLIENT_CONNECT", lambda: broker.connect(self.index))
+        return self._world.request(label, action, sent)
+
+    def new_transaction(self, ttl_ms: int) -> TxnId:
+        """See CoordinatorPort."""
+        return self._request("NEW_TXN", lambda: self._world.broker.new_transaction(self.index, ttl_ms))
+
+    def add_partitions(self, txn: TxnId, topics: Sequence[str]) -> None:
+        """See CoordinatorPort."""
+        self._request("ADD_PARTITION", lambda: self._world.broker.add_partitions(txn, topics))
+
+    def end(self, txn: TxnId, commit: bool, sent: Callable[[], None] | None = None) -> None:
+        """See CoordinatorPort."""
+        broker = self._world.broker
+
+        def start() -> None:
+            broker.start_end(txn, commit)
+
+        self._request("END_TXN commit" if commit else "END_TXN abort", start, sent)
+        while broker.knows(txn):
+            if not broker.coordinators[self.index].loaded:
+                raise ConnectionLost("END_TXN: the coordinator crashed")
+            self._world.pause()
+
+
+class Producer:
+    """See ControlProducerPort; also used for data."""
+
+    def __init__(self, world: Scheduler | Alone, topic: str, number: int, epoch: int | None) -> None:
+        self._world, self.topic, self._number, self.topic_epoch = world, topic, number, epoch
+
+    def send_record(self, data: bytes, txn: TxnId | None) -> MessageId:
+        """See ControlProducerPort."""
+        return self._world.request(
+            "SEND" if txn is None else "SEND in transaction",
+            lambda: self._world.broker.send(self.topic, self._number, data, txn),
+        )
+
+    def close(self) -> None:
+        """See ControlProducerPort."""
+        self._world.request("CLOSE_PRODUCER", lambda: self._world.broker.close_producer(self.topic, self._number))
+
+
+class Reader:
+    """See ControlReaderPort."""
+
+    def __init__(self, world: Scheduler | Alone, topic: str) -> None:
+        self._world, self._topic = world, topic
+        self._next = 0
+
+    def read(self, timeout_s: float) -> Entry | None:
+        """See ControlReaderPort."""
+        found = self._readable()
+        if not found:
+            self._world.sleep(timeout_s)
+            found = self._readable()
+        if not found:
+            return None
+        self._next = found[0].message_id.entry + 1
+        return found[0]
+
+    def _readable(self) -> list[Entry]:
+        return [e for e in self._world.broker.topic(self._topic).readable() if e.message_id.entry >= self._next]
+
+    def last_message_id(self) -> MessageId:
+        """See ControlReaderPort."""
+        return self._world.request("GET_LAST_MESSAGE_ID", self._last)
+
+    def _last(self) -> MessageId:
+        readable = self._world.broker.topic(self._topic).readable()
+        return readable[-1].message_id if readable else EARLIEST
+
+    def close(self) -> None:
+        """See ControlReaderPort."""
+
+
+class Hold:
+    """See HoldPort."""
+
+    def __init__(self, world: Scheduler | Alone, topic: str) -> None:
+        self._world, self._topic = world, topic
+
+    def acknowledge(self, message_id: MessageId) -> None:
+        """See HoldPort."""
+        topic = self._world.broker.topic(self._topic)
+        topic.acknowledged = max(topic.acknowledged, message_id)
+
+    def close(self) -> None:
+        """See HoldPort."""
