@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
 from eos import micro_batch, spark
@@ -155,7 +155,7 @@ class Sink:
             self._owner = None
 
     def _planned(self, df: DataFrame, topic: str | None) -> tuple[DataFrame, str | None]:
-        if isinstance(df, ConnectDataFrame) or not isinstance(df, DataFrame):
+        if not isinstance(df, ClassicDataFrame):
             raise InvalidInput(
                 f"The sink was given a {type(df).__module__}.{type(df).__name__}; it needs a DataFrame of Spark in "
                 "classic mode, since it reads the query's checkpoint through the driver's JVM."
@@ -262,6 +262,7 @@ class Sink:
             stopped=self._stopped,
             sleep=self._sleep,
         )
+        self._client.ensure_topic(options.control_topic)
         owner.take_over(identity.query_id, identity.run_id, self._registration(), identity.principal)
         if self._query is not None:
             self._query.register(REGISTRATION, json.dumps(asdict(owner.registration)))
