@@ -65,7 +65,7 @@ class _Words:
 
     def tails(self) -> npt.NDArray[Any]:
         """Return what is left of each key, padded with zero bytes to a word."""
-        words = self._words[self._starts + self._whole * self.bytes]
+        words: npt.NDArray[Any] = self._words[self._starts + self._whole * self.bytes]
         left = (self.lengths % self.bytes * 8).astype(words.dtype)
         words &= (words.dtype.type(1) << left) - words.dtype.type(1)
         return words
@@ -118,7 +118,8 @@ def _java(data: _Bytes, offsets: _Offsets) -> _Hashes:
 def _unit(words: _Hashes, place: int) -> npt.NDArray[np.uint32]:
     bits = words.itemsize * 8 // 4
     kind = words.dtype.type
-    return (words >> kind(bits * place) & kind(2**bits - 1)).astype(np.uint32)
+    units: npt.NDArray[np.uint32] = (words >> kind(bits * place) & kind(2**bits - 1)).astype(np.uint32)
+    return units
 
 
 def _utf16(data: _Bytes, offsets: _Offsets) -> tuple[npt.NDArray[Any], _Offsets]:
