@@ -74,6 +74,9 @@ class Chunk:
 class BatchEncoder:
     """Encodes record batches as chunks that a broker accepts.
 
+    A chunk holds rows of different keys, so its frame names none: a Key_Shared subscription hands out
+    whole chunks, and doesn't keep the rows of one key on one consumer (Commands.resolveStickyKey).
+
     Args:
         compression: of the chunks. Default "none".
         max_message_size: bytes; the broker's limit, which it tells in CONNECTED. The whole entry (checksum,

@@ -34,7 +34,7 @@ def vectors(name: str) -> Any:
 
 
 def java_name(descriptor: Any) -> str:
-    return descriptor.full_name.removeprefix("eos.wire.").replace(".", "$")
+    return str(descriptor.full_name).removeprefix("eos.wire.").replace(".", "$")
 
 
 def messages(descriptors: list[Descriptor]) -> Iterator[Descriptor]:

@@ -45,7 +45,7 @@ def commands() -> Iterator[tuple[str, BaseCommand]]:
         if field.message_type is None:
             continue
         kind = BaseCommand.DESCRIPTOR.enum_types_by_name["Type"].values_by_number[field.number]
-        command = BaseCommand(type=field.number)
+        command = BaseCommand(type=kind.name)
         _fill(getattr(command, field.name))
         yield kind.name.lower(), command
 
@@ -117,7 +117,7 @@ def _fill(message: Message) -> None:
     message.SetInParent()
 
 
-def _sample(field: FieldDescriptor) -> Any:
+def _sample(field: Any) -> Any:
     if field.enum_type is not None:
         return field.enum_type.values[-1].number
     if field.type == FieldDescriptor.TYPE_BOOL:

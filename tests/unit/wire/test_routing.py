@@ -59,6 +59,13 @@ def test_bytes_that_are_no_text_are_routed_by_their_base64(key_hash: KeyHash) ->
 
 
 @pytest.mark.parametrize("key_hash", KEY_HASHES)
+def test_a_text_column_that_holds_other_bytes_is_routed_like_a_binary_one(key_hash: KeyHash) -> None:
+    keys = pa.array([b"\xff", b"a", None, b"\xc3"])
+    unchecked = pa.Array.from_buffers(pa.string(), len(keys), keys.buffers())
+    assert partition_of(unchecked, 1_000, key_hash).tolist() == partition_of(keys, 1_000, key_hash).tolist()
+
+
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
 def test_a_row_without_a_key_has_no_partition(key_hash: KeyHash) -> None:
     partitions = partition_of(pa.array([None, "a", None]), 5, key_hash)
     assert (partitions == NO_PARTITION).tolist() == [True, False, True]
