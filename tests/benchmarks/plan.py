@@ -1,0 +1,35 @@
+"""How much is measured, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.benchmarks.topics import Broker
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one run of the benchmark does.
+
+    Attributes:
+        broker: where to write.
+        tell: takes a line about what has been done.
+        stem: the names of all topics begin with it.
+        rows: of each run of a contender.
+        rounds, warm_ups: runs of each contender that count, and those before that don't.
+        batches, batch_warm_ups: the same for micro-batches.
+        memory_runs: processes whose memory is measured, for each number of rows.
+    """
+
+    broker: Broker
+    tell: Tell
+    stem: str = "bench"
+    rows: int = 1_000_000
+    rounds: int = 5
+    warm_ups: int = 2
+    batches: int = 300
+    batch_warm_ups: int = 40
+    memory_runs: int = 3

@@ -1,0 +1,62 @@
+"""`make bench-sink`: the sink beside the official clients and the ceiling, on a Pulsar of its own.
+
+    python -m tests.benchmarks.sink [--rows 1000000] [--rounds 5] [--batches 300] [--out build/bench/sink.json]
+
+Prints tables and writes every raw figure as JSON. docs/benchmarks.md says what is measured and how.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from eos.local import LocalPulsar
+from tests.benchmarks import results
+from tests.benchmarks.micro_batches import latency
+from tests.benchmarks.plan import Plan
+from tests.benchmarks.rows import FIXED, RANDOM, spark_session
+from tests.benchmarks.table import show
+from tests.benchmarks.throughput import compare
+from tests.benchmarks.worker_memory import peaks
+
+OUT = Path("build/bench/sink.json")
+
+
+def main(rows: int = Plan.rows, rounds: int = Plan.rounds, batches: int = Plan.batches, out: Path = OUT) -> None:
+    """Measure everything; takes some ten minutes."""
+    console = Console()
+    began = time.monotonic()
+
+    def tell(line: str) -> None:
+        console.print(f"[dim]{time.monotonic() - began:6.0f} s[/dim]  {line}", highlight=False)
+
+    found: results.Json = {"machine": results.machine()}
+    tell("starting Pulsar")
+    with LocalPulsar(memory="2g", tell=tell) as broker:
+        found |= measure(Plan(broker, tell, rows=rows, rounds=rounds, batches=batches))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(found, indent=1))
+    show(console, found)
+    console.print(f"every figure: {out}")
+
+
+def measure(plan: Plan) -> results.Json:
+    """Return all results but the machine."""
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as folder, spark_session() as session:
+        fixed, random = (compare(session, plan, case, Path(folder)) for case in (FIXED, RANDOM))
+        batches = latency(session, plan)
+    return {
+        **results.throughput(fixed),
+        RANDOM.name: results.throughput(random),
+        "batch_ms": results.batch_ms(batches),
+        **results.worker_memory(peaks(plan)),
+    }
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,54 @@
+"""Rows a second of the sink and of the others, for one kind of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.benchmarks.counting import CountOnly
+from tests.benchmarks.java_client import JavaClient, JavaTransaction
+from tests.benchmarks.official_client import OfficialClient
+from tests.benchmarks.plan import Plan
+from tests.benchmarks.rounds import Contender, Timed, take_turns
+from tests.benchmarks.rows import Case, cached, make_rows, save
+from tests.benchmarks.this_sink import ThisSink
+from tests.benchmarks.topics import create_topic, published
+
+WRITERS = (ThisSink, OfficialClient, JavaTransaction)
+"""The contenders that write; each has a topic of its own."""
+
+
+def topic_of(stem: str, case: Case, contender: str) -> str:
+    """Return the last part of the name of a contender's topic."""
+    return f"{stem}-{case.name}-{contender}"
+
+
+def compare(session: SparkSession, plan: Plan, case: Case, folder: Path) -> dict[str, Timed]:
+    """Let all contenders deal with the same rows in turn; return what each took. `folder` takes temporary files.
+
+    Raises RuntimeError when the broker has not got every row of every run.
+    """
+    broker = plan.broker
+    topics = {one.name: create_topic(broker, topic_of(plan.stem, case, one.name)) for one in WRITERS}
+    with cached(make_rows(session, case, plan.rows)) as df, JavaClient(folder, broker.service_url) as java:
+        file = folder / f"{case.name}.rows"
+        save(df.toArrow(), file)
+        java.order("load", str(file))
+        file.unlink()
+        sink = ThisSink(df, broker.service_url, topics[ThisSink.name])
+        contenders: list[Contender] = [
+            sink,
+            OfficialClient(df, broker.service_url, topics[OfficialClient.name]),
+            JavaTransaction(java, topics[JavaTransaction.name]),
+            CountOnly(df),
+        ]
+        try:
+            timed = take_turns(contenders, plan, case.name)
+        finally:
+            sink.close()
+    expected = plan.rows * (plan.warm_ups + plan.rounds)
+    for name, topic in topics.items():
+        if (stored := published(broker, topic)) != expected:
+            raise RuntimeError(f"the broker has {stored} messages of {name}; it should have {expected}")
+    return timed
