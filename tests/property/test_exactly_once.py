@@ -18,15 +18,20 @@ from tests.simulation.world import REQUESTS, Fault, Plan, Scheduler
 # What a driver may legally end with. Anything else, DamagedLog above all, is a false alarm.
 EXPECTED = (Fenced, StaleBatch, NotCommitted, CommitUnknown)
 
-PLANS = st.builds(
-    Plan,
-    schedule=st.lists(st.tuples(st.integers(0, 11), st.integers(1, 40)), max_size=40).map(tuple),
-    faults=st.dictionaries(
-        st.tuples(st.integers(0, 2), st.sampled_from(REQUESTS), st.integers(0, 8)),
-        st.sampled_from(list(Fault)),
-        max_size=5,
+DRIVERS = st.integers(0, 2)
+FAULTS = st.sampled_from(list(Fault))
+ANYWHERE = st.dictionaries(st.tuples(DRIVERS, st.sampled_from(REQUESTS), st.integers(0, 8)), FAULTS, max_size=5)
+# Most of what can go wrong goes wrong where transactions are filled and ended, in the first of them.
+AT_THE_CORE = st.dictionaries(
+    st.tuples(
+        DRIVERS, st.sampled_from(("SEND", "SEND in transaction", "END_TXN abort", "END_TXN commit")), st.integers(0, 2)
     ),
+    FAULTS,
+    min_size=1,
+    max_size=5,
 )
+SCHEDULES = st.lists(st.tuples(st.integers(0, 11), st.integers(1, 40)), max_size=40).map(tuple)
+PLANS = st.builds(Plan, schedule=st.just(()) | SCHEDULES, faults=ANYWHERE | AT_THE_CORE)
 
 
 def played(plan: Plan, drivers: int, **parts: object) -> Job:
