@@ -4,143 +4,148 @@
 # source: eos/wire/pulsar.proto
 # Protobuf Python Version: 6.33.5
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
-_runtime_version.ValidateProtobufRuntimeVersion(_runtime_version.Domain.PUBLIC, 6, 33, 5, "", "eos/wire/pulsar.proto")
+_runtime_version.ValidateProtobufRuntimeVersion(
+    _runtime_version.Domain.PUBLIC,
+    6,
+    33,
+    5,
+    '',
+    'eos/wire/pulsar.proto'
+)
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x15\x65os/wire/pulsar.proto\x12\x08\x65os.wire"\x8a\x17\n\x0b\x42\x61seCommand\x12(\n\x04type\x18\x01 \x01(\x0e\x32\x1a.eos.wire.BaseCommand.Type\x12)\n\x07\x63onnect\x18\x02 \x01(\x0b\x32\x18.eos.wire.CommandConnect\x12-\n\tconnected\x18\x03 \x01(\x0b\x32\x1a.eos.wire.CommandConnected\x12-\n\tsubscribe\x18\x04 \x01(\x0b\x32\x1a.eos.wire.CommandSubscribe\x12+\n\x08producer\x18\x05 \x01(\x0b\x32\x19.eos.wire.CommandProducer\x12#\n\x04send\x18\x06 \x01(\x0b\x32\x15.eos.wire.CommandSend\x12\x32\n\x0csend_receipt\x18\x07 \x01(\x0b\x32\x1c.eos.wire.CommandSendReceipt\x12.\n\nsend_error\x18\x08 \x01(\x0b\x32\x1a.eos.wire.CommandSendError\x12)\n\x07message\x18\t \x01(\x0b\x32\x18.eos.wire.CommandMessage\x12!\n\x03\x61\x63k\x18\n \x01(\x0b\x32\x14.eos.wire.CommandAck\x12#\n\x04\x66low\x18\x0b \x01(\x0b\x32\x15.eos.wire.CommandFlow\x12\x31\n\x0bunsubscribe\x18\x0c \x01(\x0b\x32\x1c.eos.wire.CommandUnsubscribe\x12)\n\x07success\x18\r \x01(\x0b\x32\x18.eos.wire.CommandSuccess\x12%\n\x05\x65rror\x18\x0e \x01(\x0b\x32\x16.eos.wire.CommandError\x12\x36\n\x0e\x63lose_producer\x18\x0f \x01(\x0b\x32\x1e.eos.wire.CommandCloseProducer\x12\x36\n\x0e\x63lose_consumer\x18\x10 \x01(\x0b\x32\x1e.eos.wire.CommandCloseConsumer\x12:\n\x10producer_success\x18\x11 \x01(\x0b\x32 .eos.wire.CommandProducerSuccess\x12#\n\x04ping\x18\x12 \x01(\x0b\x32\x15.eos.wire.CommandPing\x12#\n\x04pong\x18\x13 \x01(\x0b\x32\x15.eos.wire.CommandPong\x12\x45\n\x12partition_metadata\x18\x15 \x01(\x0b\x32).eos.wire.CommandPartitionedTopicMetadata\x12V\n\x1bpartition_metadata_response\x18\x16 \x01(\x0b\x32\x31.eos.wire.CommandPartitionedTopicMetadataResponse\x12\x32\n\x0clookup_topic\x18\x17 \x01(\x0b\x32\x1c.eos.wire.CommandLookupTopic\x12\x43\n\x15lookup_topic_response\x18\x18 \x01(\x0b\x32$.eos.wire.CommandLookupTopicResponse\x12@\n\x14reached_end_of_topic\x18\x1b \x01(\x0b\x32".eos.wire.CommandReachedEndOfTopic\x12#\n\x04seek\x18\x1c \x01(\x0b\x32\x15.eos.wire.CommandSeek\x12>\n\x13get_last_message_id\x18\x1d \x01(\x0b\x32!.eos.wire.CommandGetLastMessageId\x12O\n\x1cget_last_message_id_response\x18\x1e \x01(\x0b\x32).eos.wire.CommandGetLastMessageIdResponse\x12\x45\n\x16\x61\x63tive_consumer_change\x18\x1f \x01(\x0b\x32%.eos.wire.CommandActiveConsumerChange\x12\x36\n\x0e\x61uth_challenge\x18$ \x01(\x0b\x32\x1e.eos.wire.CommandAuthChallenge\x12\x34\n\rauth_response\x18% \x01(\x0b\x32\x1d.eos.wire.CommandAuthResponse\x12\x32\n\x0c\x61\x63k_response\x18& \x01(\x0b\x32\x1c.eos.wire.CommandAckResponse\x12(\n\x07new_txn\x18\x32 \x01(\x0b\x32\x17.eos.wire.CommandNewTxn\x12\x39\n\x10new_txn_response\x18\x33 \x01(\x0b\x32\x1f.eos.wire.CommandNewTxnResponse\x12@\n\x14\x61\x64\x64_partition_to_txn\x18\x34 \x01(\x0b\x32".eos.wire.CommandAddPartitionToTxn\x12Q\n\x1d\x61\x64\x64_partition_to_txn_response\x18\x35 \x01(\x0b\x32*.eos.wire.CommandAddPartitionToTxnResponse\x12(\n\x07\x65nd_txn\x18\x38 \x01(\x0b\x32\x17.eos.wire.CommandEndTxn\x12\x39\n\x10\x65nd_txn_response\x18\x39 \x01(\x0b\x32\x1f.eos.wire.CommandEndTxnResponse\x12J\n\x19tc_client_connect_request\x18> \x01(\x0b\x32\'.eos.wire.CommandTcClientConnectRequest\x12L\n\x1atc_client_connect_response\x18? \x01(\x0b\x32(.eos.wire.CommandTcClientConnectResponse\x12\x36\n\x0etopic_migrated\x18\x44 \x01(\x0b\x32\x1e.eos.wire.CommandTopicMigrated"\xf9\x05\n\x04Type\x12\t\n\x05UNSET\x10\x00\x12\x0b\n\x07\x43ONNECT\x10\x02\x12\r\n\tCONNECTED\x10\x03\x12\r\n\tSUBSCRIBE\x10\x04\x12\x0c\n\x08PRODUCER\x10\x05\x12\x08\n\x04SEND\x10\x06\x12\x10\n\x0cSEND_RECEIPT\x10\x07\x12\x0e\n\nSEND_ERROR\x10\x08\x12\x0b\n\x07MESSAGE\x10\t\x12\x07\n\x03\x41\x43K\x10\n\x12\x08\n\x04\x46LOW\x10\x0b\x12\x0f\n\x0bUNSUBSCRIBE\x10\x0c\x12\x0b\n\x07SUCCESS\x10\r\x12\t\n\x05\x45RROR\x10\x0e\x12\x12\n\x0e\x43LOSE_PRODUCER\x10\x0f\x12\x12\n\x0e\x43LOSE_CONSUMER\x10\x10\x12\x14\n\x10PRODUCER_SUCCESS\x10\x11\x12\x08\n\x04PING\x10\x12\x12\x08\n\x04PONG\x10\x13\x12\x18\n\x14PARTITIONED_METADATA\x10\x15\x12!\n\x1dPARTITIONED_METADATA_RESPONSE\x10\x16\x12\n\n\x06LOOKUP\x10\x17\x12\x13\n\x0fLOOKUP_RESPONSE\x10\x18\x12\x18\n\x14REACHED_END_OF_TOPIC\x10\x1b\x12\x08\n\x04SEEK\x10\x1c\x12\x17\n\x13GET_LAST_MESSAGE_ID\x10\x1d\x12 \n\x1cGET_LAST_MESSAGE_ID_RESPONSE\x10\x1e\x12\x1a\n\x16\x41\x43TIVE_CONSUMER_CHANGE\x10\x1f\x12\x12\n\x0e\x41UTH_CHALLENGE\x10$\x12\x11\n\rAUTH_RESPONSE\x10%\x12\x10\n\x0c\x41\x43K_RESPONSE\x10&\x12\x0b\n\x07NEW_TXN\x10\x32\x12\x14\n\x10NEW_TXN_RESPONSE\x10\x33\x12\x18\n\x14\x41\x44\x44_PARTITION_TO_TXN\x10\x34\x12!\n\x1d\x41\x44\x44_PARTITION_TO_TXN_RESPONSE\x10\x35\x12\x0b\n\x07\x45ND_TXN\x10\x38\x12\x14\n\x10\x45ND_TXN_RESPONSE\x10\x39\x12\x1d\n\x19TC_CLIENT_CONNECT_REQUEST\x10>\x12\x1e\n\x1aTC_CLIENT_CONNECT_RESPONSE\x10?\x12\x12\n\x0eTOPIC_MIGRATED\x10\x44"\xda\x01\n\x0c\x46\x65\x61tureFlags\x12\x1d\n\x15supports_auth_refresh\x18\x01 \x01(\x08\x12&\n\x1esupports_broker_entry_metadata\x18\x02 \x01(\x08\x12!\n\x19supports_partial_producer\x18\x03 \x01(\x08\x12\x1f\n\x17supports_topic_watchers\x18\x04 \x01(\x08\x12?\n7supports_get_partitioned_metadata_without_auto_creation\x18\x05 \x01(\x08"\xbb\x01\n\x0e\x43ommandConnect\x12\x16\n\x0e\x63lient_version\x18\x01 \x01(\t\x12\x11\n\tauth_data\x18\x03 \x01(\x0c\x12\x18\n\x10protocol_version\x18\x04 \x01(\x05\x12\x18\n\x10\x61uth_method_name\x18\x05 \x01(\t\x12\x1b\n\x13proxy_to_broker_url\x18\x06 \x01(\t\x12-\n\rfeature_flags\x18\n \x01(\x0b\x32\x16.eos.wire.FeatureFlags"\x8d\x01\n\x10\x43ommandConnected\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12\x18\n\x10protocol_version\x18\x02 \x01(\x05\x12\x18\n\x10max_message_size\x18\x03 \x01(\x05\x12-\n\rfeature_flags\x18\x04 \x01(\x0b\x32\x16.eos.wire.FeatureFlags"7\n\x08\x41uthData\x12\x18\n\x10\x61uth_method_name\x18\x01 \x01(\t\x12\x11\n\tauth_data\x18\x02 \x01(\x0c"o\n\x14\x43ommandAuthChallenge\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12%\n\tchallenge\x18\x02 \x01(\x0b\x32\x12.eos.wire.AuthData\x12\x18\n\x10protocol_version\x18\x03 \x01(\x05"m\n\x13\x43ommandAuthResponse\x12\x16\n\x0e\x63lient_version\x18\x01 \x01(\t\x12$\n\x08response\x18\x02 \x01(\x0b\x32\x12.eos.wire.AuthData\x12\x18\n\x10protocol_version\x18\x03 \x01(\x05"\r\n\x0b\x43ommandPing"\r\n\x0b\x43ommandPong"$\n\x0e\x43ommandSuccess\x12\x12\n\nrequest_id\x18\x01 \x01(\x04"Y\n\x0c\x43ommandError\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12$\n\x05\x65rror\x18\x02 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x03 \x01(\t"r\n\x1f\x43ommandPartitionedTopicMetadata\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12,\n\x1emetadata_auto_creation_enabled\x18\x06 \x01(\x08:\x04true"\xff\x01\n\'CommandPartitionedTopicMetadataResponse\x12\x12\n\npartitions\x18\x01 \x01(\r\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12N\n\x08response\x18\x03 \x01(\x0e\x32<.eos.wire.CommandPartitionedTopicMetadataResponse.LookupType\x12$\n\x05\x65rror\x18\x04 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x05 \x01(\t"%\n\nLookupType\x12\x0b\n\x07Success\x10\x00\x12\n\n\x06\x46\x61iled\x10\x01"p\n\x12\x43ommandLookupTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12\x15\n\rauthoritative\x18\x03 \x01(\x08\x12 \n\x18\x61\x64vertised_listener_name\x18\x07 \x01(\t"\xd5\x02\n\x1a\x43ommandLookupTopicResponse\x12\x1a\n\x12\x62roker_service_url\x18\x01 \x01(\t\x12\x1e\n\x16\x62roker_service_url_tls\x18\x02 \x01(\t\x12\x41\n\x08response\x18\x03 \x01(\x0e\x32/.eos.wire.CommandLookupTopicResponse.LookupType\x12\x12\n\nrequest_id\x18\x04 \x01(\x04\x12\x15\n\rauthoritative\x18\x05 \x01(\x08\x12$\n\x05\x65rror\x18\x06 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x07 \x01(\t\x12!\n\x19proxy_through_service_url\x18\x08 \x01(\x08"3\n\nLookupType\x12\x0c\n\x08Redirect\x10\x00\x12\x0b\n\x07\x43onnect\x10\x01\x12\n\n\x06\x46\x61iled\x10\x02"\xd7\x01\n\x14\x43ommandTopicMigrated\x12\x13\n\x0bresource_id\x18\x01 \x01(\x04\x12\x42\n\rresource_type\x18\x02 \x01(\x0e\x32+.eos.wire.CommandTopicMigrated.ResourceType\x12\x1a\n\x12\x62roker_service_url\x18\x03 \x01(\t\x12\x1e\n\x16\x62roker_service_url_tls\x18\x04 \x01(\t"*\n\x0cResourceType\x12\x0c\n\x08Producer\x10\x00\x12\x0c\n\x08\x43onsumer\x10\x01"\xa6\x02\n\x0f\x43ommandProducer\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x04\x12\x12\n\nrequest_id\x18\x03 \x01(\x04\x12\x15\n\rproducer_name\x18\x04 \x01(\t\x12$\n\x08metadata\x18\x06 \x03(\x0b\x32\x12.eos.wire.KeyValue\x12\r\n\x05\x65poch\x18\x08 \x01(\x04\x12)\n\x1buser_provided_producer_name\x18\t \x01(\x08:\x04true\x12:\n\x14producer_access_mode\x18\n \x01(\x0e\x32\x1c.eos.wire.ProducerAccessMode\x12\x13\n\x0btopic_epoch\x18\x0b \x01(\x04\x12\x13\n\x0btxn_enabled\x18\x0c \x01(\x08"\xac\x01\n\x16\x43ommandProducerSuccess\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x15\n\rproducer_name\x18\x02 \x01(\t\x12\x1c\n\x10last_sequence_id\x18\x03 \x01(\x03:\x02-1\x12\x16\n\x0eschema_version\x18\x04 \x01(\x0c\x12\x13\n\x0btopic_epoch\x18\x05 \x01(\x04\x12\x1c\n\x0eproducer_ready\x18\x06 \x01(\x08:\x04true"\x8d\x01\n\x14\x43ommandCloseProducer\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12#\n\x1b\x61ssigned_broker_service_url\x18\x03 \x01(\t\x12\'\n\x1f\x61ssigned_broker_service_url_tls\x18\x04 \x01(\t"\xa0\x01\n\x0b\x43ommandSend\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x04\x12\x13\n\x0bsequence_id\x18\x02 \x01(\x04\x12\x17\n\x0cnum_messages\x18\x03 \x01(\x05:\x01\x31\x12\x18\n\x10txnid_least_bits\x18\x04 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x05 \x01(\x04\x12\x1b\n\x13highest_sequence_id\x18\x06 \x01(\x04"\x88\x01\n\x12\x43ommandSendReceipt\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x04\x12\x13\n\x0bsequence_id\x18\x02 \x01(\x04\x12+\n\nmessage_id\x18\x03 \x01(\x0b\x32\x17.eos.wire.MessageIdData\x12\x1b\n\x13highest_sequence_id\x18\x04 \x01(\x04"s\n\x10\x43ommandSendError\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x04\x12\x13\n\x0bsequence_id\x18\x02 \x01(\x04\x12$\n\x05\x65rror\x18\x03 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x04 \x01(\t"\xdd\x04\n\x10\x43ommandSubscribe\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x14\n\x0csubscription\x18\x02 \x01(\t\x12\x34\n\x08sub_type\x18\x03 \x01(\x0e\x32".eos.wire.CommandSubscribe.SubType\x12\x13\n\x0b\x63onsumer_id\x18\x04 \x01(\x04\x12\x12\n\nrequest_id\x18\x05 \x01(\x04\x12\x15\n\rconsumer_name\x18\x06 \x01(\t\x12\x16\n\x0epriority_level\x18\x07 \x01(\x05\x12\x15\n\x07\x64urable\x18\x08 \x01(\x08:\x04true\x12\x31\n\x10start_message_id\x18\t \x01(\x0b\x32\x17.eos.wire.MessageIdData\x12$\n\x08metadata\x18\n \x03(\x0b\x32\x12.eos.wire.KeyValue\x12\x16\n\x0eread_compacted\x18\x0b \x01(\x08\x12\x44\n\x10initial_position\x18\r \x01(\x0e\x32*.eos.wire.CommandSubscribe.InitialPosition\x12"\n\x14\x66orce_topic_creation\x18\x0f \x01(\x08:\x04true\x12\x33\n\x17subscription_properties\x18\x12 \x03(\x0b\x32\x12.eos.wire.KeyValue"B\n\x07SubType\x12\r\n\tExclusive\x10\x00\x12\n\n\x06Shared\x10\x01\x12\x0c\n\x08\x46\x61ilover\x10\x02\x12\x0e\n\nKey_Shared\x10\x03"+\n\x0fInitialPosition\x12\n\n\x06Latest\x10\x00\x12\x0c\n\x08\x45\x61rliest\x10\x01";\n\x0b\x43ommandFlow\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x17\n\x0fmessage_permits\x18\x02 \x01(\r"}\n\x0e\x43ommandMessage\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12+\n\nmessage_id\x18\x02 \x01(\x0b\x32\x17.eos.wire.MessageIdData\x12\x18\n\x10redelivery_count\x18\x03 \x01(\r\x12\x0f\n\x07\x61\x63k_set\x18\x04 \x03(\x03"\xbd\x01\n\nCommandAck\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12.\n\x08\x61\x63k_type\x18\x02 \x01(\x0e\x32\x1c.eos.wire.CommandAck.AckType\x12+\n\nmessage_id\x18\x03 \x03(\x0b\x32\x17.eos.wire.MessageIdData\x12\x12\n\nrequest_id\x18\x08 \x01(\x04")\n\x07\x41\x63kType\x12\x0e\n\nIndividual\x10\x00\x12\x0e\n\nCumulative\x10\x01"t\n\x12\x43ommandAckResponse\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12$\n\x05\x65rror\x18\x04 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\x04"\x8d\x01\n\x14\x43ommandCloseConsumer\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12#\n\x1b\x61ssigned_broker_service_url\x18\x03 \x01(\t\x12\'\n\x1f\x61ssigned_broker_service_url_tls\x18\x04 \x01(\t"L\n\x12\x43ommandUnsubscribe\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12\r\n\x05\x66orce\x18\x03 \x01(\x08"\x81\x01\n\x0b\x43ommandSeek\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12+\n\nmessage_id\x18\x03 \x01(\x0b\x32\x17.eos.wire.MessageIdData\x12\x1c\n\x14message_publish_time\x18\x04 \x01(\x04"/\n\x18\x43ommandReachedEndOfTopic\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04"B\n\x17\x43ommandGetLastMessageId\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x04"\xa7\x01\n\x1f\x43ommandGetLastMessageIdResponse\x12\x30\n\x0flast_message_id\x18\x01 \x01(\x0b\x32\x17.eos.wire.MessageIdData\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12>\n\x1d\x63onsumer_mark_delete_position\x18\x03 \x01(\x0b\x32\x17.eos.wire.MessageIdData"E\n\x1b\x43ommandActiveConsumerChange\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x11\n\tis_active\x18\x02 \x01(\x08"B\n\x1d\x43ommandTcClientConnectRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\r\n\x05tc_id\x18\x02 \x01(\x04"k\n\x1e\x43ommandTcClientConnectResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12$\n\x05\x65rror\x18\x02 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x03 \x01(\t"K\n\rCommandNewTxn\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x17\n\x0ftxn_ttl_seconds\x18\x02 \x01(\x04\x12\r\n\x05tc_id\x18\x03 \x01(\x04"\x95\x01\n\x15\x43ommandNewTxnResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12$\n\x05\x65rror\x18\x04 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x05 \x01(\t"u\n\x18\x43ommandAddPartitionToTxn\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12\x12\n\npartitions\x18\x04 \x03(\t"\xa0\x01\n CommandAddPartitionToTxnResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12$\n\x05\x65rror\x18\x04 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x05 \x01(\t"\x7f\n\rCommandEndTxn\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12\'\n\ntxn_action\x18\x04 \x01(\x0e\x32\x13.eos.wire.TxnAction"\x95\x01\n\x15\x43ommandEndTxnResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12$\n\x05\x65rror\x18\x04 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x05 \x01(\t"\x89\x01\n\rMessageIdData\x12\x11\n\tledger_id\x18\x01 \x01(\x03\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\x03\x12\x15\n\tpartition\x18\x03 \x01(\x05:\x02-1\x12\x17\n\x0b\x62\x61tch_index\x18\x04 \x01(\x05:\x02-1\x12\x0f\n\x07\x61\x63k_set\x18\x05 \x03(\x03\x12\x12\n\nbatch_size\x18\x06 \x01(\x05"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t"\xfd\x03\n\x0fMessageMetadata\x12\x15\n\rproducer_name\x18\x01 \x01(\t\x12\x13\n\x0bsequence_id\x18\x02 \x01(\x04\x12\x14\n\x0cpublish_time\x18\x03 \x01(\x04\x12&\n\nproperties\x18\x04 \x03(\x0b\x32\x12.eos.wire.KeyValue\x12\x17\n\x0freplicated_from\x18\x05 \x01(\t\x12\x15\n\rpartition_key\x18\x06 \x01(\x0c\x12.\n\x0b\x63ompression\x18\x08 \x01(\x0e\x32\x19.eos.wire.CompressionType\x12\x19\n\x11uncompressed_size\x18\t \x01(\r\x12 \n\x15num_messages_in_batch\x18\x0b \x01(\x05:\x01\x31\x12\x12\n\nevent_time\x18\x0c \x01(\x04\x12\x16\n\x0eschema_version\x18\x10 \x01(\x0c\x12!\n\x19partition_key_b64_encoded\x18\x11 \x01(\x08\x12\x14\n\x0cordering_key\x18\x12 \x01(\x0c\x12\x18\n\x10txnid_least_bits\x18\x16 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x17 \x01(\x04\x12\x1b\n\x13highest_sequence_id\x18\x18 \x01(\x04\x12\x12\n\nnull_value\x18\x19 \x01(\x08\x12\x1a\n\x12null_partition_key\x18\x1e \x01(\x08"\x95\x02\n\x15SingleMessageMetadata\x12&\n\nproperties\x18\x01 \x03(\x0b\x32\x12.eos.wire.KeyValue\x12\x15\n\rpartition_key\x18\x02 \x01(\x0c\x12\x14\n\x0cpayload_size\x18\x03 \x01(\x05\x12\x15\n\rcompacted_out\x18\x04 \x01(\x08\x12\x12\n\nevent_time\x18\x05 \x01(\x04\x12!\n\x19partition_key_b64_encoded\x18\x06 \x01(\x08\x12\x14\n\x0cordering_key\x18\x07 \x01(\x0c\x12\x13\n\x0bsequence_id\x18\x08 \x01(\x04\x12\x12\n\nnull_value\x18\t \x01(\x08\x12\x1a\n\x12null_partition_key\x18\n \x01(\x08">\n\x13\x42rokerEntryMetadata\x12\x18\n\x10\x62roker_timestamp\x18\x01 \x01(\x04\x12\r\n\x05index\x18\x02 \x01(\x04*\x82\x05\n\x0bServerError\x12\x10\n\x0cUnknownError\x10\x00\x12\x11\n\rMetadataError\x10\x01\x12\x14\n\x10PersistenceError\x10\x02\x12\x17\n\x13\x41uthenticationError\x10\x03\x12\x16\n\x12\x41uthorizationError\x10\x04\x12\x10\n\x0c\x43onsumerBusy\x10\x05\x12\x13\n\x0fServiceNotReady\x10\x06\x12%\n!ProducerBlockedQuotaExceededError\x10\x07\x12)\n%ProducerBlockedQuotaExceededException\x10\x08\x12\x11\n\rChecksumError\x10\t\x12\x1b\n\x17UnsupportedVersionError\x10\n\x12\x11\n\rTopicNotFound\x10\x0b\x12\x18\n\x14SubscriptionNotFound\x10\x0c\x12\x14\n\x10\x43onsumerNotFound\x10\r\x12\x13\n\x0fTooManyRequests\x10\x0e\x12\x18\n\x14TopicTerminatedError\x10\x0f\x12\x10\n\x0cProducerBusy\x10\x10\x12\x14\n\x10InvalidTopicName\x10\x11\x12\x16\n\x12IncompatibleSchema\x10\x12\x12\x17\n\x13\x43onsumerAssignError\x10\x13\x12"\n\x1eTransactionCoordinatorNotFound\x10\x14\x12\x14\n\x10InvalidTxnStatus\x10\x15\x12\x13\n\x0fNotAllowedError\x10\x16\x12\x17\n\x13TransactionConflict\x10\x17\x12\x17\n\x13TransactionNotFound\x10\x18\x12\x12\n\x0eProducerFenced\x10\x19*_\n\x12ProducerAccessMode\x12\n\n\x06Shared\x10\x00\x12\r\n\tExclusive\x10\x01\x12\x14\n\x10WaitForExclusive\x10\x02\x12\x18\n\x14\x45xclusiveWithFencing\x10\x03*"\n\tTxnAction\x12\n\n\x06\x43OMMIT\x10\x00\x12\t\n\x05\x41\x42ORT\x10\x01*D\n\x0f\x43ompressionType\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04\x42\t\x92\x03\x06\x10\x01\x18\x02 \x03\x62\x08\x65\x64itionsp\xe8\x07'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x65os/wire/pulsar.proto\x12\x08\x65os.wire\"\x8a\x17\n\x0b\x42\x61seCommand\x12(\n\x04type\x18\x01 \x01(\x0e\x32\x1a.eos.wire.BaseCommand.Type\x12)\n\x07\x63onnect\x18\x02 \x01(\x0b\x32\x18.eos.wire.CommandConnect\x12-\n\tconnected\x18\x03 \x01(\x0b\x32\x1a.eos.wire.CommandConnected\x12-\n\tsubscribe\x18\x04 \x01(\x0b\x32\x1a.eos.wire.CommandSubscribe\x12+\n\x08producer\x18\x05 \x01(\x0b\x32\x19.eos.wire.CommandProducer\x12#\n\x04send\x18\x06 \x01(\x0b\x32\x15.eos.wire.CommandSend\x12\x32\n\x0csend_receipt\x18\x07 \x01(\x0b\x32\x1c.eos.wire.CommandSendReceipt\x12.\n\nsend_error\x18\x08 \x01(\x0b\x32\x1a.eos.wire.CommandSendError\x12)\n\x07message\x18\t \x01(\x0b\x32\x18.eos.wire.CommandMessage\x12!\n\x03\x61\x63k\x18\n \x01(\x0b\x32\x14.eos.wire.CommandAck\x12#\n\x04\x66low\x18\x0b \x01(\x0b\x32\x15.eos.wire.CommandFlow\x12\x31\n\x0bunsubscribe\x18\x0c \x01(\x0b\x32\x1c.eos.wire.CommandUnsubscribe\x12)\n\x07success\x18\r \x01(\x0b\x32\x18.eos.wire.CommandSuccess\x12%\n\x05\x65rror\x18\x0e \x01(\x0b\x32\x16.eos.wire.CommandError\x12\x36\n\x0e\x63lose_producer\x18\x0f \x01(\x0b\x32\x1e.eos.wire.CommandCloseProducer\x12\x36\n\x0e\x63lose_consumer\x18\x10 \x01(\x0b\x32\x1e.eos.wire.CommandCloseConsumer\x12:\n\x10producer_success\x18\x11 \x01(\x0b\x32 .eos.wire.CommandProducerSuccess\x12#\n\x04ping\x18\x12 \x01(\x0b\x32\x15.eos.wire.CommandPing\x12#\n\x04pong\x18\x13 \x01(\x0b\x32\x15.eos.wire.CommandPong\x12\x45\n\x12partition_metadata\x18\x15 \x01(\x0b\x32).eos.wire.CommandPartitionedTopicMetadata\x12V\n\x1bpartition_metadata_response\x18\x16 \x01(\x0b\x32\x31.eos.wire.CommandPartitionedTopicMetadataResponse\x12\x32\n\x0clookup_topic\x18\x17 \x01(\x0b\x32\x1c.eos.wire.CommandLookupTopic\x12\x43\n\x15lookup_topic_response\x18\x18 \x01(\x0b\x32$.eos.wire.CommandLookupTopicResponse\x12@\n\x14reached_end_of_topic\x18\x1b \x01(\x0b\x32\".eos.wire.CommandReachedEndOfTopic\x12#\n\x04seek\x18\x1c \x01(\x0b\x32\x15.eos.wire.CommandSeek\x12>\n\x13get_last_message_id\x18\x1d \x01(\x0b\x32!.eos.wire.CommandGetLastMessageId\x12O\n\x1cget_last_message_id_response\x18\x1e \x01(\x0b\x32).eos.wire.CommandGetLastMessageIdResponse\x12\x45\n\x16\x61\x63tive_consumer_change\x18\x1f \x01(\x0b\x32%.eos.wire.CommandActiveConsumerChange\x12\x36\n\x0e\x61uth_challenge\x18$ \x01(\x0b\x32\x1e.eos.wire.CommandAuthChallenge\x12\x34\n\rauth_response\x18% \x01(\x0b\x32\x1d.eos.wire.CommandAuthResponse\x12\x32\n\x0c\x61\x63k_response\x18& \x01(\x0b\x32\x1c.eos.wire.CommandAckResponse\x12(\n\x07new_txn\x18\x32 \x01(\x0b\x32\x17.eos.wire.CommandNewTxn\x12\x39\n\x10new_txn_response\x18\x33 \x01(\x0b\x32\x1f.eos.wire.CommandNewTxnResponse\x12@\n\x14\x61\x64\x64_partition_to_txn\x18\x34 \x01(\x0b\x32\".eos.wire.CommandAddPartitionToTxn\x12Q\n\x1d\x61\x64\x64_partition_to_txn_response\x18\x35 \x01(\x0b\x32*.eos.wire.CommandAddPartitionToTxnResponse\x12(\n\x07\x65nd_txn\x18\x38 \x01(\x0b\x32\x17.eos.wire.CommandEndTxn\x12\x39\n\x10\x65nd_txn_response\x18\x39 \x01(\x0b\x32\x1f.eos.wire.CommandEndTxnResponse\x12J\n\x19tc_client_connect_request\x18> \x01(\x0b\x32\'.eos.wire.CommandTcClientConnectRequest\x12L\n\x1atc_client_connect_response\x18? \x01(\x0b\x32(.eos.wire.CommandTcClientConnectResponse\x12\x36\n\x0etopic_migrated\x18\x44 \x01(\x0b\x32\x1e.eos.wire.CommandTopicMigrated\"\xf9\x05\n\x04Type\x12\t\n\x05UNSET\x10\x00\x12\x0b\n\x07\x43ONNECT\x10\x02\x12\r\n\tCONNECTED\x10\x03\x12\r\n\tSUBSCRIBE\x10\x04\x12\x0c\n\x08PRODUCER\x10\x05\x12\x08\n\x04SEND\x10\x06\x12\x10\n\x0cSEND_RECEIPT\x10\x07\x12\x0e\n\nSEND_ERROR\x10\x08\x12\x0b\n\x07MESSAGE\x10\t\x12\x07\n\x03\x41\x43K\x10\n\x12\x08\n\x04\x46LOW\x10\x0b\x12\x0f\n\x0bUNSUBSCRIBE\x10\x0c\x12\x0b\n\x07SUCCESS\x10\r\x12\t\n\x05\x45RROR\x10\x0e\x12\x12\n\x0e\x43LOSE_PRODUCER\x10\x0f\x12\x12\n\x0e\x43LOSE_CONSUMER\x10\x10\x12\x14\n\x10PRODUCER_SUCCESS\x10\x11\x12\x08\n\x04PING\x10\x12\x12\x08\n\x04PONG\x10\x13\x12\x18\n\x14PARTITIONED_METADATA\x10\x15\x12!\n\x1dPARTITIONED_METADATA_RESPONSE\x10\x16\x12\n\n\x06LOOKUP\x10\x17\x12\x13\n\x0fLOOKUP_RESPONSE\x10\x18\x12\x18\n\x14REACHED_END_OF_TOPIC\x10\x1b\x12\x08\n\x04SEEK\x10\x1c\x12\x17\n\x13GET_LAST_MESSAGE_ID\x10\x1d\x12 \n\x1cGET_LAST_MESSAGE_ID_RESPONSE\x10\x1e\x12\x1a\n\x16\x41\x43TIVE_CONSUMER_CHANGE\x10\x1f\x12\x12\n\x0e\x41UTH_CHALLENGE\x10$\x12\x11\n\rAUTH_RESPONSE\x10%\x12\x10\n\x0c\x41\x43K_RESPONSE\x10&\x12\x0b\n\x07NEW_TXN\x10\x32\x12\x14\n\x10NEW_TXN_RESPONSE\x10\x33\x12\x18\n\x14\x41\x44\x44_PARTITION_TO_TXN\x10\x34\x12!\n\x1d\x41\x44\x44_PARTITION_TO_TXN_RESPONSE\x10\x35\x12\x0b\n\x07\x45ND_TXN\x10\x38\x12\x14\n\x10\x45ND_TXN_RESPONSE\x10\x39\x12\x1d\n\x19TC_CLIENT_CONNECT_REQUEST\x10>\x12\x1e\n\x1aTC_CLIENT_CONNECT_RESPONSE\x10?\x12\x12\n\x0eTOPIC_MIGRATED\x10\x44\"\xda\x01\n\x0c\x46\x65\x61tureFlags\x12\x1d\n\x15supports_auth_refresh\x18\x01 \x01(\x08\x12&\n\x1esupports_broker_entry_metadata\x18\x02 \x01(\x08\x12!\n\x19supports_partial_producer\x18\x03 \x01(\x08\x12\x1f\n\x17supports_topic_watchers\x18\x04 \x01(\x08\x12?\n7supports_get_partitioned_metadata_without_auto_creation\x18\x05 \x01(\x08\"\xbb\x01\n\x0e\x43ommandConnect\x12\x16\n\x0e\x63lient_version\x18\x01 \x01(\t\x12\x11\n\tauth_data\x18\x03 \x01(\x0c\x12\x18\n\x10protocol_version\x18\x04 \x01(\x05\x12\x18\n\x10\x61uth_method_name\x18\x05 \x01(\t\x12\x1b\n\x13proxy_to_broker_url\x18\x06 \x01(\t\x12-\n\rfeature_flags\x18\n \x01(\x0b\x32\x16.eos.wire.FeatureFlags\"\x8d\x01\n\x10\x43ommandConnected\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12\x18\n\x10protocol_version\x18\x02 \x01(\x05\x12\x18\n\x10max_message_size\x18\x03 \x01(\x05\x12-\n\rfeature_flags\x18\x04 \x01(\x0b\x32\x16.eos.wire.FeatureFlags\"7\n\x08\x41uthData\x12\x18\n\x10\x61uth_method_name\x18\x01 \x01(\t\x12\x11\n\tauth_data\x18\x02 \x01(\x0c\"o\n\x14\x43ommandAuthChallenge\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12%\n\tchallenge\x18\x02 \x01(\x0b\x32\x12.eos.wire.AuthData\x12\x18\n\x10protocol_version\x18\x03 \x01(\x05\"m\n\x13\x43ommandAuthResponse\x12\x16\n\x0e\x63lient_version\x18\x01 \x01(\t\x12$\n\x08response\x18\x02 \x01(\x0b\x32\x12.eos.wire.AuthData\x12\x18\n\x10protocol_version\x18\x03 \x01(\x05\"\r\n\x0b\x43ommandPing\"\r\n\x0b\x43ommandPong\"$\n\x0e\x43ommandSuccess\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\"Y\n\x0c\x43ommandError\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12$\n\x05\x65rror\x18\x02 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x03 \x01(\t\"r\n\x1f\x43ommandPartitionedTopicMetadata\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12,\n\x1emetadata_auto_creation_enabled\x18\x06 \x01(\x08:\x04true\"\xff\x01\n\'CommandPartitionedTopicMetadataResponse\x12\x12\n\npartitions\x18\x01 \x01(\r\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12N\n\x08response\x18\x03 \x01(\x0e\x32<.eos.wire.CommandPartitionedTopicMetadataResponse.LookupType\x12$\n\x05\x65rror\x18\x04 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x05 \x01(\t\"%\n\nLookupType\x12\x0b\n\x07Success\x10\x00\x12\n\n\x06\x46\x61iled\x10\x01\"p\n\x12\x43ommandLookupTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12\x15\n\rauthoritative\x18\x03 \x01(\x08\x12 \n\x18\x61\x64vertised_listener_name\x18\x07 \x01(\t\"\xd5\x02\n\x1a\x43ommandLookupTopicResponse\x12\x1a\n\x12\x62roker_service_url\x18\x01 \x01(\t\x12\x1e\n\x16\x62roker_service_url_tls\x18\x02 \x01(\t\x12\x41\n\x08response\x18\x03 \x01(\x0e\x32/.eos.wire.CommandLookupTopicResponse.LookupType\x12\x12\n\nrequest_id\x18\x04 \x01(\x04\x12\x15\n\rauthoritative\x18\x05 \x01(\x08\x12$\n\x05\x65rror\x18\x06 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x07 \x01(\t\x12!\n\x19proxy_through_service_url\x18\x08 \x01(\x08\"3\n\nLookupType\x12\x0c\n\x08Redirect\x10\x00\x12\x0b\n\x07\x43onnect\x10\x01\x12\n\n\x06\x46\x61iled\x10\x02\"\xd7\x01\n\x14\x43ommandTopicMigrated\x12\x13\n\x0bresource_id\x18\x01 \x01(\x04\x12\x42\n\rresource_type\x18\x02 \x01(\x0e\x32+.eos.wire.CommandTopicMigrated.ResourceType\x12\x1a\n\x12\x62roker_service_url\x18\x03 \x01(\t\x12\x1e\n\x16\x62roker_service_url_tls\x18\x04 \x01(\t\"*\n\x0cResourceType\x12\x0c\n\x08Producer\x10\x00\x12\x0c\n\x08\x43onsumer\x10\x01\"\xa6\x02\n\x0f\x43ommandProducer\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x04\x12\x12\n\nrequest_id\x18\x03 \x01(\x04\x12\x15\n\rproducer_name\x18\x04 \x01(\t\x12$\n\x08metadata\x18\x06 \x03(\x0b\x32\x12.eos.wire.KeyValue\x12\r\n\x05\x65poch\x18\x08 \x01(\x04\x12)\n\x1buser_provided_producer_name\x18\t \x01(\x08:\x04true\x12:\n\x14producer_access_mode\x18\n \x01(\x0e\x32\x1c.eos.wire.ProducerAccessMode\x12\x13\n\x0btopic_epoch\x18\x0b \x01(\x04\x12\x13\n\x0btxn_enabled\x18\x0c \x01(\x08\"\xac\x01\n\x16\x43ommandProducerSuccess\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x15\n\rproducer_name\x18\x02 \x01(\t\x12\x1c\n\x10last_sequence_id\x18\x03 \x01(\x03:\x02-1\x12\x16\n\x0eschema_version\x18\x04 \x01(\x0c\x12\x13\n\x0btopic_epoch\x18\x05 \x01(\x04\x12\x1c\n\x0eproducer_ready\x18\x06 \x01(\x08:\x04true\"\x8d\x01\n\x14\x43ommandCloseProducer\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12#\n\x1b\x61ssigned_broker_service_url\x18\x03 \x01(\t\x12\'\n\x1f\x61ssigned_broker_service_url_tls\x18\x04 \x01(\t\"\xa0\x01\n\x0b\x43ommandSend\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x04\x12\x13\n\x0bsequence_id\x18\x02 \x01(\x04\x12\x17\n\x0cnum_messages\x18\x03 \x01(\x05:\x01\x31\x12\x18\n\x10txnid_least_bits\x18\x04 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x05 \x01(\x04\x12\x1b\n\x13highest_sequence_id\x18\x06 \x01(\x04\"\x88\x01\n\x12\x43ommandSendReceipt\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x04\x12\x13\n\x0bsequence_id\x18\x02 \x01(\x04\x12+\n\nmessage_id\x18\x03 \x01(\x0b\x32\x17.eos.wire.MessageIdData\x12\x1b\n\x13highest_sequence_id\x18\x04 \x01(\x04\"s\n\x10\x43ommandSendError\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x04\x12\x13\n\x0bsequence_id\x18\x02 \x01(\x04\x12$\n\x05\x65rror\x18\x03 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x04 \x01(\t\"\xdd\x04\n\x10\x43ommandSubscribe\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x14\n\x0csubscription\x18\x02 \x01(\t\x12\x34\n\x08sub_type\x18\x03 \x01(\x0e\x32\".eos.wire.CommandSubscribe.SubType\x12\x13\n\x0b\x63onsumer_id\x18\x04 \x01(\x04\x12\x12\n\nrequest_id\x18\x05 \x01(\x04\x12\x15\n\rconsumer_name\x18\x06 \x01(\t\x12\x16\n\x0epriority_level\x18\x07 \x01(\x05\x12\x15\n\x07\x64urable\x18\x08 \x01(\x08:\x04true\x12\x31\n\x10start_message_id\x18\t \x01(\x0b\x32\x17.eos.wire.MessageIdData\x12$\n\x08metadata\x18\n \x03(\x0b\x32\x12.eos.wire.KeyValue\x12\x16\n\x0eread_compacted\x18\x0b \x01(\x08\x12\x44\n\x10initial_position\x18\r \x01(\x0e\x32*.eos.wire.CommandSubscribe.InitialPosition\x12\"\n\x14\x66orce_topic_creation\x18\x0f \x01(\x08:\x04true\x12\x33\n\x17subscription_properties\x18\x12 \x03(\x0b\x32\x12.eos.wire.KeyValue\"B\n\x07SubType\x12\r\n\tExclusive\x10\x00\x12\n\n\x06Shared\x10\x01\x12\x0c\n\x08\x46\x61ilover\x10\x02\x12\x0e\n\nKey_Shared\x10\x03\"+\n\x0fInitialPosition\x12\n\n\x06Latest\x10\x00\x12\x0c\n\x08\x45\x61rliest\x10\x01\";\n\x0b\x43ommandFlow\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x17\n\x0fmessage_permits\x18\x02 \x01(\r\"}\n\x0e\x43ommandMessage\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12+\n\nmessage_id\x18\x02 \x01(\x0b\x32\x17.eos.wire.MessageIdData\x12\x18\n\x10redelivery_count\x18\x03 \x01(\r\x12\x0f\n\x07\x61\x63k_set\x18\x04 \x03(\x03\"\xbd\x01\n\nCommandAck\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12.\n\x08\x61\x63k_type\x18\x02 \x01(\x0e\x32\x1c.eos.wire.CommandAck.AckType\x12+\n\nmessage_id\x18\x03 \x03(\x0b\x32\x17.eos.wire.MessageIdData\x12\x12\n\nrequest_id\x18\x08 \x01(\x04\")\n\x07\x41\x63kType\x12\x0e\n\nIndividual\x10\x00\x12\x0e\n\nCumulative\x10\x01\"t\n\x12\x43ommandAckResponse\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12$\n\x05\x65rror\x18\x04 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\x04\"\x8d\x01\n\x14\x43ommandCloseConsumer\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12#\n\x1b\x61ssigned_broker_service_url\x18\x03 \x01(\t\x12\'\n\x1f\x61ssigned_broker_service_url_tls\x18\x04 \x01(\t\"L\n\x12\x43ommandUnsubscribe\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12\r\n\x05\x66orce\x18\x03 \x01(\x08\"\x81\x01\n\x0b\x43ommandSeek\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12+\n\nmessage_id\x18\x03 \x01(\x0b\x32\x17.eos.wire.MessageIdData\x12\x1c\n\x14message_publish_time\x18\x04 \x01(\x04\"/\n\x18\x43ommandReachedEndOfTopic\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\"B\n\x17\x43ommandGetLastMessageId\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\"\xa7\x01\n\x1f\x43ommandGetLastMessageIdResponse\x12\x30\n\x0flast_message_id\x18\x01 \x01(\x0b\x32\x17.eos.wire.MessageIdData\x12\x12\n\nrequest_id\x18\x02 \x01(\x04\x12>\n\x1d\x63onsumer_mark_delete_position\x18\x03 \x01(\x0b\x32\x17.eos.wire.MessageIdData\"E\n\x1b\x43ommandActiveConsumerChange\x12\x13\n\x0b\x63onsumer_id\x18\x01 \x01(\x04\x12\x11\n\tis_active\x18\x02 \x01(\x08\"B\n\x1d\x43ommandTcClientConnectRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\r\n\x05tc_id\x18\x02 \x01(\x04\"k\n\x1e\x43ommandTcClientConnectResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12$\n\x05\x65rror\x18\x02 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x03 \x01(\t\"K\n\rCommandNewTxn\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x17\n\x0ftxn_ttl_seconds\x18\x02 \x01(\x04\x12\r\n\x05tc_id\x18\x03 \x01(\x04\"\x95\x01\n\x15\x43ommandNewTxnResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12$\n\x05\x65rror\x18\x04 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x05 \x01(\t\"u\n\x18\x43ommandAddPartitionToTxn\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12\x12\n\npartitions\x18\x04 \x03(\t\"\xa0\x01\n CommandAddPartitionToTxnResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12$\n\x05\x65rror\x18\x04 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x05 \x01(\t\"\x7f\n\rCommandEndTxn\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12\'\n\ntxn_action\x18\x04 \x01(\x0e\x32\x13.eos.wire.TxnAction\"\x95\x01\n\x15\x43ommandEndTxnResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\x04\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12$\n\x05\x65rror\x18\x04 \x01(\x0e\x32\x15.eos.wire.ServerError\x12\x0f\n\x07message\x18\x05 \x01(\t\"\x89\x01\n\rMessageIdData\x12\x11\n\tledger_id\x18\x01 \x01(\x03\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\x03\x12\x15\n\tpartition\x18\x03 \x01(\x05:\x02-1\x12\x17\n\x0b\x62\x61tch_index\x18\x04 \x01(\x05:\x02-1\x12\x0f\n\x07\x61\x63k_set\x18\x05 \x03(\x03\x12\x12\n\nbatch_size\x18\x06 \x01(\x05\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xfd\x03\n\x0fMessageMetadata\x12\x15\n\rproducer_name\x18\x01 \x01(\t\x12\x13\n\x0bsequence_id\x18\x02 \x01(\x04\x12\x14\n\x0cpublish_time\x18\x03 \x01(\x04\x12&\n\nproperties\x18\x04 \x03(\x0b\x32\x12.eos.wire.KeyValue\x12\x17\n\x0freplicated_from\x18\x05 \x01(\t\x12\x15\n\rpartition_key\x18\x06 \x01(\x0c\x12.\n\x0b\x63ompression\x18\x08 \x01(\x0e\x32\x19.eos.wire.CompressionType\x12\x19\n\x11uncompressed_size\x18\t \x01(\r\x12 \n\x15num_messages_in_batch\x18\x0b \x01(\x05:\x01\x31\x12\x12\n\nevent_time\x18\x0c \x01(\x04\x12\x16\n\x0eschema_version\x18\x10 \x01(\x0c\x12!\n\x19partition_key_b64_encoded\x18\x11 \x01(\x08\x12\x14\n\x0cordering_key\x18\x12 \x01(\x0c\x12\x18\n\x10txnid_least_bits\x18\x16 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x17 \x01(\x04\x12\x1b\n\x13highest_sequence_id\x18\x18 \x01(\x04\x12\x12\n\nnull_value\x18\x19 \x01(\x08\x12\x1a\n\x12null_partition_key\x18\x1e \x01(\x08\"\x95\x02\n\x15SingleMessageMetadata\x12&\n\nproperties\x18\x01 \x03(\x0b\x32\x12.eos.wire.KeyValue\x12\x15\n\rpartition_key\x18\x02 \x01(\x0c\x12\x14\n\x0cpayload_size\x18\x03 \x01(\x05\x12\x15\n\rcompacted_out\x18\x04 \x01(\x08\x12\x12\n\nevent_time\x18\x05 \x01(\x04\x12!\n\x19partition_key_b64_encoded\x18\x06 \x01(\x08\x12\x14\n\x0cordering_key\x18\x07 \x01(\x0c\x12\x13\n\x0bsequence_id\x18\x08 \x01(\x04\x12\x12\n\nnull_value\x18\t \x01(\x08\x12\x1a\n\x12null_partition_key\x18\n \x01(\x08\">\n\x13\x42rokerEntryMetadata\x12\x18\n\x10\x62roker_timestamp\x18\x01 \x01(\x04\x12\r\n\x05index\x18\x02 \x01(\x04*\x82\x05\n\x0bServerError\x12\x10\n\x0cUnknownError\x10\x00\x12\x11\n\rMetadataError\x10\x01\x12\x14\n\x10PersistenceError\x10\x02\x12\x17\n\x13\x41uthenticationError\x10\x03\x12\x16\n\x12\x41uthorizationError\x10\x04\x12\x10\n\x0c\x43onsumerBusy\x10\x05\x12\x13\n\x0fServiceNotReady\x10\x06\x12%\n!ProducerBlockedQuotaExceededError\x10\x07\x12)\n%ProducerBlockedQuotaExceededException\x10\x08\x12\x11\n\rChecksumError\x10\t\x12\x1b\n\x17UnsupportedVersionError\x10\n\x12\x11\n\rTopicNotFound\x10\x0b\x12\x18\n\x14SubscriptionNotFound\x10\x0c\x12\x14\n\x10\x43onsumerNotFound\x10\r\x12\x13\n\x0fTooManyRequests\x10\x0e\x12\x18\n\x14TopicTerminatedError\x10\x0f\x12\x10\n\x0cProducerBusy\x10\x10\x12\x14\n\x10InvalidTopicName\x10\x11\x12\x16\n\x12IncompatibleSchema\x10\x12\x12\x17\n\x13\x43onsumerAssignError\x10\x13\x12\"\n\x1eTransactionCoordinatorNotFound\x10\x14\x12\x14\n\x10InvalidTxnStatus\x10\x15\x12\x13\n\x0fNotAllowedError\x10\x16\x12\x17\n\x13TransactionConflict\x10\x17\x12\x17\n\x13TransactionNotFound\x10\x18\x12\x12\n\x0eProducerFenced\x10\x19*_\n\x12ProducerAccessMode\x12\n\n\x06Shared\x10\x00\x12\r\n\tExclusive\x10\x01\x12\x14\n\x10WaitForExclusive\x10\x02\x12\x18\n\x14\x45xclusiveWithFencing\x10\x03*\"\n\tTxnAction\x12\n\n\x06\x43OMMIT\x10\x00\x12\t\n\x05\x41\x42ORT\x10\x01*D\n\x0f\x43ompressionType\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04\x42\t\x92\x03\x06\x10\x01\x18\x02 \x03\x62\x08\x65\x64itionsp\xe8\x07')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "eos.wire.pulsar_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'eos.wire.pulsar_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    _globals["DESCRIPTOR"]._loaded_options = None
-    _globals["DESCRIPTOR"]._serialized_options = b"\222\003\006\020\001\030\002 \003"
-    _globals["_SERVERERROR"]._serialized_start = 9896
-    _globals["_SERVERERROR"]._serialized_end = 10538
-    _globals["_PRODUCERACCESSMODE"]._serialized_start = 10540
-    _globals["_PRODUCERACCESSMODE"]._serialized_end = 10635
-    _globals["_TXNACTION"]._serialized_start = 10637
-    _globals["_TXNACTION"]._serialized_end = 10671
-    _globals["_COMPRESSIONTYPE"]._serialized_start = 10673
-    _globals["_COMPRESSIONTYPE"]._serialized_end = 10741
-    _globals["_BASECOMMAND"]._serialized_start = 36
-    _globals["_BASECOMMAND"]._serialized_end = 2990
-    _globals["_BASECOMMAND_TYPE"]._serialized_start = 2229
-    _globals["_BASECOMMAND_TYPE"]._serialized_end = 2990
-    _globals["_FEATUREFLAGS"]._serialized_start = 2993
-    _globals["_FEATUREFLAGS"]._serialized_end = 3211
-    _globals["_COMMANDCONNECT"]._serialized_start = 3214
-    _globals["_COMMANDCONNECT"]._serialized_end = 3401
-    _globals["_COMMANDCONNECTED"]._serialized_start = 3404
-    _globals["_COMMANDCONNECTED"]._serialized_end = 3545
-    _globals["_AUTHDATA"]._serialized_start = 3547
-    _globals["_AUTHDATA"]._serialized_end = 3602
-    _globals["_COMMANDAUTHCHALLENGE"]._serialized_start = 3604
-    _globals["_COMMANDAUTHCHALLENGE"]._serialized_end = 3715
-    _globals["_COMMANDAUTHRESPONSE"]._serialized_start = 3717
-    _globals["_COMMANDAUTHRESPONSE"]._serialized_end = 3826
-    _globals["_COMMANDPING"]._serialized_start = 3828
-    _globals["_COMMANDPING"]._serialized_end = 3841
-    _globals["_COMMANDPONG"]._serialized_start = 3843
-    _globals["_COMMANDPONG"]._serialized_end = 3856
-    _globals["_COMMANDSUCCESS"]._serialized_start = 3858
-    _globals["_COMMANDSUCCESS"]._serialized_end = 3894
-    _globals["_COMMANDERROR"]._serialized_start = 3896
-    _globals["_COMMANDERROR"]._serialized_end = 3985
-    _globals["_COMMANDPARTITIONEDTOPICMETADATA"]._serialized_start = 3987
-    _globals["_COMMANDPARTITIONEDTOPICMETADATA"]._serialized_end = 4101
-    _globals["_COMMANDPARTITIONEDTOPICMETADATARESPONSE"]._serialized_start = 4104
-    _globals["_COMMANDPARTITIONEDTOPICMETADATARESPONSE"]._serialized_end = 4359
-    _globals["_COMMANDPARTITIONEDTOPICMETADATARESPONSE_LOOKUPTYPE"]._serialized_start = 4322
-    _globals["_COMMANDPARTITIONEDTOPICMETADATARESPONSE_LOOKUPTYPE"]._serialized_end = 4359
-    _globals["_COMMANDLOOKUPTOPIC"]._serialized_start = 4361
-    _globals["_COMMANDLOOKUPTOPIC"]._serialized_end = 4473
-    _globals["_COMMANDLOOKUPTOPICRESPONSE"]._serialized_start = 4476
-    _globals["_COMMANDLOOKUPTOPICRESPONSE"]._serialized_end = 4817
-    _globals["_COMMANDLOOKUPTOPICRESPONSE_LOOKUPTYPE"]._serialized_start = 4766
-    _globals["_COMMANDLOOKUPTOPICRESPONSE_LOOKUPTYPE"]._serialized_end = 4817
-    _globals["_COMMANDTOPICMIGRATED"]._serialized_start = 4820
-    _globals["_COMMANDTOPICMIGRATED"]._serialized_end = 5035
-    _globals["_COMMANDTOPICMIGRATED_RESOURCETYPE"]._serialized_start = 4993
-    _globals["_COMMANDTOPICMIGRATED_RESOURCETYPE"]._serialized_end = 5035
-    _globals["_COMMANDPRODUCER"]._serialized_start = 5038
-    _globals["_COMMANDPRODUCER"]._serialized_end = 5332
-    _globals["_COMMANDPRODUCERSUCCESS"]._serialized_start = 5335
-    _globals["_COMMANDPRODUCERSUCCESS"]._serialized_end = 5507
-    _globals["_COMMANDCLOSEPRODUCER"]._serialized_start = 5510
-    _globals["_COMMANDCLOSEPRODUCER"]._serialized_end = 5651
-    _globals["_COMMANDSEND"]._serialized_start = 5654
-    _globals["_COMMANDSEND"]._serialized_end = 5814
-    _globals["_COMMANDSENDRECEIPT"]._serialized_start = 5817
-    _globals["_COMMANDSENDRECEIPT"]._serialized_end = 5953
-    _globals["_COMMANDSENDERROR"]._serialized_start = 5955
-    _globals["_COMMANDSENDERROR"]._serialized_end = 6070
-    _globals["_COMMANDSUBSCRIBE"]._serialized_start = 6073
-    _globals["_COMMANDSUBSCRIBE"]._serialized_end = 6678
-    _globals["_COMMANDSUBSCRIBE_SUBTYPE"]._serialized_start = 6567
-    _globals["_COMMANDSUBSCRIBE_SUBTYPE"]._serialized_end = 6633
-    _globals["_COMMANDSUBSCRIBE_INITIALPOSITION"]._serialized_start = 6635
-    _globals["_COMMANDSUBSCRIBE_INITIALPOSITION"]._serialized_end = 6678
-    _globals["_COMMANDFLOW"]._serialized_start = 6680
-    _globals["_COMMANDFLOW"]._serialized_end = 6739
-    _globals["_COMMANDMESSAGE"]._serialized_start = 6741
-    _globals["_COMMANDMESSAGE"]._serialized_end = 6866
-    _globals["_COMMANDACK"]._serialized_start = 6869
-    _globals["_COMMANDACK"]._serialized_end = 7058
-    _globals["_COMMANDACK_ACKTYPE"]._serialized_start = 7017
-    _globals["_COMMANDACK_ACKTYPE"]._serialized_end = 7058
-    _globals["_COMMANDACKRESPONSE"]._serialized_start = 7060
-    _globals["_COMMANDACKRESPONSE"]._serialized_end = 7176
-    _globals["_COMMANDCLOSECONSUMER"]._serialized_start = 7179
-    _globals["_COMMANDCLOSECONSUMER"]._serialized_end = 7320
-    _globals["_COMMANDUNSUBSCRIBE"]._serialized_start = 7322
-    _globals["_COMMANDUNSUBSCRIBE"]._serialized_end = 7398
-    _globals["_COMMANDSEEK"]._serialized_start = 7401
-    _globals["_COMMANDSEEK"]._serialized_end = 7530
-    _globals["_COMMANDREACHEDENDOFTOPIC"]._serialized_start = 7532
-    _globals["_COMMANDREACHEDENDOFTOPIC"]._serialized_end = 7579
-    _globals["_COMMANDGETLASTMESSAGEID"]._serialized_start = 7581
-    _globals["_COMMANDGETLASTMESSAGEID"]._serialized_end = 7647
-    _globals["_COMMANDGETLASTMESSAGEIDRESPONSE"]._serialized_start = 7650
-    _globals["_COMMANDGETLASTMESSAGEIDRESPONSE"]._serialized_end = 7817
-    _globals["_COMMANDACTIVECONSUMERCHANGE"]._serialized_start = 7819
-    _globals["_COMMANDACTIVECONSUMERCHANGE"]._serialized_end = 7888
-    _globals["_COMMANDTCCLIENTCONNECTREQUEST"]._serialized_start = 7890
-    _globals["_COMMANDTCCLIENTCONNECTREQUEST"]._serialized_end = 7956
-    _globals["_COMMANDTCCLIENTCONNECTRESPONSE"]._serialized_start = 7958
-    _globals["_COMMANDTCCLIENTCONNECTRESPONSE"]._serialized_end = 8065
-    _globals["_COMMANDNEWTXN"]._serialized_start = 8067
-    _globals["_COMMANDNEWTXN"]._serialized_end = 8142
-    _globals["_COMMANDNEWTXNRESPONSE"]._serialized_start = 8145
-    _globals["_COMMANDNEWTXNRESPONSE"]._serialized_end = 8294
-    _globals["_COMMANDADDPARTITIONTOTXN"]._serialized_start = 8296
-    _globals["_COMMANDADDPARTITIONTOTXN"]._serialized_end = 8413
-    _globals["_COMMANDADDPARTITIONTOTXNRESPONSE"]._serialized_start = 8416
-    _globals["_COMMANDADDPARTITIONTOTXNRESPONSE"]._serialized_end = 8576
-    _globals["_COMMANDENDTXN"]._serialized_start = 8578
-    _globals["_COMMANDENDTXN"]._serialized_end = 8705
-    _globals["_COMMANDENDTXNRESPONSE"]._serialized_start = 8708
-    _globals["_COMMANDENDTXNRESPONSE"]._serialized_end = 8857
-    _globals["_MESSAGEIDDATA"]._serialized_start = 8860
-    _globals["_MESSAGEIDDATA"]._serialized_end = 8997
-    _globals["_KEYVALUE"]._serialized_start = 8999
-    _globals["_KEYVALUE"]._serialized_end = 9037
-    _globals["_MESSAGEMETADATA"]._serialized_start = 9040
-    _globals["_MESSAGEMETADATA"]._serialized_end = 9549
-    _globals["_SINGLEMESSAGEMETADATA"]._serialized_start = 9552
-    _globals["_SINGLEMESSAGEMETADATA"]._serialized_end = 9829
-    _globals["_BROKERENTRYMETADATA"]._serialized_start = 9831
-    _globals["_BROKERENTRYMETADATA"]._serialized_end = 9893
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\222\003\006\020\001\030\002 \003'
+  _globals['_SERVERERROR']._serialized_start=9896
+  _globals['_SERVERERROR']._serialized_end=10538
+  _globals['_PRODUCERACCESSMODE']._serialized_start=10540
+  _globals['_PRODUCERACCESSMODE']._serialized_end=10635
+  _globals['_TXNACTION']._serialized_start=10637
+  _globals['_TXNACTION']._serialized_end=10671
+  _globals['_COMPRESSIONTYPE']._serialized_start=10673
+  _globals['_COMPRESSIONTYPE']._serialized_end=10741
+  _globals['_BASECOMMAND']._serialized_start=36
+  _globals['_BASECOMMAND']._serialized_end=2990
+  _globals['_BASECOMMAND_TYPE']._serialized_start=2229
+  _globals['_BASECOMMAND_TYPE']._serialized_end=2990
+  _globals['_FEATUREFLAGS']._serialized_start=2993
+  _globals['_FEATUREFLAGS']._serialized_end=3211
+  _globals['_COMMANDCONNECT']._serialized_start=3214
+  _globals['_COMMANDCONNECT']._serialized_end=3401
+  _globals['_COMMANDCONNECTED']._serialized_start=3404
+  _globals['_COMMANDCONNECTED']._serialized_end=3545
+  _globals['_AUTHDATA']._serialized_start=3547
+  _globals['_AUTHDATA']._serialized_end=3602
+  _globals['_COMMANDAUTHCHALLENGE']._serialized_start=3604
+  _globals['_COMMANDAUTHCHALLENGE']._serialized_end=3715
+  _globals['_COMMANDAUTHRESPONSE']._serialized_start=3717
+  _globals['_COMMANDAUTHRESPONSE']._serialized_end=3826
+  _globals['_COMMANDPING']._serialized_start=3828
+  _globals['_COMMANDPING']._serialized_end=3841
+  _globals['_COMMANDPONG']._serialized_start=3843
+  _globals['_COMMANDPONG']._serialized_end=3856
+  _globals['_COMMANDSUCCESS']._serialized_start=3858
+  _globals['_COMMANDSUCCESS']._serialized_end=3894
+  _globals['_COMMANDERROR']._serialized_start=3896
+  _globals['_COMMANDERROR']._serialized_end=3985
+  _globals['_COMMANDPARTITIONEDTOPICMETADATA']._serialized_start=3987
+  _globals['_COMMANDPARTITIONEDTOPICMETADATA']._serialized_end=4101
+  _globals['_COMMANDPARTITIONEDTOPICMETADATARESPONSE']._serialized_start=4104
+  _globals['_COMMANDPARTITIONEDTOPICMETADATARESPONSE']._serialized_end=4359
+  _globals['_COMMANDPARTITIONEDTOPICMETADATARESPONSE_LOOKUPTYPE']._serialized_start=4322
+  _globals['_COMMANDPARTITIONEDTOPICMETADATARESPONSE_LOOKUPTYPE']._serialized_end=4359
+  _globals['_COMMANDLOOKUPTOPIC']._serialized_start=4361
+  _globals['_COMMANDLOOKUPTOPIC']._serialized_end=4473
+  _globals['_COMMANDLOOKUPTOPICRESPONSE']._serialized_start=4476
+  _globals['_COMMANDLOOKUPTOPICRESPONSE']._serialized_end=4817
+  _globals['_COMMANDLOOKUPTOPICRESPONSE_LOOKUPTYPE']._serialized_start=4766
+  _globals['_COMMANDLOOKUPTOPICRESPONSE_LOOKUPTYPE']._serialized_end=4817
+  _globals['_COMMANDTOPICMIGRATED']._serialized_start=4820
+  _globals['_COMMANDTOPICMIGRATED']._serialized_end=5035
+  _globals['_COMMANDTOPICMIGRATED_RESOURCETYPE']._serialized_start=4993
+  _globals['_COMMANDTOPICMIGRATED_RESOURCETYPE']._serialized_end=5035
+  _globals['_COMMANDPRODUCER']._serialized_start=5038
+  _globals['_COMMANDPRODUCER']._serialized_end=5332
+  _globals['_COMMANDPRODUCERSUCCESS']._serialized_start=5335
+  _globals['_COMMANDPRODUCERSUCCESS']._serialized_end=5507
+  _globals['_COMMANDCLOSEPRODUCER']._serialized_start=5510
+  _globals['_COMMANDCLOSEPRODUCER']._serialized_end=5651
+  _globals['_COMMANDSEND']._serialized_start=5654
+  _globals['_COMMANDSEND']._serialized_end=5814
+  _globals['_COMMANDSENDRECEIPT']._serialized_start=5817
+  _globals['_COMMANDSENDRECEIPT']._serialized_end=5953
+  _globals['_COMMANDSENDERROR']._serialized_start=5955
+  _globals['_COMMANDSENDERROR']._serialized_end=6070
+  _globals['_COMMANDSUBSCRIBE']._serialized_start=6073
+  _globals['_COMMANDSUBSCRIBE']._serialized_end=6678
+  _globals['_COMMANDSUBSCRIBE_SUBTYPE']._serialized_start=6567
+  _globals['_COMMANDSUBSCRIBE_SUBTYPE']._serialized_end=6633
+  _globals['_COMMANDSUBSCRIBE_INITIALPOSITION']._serialized_start=6635
+  _globals['_COMMANDSUBSCRIBE_INITIALPOSITION']._serialized_end=6678
+  _globals['_COMMANDFLOW']._serialized_start=6680
+  _globals['_COMMANDFLOW']._serialized_end=6739
+  _globals['_COMMANDMESSAGE']._serialized_start=6741
+  _globals['_COMMANDMESSAGE']._serialized_end=6866
+  _globals['_COMMANDACK']._serialized_start=6869
+  _globals['_COMMANDACK']._serialized_end=7058
+  _globals['_COMMANDACK_ACKTYPE']._serialized_start=7017
+  _globals['_COMMANDACK_ACKTYPE']._serialized_end=7058
+  _globals['_COMMANDACKRESPONSE']._serialized_start=7060
+  _globals['_COMMANDACKRESPONSE']._serialized_end=7176
+  _globals['_COMMANDCLOSECONSUMER']._serialized_start=7179
+  _globals['_COMMANDCLOSECONSUMER']._serialized_end=7320
+  _globals['_COMMANDUNSUBSCRIBE']._serialized_start=7322
+  _globals['_COMMANDUNSUBSCRIBE']._serialized_end=7398
+  _globals['_COMMANDSEEK']._serialized_start=7401
+  _globals['_COMMANDSEEK']._serialized_end=7530
+  _globals['_COMMANDREACHEDENDOFTOPIC']._serialized_start=7532
+  _globals['_COMMANDREACHEDENDOFTOPIC']._serialized_end=7579
+  _globals['_COMMANDGETLASTMESSAGEID']._serialized_start=7581
+  _globals['_COMMANDGETLASTMESSAGEID']._serialized_end=7647
+  _globals['_COMMANDGETLASTMESSAGEIDRESPONSE']._serialized_start=7650
+  _globals['_COMMANDGETLASTMESSAGEIDRESPONSE']._serialized_end=7817
+  _globals['_COMMANDACTIVECONSUMERCHANGE']._serialized_start=7819
+  _globals['_COMMANDACTIVECONSUMERCHANGE']._serialized_end=7888
+  _globals['_COMMANDTCCLIENTCONNECTREQUEST']._serialized_start=7890
+  _globals['_COMMANDTCCLIENTCONNECTREQUEST']._serialized_end=7956
+  _globals['_COMMANDTCCLIENTCONNECTRESPONSE']._serialized_start=7958
+  _globals['_COMMANDTCCLIENTCONNECTRESPONSE']._serialized_end=8065
+  _globals['_COMMANDNEWTXN']._serialized_start=8067
+  _globals['_COMMANDNEWTXN']._serialized_end=8142
+  _globals['_COMMANDNEWTXNRESPONSE']._serialized_start=8145
+  _globals['_COMMANDNEWTXNRESPONSE']._serialized_end=8294
+  _globals['_COMMANDADDPARTITIONTOTXN']._serialized_start=8296
+  _globals['_COMMANDADDPARTITIONTOTXN']._serialized_end=8413
+  _globals['_COMMANDADDPARTITIONTOTXNRESPONSE']._serialized_start=8416
+  _globals['_COMMANDADDPARTITIONTOTXNRESPONSE']._serialized_end=8576
+  _globals['_COMMANDENDTXN']._serialized_start=8578
+  _globals['_COMMANDENDTXN']._serialized_end=8705
+  _globals['_COMMANDENDTXNRESPONSE']._serialized_start=8708
+  _globals['_COMMANDENDTXNRESPONSE']._serialized_end=8857
+  _globals['_MESSAGEIDDATA']._serialized_start=8860
+  _globals['_MESSAGEIDDATA']._serialized_end=8997
+  _globals['_KEYVALUE']._serialized_start=8999
+  _globals['_KEYVALUE']._serialized_end=9037
+  _globals['_MESSAGEMETADATA']._serialized_start=9040
+  _globals['_MESSAGEMETADATA']._serialized_end=9549
+  _globals['_SINGLEMESSAGEMETADATA']._serialized_start=9552
+  _globals['_SINGLEMESSAGEMETADATA']._serialized_end=9829
+  _globals['_BROKERENTRYMETADATA']._serialized_start=9831
+  _globals['_BROKERENTRYMETADATA']._serialized_end=9893
 # @@protoc_insertion_point(module_scope)
