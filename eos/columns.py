@@ -19,8 +19,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     BinaryType,
     ByteType,
@@ -78,11 +77,11 @@ def canonical(df: DataFrame, value_format: ValueFormat, *, topic_given: bool) ->
     Raises:
         InvalidInput: a column is unknown, missing, doubled or of a wrong type.
     """
-    return df.select(*message_columns(df.schema, value_format, topic_given=topic_given))
+    return df.selectExpr(*message_columns(df.schema, value_format, topic_given=topic_given))
 
 
-def message_columns(schema: StructType, value_format: ValueFormat, *, topic_given: bool) -> list[Column]:
-    """Return the expressions behind `canonical`; needs no data and runs nothing."""
+def message_columns(schema: StructType, value_format: ValueFormat, *, topic_given: bool) -> list[str]:
+    """Return the SQL expressions behind `canonical`; needs no data, no session, and runs nothing."""
     found = _recognise(schema, value_format)
     payload = [f.name for f in schema.fields if f.name not in ALIASES and f.name not in _EXPECTED]
     if value_format == "json":
@@ -91,8 +90,7 @@ def message_columns(schema: StructType, value_format: ValueFormat, *, topic_give
                 "value_format='json' builds the payload from the other columns, but there are none: "
                 f"the DataFrame has only {schema.fieldNames()}. Add the columns that belong in the payload."
             )
-        value = F.to_json(F.struct(*[F.col(_quoted(name)) for name in payload]))
-        columns = [F.encode(value, "UTF-8").alias("value")]
+        columns = [f"cast(to_json(struct({', '.join(map(_quoted, payload))})) as binary) as value"]
     else:
         if "value" not in found:
             raise InvalidInput(
@@ -106,14 +104,14 @@ def message_columns(schema: StructType, value_format: ValueFormat, *, topic_give
                 f"Column {payload[0]!r} means nothing to the sink.{did_you_mean(payload[0], known)} "
                 f"The columns it takes are {known}. Drop it, or use value_format='json' to put it in the payload."
             )
-        columns = [F.col(_quoted(found["value"])).cast("binary").alias("value")]
+        columns = [f"cast({_quoted(found['value'])} as binary) as value"]
     if "topic" not in found and not topic_given:
         raise InvalidInput(
             "No topic: give topic= to eos.sink() or to txn.write(), or add a column 'topic' that names one per row."
         )
     for name, source in found.items():
         if name != "value":
-            columns.append(_expression(name, source, schema[source].dataType).alias(name))
+            columns.append(f"{_expression(name, source, schema[source].dataType)} as {name}")
     return columns
 
 
@@ -151,15 +149,13 @@ def _check_type(name: str, column: str, actual: DataType) -> None:
         )
 
 
-def _expression(name: str, source: str, actual: DataType) -> Column:
-    column = F.col(_quoted(source))
-    if name == "event_time":
-        return F.unix_millis(column) if isinstance(actual, TimestampType) else column
+def _expression(name: str, source: str, actual: DataType) -> str:
+    column = _quoted(source)
+    if name == "event_time" and isinstance(actual, TimestampType):
+        return f"unix_millis({column})"
     if name == "partition":
-        return column.cast("int")
-    if name == "properties":
-        return column
-    return column if name in ("key", "ordering_key", "topic") else column.cast("binary")
+        return f"cast({column} as int)"
+    return column
 
 
 def _quoted(name: str) -> str:

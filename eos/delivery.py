@@ -17,8 +17,8 @@ import logging
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from eos import spark
 from eos.errors import InvalidInput
@@ -70,14 +70,12 @@ def collect_small(df: DataFrame, limit: int) -> pa.Table | None:
 
     The plan runs over all its partitions to their end, as a stateful query needs.
     """
-    values = [name for name in ("value", "key", "ordering_key") if name in df.columns]
-    size = sum((F.coalesce(F.octet_length(name), F.lit(0)) for name in values), F.lit(0))
-    numbered = df.withColumn("__row", F.monotonically_increasing_id().bitwiseAND(F.lit(_ROW_IN_PARTITION)))
-    beyond = (F.col("__row") >= limit) | (size > LARGE_ROW_BYTES)
-    kept = numbered.where(F.col("__row") <= limit).withColumn("__beyond", beyond)
-    thinned = [F.when(~F.col("__beyond"), F.col(name)).alias(name) for name in df.columns]
-    table = kept.select(*thinned, "__beyond").toArrow()
-    if table.column("__beyond").to_pylist().count(True):
+    sizes = [f"coalesce(octet_length({name}), 0)" for name in ("value", "key", "ordering_key") if name in df.columns]
+    numbered = df.selectExpr("*", f"monotonically_increasing_id() & {_ROW_IN_PARTITION} as __row")
+    beyond = f"__row >= {limit} or {' + '.join(sizes)} > {LARGE_ROW_BYTES}"
+    thinned = [f"if({beyond}, null, {name}) as {name}" for name in df.columns]
+    table = numbered.where(f"__row <= {limit}").selectExpr(*thinned, f"{beyond} as __beyond").toArrow()
+    if pc.any(table.column("__beyond")).as_py():
         return None
     return table.drop_columns(["__beyond"])
 

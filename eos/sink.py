@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
@@ -166,11 +166,9 @@ class Sink:
         return canonical(df, self._options.value_format, topic_given=where is not None), where
 
     def _commit(self, batch: Batch, identity: Identity | None) -> None:
-        session = batch._writes[0][0].sparkSession
-        spark.refuse_speculation(session)
         if identity is None:
             identity = self._identify(batch)
-        owner = self._own(identity)
+        owner = self._own(identity, batch._writes[0][0].sparkSession)
         batch_id = batch.batch_id
         tries = Retrying(
             stop=stop_after_attempt(self._options.attempts),
@@ -238,7 +236,7 @@ class Sink:
     def _identify(self, batch: Batch) -> Identity:
         """Return whose batch it is, as Spark tells inside foreachBatch."""
         session = batch._writes[0][0].sparkSession
-        query = spark.current_query(session)
+        query = spark.current_query(session, self._query)
         if query is None:
             raise InvalidInput(
                 "The sink was not called from foreachBatch, so it can't tell which query and input the batch belongs "
@@ -247,11 +245,12 @@ class Sink:
         self._query = query
         return Identity(query.query_id, query.run_id, query.offsets(batch.batch_id), self._options.principal)
 
-    def _own(self, identity: Identity) -> Owner:
+    def _own(self, identity: Identity, session: SparkSession) -> Owner:
         """Take the sink over, once for each run of the query."""
         if self._owner is not None and self._run_id == identity.run_id:
             return self._owner
         self.close()
+        spark.refuse_speculation(session)
         options = self._options
         owner = Owner(
             self._client,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from eos.errors import InvalidInput, NotCommitted
@@ -35,6 +36,8 @@ class Query:
     checkpoint: str
     _execution: Jvm
     _session: SparkSession
+    _root: Jvm
+    _filesystem: Jvm
 
     def is_active(self) -> bool:
         """Tell whether the query runs still; False as soon as `query.stop()` was called."""
@@ -56,10 +59,12 @@ class Query:
 
     def read(self, name: str) -> str | None:
         """Return the text of a file in the checkpoint folder, or None where there is none."""
-        filesystem, path = self._hadoop(name)
-        if not filesystem.exists(path):
-            return None
-        stream = filesystem.open(path)
+        try:
+            stream = self._filesystem.open(self._path(name))
+        except Py4JJavaError as error:
+            if _is_missing_file(error.java_exception):
+                return None
+            raise
         try:
             return bytes(stream.readAllBytes()).decode()
         finally:
@@ -67,44 +72,66 @@ class Query:
 
     def register(self, name: str, text: str) -> None:
         """Write a small file in the checkpoint folder; a reader sees the old text or the new."""
-        filesystem, path = self._hadoop(name)
-        _, temporary = self._hadoop(f"{name}.{self.run_id}.tmp")
-        stream = filesystem.create(temporary, True)
+        path, temporary = self._path(name), self._path(f"{name}.{self.run_id}.tmp")
+        stream = self._filesystem.create(temporary, True)
         stream.write(text.encode())
         stream.close()
         jvm: Jvm = self._session._jvm
-        context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(
-            path.toUri(), self._session._jsparkSession.sessionState().newHadoopConf()
-        )
+        context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(path.toUri(), self._filesystem.getConf())
         options = self._session.sparkContext._gateway.new_array(jvm.org.apache.hadoop.fs.Options.Rename, 1)  # type: ignore[union-attr]
         options[0] = jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE
         context.rename(temporary, path, options)
 
-    def _hadoop(self, name: str) -> tuple[Jvm, Jvm]:
+    def _path(self, name: str) -> Jvm:
         jvm: Jvm = self._session._jvm
-        path = jvm.org.apache.hadoop.fs.Path(self.checkpoint, name)
-        return path.getFileSystem(self._session._jsparkSession.sessionState().newHadoopConf()), path
+        return jvm.org.apache.hadoop.fs.Path(self._root, name)
 
 
-def current_query(session: SparkSession) -> Query | None:
-    """Return the streaming query whose batch function is running, or None outside one."""
-    query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
+def current_query(session: SparkSession, known: Query | None = None) -> Query | None:
+    """Return the streaming query whose batch function is running, or None outside one.
+
+    Args:
+        session: that of the DataFrame in the batch function.
+        known: the query of the batch before; returned again when it is the same run.
+    """
+    context = session.sparkContext
+    query_id = context.getLocalProperty("sql.streaming.queryId")
     if query_id is None:
         return None
+    # The stream's thread runs its jobs in a group named for the run (StreamExecution.runStream).
+    if (
+        known is not None
+        and known.query_id == query_id
+        and context.getLocalProperty("spark.jobGroup.id") == known.run_id
+    ):
+        return known
     active: Jvm = session._jsparkSession.sharedState().activeStreamingQueries()
     for execution in list(active.values()):
         if execution.id().toString() == query_id:
-            return Query(
-                query_id=query_id,
-                run_id=execution.runId().toString(),
-                checkpoint=execution.resolvedCheckpointRoot(),
-                _execution=execution,
-                _session=session,
-            )
+            return _query(session, execution, query_id)
     raise InvalidInput(
         f"The streaming query {query_id} is not known to this Spark session. The sink needs Spark 4 in classic mode "
         "(not Spark Connect), and must be called by foreachBatch."
     )
+
+
+def _query(session: SparkSession, execution: Jvm, query_id: str) -> Query:
+    jvm: Jvm = session._jvm
+    checkpoint = execution.resolvedCheckpointRoot()
+    root = jvm.org.apache.hadoop.fs.Path(checkpoint)
+    return Query(
+        query_id=query_id,
+        run_id=execution.runId().toString(),
+        checkpoint=checkpoint,
+        _execution=execution,
+        _session=session,
+        _root=root,
+        _filesystem=root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()),
+    )
+
+
+def _is_missing_file(error: Jvm) -> bool:
+    return str(error.getClass().getName()) in ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
 
 
 def refuse_speculation(session: SparkSession) -> None:

@@ -23,14 +23,14 @@ from eos.config import Cluster, Compression, KeyHash
 from eos.errors import InvalidInput
 from eos.net.client import Client
 from eos.net.in_flight import InFlight
-from eos.net.many import close_producers, open_producers
+from eos.net.many import close_producers, open_producers, side_by_side
 from eos.net.producer import Producer
 from eos.steps import Observer, Step
 from eos.wire.batch import BatchEncoder
 from eos.wire.routing import partition_of, split_by_partition
 from eos.wire.txn import TxnId
 
-MESSAGE_COLUMNS = ("value", "key", "ordering_key", "event_time", "properties")
+MESSAGE_COLUMNS = ("value", "key", "ordering_key", "event_time", "properties", "row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,9 @@ class Writer:
 
     def _route(self, batch: pa.RecordBatch) -> Iterator[tuple[str, str, pa.RecordBatch]]:
         """Yield (physical topic, logical topic, rows)."""
-        for topic, rows in self._by_topic(batch):
+        numbers = pa.array(np.arange(self._row, self._row + batch.num_rows))
+        numbered = batch.append_column("row", numbers)  # errors name the row, wherever it is routed to
+        for topic, rows in self._by_topic(numbered):
             count = self._partition_count(topic)
             message = rows.select([name for name in MESSAGE_COLUMNS if name in rows.schema.names])
             if count == 0:
@@ -168,9 +170,9 @@ class Writer:
         column = batch.column("topic")
         topics = column.fill_null(default) if default is not None else column
         if topics.null_count:
-            row = self._row + int(np.argmax(np.asarray(topics.is_null())))
+            at = int(np.argmax(np.asarray(topics.is_null())))
             raise InvalidInput(
-                f"Row {row} of this task has a null topic, and the sink has no topic= to fall back on. Fill the column."
+                f"Row {batch.column('row')[at]} of this task has a null topic, and the sink has no topic= to fall back on. Fill the column."
             )
         for name in pc.unique(topics).to_pylist():
             yield name, batch.filter(pc.equal(topics, name))
@@ -189,7 +191,7 @@ class Writer:
             if wrong.any():
                 at = int(np.argmax(wrong))
                 raise InvalidInput(
-                    f"Row {self._row + at} of this task asks for partition {values[at]} of {topic}, "
+                    f"Row {rows.column('row')[at]} of this task asks for partition {values[at]} of {topic}, "
                     f"which has partitions 0 to {count - 1}. Correct the column 'partition'."
                 )
             chosen = np.where(given, values, chosen).astype(np.int32)
@@ -209,16 +211,21 @@ class Writer:
         new = sorted(physical - self._producers.keys())
         if not new:
             return
-        observe, batch_id = self._to.observer, self._to.batch_id
-        observe(Step.ADD_PARTITIONS, "before", batch_id)
+        # Opening a producer sends no data, so it need not wait for the partition to be added.
+        side_by_side(lambda: self._add(new), lambda: self._open_all(new))
+
+    def _add(self, new: list[str]) -> None:
+        self._to.observer(Step.ADD_PARTITIONS, "before", self._to.batch_id)
         self._coordinator.add_partitions(self._to.txn, new)
-        observe(Step.ADD_PARTITIONS, "after", batch_id)
+        self._to.observer(Step.ADD_PARTITIONS, "after", self._to.batch_id)
+
+    def _open_all(self, new: list[str]) -> None:
         for producer in open_producers(self._client, new, self._budget):
             self._producers[producer.topic] = producer
 
     def _send(self, physical: str, topic: str, rows: pa.RecordBatch) -> None:
         producer = self._producers[physical]
-        for chunk in self._encoder(producer.max_message_size).chunks(rows, self._row):
+        for chunk in self._encoder(producer.max_message_size).chunks(rows):
             first = not self._report.rows
             if first:
                 self._to.observer(Step.FIRST_SEND, "before", self._to.batch_id)

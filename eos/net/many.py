@@ -1,4 +1,4 @@
-"""Open and close many producers at once: their round trips to the broker overlap."""
+"""Do several things with the broker at once, so that their round trips overlap."""
 
 from __future__ import annotations
 
@@ -41,6 +41,17 @@ def close_producers(producers: Sequence[Producer]) -> None:
     Raises what `Producer.close` raises.
     """
     _each(Producer.close, producers)
+
+
+def side_by_side(first: Callable[[], object], second: Callable[[], object]) -> None:
+    """Do both at the same time, the second in this thread; raise the first failure once both have ended."""
+    with ThreadPoolExecutor(1, thread_name_prefix="eos") as pool:
+        beside = pool.submit(first)
+        try:
+            second()
+        finally:
+            wait([beside])
+        beside.result()
 
 
 def _each(work: Callable[[Item], None], items: Sequence[Item]) -> None:
