@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 from eos.config import Cluster
-from eos.errors import EosError, InvalidInput, Refused, TopicMissing
+from eos.errors import InvalidInput, Refused, TopicMissing
 from eos.net.consumer import Hold, Reader
 from eos.net.coordinator import Coordinator
 from eos.net.finder import Finder, topic_exists
@@ -23,12 +21,6 @@ from eos.protocol.topics import COORDINATOR_TOPIC, full_name
 __all__ = ["Access", "Client", "Coordinator", "Hold", "InFlight", "Producer", "Reader"]
 
 Access = Literal["shared", "exclusive", "exclusive-with-fencing"]
-
-
-A = TypeVar("A")
-B = TypeVar("B")
-
-_AT_ONCE = 16  # threads that open or close producers
 
 
 class Client:
@@ -90,9 +82,7 @@ class Client:
     def coordinator(self, index: int) -> Coordinator:
         """Return this client's coordinator of that number, connected. Raises Unanswered when it does not load."""
         with self._guard:
-            coordinator = self._coordinators.setdefault(
-                index, Coordinator(self._finder, self._transactions, index)
-            )
+            coordinator = self._coordinators.setdefault(index, Coordinator(self._finder, self._transactions, index))
         coordinator.connect()
         return coordinator
 
@@ -133,27 +123,6 @@ class Client:
             return producer
 
         return self._finder.patiently(f"open a producer on {name_of_topic}", attempt)
-
-    def open_producers(self, topics: Sequence[str], budget: InFlight) -> list[Producer]:
-        """Open a shared producer on each of these physical topics, at the same time; in the order of the topics.
-
-        Raises what `producer` raises, after abandoning those that were opened.
-        """
-        opened: list[Producer] = []
-        try:
-            for producer in _at_once(lambda topic: self.producer(topic, budget=budget), topics):
-                opened.append(producer)
-        except BaseException:
-            for producer in opened:
-                producer.abandon()
-            raise
-        return opened
-
-    def close_producers(self, producers: Sequence[Producer], timeout_s: float | None = None) -> None:
-        """Close all of these, at the same time: every one is tried, then the first problem is raised."""
-        for problem in _at_once(lambda producer: _problem(lambda: producer.close(timeout_s)), producers):
-            if problem is not None:
-                raise problem
 
     def reader(self, topic: str) -> Reader:
         """Return a reader of a physical topic; it joins at its first call."""
@@ -202,23 +171,6 @@ class Client:
                 f"the topic {name} does not exist and the broker does not create it ({error}). "
                 f"Create it: pulsar-admin topics create {name}"
             ) from error
-
-
-def _at_once(work: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
-    """Map in threads, in order; the first problem is raised once everything has come to its end."""
-    if len(items) < 2:
-        yield from map(work, items)
-        return
-    with ThreadPoolExecutor(min(len(items), _AT_ONCE)) as threads:
-        yield from threads.map(work, items)
-
-
-def _problem(work: Callable[[], None]) -> EosError | None:
-    try:
-        work()
-    except EosError as error:
-        return error
-    return None
 
 
 os.register_at_fork(after_in_child=Client._forked)

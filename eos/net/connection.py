@@ -68,7 +68,7 @@ class Connection:
         self._next_id = 0
         self._decoder = FrameDecoder()
         self._handshake = Handshake(cluster.credentials.method, proxied.authority if proxied is not None else None)
-        self._transport: Transport = connect(address, cluster.tls, cluster.credentials, cluster.connect_timeout_s)
+        self._transport: Transport = connect(address, cluster)
         try:
             self._shake_hands()
         except BaseException:
@@ -155,6 +155,11 @@ class Connection:
         except (OSError, ValueError) as error:
             self._end(self._gone(str(error)))
             raise self._failure_now() from error
+        except ConnectionLost:
+            raise
+        except BaseException as error:  # such as an interrupt: half a frame may have gone out
+            self._end(self._gone(f"interrupted while sending by {type(error).__name__}"))
+            raise
         finally:
             self._send_urgent()
 

@@ -131,16 +131,16 @@ class Producer:
         limit = self._timeout_s if timeout_s is None else timeout_s
         with self._changed:
             self._changed.wait_for(lambda: self._line.failure is not None or not self._line.unanswered, limit)
-            if self._line.failure is None and self._line.unanswered:
-                self._end(
-                    lambda: self._line.lost(
-                        Unanswered(
-                            f"no receipt for {self._line.unanswered} frames on {self.topic} "
-                            f"from {self._connection.broker} within {limit:g} s"
-                        )
-                    )
-                )
             self._check()
+            if not self._line.unanswered:
+                return
+            late = Unanswered(
+                f"no receipt for {self._line.unanswered} frames on {self.topic} "
+                f"from {self._connection.broker} within {limit:g} s"
+            )
+            self._end(lambda: self._line.lost(late))
+        self.abandon()
+        raise late
 
     def close(self, timeout_s: float | None = None) -> None:
         """Wait for all receipts and for the broker's confirmation: from then on the broker refuses its sends.
@@ -203,9 +203,7 @@ class Producer:
         with self._changed:
             self._end(lambda: self._line.lost(why))
 
-    def _send(
-        self, size: int, messages: int, txn: TxnId | None, frame: Callable[[int], Sequence[Buffer]]
-    ) -> None:
+    def _send(self, size: int, messages: int, txn: TxnId | None, frame: Callable[[int], Sequence[Buffer]]) -> None:
         with self._sending:
             self._budget.acquire(size, self._timeout_s, self._check)
             try:
@@ -217,7 +215,12 @@ class Producer:
             except BaseException:
                 self._budget.release(size)
                 raise
-            self._connection.send(frame(number))
+            try:
+                self._connection.send(frame(number))
+            except BaseException as error:
+                why = error if isinstance(error, EosError) else NetworkError(f"send to {self.topic}: {error!r}")
+                self.lost(why)
+                raise
 
     def _check(self) -> None:
         if self._line.failure is not None:

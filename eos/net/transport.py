@@ -11,11 +11,12 @@ import contextlib
 import select
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Sequence
 from typing import Protocol
 
-from eos.config import Credentials, Tls
+from eos.config import Cluster, Credentials, Tls
 from eos.errors import InvalidInput, Unreachable
 from eos.net.service_url import Address
 from eos.wire.checksum import Buffer
@@ -43,9 +44,10 @@ class Transport(Protocol):
 class PlainTransport:
     """TCP."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        """Args: a connected socket."""
+    def __init__(self, sock: socket.socket, send_timeout_s: float) -> None:
+        """Args: a connected socket; seconds after which a send fails when the other side takes nothing."""
         sock.settimeout(None)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(send_timeout_s))
         self._socket = sock
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
@@ -54,9 +56,12 @@ class PlainTransport:
         """Send all of these bytes, or raise OSError."""
         for first in range(0, len(buffers), _BUFFERS):
             part = buffers[first : first + _BUFFERS]
-            left = sum(len(buffer) for buffer in part) - self._socket.sendmsg(part)
-            if left:
-                self._socket.sendall(b"".join(part)[-left:])
+            try:
+                left = sum(len(buffer) for buffer in part) - self._socket.sendmsg(part)
+                if left:
+                    self._socket.sendall(b"".join(part)[-left:])
+            except BlockingIOError:
+                raise OSError("it takes no more data") from None
 
     def receive(self, timeout_s: float) -> bytes | None:
         """Return some bytes, b"" at the end of the connection, None when none came in time."""
@@ -77,9 +82,11 @@ class PlainTransport:
 class TlsTransport:
     """TLS over TCP."""
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, host: str, timeout_s: float) -> None:
-        """Shake hands. Raises OSError, ssl.SSLError among them."""
-        self._tcp = PlainTransport(sock)
+    def __init__(
+        self, sock: socket.socket, send_timeout_s: float, context: ssl.SSLContext, host: str, timeout_s: float
+    ) -> None:
+        """Shake hands within `timeout_s` seconds for each answer. Raises OSError, ssl.SSLError among them."""
+        self._tcp = PlainTransport(sock, send_timeout_s)
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._guard = threading.Lock()
@@ -131,11 +138,14 @@ class TlsTransport:
         return True
 
 
-def connect(address: Address, tls: Tls, credentials: Credentials, timeout_s: float) -> Transport:
-    """Make a connection within the time-out. Raises Unreachable, or InvalidInput for unreadable certificates."""
-    context = _context(tls, credentials) if address.tls else None
+def connect(address: Address, cluster: Cluster) -> Transport:
+    """Make a connection within the cluster's time-out.
+
+    Raises Unreachable, or InvalidInput for certificates that can't be read.
+    """
+    context = tls_context(cluster.tls, cluster.credentials) if address.tls else None
     try:
-        sock = socket.create_connection((address.host, address.port), timeout_s)
+        sock = socket.create_connection((address.host, address.port), cluster.connect_timeout_s)
     except OSError as error:
         raise Unreachable(
             f"can't reach {address}: {error.strerror or error}. Check that the broker is up, "
@@ -143,9 +153,9 @@ def connect(address: Address, tls: Tls, credentials: Credentials, timeout_s: flo
         ) from error
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if context is None:
-        return PlainTransport(sock)
+        return PlainTransport(sock, cluster.request_timeout_s)
     try:
-        return TlsTransport(sock, context, address.host, timeout_s)
+        return TlsTransport(sock, cluster.request_timeout_s, context, address.host, cluster.connect_timeout_s)
     except OSError as error:
         sock.close()
         raise Unreachable(
@@ -154,7 +164,8 @@ def connect(address: Address, tls: Tls, credentials: Credentials, timeout_s: flo
         ) from error
 
 
-def _context(tls: Tls, credentials: Credentials) -> ssl.SSLContext:
+def tls_context(tls: Tls, credentials: Credentials) -> ssl.SSLContext:
+    """Return how to trust and be trusted. Raises InvalidInput for certificates that can't be read."""
     try:
         context = ssl.create_default_context(cafile=tls.trust_certs)
         if tls.certificate is not None:
@@ -165,3 +176,8 @@ def _context(tls: Tls, credentials: Credentials) -> ssl.SSLContext:
         raise InvalidInput("'tls' authentication needs Tls(certificate=..., key=...)")
     context.check_hostname = tls.verify_hostname
     return context
+
+
+def _timeval(seconds: float) -> bytes:
+    """Return a `struct timeval`."""
+    return struct.pack("@ll", int(seconds), int(seconds % 1 * 1_000_000))
