@@ -172,7 +172,7 @@ class Writer:
         if topics.null_count:
             at = int(np.argmax(np.asarray(topics.is_null())))
             raise InvalidInput(
-                f"Row {batch.column('row')[at]} of this task has a null topic, and the sink has no topic= for it. Fill the column."
+                f"Row {batch.column('row')[at]} of this task has no topic, and nor has the sink. Fill the column."
             )
         for name in pc.unique(topics).to_pylist():
             yield name, batch.filter(pc.equal(topics, name))
