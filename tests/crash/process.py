@@ -80,13 +80,13 @@ def run_into_crash(job: Job) -> None:
     assert code == -signal.SIGKILL
 
 
-def end_later_transactions(service_url: str, topic: str, coordinators: int) -> None:
+def end_later_transactions(service_url: str, topic: str, coordinators: int | None = None) -> None:
     """End one empty transaction of each coordinator on each partition: what was left open late shows its harm."""
     client = Client(Cluster(service_url))
     try:
         partitions = client.partitions(topic)
         names = [f"{topic}-partition-{number}" for number in range(partitions)] or [topic]
-        for index in range(coordinators):
+        for index in range(client.coordinators() if coordinators is None else coordinators):
             coordinator = client.coordinator(index)
             txn = coordinator.new_transaction(60_000)
             coordinator.add_partitions(txn, names)
@@ -96,7 +96,7 @@ def end_later_transactions(service_url: str, topic: str, coordinators: int) -> N
 
 
 def account_for(
-    service_url: str, topic: str, files: int, rows: int, *, stateful: bool = False, coordinators: int = 16
+    service_url: str, topic: str, files: int, rows: int, *, stateful: bool = False, coordinators: int | None = None
 ) -> Account:
     """Count the topic with the official client, after later transactions have ended on it."""
     end_later_transactions(service_url, topic, coordinators)

@@ -1,0 +1,94 @@
+"""Observers that do something at a chosen moment of the protocol. Picklable, so tasks carry them too."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from eos.steps import Phase, Step
+
+PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A step and a phase of it, in one batch or in any."""
+
+    step: Step
+    phase: Phase
+    batch_id: int | None = None
+
+    def is_at(self, step: Step, phase: Phase, batch_id: int | None) -> bool:
+        return (step, phase) == (self.step, self.phase) and self.batch_id in (None, batch_id)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Writes down each moment and the process it happened in."""
+
+    path: str
+
+    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
+        with open(self.path, "a") as file:
+            file.write(json.dumps([os.getpid(), step, phase, batch_id]) + "\n")
+
+    def pids(self, step: Step, batch_id: int) -> set[int]:
+        """Return the processes that took this step in this batch."""
+        seen = [json.loads(line) for line in Path(self.path).read_text().splitlines()]
+        return {pid for pid, at, _, batch in seen if (at, batch) == (step, batch_id)}
+
+
+@dataclass(frozen=True)
+class KillWorker:
+    """SIGKILL the Python worker that is the first to come to the moment; never the driver."""
+
+    moment: Moment
+    folder: str
+    driver: int
+
+    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
+        if self.moment.is_at(step, phase, batch_id) and os.getpid() != self.driver and first(self.folder, "killed"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Stops whoever is the first to come to the moment until the test opens the gate."""
+
+    moment: Moment
+    folder: str
+
+    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
+        if self.moment.is_at(step, phase, batch_id) and first(self.folder, "reached"):
+            wait_for(Path(self.folder, "open"))
+
+    def wait(self) -> int:
+        """Wait until somebody stands before the gate, and return the pid."""
+        wait_for(Path(self.folder, "reached"))
+        return int(Path(self.folder, "reached").read_text())
+
+    def open(self) -> None:
+        Path(self.folder, "open").touch()
+
+
+def first(folder: str, name: str) -> bool:
+    """Put this process's pid into a new file; False when the file is there already."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    mine = Path(folder, f"{name}.{os.getpid()}")
+    mine.write_text(str(os.getpid()))
+    try:
+        os.link(mine, Path(folder, name))
+    except FileExistsError:
+        return False
+    return True
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not path.exists():
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S:g} s for {path}"
+        time.sleep(0.02)
