@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-import httpx
-
+from eos.config import Credentials
 from eos.local import checks, jars, process
 from eos.local.places import Tell, quiet
+from eos.local.readiness import ready
 from eos.local.settings import ENVIRONMENT, LOGGING, OWN_FILES, Ports, Setting, broker_conf, command
 
 _POLL_S = 0.1
@@ -35,11 +35,12 @@ class LocalPulsar:
         settings: broker settings that win over the defaults, such as {"brokerDeduplicationEnabled": True} or
             {"maxActiveTransactionsPerCoordinator": 1}.
         coordinators: how many transaction coordinators a new instance gets. Default 4, so that the choice of one
-            matters as it does on a cluster, whose default is 16.
+            matters as it does on a cluster, whose default is 16; the standalone's own is 1. None are asked for when
+            `settings` turn transactions off.
         memory: heap, and as much again outside the heap, as Java writes it. Default "1g".
         start_timeout_s: how long `start` waits until the coordinators answer. Default 120.
         die_with_parent: kill it, and remove a temporary `data`, when this Python process dies, even by SIGKILL.
-        admin_headers: sent with the requests that find out whether it is ready, for brokers that ask for a token.
+        credentials: those of an administrator, when `settings` turn authentication on.
         tell: takes lines about what is going on.
     """
 
@@ -50,7 +51,7 @@ class LocalPulsar:
     memory: str = "1g"
     start_timeout_s: float = 120.0
     die_with_parent: bool = True
-    admin_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    credentials: Credentials = field(default_factory=Credentials)
     tell: Tell = field(default=quiet, repr=False)
 
     def __post_init__(self) -> None:
@@ -108,11 +109,8 @@ class LocalPulsar:
     def wait_until_ready(self) -> None:
         """Wait until the transaction coordinators answer; a start that fails is ended."""
         deadline = time.monotonic() + self.start_timeout_s
-        with (
-            self._removing_failure(),
-            httpx.Client(base_url=self.admin_url, headers=self.admin_headers, timeout=5.0) as admin,
-        ):
-            while not self._ready(admin):
+        with self._removing_failure():
+            while not self._ready():
                 if self.pid is None:
                     code = self._started.exit_code() if self._started is not None else None
                     raise checks.LocalError(f"Pulsar ended with exit code {code} while starting.\n{self._last_lines()}")
@@ -203,22 +201,9 @@ class LocalPulsar:
                 self.stop()
             raise
 
-    def _ready(self, admin: httpx.Client) -> bool:
-        """Whether public/default is there, and every coordinator has a broker that answers for it."""
-        try:
-            namespaces = admin.get("/admin/v2/namespaces/public")
-            if namespaces.status_code != httpx.codes.OK or "public/default" not in namespaces.json():
-                return False
-            answer = admin.get("/admin/v3/transactions/coordinators")
-            if answer.status_code != httpx.codes.OK:
-                return False
-            held = answer.json()
-            if len(held) < self.coordinators:
-                admin.post("/admin/v3/transactions/transactionCoordinator/replicas", json=self.coordinators)
-                return False
-            return all(one["brokerServiceUrl"] for one in held)
-        except httpx.TransportError:
-            return False
+    def _ready(self) -> bool:
+        on = self.settings.get("transactionCoordinatorEnabled", True) in (True, "true")
+        return ready(self.service_url, self.admin_url, self.coordinators if on else 0, self.credentials)
 
     def _last_lines(self) -> str:
         """The end of the log without the frames of stack traces."""

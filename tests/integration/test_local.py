@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
 import os
 import signal
@@ -16,8 +18,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from eos.cli import typer_app
+from eos.config import Cluster, Credentials
+from eos.errors import InvalidInput
 from eos.local import LocalError, LocalPulsar, instances, jars
 from eos.local.places import cache
+from eos.net.client import Client
 from tests.conftest import create_topic
 
 Eos = Callable[..., Result]
@@ -186,3 +191,40 @@ def test_messages_survive_a_kill(start_pulsar: StartPulsar) -> None:
     broker.stop()
     assert not data.exists()
     assert processes_about(str(data)) == []
+
+
+def test_a_broker_that_asks_for_tokens_is_waited_for_as_its_administrator(start_pulsar: StartPulsar) -> None:
+    key = b"0123456789abcdef0123456789abcdef"
+    admin = token("admin", key)
+    broker = start_pulsar(
+        credentials=Credentials("token", admin),
+        settings={
+            "authenticationEnabled": True,
+            "authorizationEnabled": True,
+            "superUserRoles": "admin",
+            "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
+            "tokenSecretKey": f"data:;base64,{base64.b64encode(key).decode()}",
+            "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+            "brokerClientAuthenticationParameters": f"token:{admin}",
+        },
+    )
+    asked = f"{broker.admin_url}/admin/v3/transactions/coordinators"
+    assert httpx.get(asked, timeout=30).status_code == 401
+    assert len(httpx.get(asked, headers={"Authorization": f"Bearer {admin}"}, timeout=30).json()) == 4
+
+
+def token(role: str, key: bytes) -> str:
+    """Sign a JSON web token for a role, HS256."""
+
+    def text(raw: bytes) -> str:
+        return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+    signed = ".".join(text(json.dumps(part).encode()) for part in ({"alg": "HS256"}, {"sub": role}))
+    return f"{signed}.{text(hmac.digest(key, signed.encode(), 'sha256'))}"
+
+
+def test_a_broker_without_transactions_is_up_without_coordinators(start_pulsar: StartPulsar) -> None:
+    broker = start_pulsar(settings={"transactionCoordinatorEnabled": False})
+    create_topic(broker.admin_url, "plain")
+    with Client(Cluster(broker.service_url)) as client, pytest.raises(InvalidInput, match="transaction"):
+        client.coordinators()

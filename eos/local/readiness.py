@@ -1,0 +1,63 @@
+"""Whether a broker that was started is of use: its namespaces are there, and its transaction coordinators answer."""
+
+from __future__ import annotations
+
+import base64
+from http import HTTPStatus
+
+import httpx
+
+from eos.config import Cluster, Credentials
+from eos.errors import NetworkError
+from eos.net.authentication import secret
+from eos.net.client import Client
+
+_ANSWER_S = 5.0
+
+
+def ready(service_url: str, admin_url: str, coordinators: int, credentials: Credentials) -> bool:
+    """Ask the broker once. Makes it set up more coordinators when it has fewer than `coordinators`; 0: none are asked.
+
+    A coordinator counts when it lets a client connect: only then it has loaded its log.
+    """
+    with httpx.Client(base_url=admin_url, headers=_headers(credentials), timeout=_ANSWER_S) as admin:
+        try:
+            if not _namespaces_exist(admin):
+                return False
+            if not coordinators:
+                return True
+            if not _coordinators_exist(admin, coordinators):
+                return False
+        except httpx.TransportError:
+            return False
+    with Client(Cluster(service_url, credentials, request_timeout_s=_ANSWER_S)) as client:
+        try:
+            for index in range(client.coordinators()):
+                client.coordinator(index).connect()
+        except NetworkError:
+            return False
+    return True
+
+
+def _namespaces_exist(admin: httpx.Client) -> bool:
+    answer = admin.get("/admin/v2/namespaces/public")
+    return answer.status_code == HTTPStatus.OK and "public/default" in answer.json()
+
+
+def _coordinators_exist(admin: httpx.Client, wanted: int) -> bool:
+    answer = admin.get("/admin/v3/transactions/coordinators")
+    if answer.status_code != HTTPStatus.OK:
+        return False
+    held = answer.json()
+    if len(held) < wanted:
+        admin.post("/admin/v3/transactions/transactionCoordinator/replicas", json=wanted)
+        return False
+    return all(one["brokerServiceUrl"] for one in held)
+
+
+def _headers(credentials: Credentials) -> dict[str, str]:
+    if credentials.method == "token":
+        return {"Authorization": f"Bearer {secret(credentials)}"}
+    if credentials.method == "basic":
+        return {"Authorization": f"Basic {base64.b64encode(secret(credentials).encode()).decode()}"}
+    return {}
