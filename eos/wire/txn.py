@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from eos.errors import InvalidInput
 
-_COORDINATOR_SHIFT = 48
 _PRINTED = re.compile(r"\((\d+),(\d+)\)")
 
 
@@ -16,7 +15,7 @@ class TxnId:
     """A transaction id: two 64-bit numbers, as the coordinator gave them.
 
     Attributes:
-        most: the coordinator's index in the upper 16 bits (MLTransactionLogImpl of the broker).
+        most: the coordinator's index, unshifted (MLTransactionMetadataStore.newTransaction of the broker).
         least: a number that the coordinator counts up.
     """
 
@@ -26,7 +25,7 @@ class TxnId:
     @property
     def coordinator(self) -> int:
         """Index of the coordinator that opened this transaction, and that alone can end it."""
-        return self.most >> _COORDINATOR_SHIFT
+        return self.most
 
     def __str__(self) -> str:
         return f"({self.most},{self.least})"
