@@ -144,7 +144,7 @@ class Broker:
     def new_transaction(self, index: int, ttl_ms: int) -> TxnId:
         """NEW_TXN."""
         coordinator = self._loaded(index, "NEW_TXN")
-        txn = TxnId(index << 48, coordinator.count)
+        txn = TxnId(index, coordinator.count)
         coordinator.count += 1
         coordinator.open[txn] = Transaction(self.now + ttl_ms / 1000)
         return txn
@@ -204,11 +204,12 @@ class Broker:
         if not fencing and topic.exclusive and topic.producers:
             raise Refused("PRODUCER", "ProducerFenced", "an exclusive producer is connected")
         if fencing:
+            # AbstractTopic.incrementTopicEpochIfNeeded: even a stranger who is then refused throws everybody out.
+            topic.producers.clear()
             if topic_epoch is None:
                 topic.epoch += 1
             elif topic_epoch < topic.epoch:
                 raise Fenced(f"Topic epoch has already moved. Current epoch {topic.epoch}")
-            topic.producers.clear()
         topic.exclusive = fencing
         self._producers += 1
         topic.producers.add(self._producers)

@@ -1,0 +1,426 @@
+"""The simulated cluster answers as the real one: each scenario runs on both, against the same expectation.
+
+The property tests are worth as much as this file: a rule of the broker that is simulated wrongly makes them
+prove the wrong thing.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import pytest
+
+from eos.commit import Identity
+from eos.config import Cluster
+from eos.control_log import control_topic
+from eos.errors import Fenced, NetworkError, Refused
+from eos.micro_batch import Written, attempt, decide
+from eos.net.client import Client as NetClient
+from eos.ports import CoordinatorPort
+from eos.protocol.messages import EARLIEST
+from eos.takeover import Owner, Settings
+from eos.wire.txn import TxnId
+from tests.simulation.broker import Broker
+from tests.simulation.world import Alone
+from tests.simulation.world import Client as SimClient
+
+MINUTE_MS = 60_000
+SILENCE_S = 1.0  # a reader that got nothing for so long has seen all there is
+
+
+class Bench(Protocol):
+    """A cluster to try things on. Each client stands for one process."""
+
+    opened: list[TxnId]
+    sleep: Callable[[float], None]
+    clock: Callable[[], float]
+
+    def client(self) -> Any: ...
+
+    def create(self, topic: str) -> None: ...
+
+    def topic(self) -> str:
+        """Create a topic with a name of its own."""
+        topic = f"persistent://public/default/contract-{uuid.uuid4().hex}"
+        self.create(topic)
+        return topic
+
+    def coordinator(self, which: int = 0) -> CoordinatorPort:
+        """One of two coordinators that the sinks of other tests are unlikely to share."""
+        return self.client().coordinator(2 + which)
+
+    def begin(self, *topics: str, which: int = 0) -> TxnId:
+        """Open a transaction on topics."""
+        txn = self.coordinator(which).new_transaction(MINUTE_MS)
+        self.opened.append(txn)
+        if topics:
+            self.coordinator(which).add_partitions(txn, topics)
+        return txn
+
+    def end(self, txn: TxnId, commit: bool) -> None:
+        """End a transaction, in a process that does nothing else."""
+        self.client().coordinator(txn.coordinator).end(txn, commit)
+
+    def end_an_empty_one(self, topic: str, commit: bool = True, which: int = 0) -> None:
+        """End an empty transaction on a topic, and give the broker a moment for what follows from it."""
+        self.end(self.begin(topic, which=which), commit)
+        self.sleep(0.2)
+
+    def end_all(self) -> None:
+        """Leave nothing open that would delay others."""
+        for txn in self.opened:
+            answer(lambda txn=txn: self.end(txn, False))
+
+
+class Simulated(Bench):
+    """The simulated cluster."""
+
+    def __init__(self) -> None:
+        self._world = Alone(Broker(coordinators=4))
+        self.opened = []
+        self.sleep = self._world.sleep
+        self.clock = lambda: self._world.broker.now
+
+    def client(self) -> SimClient:
+        """Connect."""
+        return SimClient(self._world)
+
+    def create(self, topic: str) -> None:
+        """Topics are made when they are used."""
+
+
+class Real(Bench):
+    """A real broker."""
+
+    def __init__(self, service_url: str) -> None:
+        self._cluster = Cluster(service_url, request_timeout_s=5)
+        self.opened = []
+        self._clients: list[NetClient] = []
+        self.sleep = time.sleep
+        self.clock = time.monotonic
+
+    def client(self) -> NetClient:
+        """Connect."""
+        self._clients.append(NetClient(self._cluster))
+        return self._clients[-1]
+
+    def create(self, topic: str) -> None:
+        """Create a topic."""
+        self.client().ensure_topic(topic)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients:
+            client.close()
+
+
+@pytest.fixture(params=["simulation", "broker"])
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """Both clusters, one after the other."""
+    if request.param == "simulation":
+        yield Simulated()
+        return
+    real = Real(request.getfixturevalue("pulsar").service_url)
+    yield real
+    real.end_all()
+    real.close()
+
+
+def read(bench: Bench, topic: str) -> list[bytes]:
+    """Read what a new reader gets."""
+    reader = bench.client().reader(topic)
+    found = []
+    while (message := reader.read(SILENCE_S)) is not None:
+        found.append(message.data)
+    reader.close()
+    return found
+
+
+def answer(request: Callable[[], object]) -> str:
+    """Name an answer: "ok", the broker's code, or the kind of failure."""
+    try:
+        request()
+    except Refused as refused:
+        return refused.code
+    except Fenced:
+        return "Fenced"
+    except NetworkError:
+        return "no receipt"
+    return "ok"
+
+
+class Writer:
+    """A process that sends, and never hears of the end of its transactions."""
+
+    def __init__(self, bench: Bench, topic: str) -> None:
+        self._producer = bench.client().producer(topic)
+
+    def send(self, data: bytes, txn: TxnId | None = None) -> None:
+        """Send one record."""
+        self._producer.send_record(data, txn)
+
+
+def prime(bench: Bench, topic: str) -> None:
+    """Let a topic hold its first transaction."""
+    txn = bench.begin(topic)
+    Writer(bench, topic).send(b"prime", txn)
+    bench.end(txn, False)
+
+
+# ---- what END_TXN answers
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_finished_transaction_is_not_found_however_it_ended(bench: Bench, first: bool) -> None:
+    txn = bench.begin(bench.topic())
+    assert answer(lambda: bench.end(txn, first)) == "ok"
+    assert [answer(lambda c=c: bench.end(txn, c)) for c in (True, False)] == ["TransactionNotFound"] * 2
+
+
+def test_a_transaction_that_never_was_is_not_found(bench: Bench) -> None:
+    assert answer(lambda: bench.end(TxnId(2, 1 << 40), True)) == "TransactionNotFound"
+
+
+def test_a_transaction_that_timed_out_is_not_found_and_its_records_are_gone(bench: Bench) -> None:
+    topic = bench.topic()
+    txn = bench.coordinator().new_transaction(1000)
+    bench.coordinator().add_partitions(txn, [topic])
+    Writer(bench, topic).send(b"late", txn)
+    bench.sleep(4)
+    assert answer(lambda: bench.end(txn, True)) == "TransactionNotFound"
+    assert read(bench, topic) == []
+
+
+def test_nothing_can_be_added_to_a_finished_transaction(bench: Bench) -> None:
+    txn = bench.begin()
+    bench.end(txn, True)
+    assert answer(lambda: bench.coordinator().add_partitions(txn, [bench.topic()])) == "TransactionNotFound"
+
+
+def test_each_coordinator_numbers_its_own_transactions(bench: Bench) -> None:
+    assert [bench.begin(which=which).coordinator for which in (0, 1)] == [2, 3]
+
+
+# ---- what readers see
+
+
+@pytest.mark.parametrize(("commit", "seen"), [(True, [b"a", b"in", b"b"]), (False, [b"a", b"b"])])
+def test_records_behind_an_open_transaction_wait_for_its_end(bench: Bench, commit: bool, seen: list[bytes]) -> None:
+    topic = bench.topic()
+    writer = Writer(bench, topic)
+    writer.send(b"a")
+    txn = bench.begin(topic)
+    writer.send(b"in", txn)
+    writer.send(b"b")
+    assert read(bench, topic) == [b"a"]
+    bench.end(txn, commit)
+    assert read(bench, topic) == seen
+
+
+def test_a_record_in_a_transaction_that_was_not_told_of_its_topic_is_lost(bench: Bench) -> None:
+    topic = bench.topic()
+    txn = bench.begin()
+    writer = Writer(bench, topic)
+    writer.send(b"in", txn)
+    writer.send(b"behind")
+    assert answer(lambda: bench.end(txn, True)) == "ok"
+    assert read(bench, topic) == []
+    bench.end_an_empty_one(topic, True)
+    assert read(bench, topic) == [b"behind"]
+
+
+def test_the_last_message_id_is_of_the_last_readable_record(bench: Bench) -> None:
+    topic = bench.topic()
+    assert bench.client().reader(topic).last_message_id() == EARLIEST
+    writer = Writer(bench, topic)
+    writer.send(b"a")
+    txn = bench.begin(topic)
+    writer.send(b"in", txn)
+    writer.send(b"b")
+    reader = bench.client().reader(topic)
+    hidden = reader.last_message_id()
+    first = reader.read(SILENCE_S)
+    assert first is not None
+    assert hidden == first.message_id
+    bench.end(txn, False)
+    second = reader.read(SILENCE_S)
+    assert second is not None
+    assert second.data == b"b"
+    assert reader.last_message_id() == second.message_id
+
+
+# ---- late records
+
+
+def test_a_late_record_destroys_a_committed_batch(bench: Bench) -> None:
+    topic = bench.topic()
+    writer = Writer(bench, topic)
+    txn = bench.begin(topic)
+    writer.send(b"batch", txn)
+    bench.end(txn, True)
+    assert read(bench, topic) == [b"batch"]
+    assert answer(lambda: writer.send(b"late", txn)) == "ok"
+    writer.send(b"behind")
+    assert read(bench, topic) == [b"batch"]
+    bench.end_an_empty_one(topic, True)
+    assert read(bench, topic) == [b"behind"]
+
+
+def test_a_late_record_of_an_aborted_transaction_is_filtered_where_the_abort_arrived(bench: Bench) -> None:
+    topic = bench.topic()
+    prime(bench, topic)
+    writer = Writer(bench, topic)
+    txn = bench.begin(topic)
+    bench.end(txn, False)
+    assert answer(lambda: writer.send(b"late", txn)) == "ok"
+    writer.send(b"behind")
+    assert read(bench, topic) == [b"behind"]
+
+
+def test_a_topic_without_a_transaction_forgets_aborts(bench: Bench) -> None:
+    topic = bench.topic()
+    writer = Writer(bench, topic)
+    txn = bench.begin(topic)
+    bench.end(txn, False)
+    writer.send(b"late", txn)
+    writer.send(b"behind")
+    assert read(bench, topic) == []
+    bench.end_an_empty_one(topic, True)
+    assert read(bench, topic) == [b"behind"]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_empty_transaction_frees_what_several_abandoned_ones_hold(bench: Bench, commit: bool) -> None:
+    topic = bench.topic()
+    writer = Writer(bench, topic)
+    for data in (b"one", b"two"):
+        txn = bench.begin()
+        writer.send(data, txn)
+        bench.end(txn, False)
+    writer.send(b"behind")
+    assert read(bench, topic) == []
+    bench.end_an_empty_one(topic, commit)
+    assert read(bench, topic) == [b"behind"]
+
+
+def test_an_older_open_transaction_delays_the_freeing(bench: Bench) -> None:
+    topic = bench.topic()
+    writer = Writer(bench, topic)
+    older = bench.begin()
+    abandoned = bench.begin()
+    writer.send(b"late", abandoned)
+    bench.end(abandoned, False)
+    writer.send(b"behind")
+    bench.end_an_empty_one(topic, True)
+    assert read(bench, topic) == []
+    bench.end(older, False)
+    bench.end_an_empty_one(topic, True)
+    assert read(bench, topic) == [b"behind"]
+
+
+def test_another_coordinator_frees_nothing(bench: Bench) -> None:
+    topic = bench.topic()
+    writer = Writer(bench, topic)
+    abandoned = bench.begin()
+    writer.send(b"late", abandoned)
+    bench.end(abandoned, False)
+    writer.send(b"behind")
+    bench.end_an_empty_one(topic, which=1)
+    assert read(bench, topic) == []
+    bench.end_an_empty_one(topic)
+    assert read(bench, topic) == [b"behind"]
+
+
+# ---- producers
+
+
+def fencing(bench: Bench, topic: str, epoch: int | None = None) -> Any:
+    """Open the only producer of a topic, in a process of its own."""
+    return bench.client().producer(topic, access="exclusive-with-fencing", topic_epoch=epoch)
+
+
+def test_taking_over_moves_the_epoch_and_reopening_does_not(bench: Bench) -> None:
+    topic = bench.topic()
+    first = fencing(bench, topic).topic_epoch
+    assert [fencing(bench, topic, first).topic_epoch, fencing(bench, topic).topic_epoch] == [first, first + 1]
+
+
+def test_whoever_was_fenced_cannot_send_nor_come_back(bench: Bench) -> None:
+    topic = bench.topic()
+    former = fencing(bench, topic)
+    former.send_record(b"former", None)
+    present = fencing(bench, topic)
+    assert answer(lambda: former.send_record(b"zombie", None)) == "no receipt"
+    assert answer(lambda: present.send_record(b"present", None)) == "ok"
+    assert answer(lambda: fencing(bench, topic, former.topic_epoch)) == "Fenced"
+    assert read(bench, topic) == [b"former", b"present"]
+
+
+def test_a_former_owner_that_is_refused_throws_the_present_one_out_all_the_same(bench: Bench) -> None:
+    topic = bench.topic()
+    former, present = fencing(bench, topic), fencing(bench, topic)
+    assert answer(lambda: fencing(bench, topic, former.topic_epoch)) == "Fenced"
+    assert answer(lambda: present.send_record(b"lost", None)) == "no receipt"
+    back = fencing(bench, topic, present.topic_epoch)
+    assert answer(lambda: back.send_record(b"back", None)) == "ok"
+    assert read(bench, topic) == [b"back"]
+
+
+def test_an_exclusive_producer_shuts_out_every_other(bench: Bench) -> None:
+    topic = bench.topic()
+    owner = fencing(bench, topic)
+    assert answer(lambda: bench.client().producer(topic)) in ("ProducerFenced", "ProducerBusy", "Fenced")
+    assert answer(lambda: owner.send_record(b"owner", None)) == "ok"
+
+
+# ---- the whole protocol
+
+
+class Killed(BaseException):
+    """The driver's process is gone."""
+
+
+@pytest.mark.parametrize(("asks", "survives"), [(False, [b"0"]), (True, [b"0", b"1"])])
+def test_a_driver_dies_around_its_commit(bench: Bench, asks: bool, survives: list[bytes]) -> None:
+    """One run commits batch 0 and dies just before, or just after, asking for the commit of batch 1."""
+    name, data = f"s{uuid.uuid4().hex}", bench.topic()
+    control = control_topic(name, data)
+    bench.create(control)
+    waits = Settings(read_timeout_s=SILENCE_S, patience_s=30)
+
+    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+        coordinator.add_partitions(txn, [data])
+        producer = clients[-1].producer(data)
+        producer.send_record(str(batch).encode(), txn)
+        producer.close()
+        return Written({data: 1}, {data: 1})
+
+    class Dies:
+        def __call__(self, step: str, phase: str, batch_id: int | None) -> None:
+            if batch_id == 1 and (step, phase) == (("end-answered", "after") if asks else ("end-sent", "before")):
+                raise Killed
+
+    clients = [bench.client()]
+    first = Owner(clients[0], name, control, waits, observer=Dies(), sleep=bench.sleep, clock=bench.clock)
+    first.take_over("query", "run-1")
+    batch = 0
+    attempt(first, 0, Identity("query", "run-1", "offsets 0"), write)
+    batch = 1
+    with pytest.raises(Killed):
+        attempt(first, 1, Identity("query", "run-1", "offsets 1"), write)
+
+    clients.append(bench.client())
+    second = Owner(clients[1], name, control, waits, sleep=bench.sleep, clock=bench.clock)
+    second.take_over("query", "run-2", first.registration)
+    assert list(second.view.markers) == ([0, 1] if asks else [0])
+    assert read(bench, data) == survives
+    replayed = Identity("query", "run-2", "offsets 1")
+    assert decide(second, 1, replayed).value == ("skip" if asks else "write")
+    attempt(second, 1, replayed, write)
+    assert read(bench, data) == [b"0", b"1"]
+    with pytest.raises(Fenced):
+        first.settle()
+    second.close()
