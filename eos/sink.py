@@ -33,6 +33,7 @@ from eos.metrics import Metrics, Snapshot
 from eos.micro_batch import Written
 from eos.net.client import Client
 from eos.options import SinkOptions, parse_options
+from eos.retention import check_retention
 from eos.steps import Step
 from eos.takeover import Owner, Settings
 from eos.topics import valid_topic
@@ -262,6 +263,8 @@ class Sink:
             sleep=self._sleep,
         )
         self._client.ensure_topic(options.control_topic)
+        if options.admin_url is not None:
+            check_retention(options.admin_url, self._cluster, options.control_topic)
         owner.take_over(identity.query_id, identity.run_id, self._registration(), identity.principal)
         if self._query is not None:
             self._query.register(REGISTRATION, json.dumps(asdict(owner.registration)))
