@@ -59,6 +59,7 @@ class OwnerRecord:
         query_id, run_id: of Spark.
         coordinator: index of the transaction coordinator that the sink always uses.
         topic_epoch: the control topic's, as the broker counted it.
+        begins: the log was empty when this run began to take it over.
     """
 
     number: int
@@ -66,6 +67,7 @@ class OwnerRecord:
     run_id: str
     coordinator: int
     topic_epoch: int
+    begins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,8 @@ class LogView:
     Attributes:
         keep: how many of the newest markers are retained.
         keep_since: retain all markers from this batch on as well, or None.
-        first_number, last_number: of the records; 0 when there are none.
+        begun: the first record says that nothing came before it; None when there is no record.
+        last_number: the highest number so far; 0 when there is no record.
         first_owner, owner, intent: the first and the last OWNER, the last INTENT.
         markers: the retained markers by batch id, oldest first.
         expired: the position of the newest marker that is no longer retained.
@@ -189,7 +192,7 @@ class LogView:
 
     keep: int = 1000
     keep_since: int | None = None
-    first_number: int = 0
+    begun: bool | None = None
     last_number: int = 0
     first_owner: OwnerRecord | None = None
     owner: OwnerRecord | None = None
@@ -200,7 +203,8 @@ class LogView:
 
     def apply(self, record: Record, position: MessageId) -> None:
         """Add the next record. Raises DamagedLog when it shows that exactly-once was broken."""
-        self.first_number = self.first_number or record.number
+        if self.begun is None:
+            self.begun = isinstance(record, OwnerRecord) and record.begins
         self.last_number = max(self.last_number, record.number)
         match record:
             case OwnerRecord():
@@ -231,7 +235,7 @@ class LogView:
     @property
     def empty(self) -> bool:
         """True when there was no record at all."""
-        return self.first_number == 0
+        return self.begun is None
 
     @property
     def newest(self) -> Marker | None:
@@ -290,10 +294,10 @@ class LogView:
                 f" {registered.last_number}. The topic was deleted, or a message TTL or a backlog quota expired it."
                 + ways_out
             )
-        if self.first_number > 1 and not self.markers:
+        if self.begun is False and not self.markers:
             raise DamagedLog(
-                f"the control log begins with record {self.first_number} and holds no MARKER: its beginning was"
-                " deleted, or a message TTL or a backlog quota expired it." + ways_out
+                "the beginning of the control log is gone, and it holds no MARKER: the topic was deleted, or a"
+                " message TTL or a backlog quota expired its records." + ways_out
             )
 
 

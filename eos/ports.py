@@ -49,6 +49,10 @@ class ControlProducerPort(Protocol):
         """Close, and wait for the broker's confirmation."""
         ...
 
+    def abandon(self) -> None:
+        """Ask for the close of a broken producer. Waits for nothing, raises nothing."""
+        ...
+
 
 class MessagePort(Protocol):
     """A record that was read."""

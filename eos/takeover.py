@@ -29,10 +29,13 @@ from typing import Final, TypeVar
 from eos.commit import Ending, Identity, check_ownership, ending
 from eos.control_log import HOLD, LogView, OwnerRecord, Record, Registration, decode, encode, fits
 from eos.errors import CommitUnknown, ConnectionLost, DamagedLog, EosError, Fenced, NetworkError, NotCommitted, Stopped
+from eos.patience import Patience, Settings
 from eos.ports import ClientPort, ControlProducerPort, CoordinatorPort, HoldPort
 from eos.protocol.messages import EARLIEST, MessageId
 from eos.steps import Observer, Step, unobserved
 from eos.wire.txn import TxnId
+
+__all__ = ["InHand", "Owner", "Settings", "bound_coordinator"]
 
 log = logging.getLogger("eos.takeover")
 
@@ -40,32 +43,6 @@ T = TypeVar("T")
 
 # Written in a transaction that is aborted, so nobody ever reads it.
 _PRIMING: Final = b'{"kind":"priming"}'
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How long to wait, and how much to keep.
-
-    Attributes:
-        ttl_s: seconds after which the coordinator aborts a batch's transaction. Default 600.
-        patience_s: the longest wait for any one thing, such as the end of a transaction. Default 120.
-        stop_patience_s: the same, once the query was stopped. Default 5.
-        read_timeout_s: seconds without a record after which a reader has seen all there is. Default 1.
-        first_pause_s, longest_pause_s: the pauses between two tries; each is twice the one before.
-        housekeeping_ttl_s: ttl of the empty transactions that free the log. Default 30.
-        markers_kept: how many of the newest markers are retained. Default 1000.
-        markers_kept_since: retain all markers from this batch on as well, or None.
-    """
-
-    ttl_s: float = 600.0
-    patience_s: float = 120.0
-    stop_patience_s: float = 5.0
-    read_timeout_s: float = 1.0
-    first_pause_s: float = 0.02
-    longest_pause_s: float = 0.5
-    housekeeping_ttl_s: float = 30.0
-    markers_kept: int = 1000
-    markers_kept_since: int | None = None
 
 
 @dataclass(slots=True)
@@ -81,27 +58,6 @@ class InHand:
     txn: TxnId
     commit_sent: bool = False
     marker_at: MessageId | None = None
-
-
-class Patience:
-    """Pauses between tries that double, until the time is up or the query was stopped."""
-
-    def __init__(self, settings: Settings, limit_s: float, stopped_s: float, owner: Owner) -> None:
-        self._pause = settings.first_pause_s
-        self._longest = settings.longest_pause_s
-        self._limit_s, self._stopped_s = limit_s, stopped_s
-        self._owner = owner
-        self._started = owner.clock()
-
-    def pause(self) -> bool:
-        """Sleep a little; False when there is nothing left to wait for."""
-        limit_s = min(self._limit_s, self._stopped_s) if self._owner.stopped() else self._limit_s
-        left = self._started + limit_s - self._owner.clock()
-        if left <= 0:
-            return False
-        self._owner.sleep(min(self._pause, left))
-        self._pause = min(2 * self._pause, self._longest)
-        return True
 
 
 def bound_coordinator(name: str, coordinators: int) -> int:
@@ -154,6 +110,7 @@ class Owner:
         self._coordinator = 0
         self._epoch: int | None = None
         self._number = 0
+        self._begins = False
         self._producer: ControlProducerPort | None = None
         self._hold: HoldPort | None = None
         self._ended: set[TxnId] = set()
@@ -177,7 +134,7 @@ class Owner:
         seen = self._look(registered)
         check_ownership(seen.known, self._who)
         self._coordinator = self._insist(lambda: self._bound(seen), "the number of transaction coordinators")
-        self._number = seen.last_number
+        self._number, self._begins = seen.last_number, seen.empty
         self.observer(Step.TAKEOVER, "before", None)
         self._insist(self._open, "the control topic's producer")
         self.observer(Step.TAKEOVER, "after", None)
@@ -235,7 +192,7 @@ class Owner:
 
     def end(self, txn: TxnId, commit: bool) -> Ending:
         """Ask for the end of a transaction until it has ended; NOT_YET when patience is at an end."""
-        patience = Patience(self.settings, self.settings.patience_s, self.settings.stop_patience_s, self)
+        patience = self._patience(self.settings.stop_patience_s)
         while True:
             result = self._end_once(txn, commit)
             if result is not Ending.NOT_YET or not patience.pause():
@@ -334,13 +291,19 @@ class Owner:
                 log.info("%s: taking over: %s", self.name, why)
             if not patience.pause():
                 raise self._gave_up("our own OWNER record in the control log")
-        self.view = view
+        view.check_whole(None)
+        self.view, self._begins = view, False
         self._number = max(self._number, view.last_number)
         self.observer(Step.OWNER, "after", None)
 
     def _owner_record(self) -> OwnerRecord:
         return OwnerRecord(
-            self.next_number(), self._who.query_id, self._who.run_id, self._coordinator, self._epoch or 0
+            self.next_number(),
+            self._who.query_id,
+            self._who.run_id,
+            self._coordinator,
+            self._epoch or 0,
+            self._begins,
         )
 
     def _trusted(self, view: LogView, record: OwnerRecord) -> bool:
@@ -409,12 +372,17 @@ class Owner:
         try:
             return self._producer.send_record(data, txn)
         except NetworkError:
-            self._producer = None
+            self._drop_producer()
             raise
         except Fenced as why:
-            # Perhaps by a reopening of our own: only the topic's epoch tells, when it is opened again.
-            self._producer = None
+            # Even a stranger whose reopening was refused throws us out: only the topic's epoch tells who owns it.
+            self._drop_producer()
             raise ConnectionLost(f"the producer of {self.topic} was replaced: {why}") from why
+
+    def _drop_producer(self) -> None:
+        if self._producer is not None:
+            self._producer.abandon()
+        self._producer = None
 
     def _end_once(self, txn: TxnId, commit: bool) -> Ending:
         """Ask the coordinator that opened `txn`, which need not be the sink's."""
@@ -431,8 +399,15 @@ class Owner:
 
     # ---- waiting
 
-    def _patience(self) -> Patience:
-        return Patience(self.settings, self.settings.patience_s, 0.0, self)
+    def _patience(self, stopped_s: float = 0.0) -> Patience:
+        return Patience(
+            self.settings,
+            self.settings.patience_s,
+            stopped_s,
+            sleep=self.sleep,
+            clock=self.clock,
+            stopped=self.stopped,
+        )
 
     def _insist(self, action: Callable[[], T], what: str) -> T:
         patience = self._patience()

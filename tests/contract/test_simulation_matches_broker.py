@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import pytest
@@ -50,7 +51,8 @@ class Bench(Protocol):
 
     def coordinator(self, which: int = 0) -> CoordinatorPort:
         """One of two coordinators that the sinks of other tests are unlikely to share."""
-        return self.client().coordinator(2 + which)
+        coordinator: CoordinatorPort = self.client().coordinator(2 + which)
+        return coordinator
 
     def begin(self, *topics: str, which: int = 0) -> TxnId:
         """Open a transaction on topics."""
@@ -72,7 +74,7 @@ class Bench(Protocol):
     def end_all(self) -> None:
         """Leave nothing open that would delay others."""
         for txn in self.opened:
-            answer(lambda txn=txn: self.end(txn, False))
+            answer(partial(self.end, txn, False))
 
 
 class Simulated(Bench):
@@ -177,7 +179,7 @@ def prime(bench: Bench, topic: str) -> None:
 def test_a_finished_transaction_is_not_found_however_it_ended(bench: Bench, first: bool) -> None:
     txn = bench.begin(bench.topic())
     assert answer(lambda: bench.end(txn, first)) == "ok"
-    assert [answer(lambda c=c: bench.end(txn, c)) for c in (True, False)] == ["TransactionNotFound"] * 2
+    assert [answer(partial(bench.end, txn, again)) for again in (True, False)] == ["TransactionNotFound"] * 2
 
 
 def test_a_transaction_that_never_was_is_not_found(bench: Bench) -> None:

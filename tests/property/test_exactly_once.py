@@ -7,6 +7,8 @@ rows that a reader finds are counted.
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +40,7 @@ def played(plan: Plan, drivers: int, **parts: object) -> Job:
     """Play a plan, bring the cluster to rest, and return the job."""
     world = Scheduler(Broker(), plan)
     job = Job(world, target=5, **parts)  # type: ignore[arg-type]
-    world.run([lambda run_id=f"run-{n}": job.run(run_id) for n in range(drivers)])  # type: ignore[misc]
+    world.run([partial(job.run, f"run-{n}") for n in range(drivers)])
     recover(job)
     return job
 

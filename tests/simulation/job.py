@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from eos.commit import Action, Identity
 from eos.control_log import Registration
@@ -76,9 +77,9 @@ def write_data(client: Client, batch_id: int, observer: Observer = unobserved) -
         producers = [client.producer(partition) for partition in partitions]
         observer(Step.FIRST_SEND, "before", batch_id)
         for number, producer in enumerate(producers):
-            for row in rows_of(batch_id, producer.topic):
+            for place, row in enumerate(rows_of(batch_id, producer.topic)):
                 producer.send_record(row, txn)
-                if number == 0:
+                if number == place == 0:
                     observer(Step.FIRST_SEND, "after", batch_id)
         observer(Step.ALL_SENT, "before", batch_id)
         observer(Step.ALL_SENT, "after", batch_id)
@@ -197,7 +198,7 @@ def recover(job: Job) -> None:
             job.world.broker.deliver(0)
         job.target = max(target, job.checkpoint.next_batch()) + 4
         run_id = f"recovery-{number}"
-        job.world.run([lambda run_id=run_id: job.run(run_id)], first=number)
+        job.world.run([partial(job.run, run_id)], first=number)
         if job.ends[run_id] is None:
             break
     while job.world.broker.work():

@@ -336,6 +336,11 @@ class Producer:
         """See ControlProducerPort."""
         self._world.request("CLOSE_PRODUCER", lambda: self._world.broker.close_producer(self.topic, self._number))
 
+    def abandon(self) -> None:
+        """See ControlProducerPort: the request arrives when it arrives."""
+        broker = self._world.broker
+        broker.late.append(lambda: broker.close_producer(self.topic, self._number))
+
 
 class Reader:
     """See ControlReaderPort."""

@@ -1,0 +1,69 @@
+"""How long the driver waits, and how it waits: pauses that double, on a clock that tests replace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long to wait, and how much to keep.
+
+    Attributes:
+        ttl_s: seconds after which the coordinator aborts a batch's transaction. Default 600.
+        patience_s: the longest wait for any one thing, such as the end of a transaction. Default 120.
+        stop_patience_s: the same, once the query was stopped. Default 5.
+        read_timeout_s: seconds without a record after which a reader has seen all there is. Default 1.
+        first_pause_s, longest_pause_s: the pauses between two tries; each is twice the one before.
+        housekeeping_ttl_s: ttl of the empty transactions that free the log. Default 30.
+        markers_kept: how many of the newest markers are retained. Default 1000.
+        markers_kept_since: retain all markers from this batch on as well, or None.
+    """
+
+    ttl_s: float = 600.0
+    patience_s: float = 120.0
+    stop_patience_s: float = 5.0
+    read_timeout_s: float = 1.0
+    first_pause_s: float = 0.02
+    longest_pause_s: float = 0.5
+    housekeeping_ttl_s: float = 30.0
+    markers_kept: int = 1000
+    markers_kept_since: int | None = None
+
+
+class Patience:
+    """Pauses between tries that double, until the time is up or the query was stopped.
+
+    Args:
+        settings: the pauses.
+        limit_s: seconds to wait in all; `stopped_s` once the query was stopped.
+        sleep, clock: seconds.
+        stopped: says whether the query was stopped.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        limit_s: float,
+        stopped_s: float,
+        *,
+        sleep: Callable[[float], None],
+        clock: Callable[[], float],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._pause = settings.first_pause_s
+        self._longest = settings.longest_pause_s
+        self._limit_s, self._stopped_s = limit_s, stopped_s
+        self._sleep, self._clock, self._stopped = sleep, clock, stopped
+        self._started = clock()
+
+    def pause(self) -> bool:
+        """Sleep a little; False when there is nothing left to wait for."""
+        limit_s = min(self._limit_s, self._stopped_s) if self._stopped() else self._limit_s
+        left = self._started + limit_s - self._clock()
+        if left <= 0:
+            return False
+        self._sleep(min(self._pause, left))
+        self._pause = min(2 * self._pause, self._longest)
+        return True
