@@ -36,6 +36,14 @@ SCHEDULES = st.lists(st.tuples(st.integers(0, 11), st.integers(1, 40)), max_size
 PLANS = st.builds(Plan, schedule=st.just(()) | SCHEDULES, faults=ANYWHERE | AT_THE_CORE)
 
 
+# The first driver dies with a record in the log's first transaction, which hides all that follows; the second
+# commits a batch behind it, and dies before anybody is told.
+HIDDEN_COMMIT = Plan(
+    schedule=((0, 60),),
+    faults={(0, "SEND in transaction", 0): Fault.CRASH_AFTER, (1, "END_TXN commit", 0): Fault.CRASH_AFTER},
+)
+
+
 def played(plan: Plan, drivers: int, **parts: object) -> Job:
     """Play a plan, bring the cluster to rest, and return the job."""
     world = Scheduler(Broker(), plan)
@@ -59,6 +67,7 @@ def check(job: Job) -> None:
 @settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example(Plan(), 1)
 @example(Plan(), 3)
+@example(HIDDEN_COMMIT, 2)
 def test_every_row_of_every_batch_once(plan: Plan, drivers: int) -> None:
     job = played(plan, drivers)
     for end in job.ends.values():

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 
 from eos import commit
-from tests.property.test_exactly_once import PLANS, check, played
+from tests.property.test_exactly_once import HIDDEN_COMMIT, PLANS, check, played
 from tests.simulation import broken
 from tests.simulation.world import Plan
 
@@ -29,6 +29,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "reports with a send under way": {"writer": broken.leaves_sends_under_way},
     "does not add the data partitions": {"writer": broken.adds_nothing},
 }
+
+EXAMPLES = [(Plan(), 1), (Plan(), 3), (HIDDEN_COMMIT, 2)]
+"""The property test's own examples."""
 
 SEARCH = settings(
     max_examples=4000,
@@ -50,7 +53,8 @@ def fails(played_with: tuple[Plan, int], parts: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("parts", VARIANTS.values(), ids=VARIANTS.keys())
 def test_a_missing_rule_is_found(parts: dict[str, Any]) -> None:
-    find(st.tuples(PLANS, st.integers(1, 3)), lambda case: fails(case, parts), settings=SEARCH, random=Random(1))
+    if not any(fails(case, parts) for case in EXAMPLES):
+        find(st.tuples(PLANS, st.integers(1, 3)), lambda case: fails(case, parts), settings=SEARCH, random=Random(1))
 
 
 def test_the_row_against_stale_batches_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
