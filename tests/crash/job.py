@@ -3,7 +3,8 @@
     python -m tests.crash.job '{"service_url": …, "topic": …, …}'      (the fields of `Job`)
 
 Rows are numbered CSV files, one file for each micro-batch. A stateless job writes each row;
-a stateful one counts rows by key in update mode and writes each new count.
+a stateful one counts rows by key in update mode and writes each new count. Prints a line for
+each batch that has returned to Spark, and the sink's counters at the end.
 """
 
 from __future__ import annotations
@@ -12,10 +13,17 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from eos.steps import Phase, Step
+from eos.steps import Observer, Phase, Step
+from tests.crash.moments import Gate, KillWorker, Moment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 KEYS = 7
 
@@ -37,7 +45,13 @@ class Crash:
 
 @dataclass(frozen=True)
 class Job:
-    """What one driver process is to do."""
+    """What one driver process is to do.
+
+    Attributes:
+        crash: step and phase at which the driver dies.
+        fault: "kill-worker" or "gate", step, phase, and the batch it is for; see `tests.crash.moments`.
+        spread: rows are shuffled into this many partitions before they are written; 0: not at all.
+    """
 
     service_url: str
     topic: str
@@ -49,6 +63,8 @@ class Job:
     master: str = "local[2]"
     conf: dict[str, str] = field(default_factory=dict)
     options: dict[str, object] = field(default_factory=dict)
+    fault: tuple[str, str, str, int] | None = None
+    spread: int = 0
 
     @property
     def input(self) -> Path:
@@ -61,6 +77,17 @@ class Job:
     @property
     def trace(self) -> Path:
         return Path(self.folder, "crashed-at")
+
+    @property
+    def fault_folder(self) -> str:
+        return str(Path(self.folder, "fault"))
+
+    @property
+    def gate(self) -> Gate:
+        """The gate that a job with such a fault stops at."""
+        assert self.fault is not None
+        _, step, phase, batch_id = self.fault
+        return Gate(Moment(Step(step), phase, batch_id), self.fault_folder)  # type: ignore[arg-type]
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -98,10 +125,30 @@ def expected_state(files: int, rows: int) -> dict[str, int]:
     return counts
 
 
+def start(spark: SparkSession, job: Job, write: Callable[[DataFrame, int], None]) -> StreamingQuery:
+    """Start the job's query over all of its input, with `write` as its batch function."""
+    from pyspark.sql import functions as F
+
+    rows = spark.readStream.schema("id bigint, key string").option("maxFilesPerTrigger", 1).csv(str(job.input))
+    if job.stateful:
+        counts = rows.groupBy("key").count()
+        out = counts.select("key", F.concat_ws("=", "key", "count").alias("value"))
+    else:
+        out = rows.select("key", F.col("id").cast("string").alias("value"))
+    if job.spread:
+        out = out.repartition(job.spread)
+    return (
+        out.writeStream.outputMode("update")
+        .foreachBatch(write)
+        .option("checkpointLocation", str(job.checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
 def run(job: Job) -> None:
     """Run the query until every file is written, or until the crash."""
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql import functions as F
+    from pyspark.sql import SparkSession
 
     import eos
 
@@ -111,7 +158,7 @@ def run(job: Job) -> None:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    observer = Crash(Step(job.crash[0]), job.crash[1], os.getpgid(0), str(job.trace)) if job.crash else None  # type: ignore[arg-type]
+    observer = _observer(job)
     extra = {"observer": observer} if observer else {}
     sink = eos.sink(
         job.service_url,
@@ -121,26 +168,24 @@ def run(job: Job) -> None:
         **extra,  # type: ignore[arg-type]
         **job.options,  # type: ignore[arg-type]
     )
-    rows = spark.readStream.schema("id bigint, key string").option("maxFilesPerTrigger", 1).csv(str(job.input))
-    if job.stateful:
-        counts = rows.groupBy("key").count()
-        out = counts.select("key", F.concat_ws("=", "key", "count").alias("value"))
-    else:
-        out = rows.select("key", F.col("id").cast("string").alias("value"))
 
     def write(df: DataFrame, batch_id: int) -> None:
         sink(df, batch_id)
         print(f"batch {batch_id}", flush=True)
 
-    query = (
-        out.writeStream.outputMode("update")
-        .foreachBatch(write)
-        .option("checkpointLocation", str(job.checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    start(spark, job, write).awaitTermination()
+    print(f"metrics {json.dumps(asdict(sink.metrics))}", flush=True)
     spark.stop()
+
+
+def _observer(job: Job) -> Observer | None:
+    if job.crash is not None:
+        return Crash(Step(job.crash[0]), job.crash[1], os.getpgid(0), str(job.trace))  # type: ignore[arg-type]
+    if job.fault is None:
+        return None
+    if job.fault[0] == "gate":
+        return job.gate
+    return KillWorker(job.gate.moment, job.fault_folder, os.getpid())
 
 
 if __name__ == "__main__":

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pyspark
 
 from eos.config import Cluster
 from eos.net.client import Client
@@ -22,6 +26,7 @@ class Driver:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.log = Path(job.folder, "driver.log")
+        self.output = ""
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.crash.job", job.to_json()],
@@ -29,7 +34,7 @@ class Driver:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(Path(pyspark.__file__).parent)},
                 start_new_session=True,
             )
 
@@ -44,10 +49,15 @@ class Driver:
     def wait(self, timeout: float = 240) -> int:
         """Wait for the end and return the exit code; negative: the signal that ended it."""
         try:
-            self.process.communicate(timeout=timeout)
+            self.output += self.process.communicate(timeout=timeout)[0]
         finally:
             self.kill()
         return self.process.returncode
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the sink's counters, which the driver printed at its end."""
+        (line,) = (line for line in self.output.splitlines() if line.startswith("metrics "))
+        return dict(json.loads(line.removeprefix("metrics ")))
 
     def kill(self) -> None:
         """SIGKILL the driver and its JVM."""
@@ -55,16 +65,21 @@ class Driver:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
+    def finish(self) -> None:
+        """Wait for its end, which must be a good one."""
+        code = self.wait()
+        assert code == 0, f"the driver ended with {code}:\n{self.tail()}"
+
     def tail(self) -> str:
         """Return the end of the driver's log."""
         return self.log.read_text()[-6_000:]
 
 
-def run_to_end(job: Job) -> None:
-    """Run a driver that must finish by itself."""
+def run_to_end(job: Job) -> Driver:
+    """Run a driver that must finish by itself, and return it."""
     driver = Driver(job)
-    code = driver.wait()
-    assert code == 0, f"the driver ended with {code}:\n{driver.tail()}"
+    driver.finish()
+    return driver
 
 
 def run_into_crash(job: Job) -> None:

@@ -1,0 +1,119 @@
+"""Spark loses executors and Python workers, and two drivers run at once: each row arrives exactly once.
+
+The drivers run in processes of their own, so that each has the master it needs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.crash.job import Job, prepare_input
+from tests.crash.process import ROOT, Driver, account_for
+
+FILES, ROWS = 4, 400
+
+CLUSTER = {
+    "spark.executorEnv.PYTHONPATH": str(ROOT),
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "100ms",
+    # Files in many pieces, so that both executors hold shuffle blocks.
+    "spark.sql.files.maxPartitionBytes": "1000",
+    "spark.sql.files.openCostInBytes": "0",
+}
+
+
+def prepare(pulsar: Any, make_topic: Any, folder: Path, **fields: Any) -> Job:
+    prepare_input(folder / "input", FILES, ROWS)
+    topic = make_topic("fault", partitions=3)
+    return Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder), small_batch_rows=0, **fields)
+
+
+@contextmanager
+def started(job: Job) -> Iterator[Driver]:
+    driver = Driver(job)
+    try:
+        yield driver
+    finally:
+        driver.kill()
+
+
+def expect_exact(job: Job) -> None:
+    result = account_for(job.service_url, job.topic, FILES, ROWS)
+    assert result.is_exact(), result
+    assert result.found == FILES * ROWS
+
+
+def test_a_killed_executor_makes_spark_run_partitions_twice(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
+    """The executor holds shuffle blocks; its writing task lives on as a zombie, and sends when all is over."""
+    job = prepare(
+        pulsar,
+        make_topic,
+        tmp_path,
+        master="local-cluster[2,1,1024]",
+        conf=CLUSTER,
+        spread=8,
+        fault=("gate", "first-send", "before", 1),
+    )
+    with started(job) as driver:
+        zombie = psutil.Process(job.gate.wait())
+        daemon = zombie.parent()
+        executor = daemon.parent()
+        assert "CoarseGrainedExecutorBackend" in " ".join(executor.cmdline())
+        daemon.kill()  # else it would take the zombie with it
+        executor.kill()
+        try:
+            driver.finish()
+            assert zombie.is_running()
+            job.gate.open()
+            psutil.wait_procs([zombie], timeout=60)
+            assert not zombie.is_running()
+        finally:
+            if zombie.is_running():
+                zombie.kill()
+        assert "attempts: Spark ran partitions again" in driver.log.read_text()
+        assert driver.metrics()["attempts"] > driver.metrics()["committed"] == FILES
+    expect_exact(job)
+
+
+def test_a_killed_python_worker(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
+    """Spark tries the task again by itself; that try refuses to write into the same transaction."""
+    job = prepare(
+        pulsar, make_topic, tmp_path, master="local[2,4]", spread=4, fault=("kill-worker", "first-send", "after", 1)
+    )
+    with started(job) as driver:
+        driver.finish()
+        assert Path(job.fault_folder, "killed").exists()
+        assert driver.metrics()["attempts"] == FILES + 1
+        assert "Attempt 1 of a writing task refuses to run" in driver.log.read_text()
+    expect_exact(job)
+
+
+def test_a_second_driver_fences_the_first(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
+    first = prepare(pulsar, make_topic, tmp_path, fault=("gate", "end-sent", "before", 1))
+    with started(first) as one:
+        stopped = first.gate.wait()
+        with started(replace(first, fault=None)) as other:
+            other.finish()
+            done = other.metrics()
+        os.kill(stopped, 0)
+        first.gate.open()
+        assert one.wait() == 1
+        assert "eos.errors.Fenced" in one.tail()
+    assert done["committed"] == FILES - 1
+    expect_exact(first)
+
+
+def test_speculation_is_refused(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
+    job = prepare(pulsar, make_topic, tmp_path, conf={"spark.speculation": "true"})
+    with started(job) as driver:
+        assert driver.wait() == 1
+        assert "InvalidInput: spark.speculation is true" in driver.log.read_text()
+    result = account_for(job.service_url, job.topic, FILES, ROWS)
+    assert result.found == 0
