@@ -13,7 +13,6 @@ driver path needs no proof of having run once; the task path asks for it.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -24,8 +23,6 @@ from eos import spark
 from eos.errors import InvalidInput
 from eos.task import SUMMARY, parse_report, writing_task
 from eos.writer import Report, Transaction, Writer, WriteSettings
-
-log = logging.getLogger("eos.sink")
 
 # Rows larger than this are not collected: limit times partitions times this bounds the driver's memory.
 LARGE_ROW_BYTES = 64 * 1024
@@ -48,8 +45,22 @@ class Delivery:
     small_batch_rows: int
     last_rows: int | None = None
 
-    def deliver(self, df: DataFrame, topic: str | None, transaction: Transaction) -> Report:
+    def expects_few(self) -> bool:
+        """Tell whether the next batch is predicted to be small."""
+        return self.last_rows is not None and self.last_rows <= self.small_batch_rows
+
+    def collect(self, df: DataFrame) -> pa.Table | None:
+        """Return the rows of a batch that is predicted to be small; None if it turns out not to be."""
+        return collect_small(df, self.small_batch_rows)
+
+    def deliver(self, df: DataFrame, rows: pa.Table | None, topic: str | None, transaction: Transaction) -> Report:
         """Write every row of `df` into the transaction and return what was written.
+
+        Args:
+            df: the rows, as message columns.
+            rows: what `collect` returned for `df`; None: the tasks write them.
+            topic: of rows that name none.
+            transaction: where to write.
 
         Raises:
             InvalidInput: a row can't be written.
@@ -57,11 +68,8 @@ class Delivery:
             NetworkError: the broker refused, or a frame's fate is unknown.
         """
         settings = replace(self.settings, topic=topic)
-        if self.last_rows is not None and self.last_rows <= self.small_batch_rows:
-            rows = collect_small(df, self.small_batch_rows)
-            if rows is not None:
-                return _write_here(rows, settings, transaction)
-            log.info("batch %d is larger than predicted; its tasks write it", transaction.batch_id)
+        if rows is not None:
+            return _write_here(rows, settings, transaction)
         return _write_by_tasks(df, settings, transaction)
 
 

@@ -1,6 +1,9 @@
 """One micro-batch as one transaction.
 
-    NEW_TXN -> INTENT -> write(txn) -> ADD_PARTITION(control) -> MARKER -> END_TXN(commit)
+    NEW_TXN -> INTENT -> ADD_PARTITION(control) -> write(txn) -> MARKER -> END_TXN(commit)
+
+The control topic is added early, so that this round trip is over while Spark still works on the
+rows: all that the protocol asks is that it comes before the MARKER.
 
 Why a crash at any point is safe is told step by step in docs/protocol.md.
 
@@ -17,6 +20,7 @@ from eos import commit
 from eos.commit import Action, Ending, Identity, ending
 from eos.control_log import Intent, Marker
 from eos.errors import InvalidInput, NetworkError, NotCommitted, Stopped
+from eos.net.many import side_by_side
 from eos.ports import CoordinatorPort
 from eos.steps import Phase, Step
 from eos.takeover import InHand, Owner
@@ -51,8 +55,17 @@ def decide(owner: Owner, batch_id: int, identity: Identity) -> Action:
     return commit.decide(owner.view.known, batch_id, identity)
 
 
-def attempt(owner: Owner, batch_id: int, identity: Identity, write: Write) -> None:
+def attempt(
+    owner: Owner,
+    batch_id: int,
+    identity: Identity,
+    write: Write,
+    meanwhile: Callable[[], None] | None = None,
+) -> None:
     """Write a batch in a new transaction and commit it. Returns when the batch is committed.
+
+    `meanwhile` is work that sends nothing, such as collecting rows; it runs while the
+    transaction is being opened, and is done before `write` is called.
 
     Does nothing for a batch that the log shows as committed, which happens when an earlier
     attempt ended in `CommitUnknown`.
@@ -66,7 +79,7 @@ def attempt(owner: Owner, batch_id: int, identity: Identity, write: Write) -> No
     if owner.unsettled:
         owner.settle()
     if decide(owner, batch_id, identity) is Action.WRITE:
-        _Attempt(owner, batch_id, identity).run(write)
+        _Attempt(owner, batch_id, identity).run(write, meanwhile)
 
 
 class _Attempt:
@@ -74,9 +87,9 @@ class _Attempt:
         self._owner, self._batch_id, self._identity = owner, batch_id, identity
         self._started = owner.clock()
 
-    def run(self, write: Write) -> None:
+    def run(self, write: Write, meanwhile: Callable[[], None] | None) -> None:
         try:
-            marker, hand = self._prepare(write)
+            marker, hand = self._prepare(write, meanwhile)
         except (Exception, KeyboardInterrupt) as why:
             self._give_up(why)
             raise
@@ -85,10 +98,30 @@ class _Attempt:
     def _at(self, step: Step, phase: Phase) -> None:
         self._owner.observer(step, phase, self._batch_id)
 
-    def _prepare(self, write: Write) -> tuple[Marker, InHand]:
+    def _prepare(self, write: Write, meanwhile: Callable[[], None] | None) -> tuple[Marker, InHand]:
         """Do everything up to the MARKER's receipt."""
         owner = self._owner
         coordinator = owner.coordinator()
+        begun: list[tuple[InHand, Intent]] = []
+        if meanwhile is None:
+            begun.append(self._begin(coordinator))
+        else:
+            side_by_side(lambda: begun.append(self._begin(coordinator)), meanwhile)
+        hand, intent = begun[0]
+
+        written = write(hand.txn, coordinator)
+        if self._out_of_time():
+            raise NotCommitted("writing took longer than the transaction lives")
+
+        self._at(Step.MARKER, "before")
+        marker = self._marker(intent, written)
+        hand.marker_at = owner.append(marker, hand.txn)
+        self._at(Step.MARKER, "after")
+        return marker, hand
+
+    def _begin(self, coordinator: CoordinatorPort) -> tuple[InHand, Intent]:
+        """Open the transaction, and say so in the log before any data is written."""
+        owner = self._owner
         self._at(Step.OPEN, "before")
         txn = coordinator.new_transaction(round(owner.settings.ttl_s * 1000))
         hand = owner.in_hand = InHand(txn)
@@ -99,19 +132,10 @@ class _Attempt:
         owner.view.apply(intent, owner.append(intent))
         self._at(Step.INTENT, "after")
 
-        written = write(txn, coordinator)
-        if self._out_of_time():
-            raise NotCommitted("writing took longer than the transaction lives")
-
         self._at(Step.ADD_CONTROL, "before")
         coordinator.add_partitions(txn, [owner.topic])
         self._at(Step.ADD_CONTROL, "after")
-
-        self._at(Step.MARKER, "before")
-        marker = self._marker(intent, written)
-        hand.marker_at = owner.append(marker, txn)
-        self._at(Step.MARKER, "after")
-        return marker, hand
+        return hand, intent
 
     def _intent(self, txn: TxnId) -> Intent:
         owner, who = self._owner, self._identity
@@ -186,5 +210,5 @@ class _Attempt:
         took_s = self._owner.clock() - self._started
         return (
             f"{what}. The batch took {took_s:.0f} s, and its transaction lives {self._owner.settings.ttl_s:.0f} s:"
-            " raise the option `ttl`, or make the batches smaller"
+            " raise the option `transaction_timeout_s`, or make the batches smaller"
         )

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
@@ -67,6 +68,7 @@ class Batch:
     batch_id: int
     _sink: Sink
     _writes: list[tuple[DataFrame, str | None]] = field(default_factory=list)
+    _collected: dict[int, pa.Table | None] = field(default_factory=dict)
 
     def write(self, df: DataFrame, topic: str | None = None) -> None:
         """Add the rows of a DataFrame to the batch; they are sent when the block ends.
@@ -200,7 +202,13 @@ class Sink:
             self._skip(batch, run=first)
             return
         try:
-            micro_batch.attempt(owner, batch.batch_id, identity, lambda txn, _: self._deliver(batch, txn))
+            micro_batch.attempt(
+                owner,
+                batch.batch_id,
+                identity,
+                write=lambda txn, _: self._deliver(batch, txn),
+                meanwhile=(lambda: self._collect(batch)) if self._delivery.expects_few() else None,
+            )
         finally:
             self._metrics.transaction_ended()
         newest = owner.view.newest
@@ -216,15 +224,29 @@ class Sink:
             for df, _ in batch._writes:
                 spark.run_to_end(df)
 
+    def _collect(self, batch: Batch) -> None:
+        """Collect the rows of a batch that is predicted to be small; a second try finds them collected."""
+        with self._noticing_stop(batch):
+            for place, (df, _) in enumerate(batch._writes):
+                if place not in batch._collected:
+                    batch._collected[place] = self._delivery.collect(df)
+
     def _deliver(self, batch: Batch, txn: TxnId) -> Written:
         """Send every write of the batch into the transaction."""
         transaction = Transaction(txn, batch.batch_id, self._options.observer)
         total = Report()
-        try:
-            for df, topic in batch._writes:
-                report = self._delivery.deliver(df, topic, transaction)
+        with self._noticing_stop(batch):
+            for place, (df, topic) in enumerate(batch._writes):
+                report = self._delivery.deliver(df, batch._collected.get(place), topic, transaction)
                 for name, rows in report.rows.items():
                     total.add(name, rows, report.bytes[name])
+        return Written(total.rows, total.bytes)
+
+    @contextmanager
+    def _noticing_stop(self, batch: Batch) -> Iterator[None]:
+        """Turn the failure of a cancelled Spark job into Stopped."""
+        try:
+            yield
         except Exception as error:
             if self._stopped():
                 raise Stopped(
@@ -232,7 +254,6 @@ class Sink:
                     "written when the query starts again."
                 ) from error
             raise
-        return Written(total.rows, total.bytes)
 
     def _identify(self, batch: Batch) -> Identity:
         """Return whose batch it is, as Spark tells inside foreachBatch."""

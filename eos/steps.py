@@ -18,11 +18,11 @@ class Step(StrEnum):
     OWNER = "owner-record"  # write OWNER and wait until it is readable
     OPEN = "open"  # NEW_TXN
     INTENT = "intent"  # write INTENT outside the transaction
+    ADD_CONTROL = "add-control"  # ADD_PARTITION_TO_TXN for the control topic
     ADD_PARTITIONS = "add-partitions"  # ADD_PARTITION_TO_TXN for data
     FIRST_SEND = "first-send"  # the first data frame handed to the socket
     ALL_SENT = "all-sent"  # every data frame acknowledged
     CLOSE_PRODUCERS = "close-producers"  # producers closed, and confirmed by the broker
-    ADD_CONTROL = "add-control"  # ADD_PARTITION_TO_TXN for the control topic
     MARKER = "marker"  # write MARKER inside the transaction, acknowledged
     END_SENT = "end-sent"  # END_TXN(commit) handed to the socket
     END_ANSWERED = "end-answered"  # the coordinator's answer to it
