@@ -1,0 +1,57 @@
+"""Clients and producers for the tests that ask a real broker what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Protocol
+
+import pytest
+
+from eos.net.admin import Admin
+from eos.net.client import Client
+from tests.contract.raw import RawProducer, client
+
+
+class Running(Protocol):
+    """A broker, whoever started it."""
+
+    @property
+    def service_url(self) -> str: ...
+
+    @property
+    def admin_url(self) -> str: ...
+
+
+Produce = Callable[..., RawProducer]
+
+
+@pytest.fixture
+def make_client(pulsar: Running) -> Iterator[Callable[[], Client]]:
+    """Make a client that knows nothing of the others."""
+    with ExitStack() as made:
+        yield lambda: made.enter_context(client(pulsar.service_url))
+
+
+@pytest.fixture
+def ours(make_client: Callable[[], Client]) -> Client:
+    return make_client()
+
+
+@pytest.fixture
+def admin(pulsar: Running) -> Iterator[Admin]:
+    with Admin(pulsar.admin_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def produce(pulsar: Running) -> Iterator[Produce]:
+    """Open a raw producer on a connection of its own: `produce(topic)`."""
+    with ExitStack() as made:
+
+        def open_one(topic: str, access: str = "shared", name: str | None = None) -> RawProducer:
+            producer = RawProducer(pulsar.service_url, topic, access, name)
+            made.callback(producer.connection.close)
+            return producer
+
+        yield open_one

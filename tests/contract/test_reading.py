@@ -1,0 +1,141 @@
+"""Readers and holds on a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from eos.config import COMPRESSIONS, Compression
+from eos.errors import ConnectionLost, NetworkError, TopicMissing
+from eos.net.admin import Admin
+from eos.net.client import Client
+from eos.protocol.messages import MessageId
+from eos.wire.batch import BatchEncoder
+from tests.conftest import MakeTopic
+from tests.contract.conftest import Running
+from tests.contract.test_transactions import end, transaction
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_batch_is_read_message_by_message(ours: Client, make_topic: MakeTopic, compression: Compression) -> None:
+    topic = make_topic("p-batch")
+    rows = pa.record_batch({"value": [b"%d" % row * 20 for row in range(500)], "key": ["k"] * 500})
+    txn = transaction(ours, topic)
+    with ours.producer(topic) as producer:
+        for chunk in BatchEncoder(compression, target_bytes=4000).chunks(rows):
+            producer.send(chunk, txn)
+    end(ours, txn, commit=True)
+    reader = ours.reader(topic)
+    read = [reader.read(10) for _ in range(500)]
+    assert [message.data for message in read if message is not None] == rows.column("value").to_pylist()
+    assert {message.key for message in read if message is not None} == {b"k"}
+    assert reader.read(0.1) is None
+
+
+def test_the_last_message_id_is_the_last_readable_one(ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("p-last")
+    reader = ours.reader(topic)
+    assert reader.last_message_id() == MessageId(-1, -1)
+    with ours.producer(topic) as producer:
+        plain = producer.send_record(b"plain", None)
+        aborted = transaction(ours, topic)
+        producer.send_record(b"aborted", aborted)
+        end(ours, aborted, commit=False)
+        assert reader.last_message_id() == plain
+        left_open = transaction(ours, topic)
+        producer.send_record(b"open", left_open)
+        assert reader.last_message_id() == plain
+    end(ours, left_open, commit=False)
+
+
+def test_a_reader_goes_on_after_its_topic_was_unloaded(pulsar: Running, ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("p-unload")
+    rows = pa.record_batch({"value": [b"1", b"2", b"3"]})
+    with ours.producer(topic) as producer:
+        for chunk in BatchEncoder().chunks(rows):
+            producer.send(chunk, None)
+    reader = ours.reader(topic)
+    first = reader.read(10)
+    httpx.put(f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/unload", timeout=30).raise_for_status()
+    with ours.producer(topic) as producer:
+        producer.send_record(b"4", None)
+    rest = []
+    while len(rest) < 3:
+        try:
+            message = reader.read(10)
+        except ConnectionLost:  # the unloading came while we waited
+            continue
+        assert message is not None
+        rest.append(message.data)
+    assert first is not None
+    assert [first.data, *rest] == [b"1", b"2", b"3", b"4"]
+
+
+def test_a_producer_of_an_unloaded_topic_is_closed_for_good(
+    pulsar: Running, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("p-unload-producer")
+    producer = ours.producer(topic)
+    producer.send_record(b"1", None)
+    httpx.put(f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/unload", timeout=30).raise_for_status()
+    with pytest.raises(NetworkError, match="closed by the broker"):
+        producer.send_record(b"2", None)
+
+
+def test_a_hold_begins_at_the_earliest_and_lets_go_of_what_it_acknowledges(
+    ours: Client, admin: Admin, pulsar: Running, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("p-hold")
+    with ours.producer(topic) as producer:
+        ids = [producer.send_record(b"%d" % record, None) for record in range(4)]
+    hold = ours.hold(topic, "keep")
+    assert admin.subscriptions(topic) == ("keep",)
+    assert backlog(pulsar, topic) == 4
+    hold.acknowledge(ids[1])
+    assert backlog(pulsar, topic) == 2
+    hold.close()
+    assert backlog(pulsar, topic) == 2
+    again = ours.hold(topic, "keep")
+    again.acknowledge(ids[3])
+    assert backlog(pulsar, topic) == 0
+    again.delete()
+    assert admin.subscriptions(topic) == ()
+
+
+def test_two_holds_under_one_name_do_not_shut_each_other_out(
+    make_client: Callable[[], Client], pulsar: Running, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("p-two-holds")
+    first, second = make_client().hold(topic, "keep"), make_client().hold(topic, "keep")
+    with make_client().producer(topic) as producer:
+        ids = [producer.send_record(b"%d" % record, None) for record in range(2)]
+    second.acknowledge(ids[0])
+    first.acknowledge(ids[1])
+    assert backlog(pulsar, topic) == 0
+
+
+def test_readers_holds_and_lookups_create_no_topic(ours: Client) -> None:
+    name = "persistent://public/default/p-not-there"
+    with pytest.raises(TopicMissing):
+        ours.reader(name).read(1)
+    with pytest.raises(TopicMissing):
+        ours.hold(name, "keep")
+    with pytest.raises(TopicMissing):
+        ours.partitions(name)
+
+
+def test_partitions_of_topics(ours: Client, make_topic: MakeTopic) -> None:
+    assert ours.partitions(make_topic("p-plain")) == 0
+    parts = make_topic("p-parts", partitions=3)
+    assert ours.partitions(parts) == 3
+    assert ours.partitions(f"{parts}-partition-1") == 0
+
+
+def backlog(pulsar: Running, topic: str) -> int:
+    stats = httpx.get(f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/stats?getPreciseBacklog=true").json()
+    number = stats["subscriptions"]["keep"]["msgBacklog"]
+    assert isinstance(number, int)
+    return number

@@ -1,0 +1,264 @@
+"""What a real broker answers about transactions; the protocol leans on each of these facts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from eos.errors import ConnectionLost, EosError, Refused
+from eos.net.admin import Admin
+from eos.net.client import Client
+from eos.protocol.messages import MessageId
+from eos.wire.txn import TxnId
+from tests.conftest import MakeTopic
+from tests.contract.conftest import Produce, Running
+from tests.contract.official import read_until, readable_now
+
+TTL_MS = 60_000
+
+
+def code_of(work: Callable[[], object]) -> str:
+    """Return "OK" or the code of the refusal."""
+    try:
+        work()
+    except Refused as refused:
+        return refused.code
+    return "OK"
+
+
+def transaction(client: Client, *topics: str, ttl_ms: int = TTL_MS) -> TxnId:
+    coordinator = client.coordinator(0)
+    txn = coordinator.new_transaction(ttl_ms)
+    if topics:
+        coordinator.add_partitions(txn, topics)
+    return txn
+
+
+def end(client: Client, txn: TxnId, *, commit: bool) -> None:
+    client.coordinator(txn.coordinator).end(txn, commit)
+
+
+def last_word(client: Client, topic: str) -> bytes:
+    """Write a plain message, behind which nothing of interest comes."""
+    with client.producer(topic) as producer:
+        producer.send_record(b"last", None)
+    return b"last"
+
+
+def test_nothing_is_readable_before_the_commit_and_all_of_it_after(
+    pulsar: Running, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("p-commit")
+    txn = transaction(ours, topic)
+    reader = ours.reader(topic)
+    with ours.producer(topic) as producer:
+        first = producer.send_record(b"1", txn)
+        second = producer.send_record(b"2", txn)
+    assert reader.last_message_id() == MessageId(-1, -1)
+    end(ours, txn, commit=True)
+    read = [reader.read(10), reader.read(10)]
+    assert [(one.data, one.message_id, one.txn) for one in read if one is not None] == [
+        (b"1", first, txn),
+        (b"2", second, txn),
+    ]
+    assert reader.last_message_id() == second
+    assert read_until(pulsar.service_url, topic, last_word(ours, topic)) == [b"1", b"2", b"last"]
+
+
+def test_what_was_aborted_is_never_readable(pulsar: Running, ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("p-abort")
+    txn = transaction(ours, topic)
+    with ours.producer(topic) as producer:
+        before = producer.send_record(b"before", None)
+        producer.send_record(b"aborted", txn)
+    end(ours, txn, commit=False)
+    assert ours.reader(topic).last_message_id() == before
+    assert read_until(pulsar.service_url, topic, last_word(ours, topic)) == [b"before", b"last"]
+
+
+@pytest.mark.parametrize("asks_for_commit", [True, False], ids=["commit", "abort"])
+@pytest.mark.parametrize("was", ["committed", "aborted", "timed out", "never there"])
+def test_the_outcome_of_a_finished_transaction_cannot_be_asked_for(
+    make_client: Callable[[], Client], admin: Admin, make_topic: MakeTopic, was: str, asks_for_commit: bool
+) -> None:
+    ours = make_client()
+    txn = transaction(ours, make_topic("p-finished"), ttl_ms=500 if was == "timed out" else TTL_MS)
+    if was == "never there":
+        end(ours, txn, commit=False)
+        txn = TxnId(txn.most, txn.least + 1_000_000)
+    elif was == "timed out":
+        gone_by = time.monotonic() + 20
+        while admin.transaction(txn) is not None:
+            assert time.monotonic() < gone_by, "a ttl of 500 did not mean milliseconds"
+            time.sleep(0.1)
+    else:
+        end(ours, txn, commit=was == "committed")
+    assert code_of(lambda: end(make_client(), txn, commit=asks_for_commit)) == "TransactionNotFound"
+
+
+def test_the_ttl_is_in_milliseconds(ours: Client, admin: Admin) -> None:
+    txn = transaction(ours, ttl_ms=TTL_MS)
+    known = admin.transaction(txn)
+    assert known is not None
+    assert known.ttl_ms == TTL_MS
+    end(ours, txn, commit=False)
+
+
+def test_of_concurrent_commits_one_is_answered_and_the_others_prove_nothing(
+    make_client: Callable[[], Client], make_topic: MakeTopic
+) -> None:
+    topic = make_topic("p-concurrent")
+    clients = [make_client() for _ in range(4)]
+    txn = transaction(clients[0], topic)
+    for client in clients:
+        client.coordinator(0)
+    together = threading.Barrier(4)
+    codes: list[str] = []
+
+    def commit(client: Client) -> None:
+        together.wait()
+        codes.append(code_of(lambda: end(client, txn, commit=True)))
+
+    threads = [threading.Thread(target=commit, args=[client]) for client in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes.count("OK") == 1
+    assert set(codes) <= {"OK", "InvalidTxnStatus", "TransactionNotFound"}
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["committed", "aborted"])
+def test_a_finished_transaction_takes_no_new_partition(
+    make_client: Callable[[], Client], make_topic: MakeTopic, commit: bool
+) -> None:
+    txn = transaction(make_client(), make_topic("p-add"))
+    end(make_client(), txn, commit=commit)
+    late = make_client().coordinator(0)
+    topic = make_topic("p-add-late")
+    assert code_of(lambda: late.add_partitions(txn, [topic])) in ("TransactionNotFound", "InvalidTxnStatus")
+
+
+def test_a_send_on_a_closed_producer_is_refused_by_closing_the_connection(
+    pulsar: Running, ours: Client, make_topic: MakeTopic, produce: Produce
+) -> None:
+    topic = make_topic("p-closed")
+    txn = transaction(ours, topic)
+    zombie = produce(topic)
+    zombie.send(b"in time", txn, 0)
+    assert isinstance(zombie.event(), MessageId)
+    zombie.close_producer()
+    zombie.send(b"late", txn, 1)
+    assert isinstance(zombie.event(), ConnectionLost)
+    end(ours, txn, commit=True)
+    assert read_until(pulsar.service_url, topic, last_word(ours, topic)) == [b"in time", b"last"]
+
+
+def test_without_add_partition_the_commit_is_answered_and_the_message_is_lost(
+    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("p-not-added")
+    txn = transaction(ours)
+    with ours.producer(topic) as producer:
+        producer.send_record(b"lost", txn)
+    end(ours, txn, commit=True)
+    assert admin.buffer(topic).held_up
+    assert readable_now(pulsar.service_url, topic) == []
+    heal_at_last(ours, admin, topic)
+    assert read_until(pulsar.service_url, topic, last_word(ours, topic)) == [b"last"]
+
+
+def test_without_the_id_in_the_metadata_what_was_aborted_is_readable(
+    pulsar: Running, ours: Client, make_topic: MakeTopic, produce: Produce
+) -> None:
+    topic = make_topic("p-metadata")
+    txn = transaction(ours, topic)
+    wrong = produce(topic)
+    wrong.send(b"aborted", txn, 0, txn_in_metadata=False)
+    assert isinstance(wrong.event(), MessageId)
+    end(ours, txn, commit=False)
+    assert read_until(pulsar.service_url, topic, last_word(ours, topic)) == [b"aborted", b"last"]
+
+
+def test_with_deduplication_a_name_used_again_after_an_abort_loses_the_message(
+    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic, produce: Produce
+) -> None:
+    topic = make_topic("p-dedup")
+    path = topic.replace("://", "/")
+    httpx.post(f"{pulsar.admin_url}/admin/v2/{path}/deduplicationEnabled", json=True).raise_for_status()
+    on_by = time.monotonic() + 20
+    while not admin.keeping(topic).deduplicates:
+        assert time.monotonic() < on_by
+        time.sleep(0.05)
+    events = []
+    for attempt, commit in enumerate([False, True]):
+        txn = transaction(ours, topic)
+        producer = produce(topic, name="same")
+        producer.send(b"attempt %d" % attempt, txn, 0)
+        events.append(producer.event())
+        producer.close_producer()
+        end(ours, txn, commit=commit)
+    first, second = events
+    assert isinstance(first, MessageId)
+    assert first.ledger >= 0
+    assert isinstance(second, MessageId)
+    assert (second.ledger, second.entry) == (-1, -1)
+    assert read_until(pulsar.service_url, topic, last_word(ours, topic)) == [b"last"]
+
+
+def test_a_partition_frozen_by_a_late_send_into_an_aborted_transaction_is_healed_by_a_later_one(
+    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic, produce: Produce
+) -> None:
+    topic = make_topic("p-frozen")
+    txn = transaction(ours, topic)
+    zombie = produce(topic)
+    end(ours, txn, commit=False)
+    zombie.send(b"late", txn, 0)
+    assert isinstance(zombie.event(), MessageId), "the broker takes a send into an ended transaction"
+    last = last_word(ours, topic)
+    assert admin.buffer(topic).held_up
+    assert readable_now(pulsar.service_url, topic) == []
+    heal_at_last(ours, admin, topic)
+    assert read_until(pulsar.service_url, topic, last) == [b"last"]
+
+
+def test_an_open_transaction_of_the_same_coordinator_delays_the_healing(
+    ours: Client, admin: Admin, make_topic: MakeTopic, produce: Produce
+) -> None:
+    topic = make_topic("p-delayed")
+    open_elsewhere = transaction(ours, make_topic("p-elsewhere"))
+    txn = transaction(ours, topic)
+    zombie = produce(topic)
+    end(ours, txn, commit=False)
+    zombie.send(b"late", txn, 0)
+    assert isinstance(zombie.event(), MessageId)
+    heal(ours, topic)
+    assert admin.buffer(topic).held_up
+    end(ours, open_elsewhere, commit=False)
+    heal_at_last(ours, admin, topic)
+
+
+def test_asking_for_partitions_creates_no_topic(ours: Client, pulsar: Running) -> None:
+    name = "persistent://public/default/p-never-created"
+    with pytest.raises(EosError, match="does not exist"):
+        ours.partitions(name)
+    assert name not in httpx.get(f"{pulsar.admin_url}/admin/v2/persistent/public/default").json()
+
+
+def heal(client: Client, topic: str) -> None:
+    """End an empty transaction on the topic, as the sink's next batch would."""
+    end(client, transaction(client, topic), commit=True)
+
+
+def heal_at_last(client: Client, admin: Admin, topic: str) -> None:
+    """Heal until it works: transactions of other tests on the same broker may delay it."""
+    healed_by = time.monotonic() + 30
+    heal(client, topic)
+    while admin.buffer(topic).held_up:
+        assert time.monotonic() < healed_by, f"open: {admin.open_transactions()}"
+        time.sleep(0.2)
+        heal(client, topic)
