@@ -29,7 +29,7 @@ from eos.columns import canonical
 from eos.commit import Action, Identity
 from eos.control_log import Registration
 from eos.delivery import Delivery
-from eos.errors import CommitUnknown, DamagedLog, InvalidInput, NetworkError, NotCommitted, Stopped
+from eos.errors import CommitUnknown, DamagedLog, EosError, InvalidInput, NetworkError, NotCommitted, Stopped
 from eos.metrics import Metrics, Snapshot
 from eos.micro_batch import Written
 from eos.net.client import Client
@@ -226,7 +226,7 @@ class Sink:
 
     def _collect(self, batch: Batch) -> None:
         """Collect the rows of a batch that is predicted to be small; a second try finds them collected."""
-        with self._noticing_stop(batch):
+        with self._around_spark(batch):
             for place, (df, _) in enumerate(batch._writes):
                 if place not in batch._collected:
                     batch._collected[place] = self._delivery.collect(df)
@@ -235,7 +235,7 @@ class Sink:
         """Send every write of the batch into the transaction."""
         transaction = Transaction(txn, batch.batch_id, self._options.observer)
         total = Report()
-        with self._noticing_stop(batch):
+        with self._around_spark(batch):
             for place, (df, topic) in enumerate(batch._writes):
                 report = self._delivery.deliver(df, batch._collected.get(place), topic, transaction)
                 for name, rows in report.rows.items():
@@ -243,17 +243,22 @@ class Sink:
         return Written(total.rows, total.bytes)
 
     @contextmanager
-    def _noticing_stop(self, batch: Batch) -> Iterator[None]:
-        """Turn the failure of a cancelled Spark job into Stopped."""
+    def _around_spark(self, batch: Batch) -> Iterator[None]:
+        """Turn the failure of a Spark job into Stopped, or into NotCommitted with the reason in few words."""
         try:
             yield
+        except EosError:
+            raise
         except Exception as error:
+            log.debug("batch %d: the Spark job failed", batch.batch_id, exc_info=True)
+            # Not chained: on a long text with a Py4JJavaError in it, Spark's own pattern for such
+            # errors (StreamExecution.PROXY_ERROR) overflows the stack of the query's thread.
             if self._stopped():
                 raise Stopped(
                     f"The query was stopped while batch {batch.batch_id} was being written. It is aborted, and is "
                     "written when the query starts again."
-                ) from error
-            raise
+                ) from None
+            raise NotCommitted(f"Spark could not run it: {spark.reason(error)}") from None
 
     def _identify(self, batch: Batch) -> Identity:
         """Return whose batch it is, as Spark tells inside foreachBatch."""

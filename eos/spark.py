@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from eos.errors import InvalidInput, NotCommitted
@@ -151,6 +152,20 @@ def run_to_end(df: DataFrame) -> None:
     (STATE_STORE_COMMIT_VALIDATION_FAILED).
     """
     df.write.format("noop").mode("overwrite").save()
+
+
+def reason(error: Exception, limit: int = 1_000) -> str:
+    """Return why a Spark job failed, without stack traces.
+
+    A Python worker's traceback ends with the reason; a Java exception's message begins with it.
+    """
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.toString()).split("\n\tat ")[0][:limit]
+    text = str(error).split("\n\nJVM stacktrace:")[0].strip()
+    if isinstance(error, PythonException):
+        lines = [line for line in text.splitlines() if line and not line.startswith((" ", "Traceback", "\tat "))]
+        text = lines[-1] if lines else text
+    return text[:limit]
 
 
 def prove_run_once(session: SparkSession, stage_ids: Sequence[int], partitions: Sequence[int]) -> None:
