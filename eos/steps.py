@@ -29,6 +29,9 @@ class Step(StrEnum):
     RETURN = "return"  # control goes back to Spark, which writes its own commit
 
 
+WRITER_STEPS = (Step.ADD_PARTITIONS, Step.FIRST_SEND, Step.ALL_SENT, Step.CLOSE_PRODUCERS)
+"""The steps that each task takes for itself when a batch is large; the driver takes all others."""
+
 Phase = Literal["before", "after"]
 
 

@@ -14,20 +14,25 @@ from typing import Any
 
 import pytest
 
-from eos.steps import Step
+from eos.steps import WRITER_STEPS, Step
 from tests.crash.job import Job, expected_state, prepare_input
 from tests.crash.process import account_for, run_into_crash, run_to_end
 
 ROWS = 40
-POINTS = list(product(Step, ("before", "after")))
+BY_DRIVER, BY_TASKS = 1_000, 0
+Point = tuple[Step, str]
+EVERYWHERE: list[Point] = list(product(Step, ("before", "after")))
+IN_TASKS: list[Point] = list(product(WRITER_STEPS, ("before", "after")))
 
 
-def crash_everywhere(pulsar: Any, make_topic: Any, folder: Path, *, stateful: bool, small_batch_rows: int) -> None:
-    files = len(POINTS) + 4
+def crash_at(pulsar: Any, make_topic: Any, folder: Path, points: list[Point], *, stateful: bool, turn: int) -> None:
+    """Die at each point in turn. Odd turns send small batches through the driver, even ones leave them to tasks."""
+    files = len(points) + 4
     prepare_input(folder / "input", files, ROWS)
     topic = make_topic("crash", partitions=3)
-    job = Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder), stateful, small_batch_rows)
-    for step, phase in POINTS:
+    rows = BY_DRIVER if turn % 2 else BY_TASKS
+    job = Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder), stateful, rows)
+    for step, phase in points:
         run_into_crash(replace(job, crash=(step.value, phase)))
     run_to_end(job)
     result = account_for(pulsar.service_url, topic, files, ROWS, stateful=stateful)
@@ -46,17 +51,18 @@ def read_state(job: Job) -> dict[str, int]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("small_batch_rows", [1_000, 0], ids=["driver path", "task path"])
-def test_each_step_once(pulsar: Any, make_topic: Any, tmp_path: Path, small_batch_rows: int) -> None:
-    crash_everywhere(pulsar, make_topic, tmp_path, stateful=False, small_batch_rows=small_batch_rows)
+def test_each_step_once(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
+    crash_at(pulsar, make_topic, tmp_path, EVERYWHERE, stateful=False, turn=1)
+
+
+@pytest.mark.timeout(600)
+def test_each_step_of_a_task_once(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
+    crash_at(pulsar, make_topic, tmp_path, IN_TASKS, stateful=False, turn=2)
 
 
 @pytest.mark.crash
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("small_batch_rows", [1_000, 0], ids=["driver path", "task path"])
 @pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
 @pytest.mark.parametrize("turn", [1, 2, 3])
-def test_each_step_three_times(
-    pulsar: Any, make_topic: Any, tmp_path: Path, turn: int, stateful: bool, small_batch_rows: int
-) -> None:
-    crash_everywhere(pulsar, make_topic, tmp_path, stateful=stateful, small_batch_rows=small_batch_rows)
+def test_each_step_three_times(pulsar: Any, make_topic: Any, tmp_path: Path, turn: int, stateful: bool) -> None:
+    crash_at(pulsar, make_topic, tmp_path, EVERYWHERE, stateful=stateful, turn=turn)
