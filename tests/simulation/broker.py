@@ -43,6 +43,7 @@ class Topic:
     producers: set[int] = field(default_factory=set)
     exclusive: bool = False
     acknowledged: MessageId = EARLIEST
+    first: int = 0
 
     def _add(self, data: bytes, txn: TxnId | None, kind: Literal["record", "commit", "abort"] = "record") -> MessageId:
         entry = Entry(MessageId(1, len(self.entries)), data, txn, kind)
@@ -82,7 +83,11 @@ class Topic:
     def readable(self) -> list[Entry]:
         """What a reader gets: up to the first open transaction, without what was aborted."""
         end = min(self.ongoing.values(), default=len(self.entries))
-        return [e for e in self.entries[:end] if e.kind == "record" and e.txn not in self.aborted]
+        return [e for e in self.entries[self.first : end] if e.kind == "record" and e.txn not in self.aborted]
+
+    def trim(self) -> None:
+        """Delete what no subscription holds any more."""
+        self.first = self.acknowledged.entry + 1
 
 
 @dataclass(slots=True)

@@ -233,10 +233,17 @@ class Scheduler:
 
 
 class Alone:
-    """No scheduler: one caller, and the broker does its own work at once."""
+    """No scheduler: one caller, and the broker does its own work while that waits.
+
+    Attributes:
+        failing: by kind of request, what its next ones end with, and whether they are carried out all the same.
+        log: the requests made.
+    """
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
+        self.failing: dict[str, list[tuple[BaseException, bool]]] = {}
+        self.log: list[str] = []
 
     def pause(self) -> None:
         """Let the broker finish something."""
@@ -248,11 +255,22 @@ class Alone:
         while self.broker.work():
             pass
 
+    def clock(self) -> float:
+        """Seconds on the broker's clock."""
+        return self.broker.now
+
     def request(self, label: str, action: Callable[[], T], sent: Callable[[], None] | None = None) -> T:
-        """Carry it out."""
+        """Carry it out, unless it is to fail."""
+        self.log.append(label)
         if sent is not None:
             sent()
-        return action()
+        planned = self.failing.get(label)
+        if not planned:
+            return action()
+        error, carried_out = planned.pop(0)
+        if carried_out:
+            action()
+        raise error
 
 
 class Client:
@@ -383,6 +401,9 @@ class Hold:
 
     def acknowledge(self, message_id: MessageId) -> None:
         """See HoldPort."""
+        self._world.request("ACK", lambda: self._acknowledge(message_id))
+
+    def _acknowledge(self, message_id: MessageId) -> None:
         topic = self._world.broker.topic(self._topic)
         topic.acknowledged = max(topic.acknowledged, message_id)
 
