@@ -20,6 +20,7 @@ from tests.simulation.world import Plan
 VARIANTS: dict[str, dict[str, Any]] = {
     "trusts the log before OWNER is readable": {"owner": broken.TrustsAtOnce},
     "takes an ended transaction for an aborted one": {"owner": broken.SettlesBlindly},
+    "leaves the transaction of the last INTENT open": {"owner": broken.LeavesIntent},
     "reopens the producer without its epoch": {"owner": broken.ReopensWithoutEpoch},
     "moves to another coordinator": {"owner": broken.MovesCoordinator},
     "does not fence": {"client": broken.Unfenced},

@@ -39,6 +39,13 @@ class SettlesBlindly(Owner):
             super().settle()
 
 
+class LeavesIntent(Owner):
+    """Leaves the transaction of the last INTENT to its ttl: readers of the data wait behind it."""
+
+    def _end_last_intent(self) -> None:
+        return
+
+
 class ReopensWithoutEpoch(Owner):
     """Reopens a broken producer as if taking over: two live drivers fence each other for ever."""
 
