@@ -1,5 +1,9 @@
 """Exactly-once sink for PySpark Structured Streaming on Apache Pulsar."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from eos.commit import Identity
 from eos.errors import (
     CommitUnknown,
@@ -13,7 +17,9 @@ from eos.errors import (
     Stopped,
     TopicMissing,
 )
-from eos.sink import Batch, Sink, sink
+
+if TYPE_CHECKING:
+    from eos.driver import Batch, Sink, sink
 
 __all__ = [
     "Batch",
@@ -31,3 +37,12 @@ __all__ = [
     "TopicMissing",
     "sink",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the driver's side when it is asked for: `eos local` needs no Spark, and a task not all of this."""
+    if name in ("Batch", "Sink", "sink"):
+        from eos import driver
+
+        return getattr(driver, name)
+    raise AttributeError(f"module 'eos' has no attribute {name!r}")
