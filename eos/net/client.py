@@ -11,7 +11,7 @@ from eos.config import Cluster
 from eos.errors import InvalidInput, Refused, TopicMissing
 from eos.net.consumer import Hold, Reader
 from eos.net.coordinator import Coordinator
-from eos.net.finder import Finder, topic_exists
+from eos.net.finder import Finder, coordinators_allowed, topic_exists
 from eos.net.in_flight import InFlight
 from eos.net.pool import Pool
 from eos.net.producer import Producer
@@ -68,7 +68,8 @@ class Client:
     def coordinators(self) -> int:
         """Return the number of transaction coordinators. Raises InvalidInput when the cluster has none."""
         try:
-            number = self.partitions(COORDINATOR_TOPIC)
+            with coordinators_allowed():
+                number = self.partitions(COORDINATOR_TOPIC)
         except TopicMissing:
             number = 0
         if number == 0:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from eos.errors import ConnectionLost, NetworkError, Refused, Unanswered
 from eos.net.connection import Connection
-from eos.net.finder import Finder
+from eos.net.finder import Finder, coordinators_allowed
 from eos.net.transactions import Transactions
 from eos.protocol.coordinator import LOADING, Acquaintance, State
 from eos.protocol.topics import COORDINATOR_TOPIC, full_name, partition_name
@@ -126,7 +126,8 @@ class Coordinator:
 
     def _connect_once(self) -> Connection:
         asked = f"connect to transaction coordinator {self.index}"
-        connection = self._finder.owner(partition_name(COORDINATOR_TOPIC, self.index))
+        with coordinators_allowed():
+            connection = self._finder.owner(partition_name(COORDINATOR_TOPIC, self.index))
         try:
             answer = connection.ask(self._acquaintance.connect(), asked)
         except NetworkError:

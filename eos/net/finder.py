@@ -96,3 +96,17 @@ def topic_exists(topic: str) -> Iterator[None]:
             f"the topic {topic} does not exist. Create it first: pulsar-admin topics create "
             f"(or create-partitioned-topic) {topic}"
         ) from refused
+
+
+@contextmanager
+def coordinators_allowed() -> Iterator[None]:
+    """Say what a role lacks that may not look for transaction coordinators."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.code != "AuthorizationError":
+            raise
+        raise InvalidInput(
+            f"{refused}. Transactions need a role that may look up the coordinators: "
+            "pulsar-admin namespaces grant-permission pulsar/system --actions consume --role ROLE"
+        ) from refused

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from eos.errors import ConnectionLost, Fenced, Refused
-from eos.net.client import Client
+from eos.net.client import Access, Client
 from eos.protocol.messages import MessageId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until
 from tests.contract.test_transactions import end, last_word, transaction
 
-FENCING = "exclusive-with-fencing"
+FENCING: Access = "exclusive-with-fencing"
 
 
 def test_each_fencing_moves_the_epoch_and_coming_back_with_it_does_not(ours: Client, make_topic: MakeTopic) -> None:

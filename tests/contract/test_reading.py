@@ -62,7 +62,7 @@ def test_a_reader_goes_on_after_its_topic_was_unloaded(pulsar: Running, ours: Cl
     httpx.put(f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/unload", timeout=30).raise_for_status()
     with ours.producer(topic) as producer:
         producer.send_record(b"4", None)
-    rest = []
+    rest: list[bytes | None] = []
     while len(rest) < 3:
         try:
             message = reader.read(10)
