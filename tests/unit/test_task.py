@@ -1,0 +1,88 @@
+"""The executor side, without Spark around it: when it writes, what it reports, when it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eos import task
+from eos.config import Cluster
+from eos.errors import ConnectionLost, InvalidInput, NotCommitted
+from eos.steps import unobserved
+from eos.wire.txn import TxnId
+from eos.writer import Report, Transaction, WriteSettings
+
+SETTINGS = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", 1 << 20)
+TRANSACTION = Transaction(TxnId(0, 7), 3, unobserved)
+
+
+@dataclass
+class FakeContext:
+    attempt: int = 0
+
+    def attemptNumber(self) -> int:  # noqa: N802  Spark's name
+        return self.attempt
+
+    def stageId(self) -> int:  # noqa: N802
+        return 11
+
+    def partitionId(self) -> int:  # noqa: N802
+        return 2
+
+
+@dataclass
+class FakeWriter:
+    failure: Exception | None = None
+    events: list[str] = field(default_factory=list)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self.events.append(f"write {batch.num_rows}")
+        if self.failure is not None:
+            raise self.failure
+
+    def finish(self) -> Report:
+        self.events.append("finish")
+        return Report({"t": 5}, {"t": 50})
+
+    def abandon(self) -> None:
+        self.events.append("abandon")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, writer: FakeWriter, attempt: int = 0) -> list[dict[str, Any]]:
+    monkeypatch.setattr(task.TaskContext, "get", staticmethod(lambda: FakeContext(attempt)))
+    monkeypatch.setattr(task, "Writer", lambda *_: writer)
+    rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
+    return [row for batch in task.writing_task(SETTINGS, TRANSACTION)([rows, rows]) for row in batch.to_pylist()]
+
+
+def test_one_summary_comes_back_after_the_producers_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = FakeWriter()
+    (summary,) = run(monkeypatch, writer)
+    assert writer.events == ["write 2", "write 2", "finish"]
+    assert (summary["stage"], summary["partition"], summary["invalid"]) == (11, 2, None)
+    assert task.parse_report(summary["report"]) == Report({"t": 5}, {"t": 50})
+
+
+def test_a_retried_task_refuses_before_it_opens_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = FakeWriter()
+    with pytest.raises(NotCommitted, match="Attempt 1 of a writing task refuses"):
+        run(monkeypatch, writer, attempt=1)
+    assert writer.events == []
+
+
+def test_invalid_input_reaches_the_driver_as_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = FakeWriter(InvalidInput("row 1 is too large"))
+    (summary,) = run(monkeypatch, writer)
+    assert writer.events == ["write 2", "abandon"]
+    assert summary["invalid"] == "row 1 is too large"
+    assert task.parse_report(summary["report"]) == Report()
+
+
+def test_any_other_failure_fails_the_task_after_giving_up_the_producers(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = FakeWriter(ConnectionLost("gone"))
+    with pytest.raises(ConnectionLost, match="gone"):
+        run(monkeypatch, writer)
+    assert writer.events == ["write 2", "abandon"]
