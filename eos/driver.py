@@ -28,13 +28,13 @@ from eos import micro_batch, spark
 from eos.columns import canonical
 from eos.commit import Action, Identity
 from eos.control_log import Registration
+from eos.control_topic import check_retention, holders
 from eos.delivery import Delivery
 from eos.errors import CommitUnknown, DamagedLog, EosError, InvalidInput, NetworkError, NotCommitted, Stopped
 from eos.metrics import Metrics, Snapshot
 from eos.micro_batch import Written
 from eos.net.client import Client
 from eos.options import SinkOptions, parse_options
-from eos.retention import check_retention
 from eos.steps import Step
 from eos.takeover import Owner, Settings
 from eos.topics import valid_topic
@@ -286,6 +286,7 @@ class Sink:
             Settings(ttl_s=options.transaction_timeout_s),
             observer=self._observer,
             stopped=self._stopped,
+            holders=self._holders,
             sleep=self._sleep,
         )
         self._client.ensure_topic(options.control_topic)
@@ -298,6 +299,10 @@ class Sink:
         self._delivery.last_rows = sum(newest.rows.values()) if newest is not None else None
         self._owner, self._run_id = owner, identity.run_id
         return owner
+
+    def _holders(self, coordinator: int, _topic: str) -> str | None:
+        admin_url = self._options.admin_url
+        return None if admin_url is None else holders(admin_url, self._cluster, coordinator)
 
     def _registration(self) -> Registration | None:
         text = self._query.read(REGISTRATION) if self._query is not None else None

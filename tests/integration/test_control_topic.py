@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from eos.config import Cluster
+from eos.control_topic import check_retention, holders
 from eos.errors import InvalidInput
-from eos.retention import check_retention
+from eos.net.client import Client
 
 
 @pytest.fixture
@@ -50,3 +51,22 @@ def test_an_evicting_backlog_quota_is_refused(pulsar: Any, namespace: str) -> No
     httpx.post(url, json=quota, timeout=30).raise_for_status()
     with pytest.raises(InvalidInput, match="backlog quota that evicts"):
         check(pulsar, namespace)
+
+
+def test_the_holder_of_a_topic_is_named(pulsar: Any, make_topic: Any) -> None:
+    cluster = Cluster(pulsar.service_url)
+    topic = make_topic("held")
+    with Client(cluster) as client:
+        coordinator = client.coordinator(0)
+        txn = coordinator.new_transaction(60_000)
+        coordinator.add_partitions(txn, [topic])
+        words = holders(pulsar.admin_url, cluster, 0)
+        coordinator.end(txn, commit=False)
+    assert words is not None
+    assert f"transaction {txn}, OPEN" in words
+    assert topic in words
+    assert str(txn) not in (holders(pulsar.admin_url, cluster, 0) or "")
+
+
+def test_an_admin_api_out_of_reach_names_nobody() -> None:
+    assert holders("http://127.0.0.1:1", Cluster("pulsar://127.0.0.1:1"), 0) is None

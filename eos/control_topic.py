@@ -1,9 +1,11 @@
-"""Whether the cluster would delete the control topic's records: asked at start, where the admin API is known."""
+"""What the admin API, where it is known, tells about the control topic: what deletes its records, what holds it up."""
 
 from __future__ import annotations
 
+import time
+
 from eos.config import Cluster
-from eos.errors import InvalidInput
+from eos.errors import InvalidInput, NetworkError
 from eos.net.admin import Admin
 
 
@@ -32,3 +34,21 @@ def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> Non
             "the knowledge of what is committed. Set another policy for the topic: "
             f"pulsar-admin topicPolicies set-backlog-quota --policy producer_exception {control_topic}"
         )
+
+
+def holders(admin_url: str, cluster: Cluster, coordinator: int) -> str | None:
+    """Say which open transactions of a coordinator may hold a frozen topic up; None where that is not known."""
+    try:
+        with Admin(admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
+            found = [one for one in admin.open_transactions() if one.txn.most == coordinator]
+    except NetworkError:
+        return None
+    now_ms = time.time_ns() // 1_000_000
+    return (
+        "; ".join(
+            f"transaction {one.txn}, {one.status}, opened {(now_ms - one.opened_ms) / 1000:.0f} s ago, "
+            f"ends by itself after {one.ttl_ms / 1000:.0f} s, on {', '.join(one.partitions) or 'no topic yet'}"
+            for one in found
+        )
+        or None
+    )
