@@ -1,0 +1,146 @@
+"""The broker is killed in mid-batch and in mid-commit, and comes back on its data: each row arrives once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import eos
+from eos.local import LocalPulsar
+from eos.steps import Phase, Step
+from eos.takeover import Settings
+from tests.conftest import create_topic
+from tests.crash.job import Job, prepare_input, start
+from tests.crash.moments import Gate, Moment
+from tests.crash.process import account_for
+from tests.reading import values_of
+
+ROWS = 400
+DEATHS = {
+    1_000: [(Step.FIRST_SEND, "after"), (Step.MARKER, "before"), (Step.END_SENT, "after")],
+    0: [(Step.INTENT, "after"), (Step.FIRST_SEND, "after"), (Step.END_SENT, "before")],
+}
+
+
+@dataclass(frozen=True)
+class Gates:
+    """Several gates, each at a moment of its own."""
+
+    gates: tuple[Gate, ...]
+
+    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
+        for gate in self.gates:
+            gate(step, phase, batch_id)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[LocalPulsar]:
+    """A broker that the tests of this module kill and start again."""
+    with LocalPulsar() as started:
+        yield started
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("small_batch_rows", list(DEATHS), ids=["driver path", "task path"])
+def test_the_broker_dies_in_mid_batch_and_in_mid_commit(
+    spark: SparkSession, broker: LocalPulsar, tmp_path: Path, small_batch_rows: int
+) -> None:
+    files = len(DEATHS[small_batch_rows]) + 2
+    prepare_input(tmp_path / "input", files, ROWS)
+    topic = create_topic(broker.admin_url, "rows", 2)
+    job = Job(broker.service_url, topic, topic.rsplit("/")[-1], str(tmp_path))
+    gates = tuple(
+        Gate(Moment(step, phase, batch_id), str(tmp_path / f"gate-{batch_id}"))
+        for batch_id, (step, phase) in enumerate(DEATHS[small_batch_rows], 1)
+    )
+    sink = eos.sink(
+        job.service_url, topic=topic, name=job.name, small_batch_rows=small_batch_rows, observer=Gates(gates)
+    )
+    query = start(spark, job, sink)
+    for gate in gates:
+        gate.wait()
+        broker.kill()
+        if gate.moment.step is Step.FIRST_SEND:
+            gate.open()  # the batch goes on while there is no broker
+        broker.start()
+        gate.open()
+    query.awaitTermination()
+    assert sink.metrics.attempts >= files
+    result = account_for(job.service_url, topic, files, ROWS)
+    assert result.is_exact(), result
+    assert result.found == files * ROWS
+
+
+def test_a_broker_that_stays_away_leaves_the_outcome_to_the_log(
+    spark: SparkSession, broker: LocalPulsar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eos.driver.Settings", partial(Settings, patience_s=5))
+    topic = create_topic(broker.admin_url, "rows")
+    gate = Gate(Moment(Step.END_SENT, "before", 1), str(tmp_path / "gate"))
+    sink = eos.sink(
+        broker.service_url,
+        topic=topic,
+        name=topic.rsplit("/")[-1],
+        observer=gate,
+        attempts=1,
+        request_timeout_s=2,
+        connect_timeout_s=2,
+    )
+
+    def rows(batch_id: int) -> DataFrame:
+        return spark.range(batch_id * ROWS, (batch_id + 1) * ROWS).selectExpr("cast(id as string) value")
+
+    def write(batch_id: int) -> None:
+        with sink.batch(batch_id, eos.Identity("query", "run", f"offsets {batch_id}")) as txn:
+            txn.write(rows(batch_id))
+
+    def kill() -> None:
+        gate.wait()
+        broker.kill()
+        gate.open()
+
+    write(0)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(eos.CommitUnknown, match="Whether the batch is committed is not known"):
+        write(1)
+    killer.join()
+    broker.start()
+    write(1)
+    write(2)
+    assert sorted(map(int, values_of(broker.service_url, topic))) == list(range(3 * ROWS))
+
+
+def test_a_broker_without_transactions_is_refused() -> None:
+    broker = LocalPulsar(settings={"transactionCoordinatorEnabled": False})
+    try:
+        broker.launch()
+        wait_until_it_serves(broker)
+        topic = create_topic(broker.admin_url, "rows")
+        with pytest.raises(eos.InvalidInput, match="transactionCoordinatorEnabled=true"):
+            eos.sink(broker.service_url, topic=topic, name="none")
+        listed = httpx.get(f"{broker.admin_url}/admin/v2/persistent/public/default", timeout=30).json()
+        assert listed == [topic], "nothing was created"
+    finally:
+        broker.stop()
+
+
+def wait_until_it_serves(broker: LocalPulsar) -> None:
+    """Wait for its namespace; `wait_until_ready` would wait for the coordinators, which it has not."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            if "public/default" in httpx.get(f"{broker.admin_url}/admin/v2/namespaces/public", timeout=5).json():
+                return
+        except (httpx.TransportError, ValueError):
+            pass
+        time.sleep(0.1)
+    raise AssertionError("it did not come up")
