@@ -129,7 +129,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
       while (!underWay.isEmpty()) {
         Ledgers.await(underWay.poll());
       }
-      Ledgers.await(own.closeAsync());
+      Ledgers.await(Ledgers.start(own::closeAsync));
     } catch (IOException e) {
       release();
       throw e;

@@ -8,6 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.bookkeeper.client.BKException;
@@ -30,6 +31,7 @@ final class Client {
   private static final Logger LOG = LoggerFactory.getLogger(Client.class);
   private static final Map<String, Client> SHARED = new ConcurrentHashMap<>();
   private static final int AFTER_FILE_SYSTEMS = 5;
+  private static final int ROUNDS_PER_ORPHAN_SCAN = 12;
 
   /** One ZooKeeper session: our client, BookKeeper's on top of it, and the writer identity that lives as long. */
   static final class Session {
@@ -59,9 +61,12 @@ final class Client {
   final Ledgers ledgers;
   final Packs packs;
   final Unnamed unnamed;
+  final Sweeper sweeper;
+  final Compactor compactor;
   final ScheduledExecutorService background;
   private final AtomicLong writes = new AtomicLong();
   private final String writer = UUID.randomUUID().toString().replace("-", "").substring(0, 16);
+  private long rounds;
   private Session session;
   private boolean closed;
 
@@ -81,11 +86,29 @@ final class Client {
     ledgers = new Ledgers(this);
     packs = new Packs(this);
     unnamed = new Unnamed(this);
+    sweeper = new Sweeper(this);
+    compactor = new Compactor(this);
     background = Executors.newSingleThreadScheduledExecutor(task -> {
       var thread = new Thread(task, "bk-maintenance");
       thread.setDaemon(true);
       return thread;
     });
+    if (settings.maintenanceMs > 0) {
+      // The first round is spread: the executors of a job start together.
+      long first = settings.maintenanceMs / 2 + ThreadLocalRandom.current().nextLong(settings.maintenanceMs);
+      background.scheduleWithFixedDelay(this::maintain, first, settings.maintenanceMs, TimeUnit.MILLISECONDS);
+    }
+  }
+
+  private void maintain() {
+    try {
+      packs.rollFull();
+      // Looking for unregistered ledgers reads the metadata of every ledger of the cluster: seldom.
+      sweeper.sweep(rounds++ % ROUNDS_PER_ORPHAN_SCAN == 0);
+      compactor.compact();
+    } catch (IOException | RuntimeException e) {
+      LOG.warn("Maintenance ended early, the next round goes on: {}", e.toString());
+    }
   }
 
   /** A name for bytes that no other write has or will have. */

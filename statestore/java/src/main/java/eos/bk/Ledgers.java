@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import java.util.zip.CRC32C;
 import org.apache.bookkeeper.client.api.LedgerEntries;
 import org.apache.bookkeeper.client.api.LedgerEntry;
@@ -59,11 +60,11 @@ final class Ledgers {
   WriteHandle create(Session session) throws IOException {
     Settings settings = client.settings;
     int[] quorum = quorum(session);
-    WriteHandle handle = await(session.bk.newCreateLedgerOp().withEnsembleSize(quorum[0]).withWriteQuorumSize(quorum[1])
+    WriteHandle handle = await(start(() -> session.bk.newCreateLedgerOp().withEnsembleSize(quorum[0]).withWriteQuorumSize(quorum[1])
         .withAckQuorumSize(quorum[2]).withDigestType(settings.digest).withPassword(settings.password)
         .withCustomMetadata(Map.of(ROOT_KEY, session.rootId.getBytes(StandardCharsets.UTF_8), PROCESS_KEY,
             session.process.getBytes(StandardCharsets.UTF_8)))
-        .execute());
+        .execute()));
     String znode = client.names.ledger(Long.toString(handle.getId()));
     try {
       client.zk.write(
@@ -153,7 +154,7 @@ final class Ledgers {
       Session session = client.session();
       long shift = now.first() - file.first();
       try (LedgerEntries entries =
-          await(handle(session, now.ledger()).readUnconfirmedAsync(first + shift, last + shift))) {
+          await(startRead(handle(session, now.ledger()), first + shift, last + shift))) {
         int at = 0;
         for (LedgerEntry entry : entries) {
           // Not getLength(): that is the length of the ledger so far.
@@ -183,6 +184,10 @@ final class Ledgers {
     }
   }
 
+  private static CompletableFuture<LedgerEntries> startRead(ReadHandle handle, long first, long last) {
+    return start(() -> handle.readUnconfirmedAsync(first, last));
+  }
+
   private ReadHandle handle(Session session, long ledger) throws IOException {
     synchronized (open) {
       Open known = open.get(ledger);
@@ -190,8 +195,8 @@ final class Ledgers {
         return known.handle();
       }
     }
-    ReadHandle handle = await(session.bk.newOpenLedgerOp().withLedgerId(ledger).withDigestType(client.settings.digest)
-        .withPassword(client.settings.password).withRecovery(false).execute());
+    ReadHandle handle = await(start(() -> session.bk.newOpenLedgerOp().withLedgerId(ledger).withDigestType(client.settings.digest)
+        .withPassword(client.settings.password).withRecovery(false).execute()));
     synchronized (open) {
       open.put(ledger, new Open(session, handle));
     }
@@ -209,13 +214,14 @@ final class Ledgers {
 
   /** Closes a ledger whose writer is gone or fenced: nothing can be appended afterwards. */
   void recover(long ledger) throws IOException {
-    var handle = await(client.session().bk.newOpenLedgerOp().withLedgerId(ledger)
-        .withDigestType(client.settings.digest).withPassword(client.settings.password).withRecovery(true).execute());
+    Session session = client.session();
+    var handle = await(start(() -> session.bk.newOpenLedgerOp().withLedgerId(ledger)
+        .withDigestType(client.settings.digest).withPassword(client.settings.password).withRecovery(true).execute()));
     handle.closeAsync();
   }
 
   static CompletableFuture<Long> append(WriteHandle handle, byte[] data, int offset, int length) {
-    return handle.appendAsync(Unpooled.wrappedBuffer(data, offset, length));
+    return start(() -> handle.appendAsync(Unpooled.wrappedBuffer(data, offset, length)));
   }
 
   /** An answer of BookKeeper that says no. */
@@ -223,6 +229,11 @@ final class Ledgers {
     BookKeeperException(Throwable cause) {
       super("BookKeeper: " + cause, cause);
     }
+  }
+
+  /** BookKeeper's calls fail at once, and an append fails its ledger, when they find the thread interrupted. */
+  static <T> CompletableFuture<T> start(Supplier<CompletableFuture<T>> call) {
+    return Zk.uninterrupted(call::get);
   }
 
   /** Waits for BookKeeper, with an end: an error inside its client can lose an answer. */

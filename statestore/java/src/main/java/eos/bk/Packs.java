@@ -148,7 +148,7 @@ final class Packs {
     long ledger = pack.handle.getId();
     try {
       try {
-        Ledgers.await(pack.handle.closeAsync());
+        Ledgers.await(Ledgers.start(pack.handle::closeAsync));
       } catch (BookKeeperException e) {
         client.ledgers.recover(ledger);
       }
