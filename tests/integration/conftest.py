@@ -1,30 +1,3 @@
-"""What the sink's tests share: one Spark session for each test process."""
+"""The sink's tests share one Spark session."""
 
-from __future__ import annotations
-
-import os
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-from pyspark.sql import SparkSession
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """One local session with two task slots; its Python workers can import the tests."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.host", "localhost")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+from tests.spark_session import spark as spark
