@@ -55,3 +55,10 @@ def produce(pulsar: Running) -> Iterator[Produce]:
             return producer
 
         yield open_one
+
+
+@pytest.fixture
+def quiet(ours: Client, admin: Admin) -> int:
+    """A coordinator without open transactions, such as crash tests leave: they would delay every healing."""
+    busy = {one.txn.coordinator for one in admin.open_transactions()}
+    return next((index for index in range(ours.coordinators()) if index not in busy), 0)

@@ -19,10 +19,10 @@ from tests.contract.test_transactions import end, heal_at_last, last_word, trans
 
 
 def test_a_late_send_into_a_committed_transaction_loses_the_committed_batch(
-    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic, produce: Produce
+    pulsar: Running, ours: Client, admin: Admin, quiet: int, make_topic: MakeTopic, produce: Produce
 ) -> None:
     topic = make_topic("p-late-send")
-    txn = transaction(ours, topic)
+    txn = transaction(ours, topic, coordinator_index=quiet)
     zombie = produce(topic)
     for sequence_id, row in enumerate([b"row 1", b"row 2"]):
         zombie.send(row, txn, sequence_id)
@@ -36,15 +36,15 @@ def test_a_late_send_into_a_committed_transaction_loses_the_committed_batch(
     assert admin.buffer(topic).held_up
     assert readable_now(pulsar.service_url, topic) == [b"row 1", b"row 2"], "readers stop before the late frame"
 
-    heal_at_last(ours, admin, topic)
+    heal_at_last(ours, admin, topic, quiet)
     assert read_until(pulsar.service_url, topic, last) == [b"last"], "the committed rows are gone"
 
 
 def test_closing_the_producer_before_the_commit_keeps_the_batch(
-    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic, produce: Produce
+    pulsar: Running, ours: Client, admin: Admin, quiet: int, make_topic: MakeTopic, produce: Produce
 ) -> None:
     topic = make_topic("p-late-send-closed")
-    txn = transaction(ours, topic)
+    txn = transaction(ours, topic, coordinator_index=quiet)
     zombie = produce(topic)
     zombie.send(b"row", txn, 0)
     assert isinstance(zombie.event(), MessageId)
@@ -54,5 +54,5 @@ def test_closing_the_producer_before_the_commit_keeps_the_batch(
     zombie.send(b"late", txn, 1)
     assert isinstance(zombie.event(), ConnectionLost), "the broker cuts off who sends on a closed producer"
     last = last_word(ours, topic)
-    heal_at_last(ours, admin, topic)
+    heal_at_last(ours, admin, topic, quiet)
     assert read_until(pulsar.service_url, topic, last) == [b"row", b"last"]

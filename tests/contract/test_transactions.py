@@ -30,8 +30,8 @@ def code_of(work: Callable[[], object]) -> str:
     return "OK"
 
 
-def transaction(client: Client, *topics: str, ttl_ms: int = TTL_MS) -> TxnId:
-    coordinator = client.coordinator(0)
+def transaction(client: Client, *topics: str, ttl_ms: int = TTL_MS, coordinator_index: int = 0) -> TxnId:
+    coordinator = client.coordinator(coordinator_index)
     txn = coordinator.new_transaction(ttl_ms)
     if topics:
         coordinator.add_partitions(txn, topics)
@@ -159,16 +159,16 @@ def test_a_send_on_a_closed_producer_is_refused_by_closing_the_connection(
 
 
 def test_without_add_partition_the_commit_is_answered_and_the_message_is_lost(
-    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic
+    pulsar: Running, ours: Client, admin: Admin, quiet: int, make_topic: MakeTopic
 ) -> None:
     topic = make_topic("p-not-added")
-    txn = transaction(ours)
+    txn = transaction(ours, coordinator_index=quiet)
     with ours.producer(topic) as producer:
         producer.send_record(b"lost", txn)
     end(ours, txn, commit=True)
     assert admin.buffer(topic).held_up
     assert readable_now(pulsar.service_url, topic) == []
-    heal_at_last(ours, admin, topic)
+    heal_at_last(ours, admin, topic, quiet)
     assert read_until(pulsar.service_url, topic, last_word(ours, topic)) == [b"last"]
 
 
@@ -211,10 +211,10 @@ def test_with_deduplication_a_name_used_again_after_an_abort_loses_the_message(
 
 
 def test_a_partition_frozen_by_a_late_send_into_an_aborted_transaction_is_healed_by_a_later_one(
-    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic, produce: Produce
+    pulsar: Running, ours: Client, admin: Admin, quiet: int, make_topic: MakeTopic, produce: Produce
 ) -> None:
     topic = make_topic("p-frozen")
-    txn = transaction(ours, topic)
+    txn = transaction(ours, topic, coordinator_index=quiet)
     zombie = produce(topic)
     end(ours, txn, commit=False)
     zombie.send(b"late", txn, 0)
@@ -222,24 +222,24 @@ def test_a_partition_frozen_by_a_late_send_into_an_aborted_transaction_is_healed
     last = last_word(ours, topic)
     assert admin.buffer(topic).held_up
     assert readable_now(pulsar.service_url, topic) == []
-    heal_at_last(ours, admin, topic)
+    heal_at_last(ours, admin, topic, quiet)
     assert read_until(pulsar.service_url, topic, last) == [b"last"]
 
 
 def test_an_open_transaction_of_the_same_coordinator_delays_the_healing(
-    ours: Client, admin: Admin, make_topic: MakeTopic, produce: Produce
+    ours: Client, admin: Admin, quiet: int, make_topic: MakeTopic, produce: Produce
 ) -> None:
     topic = make_topic("p-delayed")
-    open_elsewhere = transaction(ours, make_topic("p-elsewhere"))
-    txn = transaction(ours, topic)
+    open_elsewhere = transaction(ours, make_topic("p-elsewhere"), coordinator_index=quiet)
+    txn = transaction(ours, topic, coordinator_index=quiet)
     zombie = produce(topic)
     end(ours, txn, commit=False)
     zombie.send(b"late", txn, 0)
     assert isinstance(zombie.event(), MessageId)
-    heal(ours, topic)
+    heal(ours, topic, quiet)
     assert admin.buffer(topic).held_up
     end(ours, open_elsewhere, commit=False)
-    heal_at_last(ours, admin, topic)
+    heal_at_last(ours, admin, topic, quiet)
 
 
 def test_asking_for_partitions_creates_no_topic(ours: Client, pulsar: Running) -> None:
@@ -249,16 +249,16 @@ def test_asking_for_partitions_creates_no_topic(ours: Client, pulsar: Running) -
     assert name not in httpx.get(f"{pulsar.admin_url}/admin/v2/persistent/public/default").json()
 
 
-def heal(client: Client, topic: str) -> None:
+def heal(client: Client, topic: str, coordinator_index: int) -> None:
     """End an empty transaction on the topic, as the sink's next batch would."""
-    end(client, transaction(client, topic), commit=True)
+    end(client, transaction(client, topic, coordinator_index=coordinator_index), commit=True)
 
 
-def heal_at_last(client: Client, admin: Admin, topic: str) -> None:
+def heal_at_last(client: Client, admin: Admin, topic: str, coordinator_index: int) -> None:
     """Heal until it works: transactions of other tests on the same broker may delay it."""
     healed_by = time.monotonic() + 30
-    heal(client, topic)
+    heal(client, topic, coordinator_index)
     while admin.buffer(topic).held_up:
-        assert time.monotonic() < healed_by, f"open: {admin.open_transactions()}"
+        assert time.monotonic() < healed_by, f"held up by one of {admin.open_transactions()}"
         time.sleep(0.2)
-        heal(client, topic)
+        heal(client, topic, coordinator_index)
