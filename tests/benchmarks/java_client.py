@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 from types import TracebackType
+
+import pyarrow as pa
 
 from eos.local import jars
 
@@ -13,11 +16,15 @@ SOURCE = Path(__file__).with_name("JavaTransaction.java")
 THREADS = 2
 """Sending threads: as many as the Spark contenders have tasks at a time."""
 
+_LENGTH = struct.Struct(">i")
+
 
 class JavaClient:
     """A JVM with `JavaTransaction`, warm as long as the block lasts."""
 
     def __init__(self, folder: Path, service_url: str) -> None:
+        """Args: where its class and its rows may be kept for that time; the broker."""
+        self._rows = folder / "rows"
         self.log = folder / "java.log"
         javac = shutil.which("javac")
         if javac is None:
@@ -44,6 +51,17 @@ class JavaClient:
             if answer in ("loaded", "committed"):
                 return int(rows)
         raise RuntimeError(f"the Java client ended at `{verb} {what}`:\n{self.log.read_text()[-4_000:]}")
+
+    def load(self, rows: pa.Table) -> None:
+        """Give it the rows that it is to write from now on; columns `key` and `value`."""
+        with self._rows.open("wb") as out:
+            out.write(_LENGTH.pack(rows.num_rows))
+            for batch in rows.to_batches():
+                for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True):
+                    out.write(b"".join((_LENGTH.pack(len(key)), key, _LENGTH.pack(len(value)), value)))
+        loaded = self.order("load", str(self._rows))
+        assert loaded == rows.num_rows
+        self._rows.unlink()
 
     def __enter__(self) -> JavaClient:
         return self

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-import struct
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 KEYS = 10_000
 """Distinct keys, spread evenly over the rows."""
-
-_LENGTH = struct.Struct(">i")
 
 
 @dataclass(frozen=True)
@@ -78,15 +73,6 @@ def cached(df: DataFrame) -> Iterator[DataFrame]:
         yield held
     finally:
         held.unpersist(blocking=True)
-
-
-def save(rows: pa.Table, file: Path) -> None:
-    """Write the rows for `JavaTransaction.load`."""
-    with file.open("wb") as out:
-        out.write(_LENGTH.pack(rows.num_rows))
-        for batch in rows.to_batches():
-            for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True):
-                out.write(b"".join((_LENGTH.pack(len(key)), key, _LENGTH.pack(len(value)), value)))
 
 
 def _length(case: Case) -> Column:

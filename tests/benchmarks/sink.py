@@ -13,10 +13,12 @@ import time
 from pathlib import Path
 
 import typer
+from pyspark.sql import SparkSession
 from rich.console import Console
 
 from eos.local import LocalPulsar
 from tests.benchmarks import results
+from tests.benchmarks.java_client import JavaClient
 from tests.benchmarks.micro_batches import latency
 from tests.benchmarks.plan import Plan
 from tests.benchmarks.rows import FIXED, RANDOM, spark_session
@@ -38,23 +40,28 @@ def main(rows: int = Plan.rows, rounds: int = Plan.rounds, batches: int = Plan.b
     found: results.Json = {"machine": results.machine()}
     tell("starting Pulsar")
     with LocalPulsar(memory="2g", tell=tell) as broker:
-        found |= measure(Plan(broker, tell, rows=rows, rounds=rounds, batches=batches))
+        plan = Plan(broker, tell, rows=rows, rounds=rounds, batches=batches)
+        with spark_session() as session:
+            found |= measure(session, plan)
+        found |= results.worker_memory(peaks(plan))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(found, indent=1))
     show(console, found)
     console.print(f"every figure: {out}")
 
 
-def measure(plan: Plan) -> results.Json:
-    """Return all results but the machine."""
-    with tempfile.TemporaryDirectory(prefix="benchmark-") as folder, spark_session() as session:
-        fixed, random = (compare(session, plan, case, Path(folder)) for case in (FIXED, RANDOM))
-        batches = latency(session, plan)
+def measure(session: SparkSession, plan: Plan) -> results.Json:
+    """Return what this process can measure: throughput and latency."""
+    with (
+        tempfile.TemporaryDirectory(prefix="benchmark-") as folder,
+        JavaClient(Path(folder), plan.broker.service_url) as java,
+    ):
+        fixed, random = (compare(session, java, plan, case) for case in (FIXED, RANDOM))
+    batches = latency(session, plan)
     return {
         **results.throughput(fixed),
         RANDOM.name: results.throughput(random),
         "batch_ms": results.batch_ms(batches),
-        **results.worker_memory(peaks(plan)),
     }
 
 

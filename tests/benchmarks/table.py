@@ -40,11 +40,10 @@ def _throughput(title: str, part: Json) -> Table:
     return table
 
 
-def _others(found: Json) -> Table:
+def other_figures(found: Json) -> list[tuple[str, float, float | None]]:
+    """Return what is measured besides throughput: label, figure, and the aim it should not exceed."""
     batch = found["batch_ms"]
-    table = Table("", "measured", "aim", title="small micro-batches, and memory")
-    table.columns[1].justify = table.columns[2].justify = "right"
-    lines = [
+    return [
         ("ms added to one row by the driver over noop, p50", batch["p50"], 25.0),
         ("the same, p99", batch["p99"], None),
         ("ms added to one row by tasks over counting, p50", batch["task_p50_over_count"], 25.0),
@@ -52,7 +51,12 @@ def _others(found: Json) -> Table:
         ("the same, all partitions written", batch["partitions_64_over_1_all_written"], None),
         ("peak memory of a worker, ten times the rows : once", found["worker_rss_10m_over_1m"], 1.2),
     ]
-    for label, value, aim in lines:
+
+
+def _others(found: Json) -> Table:
+    table = Table("", "measured", "aim", title="small micro-batches, and memory")
+    table.columns[1].justify = table.columns[2].justify = "right"
+    for label, value, aim in other_figures(found):
         measured = f"{value:g}" if aim is None else _judged(value, value <= aim)
         table.add_row(label, measured, "" if aim is None else f"at most {aim:g}")
     return table
