@@ -24,6 +24,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.ZooKeeper;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -379,5 +380,29 @@ class StoreTest {
   void aRefusalOfZooKeeperIsNotTakenForAnUnknownOutcome() {
     assertThrows(KeeperException.NoNodeException.class, () -> client.zk.write(
         java.util.List.of(org.apache.zookeeper.Op.check("/not/there", -1)), () -> true));
+  }
+
+  /** Needs bookies that may be taken away, hence the tests' own cluster. */
+  @Test
+  void aLostBookieStopsNeitherWritersNorReaders() throws Exception {
+    Assumptions.assumeTrue(TestCluster.isOurs(), "the bookies of -Dbk.address aren't ours to stop");
+    byte[] large = random((3 << 20) + 5);
+    write("/d/packed", random(10));
+    write("/d/large", large);
+    TestCluster.stopBookie();
+    try {
+      assertArrayEquals(random(10), read(client, "/d/packed"));
+      assertArrayEquals(large, read(client, "/d/large"));
+      for (int i = 0; i < 20; i++) {
+        write("/d/after" + i, random(20 + i));
+      }
+      write("/d/large2", large);
+      var other = another();
+      assertArrayEquals(random(39), read(other, "/d/after19"));
+      assertArrayEquals(large, read(other, "/d/large2"));
+      other.close();
+    } finally {
+      TestCluster.startBookie();
+    }
   }
 }
