@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from http import HTTPStatus
 
 import httpx
 
 from eos.config import Cluster, Credentials
 from eos.errors import NetworkError
-from eos.net.authentication import secret
+from eos.net.admin import headers
 from eos.net.client import Client
 
 _ANSWER_S = 5.0
@@ -20,7 +19,7 @@ def ready(service_url: str, admin_url: str, coordinators: int, credentials: Cred
 
     A coordinator counts when it lets a client connect: only then it has loaded its log.
     """
-    with httpx.Client(base_url=admin_url, headers=_headers(credentials), timeout=_ANSWER_S) as admin:
+    with httpx.Client(base_url=admin_url, headers=headers(credentials), timeout=_ANSWER_S) as admin:
         try:
             if not _namespaces_exist(admin):
                 return False
@@ -53,11 +52,3 @@ def _coordinators_exist(admin: httpx.Client, wanted: int) -> bool:
         admin.post("/admin/v3/transactions/transactionCoordinator/replicas", json=wanted)
         return False
     return all(one["brokerServiceUrl"] for one in held)
-
-
-def _headers(credentials: Credentials) -> dict[str, str]:
-    if credentials.method == "token":
-        return {"Authorization": f"Bearer {secret(credentials)}"}
-    if credentials.method == "basic":
-        return {"Authorization": f"Basic {base64.b64encode(secret(credentials).encode()).decode()}"}
-    return {}

@@ -19,6 +19,9 @@ from tests.crash.job import Job, expected_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# A driver lives for one batch here: what the optimising compiler would gain, it never earns back.
+QUICK_START = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
+
 
 class Driver:
     """One driver process, in a process group of its own. Its JVM belongs to the group too."""
@@ -34,7 +37,12 @@ class Driver:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(Path(pyspark.__file__).parent)},
+                env={
+                    **os.environ,
+                    "PYSPARK_PYTHON": sys.executable,
+                    "SPARK_HOME": str(Path(pyspark.__file__).parent),
+                    "PYSPARK_SUBMIT_ARGS": QUICK_START,
+                },
                 start_new_session=True,
             )
 
