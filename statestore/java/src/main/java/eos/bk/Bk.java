@@ -14,31 +14,31 @@ import org.apache.hadoop.fs.Path;
  * client. A rename that overwrites is one atomic step here too, not Hadoop's default of delete, then rename.
  */
 public final class Bk extends DelegateToFileSystem {
-  private final BookKeeperFileSystem fs;
+    private final BookKeeperFileSystem fs;
 
-  /** Called by Hadoop. */
-  public Bk(URI uri, Configuration conf) throws IOException, URISyntaxException {
-    this(uri, new BookKeeperFileSystem(), conf);
-  }
+    /** Called by Hadoop. */
+    public Bk(URI uri, Configuration conf) throws IOException, URISyntaxException {
+        this(uri, new BookKeeperFileSystem(), conf);
+    }
 
-  private Bk(URI uri, BookKeeperFileSystem fs, Configuration conf) throws IOException, URISyntaxException {
-    super(uri, fs, conf, fs.getScheme(), false);
-    this.fs = fs;
-  }
+    private Bk(URI uri, BookKeeperFileSystem fs, Configuration conf) throws IOException, URISyntaxException {
+        super(uri, fs, conf, fs.getScheme(), false);
+        this.fs = fs;
+    }
 
-  /** Addresses without a port are names: there is no default port. */
-  @Override
-  public int getUriDefaultPort() {
-    return -1;
-  }
+    /** Addresses without a port are names: there is no default port. */
+    @Override
+    public int getUriDefaultPort() {
+        return -1;
+    }
 
-  @Override
-  public void renameInternal(Path from, Path to) throws IOException {
-    fs.rename(from, to, Options.Rename.NONE);
-  }
+    @Override
+    public void renameInternal(Path from, Path to) throws IOException {
+        fs.rename(from, to, Options.Rename.NONE);
+    }
 
-  @Override
-  public void renameInternal(Path from, Path to, boolean overwrite) throws IOException {
-    fs.rename(from, to, overwrite ? Options.Rename.OVERWRITE : Options.Rename.NONE);
-  }
+    @Override
+    public void renameInternal(Path from, Path to, boolean overwrite) throws IOException {
+        fs.rename(from, to, overwrite ? Options.Rename.OVERWRITE : Options.Rename.NONE);
+    }
 }

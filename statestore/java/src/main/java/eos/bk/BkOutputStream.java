@@ -18,157 +18,168 @@ import org.apache.hadoop.fs.Abortable;
  * {@code fs.bk.window} entries on their way at a time.
  */
 final class BkOutputStream extends OutputStream implements Abortable {
-  private static final int FIRST_BUFFER = 8192;
+    private static final int FIRST_BUFFER = 8192;
 
-  private final Client client;
-  private final String path;
-  private final boolean overwrite;
-  private final Kind kind;
-  private final Deque<CompletableFuture<Long>> underWay = new ArrayDeque<>();
-  private final CRC32C crc = new CRC32C();
-  private byte[] buffer = new byte[FIRST_BUFFER];
-  private int filled;
-  private long written;
-  private Session session;
-  private WriteHandle own;
-  private IOException failure;
-  private boolean closed;
+    private final Client client;
+    private final String path;
+    private final boolean overwrite;
+    private final Kind kind;
+    private final Deque<CompletableFuture<Long>> underWay = new ArrayDeque<>();
+    private final CRC32C crc = new CRC32C();
+    private byte[] buffer = new byte[FIRST_BUFFER];
+    private int filled;
+    private long written;
+    private Session session;
+    private WriteHandle own;
+    private IOException failure;
+    private boolean closed;
 
-  BkOutputStream(Client client, String path, boolean overwrite, Kind kind) {
-    this.client = client;
-    this.path = path;
-    this.overwrite = overwrite;
-    this.kind = kind;
-  }
-
-  @Override
-  public void write(int b) throws IOException {
-    write(new byte[] {(byte) b}, 0, 1);
-  }
-
-  @Override
-  public synchronized void write(byte[] data, int offset, int length) throws IOException {
-    if (closed) {
-      throw new IOException(path + " is closed");
+    BkOutputStream(Client client, String path, boolean overwrite, Kind kind) {
+        this.client = client;
+        this.path = path;
+        this.overwrite = overwrite;
+        this.kind = kind;
     }
-    if (failure != null) {
-      throw failure;
+
+    @Override
+    public void write(int b) throws IOException {
+        write(new byte[] {(byte) b}, 0, 1);
     }
-    java.util.Objects.checkFromIndexSize(offset, length, data.length);
-    try {
-      for (int from = offset, end = offset + length; from < end;) {
-        if (own == null && filled == client.settings.packFileLimit) {
-          startOwnLedger();
+
+    @Override
+    public synchronized void write(byte[] data, int offset, int length) throws IOException {
+        if (closed) {
+            throw new IOException(path + " is closed");
         }
-        int limit = own == null ? client.settings.packFileLimit : client.settings.entrySize;
-        int part = Math.min(end - from, limit - filled);
-        if (filled + part > buffer.length) {
-          buffer = Arrays.copyOf(buffer, Math.min(limit, Math.max(filled + part, 2 * buffer.length)));
+        if (failure != null) {
+            throw failure;
         }
-        System.arraycopy(data, from, buffer, filled, part);
-        filled += part;
-        from += part;
-        if (own != null && filled == client.settings.entrySize) {
-          send();
+        java.util.Objects.checkFromIndexSize(offset, length, data.length);
+        try {
+            for (int from = offset, end = offset + length; from < end; ) {
+                if (own == null && filled == client.settings.packFileLimit) {
+                    startOwnLedger();
+                }
+                int limit = own == null ? client.settings.packFileLimit : client.settings.entrySize;
+                int part = Math.min(end - from, limit - filled);
+                if (filled + part > buffer.length) {
+                    buffer = Arrays.copyOf(buffer, Math.min(limit, Math.max(filled + part, 2 * buffer.length)));
+                }
+                System.arraycopy(data, from, buffer, filled, part);
+                filled += part;
+                from += part;
+                if (own != null && filled == client.settings.entrySize) {
+                    send();
+                }
+            }
+        } catch (IOException e) {
+            failure = e;
+            throw e;
         }
-      }
-    } catch (IOException e) {
-      failure = e;
-      throw e;
     }
-  }
 
-  private void startOwnLedger() throws IOException {
-    byte[] begun = buffer;
-    int length = filled;
-    session = client.session();
-    own = client.ledgers.create(session);
-    int entrySize = client.settings.entrySize;
-    for (int at = 0; at < length; at += filled) {
-      filled = Math.min(entrySize, length - at);
-      buffer = Arrays.copyOfRange(begun, at, at + entrySize);
-      if (filled < entrySize) {
-        return;
-      }
-      send();
-      filled = entrySize;
+    private void startOwnLedger() throws IOException {
+        byte[] begun = buffer;
+        int length = filled;
+        session = client.session();
+        own = client.ledgers.create(session);
+        int entrySize = client.settings.entrySize;
+        for (int at = 0; at < length; at += filled) {
+            filled = Math.min(entrySize, length - at);
+            buffer = Arrays.copyOfRange(begun, at, at + entrySize);
+            if (filled < entrySize) {
+                return;
+            }
+            send();
+            filled = entrySize;
+        }
+        filled = 0;
     }
-    filled = 0;
-  }
 
-  /** Sends the buffer as an entry; BookKeeper keeps it until all copies are acknowledged, so a new one is begun. */
-  private void send() throws IOException {
-    if (underWay.size() == client.settings.window) {
-      Ledgers.await(underWay.poll());
+    /** Sends the buffer as an entry; BookKeeper keeps it until all copies are acknowledged, so a new one is begun. */
+    private void send() throws IOException {
+        if (underWay.size() == client.settings.window) {
+            Ledgers.await(underWay.poll());
+        }
+        crc.update(buffer, 0, filled);
+        underWay.add(Ledgers.append(own, buffer, 0, filled));
+        written += filled;
+        buffer = new byte[client.settings.entrySize];
+        filled = 0;
     }
-    crc.update(buffer, 0, filled);
-    underWay.add(Ledgers.append(own, buffer, 0, filled));
-    written += filled;
-    buffer = new byte[client.settings.entrySize];
-    filled = 0;
-  }
 
-  @Override
-  public synchronized void close() throws IOException {
-    if (closed) {
-      return;
-    }
-    closed = true;
-    if (failure != null) {
-      release();
-      throw new IOException(path + " was not made visible: writing it failed", failure);
-    }
-    if (own == null) {
-      client.unnamed.close(path, Arrays.copyOf(buffer, filled), kind, overwrite);
-      return;
-    }
-    try {
-      if (filled > 0) {
-        send();
-      }
-      while (!underWay.isEmpty()) {
-        Ledgers.await(underWay.poll());
-      }
-      Ledgers.await(Ledgers.start(own::closeAsync));
-    } catch (IOException e) {
-      release();
-      throw e;
-    }
-    long last = own.getLastAddConfirmed();
-    client.ledgers.markSealed(own.getId(), session.process);
-    client.names.publish(path, new FileEntry(client.nextWrite(), 0, own.getId(), 0, last, client.settings.entrySize,
-        written, (int) crc.getValue(), System.currentTimeMillis()), overwrite);
-  }
-
-  /** Ends writing; the file doesn't become visible. */
-  @Override
-  public synchronized AbortableResult abort() {
-    boolean already = closed;
-    closed = true;
-    IOException trouble = already ? null : release();
-    return new AbortableResult() {
-      @Override
-      public boolean alreadyClosed() {
-        return already;
-      }
-
-      @Override
-      public IOException anyCleanupException() {
-        return trouble;
-      }
-    };
-  }
-
-  /** Leaves the ledger to the sweeper: sealed, without a reference. */
-  private IOException release() {
-    if (own != null) {
-      try {
-        client.ledgers.recover(own.getId());
+    @Override
+    public synchronized void close() throws IOException {
+        if (closed) {
+            return;
+        }
+        closed = true;
+        if (failure != null) {
+            release();
+            throw new IOException(path + " was not made visible: writing it failed", failure);
+        }
+        if (own == null) {
+            client.unnamed.close(path, Arrays.copyOf(buffer, filled), kind, overwrite);
+            return;
+        }
+        try {
+            if (filled > 0) {
+                send();
+            }
+            while (!underWay.isEmpty()) {
+                Ledgers.await(underWay.poll());
+            }
+            Ledgers.await(Ledgers.start(own::closeAsync));
+        } catch (IOException e) {
+            release();
+            throw e;
+        }
+        long last = own.getLastAddConfirmed();
         client.ledgers.markSealed(own.getId(), session.process);
-      } catch (IOException e) {
-        return e;
-      }
+        client.names.publish(
+                path,
+                new FileEntry(
+                        client.nextWrite(),
+                        0,
+                        own.getId(),
+                        0,
+                        last,
+                        client.settings.entrySize,
+                        written,
+                        (int) crc.getValue(),
+                        System.currentTimeMillis()),
+                overwrite);
     }
-    return null;
-  }
+
+    /** Ends writing; the file doesn't become visible. */
+    @Override
+    public synchronized AbortableResult abort() {
+        boolean already = closed;
+        closed = true;
+        IOException trouble = already ? null : release();
+        return new AbortableResult() {
+            @Override
+            public boolean alreadyClosed() {
+                return already;
+            }
+
+            @Override
+            public IOException anyCleanupException() {
+                return trouble;
+            }
+        };
+    }
+
+    /** Leaves the ledger to the sweeper: sealed, without a reference. */
+    private IOException release() {
+        if (own != null) {
+            try {
+                client.ledgers.recover(own.getId());
+                client.ledgers.markSealed(own.getId(), session.process);
+            } catch (IOException e) {
+                return e;
+            }
+        }
+        return null;
+    }
 }

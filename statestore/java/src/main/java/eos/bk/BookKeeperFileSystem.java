@@ -35,262 +35,291 @@ import org.apache.hadoop.util.Progressable;
  * temporary name as Spark makes them ({@code .name.UUID.tmp}) is seen by its own process only until it is renamed.
  */
 public final class BookKeeperFileSystem extends FileSystem {
-  private static final String SCHEME = "bk";
-  private static final long BLOCK_SIZE = 64L * Settings.MIB;
-  private static final int COPY_BUFFER = 1 << 16;
+    private static final String SCHEME = "bk";
+    private static final long BLOCK_SIZE = 64L * Settings.MIB;
+    private static final int COPY_BUFFER = 1 << 16;
 
-  private URI uri;
-  private Path workingDirectory;
-  private String owner;
-  private Client client;
+    private URI uri;
+    private Path workingDirectory;
+    private String owner;
+    private Client client;
 
-  /** Made by Hadoop, which calls {@link #initialize} next. */
-  public BookKeeperFileSystem() {}
+    /** Made by Hadoop, which calls {@link #initialize} next. */
+    public BookKeeperFileSystem() {}
 
-  @Override
-  public void initialize(URI name, Configuration conf) throws IOException {
-    super.initialize(name, conf);
-    setConf(conf);
-    client = Client.of(new Settings(name, conf));
-    uri = URI.create(SCHEME + "://" + name.getAuthority());
-    owner = UserGroupInformation.getCurrentUser().getShortUserName();
-    workingDirectory = getHomeDirectory();
-  }
-
-  @Override
-  public String getScheme() {
-    return SCHEME;
-  }
-
-  @Override
-  public URI getUri() {
-    return uri;
-  }
-
-  /** No tokens: null keeps Hadoop from looking for them. */
-  @Override
-  public String getCanonicalServiceName() {
-    return null;
-  }
-
-  @Override
-  public Path getWorkingDirectory() {
-    return workingDirectory;
-  }
-
-  @Override
-  public void setWorkingDirectory(Path directory) {
-    workingDirectory = makeQualified(directory);
-  }
-
-  @Override
-  @SuppressWarnings("deprecation")
-  public long getDefaultBlockSize() {
-    return BLOCK_SIZE;
-  }
-
-  private String pathOf(Path path) {
-    checkPath(path);
-    return makeQualified(path).toUri().getPath();
-  }
-
-  private Status find(String path) throws IOException {
-    Status held = client.unnamed.find(path);
-    return held != null ? held : client.names.find(path);
-  }
-
-  private Status require(String path) throws IOException {
-    Status status = find(path);
-    if (status == null) {
-      throw new FileNotFoundException(path + " does not exist");
+    @Override
+    public void initialize(URI name, Configuration conf) throws IOException {
+        super.initialize(name, conf);
+        setConf(conf);
+        client = Client.of(new Settings(name, conf));
+        uri = URI.create(SCHEME + "://" + name.getAuthority());
+        owner = UserGroupInformation.getCurrentUser().getShortUserName();
+        workingDirectory = getHomeDirectory();
     }
-    return status;
-  }
 
-  @Override
-  public FSDataInputStream open(Path file, int bufferSize) throws IOException {
-    String path = pathOf(file);
-    byte[] held = client.unnamed.read(path);
-    Status status = require(path);
-    if (status.isDirectory()) {
-      throw new FileNotFoundException(path + " is a directory");
+    @Override
+    public String getScheme() {
+        return SCHEME;
     }
-    return new FSDataInputStream(held == null ? new BkInputStream(client, path, status.file())
-        : new BkInputStream(client, path, status.file(), held));
-  }
 
-  @Override
-  public FSDataOutputStream create(Path file, FsPermission permission, boolean overwrite, int bufferSize,
-      short replication, long blockSize, Progressable progress) throws IOException {
-    return create(pathOf(file), overwrite, Kind.WRITTEN, true);
-  }
+    @Override
+    public URI getUri() {
+        return uri;
+    }
 
-  @Override
-  @SuppressWarnings("deprecation")
-  public FSDataOutputStream createNonRecursive(Path file, FsPermission permission,
-      java.util.EnumSet<org.apache.hadoop.fs.CreateFlag> flags, int bufferSize, short replication, long blockSize,
-      Progressable progress) throws IOException {
-    return create(pathOf(file), flags.contains(org.apache.hadoop.fs.CreateFlag.OVERWRITE), Kind.WRITTEN, false);
-  }
+    /** No tokens: null keeps Hadoop from looking for them. */
+    @Override
+    public String getCanonicalServiceName() {
+        return null;
+    }
 
-  private FSDataOutputStream create(String path, boolean overwrite, Kind kind, boolean parents) throws IOException {
-    Status status = find(path);
-    if (status != null && (status.isDirectory() || !overwrite)) {
-      throw new FileAlreadyExistsException(path + (status.isDirectory() ? " is a directory" : " already exists"));
+    @Override
+    public Path getWorkingDirectory() {
+        return workingDirectory;
     }
-    if (status == null && parents) {
-      client.names.mkdirs(Names.parent(path));
-    } else if (status == null && !require(Names.parent(path)).isDirectory()) {
-      throw new ParentNotDirectoryException(Names.parent(path) + " is a file");
-    }
-    return new FSDataOutputStream(new BkOutputStream(client, path, overwrite, kind), statistics);
-  }
 
-  /** Not offered. */
-  @Override
-  public FSDataOutputStream append(Path file, int bufferSize, Progressable progress) {
-    throw new UnsupportedOperationException("bk:// has no append: a file is immutable once it is visible");
-  }
+    @Override
+    public void setWorkingDirectory(Path directory) {
+        workingDirectory = makeQualified(directory);
+    }
 
-  @Override
-  public boolean rename(Path from, Path to) throws IOException {
-    String source = pathOf(from);
-    String target = pathOf(to);
-    Status moved = find(source);
-    if (moved == null || source.equals("/")) {
-      return false;
+    @Override
+    @SuppressWarnings("deprecation")
+    public long getDefaultBlockSize() {
+        return BLOCK_SIZE;
     }
-    Status there = find(target);
-    if (there != null && there.isDirectory()) {
-      target = Names.child(target, from.getName());
-    }
-    if (source.equals(target)) {
-      return !moved.isDirectory();
-    }
-    if (target.startsWith(source + "/")) {
-      return false;
-    }
-    try {
-      move(source, target, false);
-      return true;
-    } catch (FileAlreadyExistsException | FileNotFoundException | ParentNotDirectoryException e) {
-      LOG.debug("Rename of {} to {} refused: {}", source, target, e.getMessage());
-      return false;
-    }
-  }
 
-  /** Atomic, also when it overwrites a file. */
-  @Override
-  protected void rename(Path from, Path to, Options.Rename... options) throws IOException {
-    boolean overwrite = java.util.Arrays.asList(options).contains(Options.Rename.OVERWRITE);
-    String source = pathOf(from);
-    String target = pathOf(to);
-    Status moved = require(source);
-    if (source.equals(target)) {
-      throw new FileAlreadyExistsException(source + " and " + target + " are the same");
+    private String pathOf(Path path) {
+        checkPath(path);
+        return makeQualified(path).toUri().getPath();
     }
-    if (target.startsWith(Names.child(source, ""))) {
-      throw new IOException(source + " can't be moved below itself");
-    }
-    Status there = find(target);
-    if (there != null && there.isDirectory() != moved.isDirectory()) {
-      throw new IOException(source + " and " + target + " must both be files or both directories");
-    }
-    if (there != null && there.isDirectory() && overwrite && !client.names.list(target).isEmpty()) {
-      throw new IOException(target + " is not empty");
-    }
-    move(source, target, overwrite);
-  }
 
-  private void move(String source, String target, boolean overwrite) throws IOException {
-    client.unnamed.publishBelow(source);
-    if (!client.unnamed.rename(source, target, overwrite)) {
-      client.names.rename(source, target, overwrite);
+    private Status find(String path) throws IOException {
+        Status held = client.unnamed.find(path);
+        return held != null ? held : client.names.find(path);
     }
-  }
 
-  @Override
-  public boolean delete(Path file, boolean recursive) throws IOException {
-    String path = pathOf(file);
-    if (client.unnamed.delete(path)) {
-      return true;
-    }
-    if (recursive) {
-      client.unnamed.deleteBelow(path);
-    }
-    return client.names.delete(path, recursive);
-  }
-
-  @Override
-  public FileStatus[] listStatus(Path file) throws IOException {
-    String path = pathOf(file);
-    Status status = require(path);
-    if (!status.isDirectory()) {
-      return new FileStatus[] {status(status)};
-    }
-    var all = new ArrayList<>(client.names.list(path));
-    all.addAll(client.unnamed.list(path));
-    return all.stream().map(this::status).toArray(FileStatus[]::new);
-  }
-
-  @Override
-  public boolean mkdirs(Path directory, FsPermission permission) throws IOException {
-    client.names.mkdirs(pathOf(directory));
-    return true;
-  }
-
-  @Override
-  public FileStatus getFileStatus(Path file) throws IOException {
-    return status(require(pathOf(file)));
-  }
-
-  private FileStatus status(Status status) {
-    boolean directory = status.isDirectory();
-    return new FileStatus(directory ? 0 : status.file().length(), directory, 1, directory ? 0 : BLOCK_SIZE,
-        status.mtime(), status.mtime(), directory ? FsPermission.getDirDefault() : FsPermission.getFileDefault(), owner,
-        owner, new Path(uri.getScheme(), uri.getAuthority(), status.path()));
-  }
-
-  /** A copy that fails leaves nothing behind: the file is visible only when all its bytes were copied. */
-  @Override
-  public void copyFromLocalFile(boolean deleteSource, boolean overwrite, Path source, Path target) throws IOException {
-    File local = getLocal(getConf()).pathToFile(source);
-    if (!local.isFile()) {
-      super.copyFromLocalFile(deleteSource, overwrite, source, target);
-      return;
-    }
-    String path = pathOf(target);
-    Status status = find(path);
-    if (status != null && status.isDirectory()) {
-      path = Names.child(path, source.getName());
-      status = find(path);
-    }
-    if (status != null && !overwrite) {
-      throw new PathExistsException(path);
-    }
-    try (var in = new FileInputStream(local); var out = create(path, overwrite, Kind.COPIED, true)) {
-      try {
-        byte[] buffer = new byte[COPY_BUFFER];
-        for (int read = in.read(buffer); read >= 0; read = in.read(buffer)) {
-          out.write(buffer, 0, read);
+    private Status require(String path) throws IOException {
+        Status status = find(path);
+        if (status == null) {
+            throw new FileNotFoundException(path + " does not exist");
         }
-      } catch (IOException | RuntimeException e) {
-        out.abort();
-        throw e;
-      }
+        return status;
     }
-    if (deleteSource) {
-      java.nio.file.Files.delete(local.toPath());
-    }
-  }
 
-  @Override
-  @SuppressWarnings("deprecation")
-  public boolean hasPathCapability(Path path, String capability) throws IOException {
-    return switch (capability) {
-      case org.apache.hadoop.fs.CommonPathCapabilities.ABORTABLE_STREAM -> true;
-      case org.apache.hadoop.fs.CommonPathCapabilities.FS_APPEND, org.apache.hadoop.fs.CommonPathCapabilities.FS_CONCAT -> false;
-      default -> super.hasPathCapability(path, capability);
-    };
-  }
+    @Override
+    public FSDataInputStream open(Path file, int bufferSize) throws IOException {
+        String path = pathOf(file);
+        byte[] held = client.unnamed.read(path);
+        Status status = require(path);
+        if (status.isDirectory()) {
+            throw new FileNotFoundException(path + " is a directory");
+        }
+        return new FSDataInputStream(
+                held == null
+                        ? new BkInputStream(client, path, status.file())
+                        : new BkInputStream(client, path, status.file(), held));
+    }
+
+    @Override
+    public FSDataOutputStream create(
+            Path file,
+            FsPermission permission,
+            boolean overwrite,
+            int bufferSize,
+            short replication,
+            long blockSize,
+            Progressable progress)
+            throws IOException {
+        return create(pathOf(file), overwrite, Kind.WRITTEN, true);
+    }
+
+    @Override
+    @SuppressWarnings("deprecation")
+    public FSDataOutputStream createNonRecursive(
+            Path file,
+            FsPermission permission,
+            java.util.EnumSet<org.apache.hadoop.fs.CreateFlag> flags,
+            int bufferSize,
+            short replication,
+            long blockSize,
+            Progressable progress)
+            throws IOException {
+        return create(pathOf(file), flags.contains(org.apache.hadoop.fs.CreateFlag.OVERWRITE), Kind.WRITTEN, false);
+    }
+
+    private FSDataOutputStream create(String path, boolean overwrite, Kind kind, boolean parents) throws IOException {
+        Status status = find(path);
+        if (status != null && (status.isDirectory() || !overwrite)) {
+            throw new FileAlreadyExistsException(path + (status.isDirectory() ? " is a directory" : " already exists"));
+        }
+        if (status == null && parents) {
+            client.names.mkdirs(Names.parent(path));
+        } else if (status == null && !require(Names.parent(path)).isDirectory()) {
+            throw new ParentNotDirectoryException(Names.parent(path) + " is a file");
+        }
+        return new FSDataOutputStream(new BkOutputStream(client, path, overwrite, kind), statistics);
+    }
+
+    /** Not offered. */
+    @Override
+    public FSDataOutputStream append(Path file, int bufferSize, Progressable progress) {
+        throw new UnsupportedOperationException("bk:// has no append: a file is immutable once it is visible");
+    }
+
+    @Override
+    public boolean rename(Path from, Path to) throws IOException {
+        String source = pathOf(from);
+        String target = pathOf(to);
+        Status moved = find(source);
+        if (moved == null || source.equals("/")) {
+            return false;
+        }
+        Status there = find(target);
+        if (there != null && there.isDirectory()) {
+            target = Names.child(target, from.getName());
+        }
+        if (source.equals(target)) {
+            return !moved.isDirectory();
+        }
+        if (target.startsWith(source + "/")) {
+            return false;
+        }
+        try {
+            move(source, target, false);
+            return true;
+        } catch (FileAlreadyExistsException | FileNotFoundException | ParentNotDirectoryException e) {
+            LOG.debug("Rename of {} to {} refused: {}", source, target, e.getMessage());
+            return false;
+        }
+    }
+
+    /** Atomic, also when it overwrites a file. */
+    @Override
+    protected void rename(Path from, Path to, Options.Rename... options) throws IOException {
+        boolean overwrite = java.util.Arrays.asList(options).contains(Options.Rename.OVERWRITE);
+        String source = pathOf(from);
+        String target = pathOf(to);
+        Status moved = require(source);
+        if (source.equals(target)) {
+            throw new FileAlreadyExistsException(source + " and " + target + " are the same");
+        }
+        if (target.startsWith(Names.child(source, ""))) {
+            throw new IOException(source + " can't be moved below itself");
+        }
+        Status there = find(target);
+        if (there != null && there.isDirectory() != moved.isDirectory()) {
+            throw new IOException(source + " and " + target + " must both be files or both directories");
+        }
+        if (there != null
+                && there.isDirectory()
+                && overwrite
+                && !client.names.list(target).isEmpty()) {
+            throw new IOException(target + " is not empty");
+        }
+        move(source, target, overwrite);
+    }
+
+    private void move(String source, String target, boolean overwrite) throws IOException {
+        client.unnamed.publishBelow(source);
+        if (!client.unnamed.rename(source, target, overwrite)) {
+            client.names.rename(source, target, overwrite);
+        }
+    }
+
+    @Override
+    public boolean delete(Path file, boolean recursive) throws IOException {
+        String path = pathOf(file);
+        if (client.unnamed.delete(path)) {
+            return true;
+        }
+        if (recursive) {
+            client.unnamed.deleteBelow(path);
+        }
+        return client.names.delete(path, recursive);
+    }
+
+    @Override
+    public FileStatus[] listStatus(Path file) throws IOException {
+        String path = pathOf(file);
+        Status status = require(path);
+        if (!status.isDirectory()) {
+            return new FileStatus[] {status(status)};
+        }
+        var all = new ArrayList<>(client.names.list(path));
+        all.addAll(client.unnamed.list(path));
+        return all.stream().map(this::status).toArray(FileStatus[]::new);
+    }
+
+    @Override
+    public boolean mkdirs(Path directory, FsPermission permission) throws IOException {
+        client.names.mkdirs(pathOf(directory));
+        return true;
+    }
+
+    @Override
+    public FileStatus getFileStatus(Path file) throws IOException {
+        return status(require(pathOf(file)));
+    }
+
+    private FileStatus status(Status status) {
+        boolean directory = status.isDirectory();
+        return new FileStatus(
+                directory ? 0 : status.file().length(),
+                directory,
+                1,
+                directory ? 0 : BLOCK_SIZE,
+                status.mtime(),
+                status.mtime(),
+                directory ? FsPermission.getDirDefault() : FsPermission.getFileDefault(),
+                owner,
+                owner,
+                new Path(uri.getScheme(), uri.getAuthority(), status.path()));
+    }
+
+    /** A copy that fails leaves nothing behind: the file is visible only when all its bytes were copied. */
+    @Override
+    public void copyFromLocalFile(boolean deleteSource, boolean overwrite, Path source, Path target)
+            throws IOException {
+        File local = getLocal(getConf()).pathToFile(source);
+        if (!local.isFile()) {
+            super.copyFromLocalFile(deleteSource, overwrite, source, target);
+            return;
+        }
+        String path = pathOf(target);
+        Status status = find(path);
+        if (status != null && status.isDirectory()) {
+            path = Names.child(path, source.getName());
+            status = find(path);
+        }
+        if (status != null && !overwrite) {
+            throw new PathExistsException(path);
+        }
+        try (var in = new FileInputStream(local);
+                var out = create(path, overwrite, Kind.COPIED, true)) {
+            try {
+                byte[] buffer = new byte[COPY_BUFFER];
+                for (int read = in.read(buffer); read >= 0; read = in.read(buffer)) {
+                    out.write(buffer, 0, read);
+                }
+            } catch (IOException | RuntimeException e) {
+                out.abort();
+                throw e;
+            }
+        }
+        if (deleteSource) {
+            java.nio.file.Files.delete(local.toPath());
+        }
+    }
+
+    @Override
+    @SuppressWarnings("deprecation")
+    public boolean hasPathCapability(Path path, String capability) throws IOException {
+        return switch (capability) {
+            case org.apache.hadoop.fs.CommonPathCapabilities.ABORTABLE_STREAM -> true;
+            case org.apache.hadoop.fs.CommonPathCapabilities.FS_APPEND,
+                    org.apache.hadoop.fs.CommonPathCapabilities.FS_CONCAT -> false;
+            default -> super.hasPathCapability(path, capability);
+        };
+    }
 }

@@ -12,53 +12,68 @@ import java.util.HashMap;
  * @param crc CRC32C over all bytes
  * @param mtime ms since the epoch, of the close
  */
-record FileEntry(String write, int generation, long ledger, long first, long last, int entrySize, long length, int crc,
-    long mtime) {
-  static final long NO_LEDGER = -1;
+record FileEntry(
+        String write,
+        int generation,
+        long ledger,
+        long first,
+        long last,
+        int entrySize,
+        long length,
+        int crc,
+        long mtime) {
+    static final long NO_LEDGER = -1;
 
-  byte[] encode() {
-    return ("v=1 w=" + write + " g=" + generation + " ledger=" + ledger + " first=" + first + " last=" + last
-        + " entry=" + entrySize + " length=" + length + " crc32c=" + Integer.toHexString(crc) + " mtime=" + mtime)
-            .getBytes(StandardCharsets.UTF_8);
-  }
-
-  static FileEntry decode(String path, byte[] data) throws IOException {
-    var text = new String(data, StandardCharsets.UTF_8);
-    var fields = new HashMap<String, String>();
-    for (String word : text.split(" ")) {
-      int equals = word.indexOf('=');
-      fields.put(word.substring(0, Math.max(equals, 0)), word.substring(equals + 1));
+    byte[] encode() {
+        return ("v=1 w=" + write + " g=" + generation + " ledger=" + ledger + " first=" + first + " last=" + last
+                        + " entry=" + entrySize + " length=" + length + " crc32c=" + Integer.toHexString(crc)
+                        + " mtime=" + mtime)
+                .getBytes(StandardCharsets.UTF_8);
     }
-    try {
-      if (!"1".equals(fields.get("v"))) {
-        throw new IOException("The record of " + path + " has a version this jar doesn't know: " + text);
-      }
-      return new FileEntry(fields.get("w"), Integer.parseInt(fields.get("g")), Long.parseLong(fields.get("ledger")),
-          Long.parseLong(fields.get("first")), Long.parseLong(fields.get("last")),
-          Integer.parseInt(fields.get("entry")), Long.parseLong(fields.get("length")),
-          Integer.parseUnsignedInt(fields.get("crc32c"), 16), Long.parseLong(fields.get("mtime")));
-    } catch (NumberFormatException e) {
-      throw new IOException("The record of " + path + " can't be read: " + text, e);
+
+    static FileEntry decode(String path, byte[] data) throws IOException {
+        var text = new String(data, StandardCharsets.UTF_8);
+        var fields = new HashMap<String, String>();
+        for (String word : text.split(" ")) {
+            int equals = word.indexOf('=');
+            fields.put(word.substring(0, Math.max(equals, 0)), word.substring(equals + 1));
+        }
+        try {
+            if (!"1".equals(fields.get("v"))) {
+                throw new IOException("The record of " + path + " has a version this jar doesn't know: " + text);
+            }
+            return new FileEntry(
+                    fields.get("w"),
+                    Integer.parseInt(fields.get("g")),
+                    Long.parseLong(fields.get("ledger")),
+                    Long.parseLong(fields.get("first")),
+                    Long.parseLong(fields.get("last")),
+                    Integer.parseInt(fields.get("entry")),
+                    Long.parseLong(fields.get("length")),
+                    Integer.parseUnsignedInt(fields.get("crc32c"), 16),
+                    Long.parseLong(fields.get("mtime")));
+        } catch (NumberFormatException e) {
+            throw new IOException("The record of " + path + " can't be read: " + text, e);
+        }
     }
-  }
 
-  /** The znode under {@code /L} of the ledger that holds the bytes. */
-  String ledgerName() {
-    return ledger == NO_LEDGER ? "empty" : Long.toString(ledger);
-  }
+    /** The znode under {@code /L} of the ledger that holds the bytes. */
+    String ledgerName() {
+        return ledger == NO_LEDGER ? "empty" : Long.toString(ledger);
+    }
 
-  FileEntry moved() {
-    return new FileEntry(write, generation + 1, ledger, first, last, entrySize, length, crc, mtime);
-  }
+    FileEntry moved() {
+        return new FileEntry(write, generation + 1, ledger, first, last, entrySize, length, crc, mtime);
+    }
 
-  /** The same bytes, copied to another ledger: a new reference, hence generation 0. */
-  FileEntry copiedTo(FileEntry copy) {
-    return new FileEntry(write + "~", 0, copy.ledger, copy.first, copy.last, copy.entrySize, length, crc, mtime);
-  }
+    /** The same bytes, copied to another ledger: a new reference, hence generation 0. */
+    FileEntry copiedTo(FileEntry copy) {
+        return new FileEntry(write + "~", 0, copy.ledger, copy.first, copy.last, copy.entrySize, length, crc, mtime);
+    }
 
-  /** What a compaction doesn't change: equal for equal bytes of one write. */
-  String origin() {
-    int mark = write.indexOf('~');
-    return mark < 0 ? write : write.substring(0, mark);
-  }
+    /** What a compaction doesn't change: equal for equal bytes of one write. */
+    String origin() {
+        int mark = write.indexOf('~');
+        return mark < 0 ? write : write.substring(0, mark);
+    }
 }

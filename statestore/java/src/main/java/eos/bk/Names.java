@@ -30,411 +30,435 @@ import org.apache.zookeeper.data.ACL;
  * Every operation reads, decides, and tries its multi; when the tree has changed in between, it starts again.
  */
 final class Names {
-  private static final int ATTEMPTS = 30;
-  private static final int CHUNK = 500;
-  private static final int BYTES_OF_A_NAME = 100;
-  static final byte[] NOTHING = new byte[0];
+    private static final int ATTEMPTS = 30;
+    private static final int CHUNK = 500;
+    private static final int BYTES_OF_A_NAME = 100;
+    static final byte[] NOTHING = new byte[0];
 
-  /** A file, or a directory when {@code file} is null; mtime in ms since the epoch. */
-  record Status(String path, FileEntry file, long mtime) {
-    boolean isDirectory() {
-      return file == null;
-    }
-  }
-
-  /** The ledger of a file about to be published was freed: its bytes must be written again. */
-  static final class LedgerGoneException extends IOException {
-    LedgerGoneException(long ledger) {
-      super("Ledger " + ledger + " was freed before its file was published");
-    }
-  }
-
-  private final Zk zk;
-  private final String root;
-  private final List<ACL> acl;
-  private final int renameLimit;
-  private final int listLimit;
-
-  Names(Zk zk, Settings settings) {
-    this.zk = zk;
-    this.root = settings.root;
-    this.acl = settings.acl;
-    this.renameLimit = settings.renameLimit;
-    this.listLimit = Integer.parseInt(settings.zkConfig.getProperty("jute.maxbuffer")) / BYTES_OF_A_NAME;
-  }
-
-  /** What is at the path, or null. */
-  Status find(String path) throws IOException {
-    Node node = zk.node(name(path));
-    return node == null ? null : status(path, node.data(), node.stat().getVersion(), node.stat().getMtime());
-  }
-
-  /** What is in the directory, read in chunks; names that go meanwhile are left out. */
-  List<Status> list(String directory) throws IOException {
-    var found = new ArrayList<Status>();
-    var stat = zk.stat(name(directory));
-    if (stat == null) {
-      throw new FileNotFoundException(directory + " does not exist");
-    }
-    if (stat.getNumChildren() > listLimit) {
-      throw new IOException(directory + " has " + stat.getNumChildren() + " names; one listing holds " + listLimit
-          + " (raise fs.bk.zookeeper's jute.maxbuffer)");
-    }
-    try {
-      List<String> names = zk.children(name(directory));
-      for (int from = 0; from < names.size(); from += CHUNK) {
-        var paths = names.subList(from, Math.min(from + CHUNK, names.size())).stream()
-            .map(child -> child(directory, decode(child))).toList();
-        found.addAll(findAll(paths).stream().filter(status -> status != null).toList());
-      }
-    } catch (KeeperException.NoNodeException e) {
-      throw new FileNotFoundException(directory + " does not exist");
-    } catch (KeeperException e) {
-      throw Zk.failed(e);
-    }
-    return found;
-  }
-
-  private List<Status> findAll(List<String> paths) throws IOException {
-    var results = zk.readAll(paths.stream().map(path -> Op.getData(name(path))).toList());
-    var found = new ArrayList<Status>();
-    for (int i = 0; i < paths.size(); i++) {
-      found.add(results.get(i) instanceof OpResult.GetDataResult data
-          ? status(paths.get(i), data.getData(), data.getStat().getVersion(), data.getStat().getMtime())
-          : null);
-    }
-    return found;
-  }
-
-  /** Makes the directory and those above it, in one multi. */
-  void mkdirs(String path) throws IOException {
-    change("mkdirs " + path, () -> {
-      var missing = new ArrayList<String>();
-      String at = path;
-      Status above = find(at);
-      for (; above == null; above = find(at)) {
-        missing.add(0, at);
-        at = parent(at);
-      }
-      if (!above.isDirectory()) {
-        throw above.path().equals(path) ? new FileAlreadyExistsException(path + " is a file")
-            : new ParentNotDirectoryException(above.path() + " is a file");
-      }
-      var ops = new ArrayList<Op>();
-      if (!missing.isEmpty()) {
-        ops.add(Op.check(name(at), 1));
-        missing.forEach(directory -> addDirectory(ops, directory));
-      }
-      return new Change(ops, () -> isDirectory(find(path)));
-    });
-  }
-
-  /**
-   * Makes a closed file visible.
-   *
-   * @throws LedgerGoneException its bytes have to be written again
-   * @throws FileAlreadyExistsException there is a directory, or a file that mustn't be overwritten
-   */
-  void publish(String path, FileEntry file, boolean overwrite) throws IOException {
-    var blind = new boolean[] {true};
-    change("publish " + path, () -> {
-      // The first attempt expects the common case, a new name, and saves the reads.
-      Status target = null;
-      if (!blind[0]) {
-        target = overwritable(path, overwrite);
-        mustBeDirectory(parent(path));
-        if (zk.stat(ledger(file.ledgerName())) == null) {
-          throw new LedgerGoneException(file.ledger());
+    /** A file, or a directory when {@code file} is null; mtime in ms since the epoch. */
+    record Status(String path, FileEntry file, long mtime) {
+        boolean isDirectory() {
+            return file == null;
         }
-      }
-      blind[0] = false;
-      var ops = new ArrayList<Op>();
-      ops.add(Op.check(name(parent(path)), 1));
-      addRemoval(ops, target);
-      ops.add(Op.create(name(path), file.encode(), acl, CreateMode.PERSISTENT));
-      ops.add(addReference(file, path));
-      return new Change(ops, () -> zk.stat(reference(file)) != null);
-    });
-  }
+    }
 
-  /** Moves a file, or a directory of at most {@code fs.bk.rename.limit} names. */
-  void rename(String from, String to, boolean overwrite) throws IOException {
-    var first = new FileEntry[1];
-    change("rename " + from + " to " + to, () -> {
-      Status source = find(from);
-      if (source == null) {
-        throw new FileNotFoundException(from + " does not exist");
-      }
-      Status target = source.isDirectory() ? find(to) : overwritable(to, overwrite);
-      mustBeDirectory(parent(to));
-      var ops = new ArrayList<Op>();
-      ops.add(Op.check(name(parent(to)), 1));
-      if (target != null && source.isDirectory()) {
-        if (!overwrite || !target.isDirectory()) {
-          throw new FileAlreadyExistsException(to + " already exists");
+    /** The ledger of a file about to be published was freed: its bytes must be written again. */
+    static final class LedgerGoneException extends IOException {
+        LedgerGoneException(long ledger) {
+            super("Ledger " + ledger + " was freed before its file was published");
         }
-        ops.add(Op.delete(name(to), 1));
-      } else {
-        addRemoval(ops, target);
-      }
-      if (!source.isDirectory()) {
-        addMove(ops, source, to);
-        return new Change(ops, () -> hasMoved(source.file(), to));
-      }
-      var tree = tree(source);
-      var lost = new ArrayList<Op>();
-      for (Status status : tree) {
-        String place = to + status.path().substring(from.length());
+    }
+
+    private final Zk zk;
+    private final String root;
+    private final List<ACL> acl;
+    private final int renameLimit;
+    private final int listLimit;
+
+    Names(Zk zk, Settings settings) {
+        this.zk = zk;
+        this.root = settings.root;
+        this.acl = settings.acl;
+        this.renameLimit = settings.renameLimit;
+        this.listLimit = Integer.parseInt(settings.zkConfig.getProperty("jute.maxbuffer")) / BYTES_OF_A_NAME;
+    }
+
+    /** What is at the path, or null. */
+    Status find(String path) throws IOException {
+        Node node = zk.node(name(path));
+        return node == null
+                ? null
+                : status(
+                        path, node.data(), node.stat().getVersion(), node.stat().getMtime());
+    }
+
+    /** What is in the directory, read in chunks; names that go meanwhile are left out. */
+    List<Status> list(String directory) throws IOException {
+        var found = new ArrayList<Status>();
+        var stat = zk.stat(name(directory));
+        if (stat == null) {
+            throw new FileNotFoundException(directory + " does not exist");
+        }
+        if (stat.getNumChildren() > listLimit) {
+            throw new IOException(
+                    directory + " has " + stat.getNumChildren() + " names; one listing holds " + listLimit);
+        }
+        try {
+            List<String> names = zk.children(name(directory));
+            for (int from = 0; from < names.size(); from += CHUNK) {
+                var paths = names.subList(from, Math.min(from + CHUNK, names.size())).stream()
+                        .map(child -> child(directory, decode(child)))
+                        .toList();
+                found.addAll(
+                        findAll(paths).stream().filter(status -> status != null).toList());
+            }
+        } catch (KeeperException.NoNodeException e) {
+            throw new FileNotFoundException(directory + " does not exist");
+        } catch (KeeperException e) {
+            throw Zk.failed(e);
+        }
+        return found;
+    }
+
+    private List<Status> findAll(List<String> paths) throws IOException {
+        var results =
+                zk.readAll(paths.stream().map(path -> Op.getData(name(path))).toList());
+        var found = new ArrayList<Status>();
+        for (int i = 0; i < paths.size(); i++) {
+            found.add(
+                    results.get(i) instanceof OpResult.GetDataResult data
+                            ? status(
+                                    paths.get(i),
+                                    data.getData(),
+                                    data.getStat().getVersion(),
+                                    data.getStat().getMtime())
+                            : null);
+        }
+        return found;
+    }
+
+    /** Makes the directory and those above it, in one multi. */
+    void mkdirs(String path) throws IOException {
+        change("mkdirs " + path, () -> {
+            var missing = new ArrayList<String>();
+            String at = path;
+            Status above = find(at);
+            for (; above == null; above = find(at)) {
+                missing.add(0, at);
+                at = parent(at);
+            }
+            if (!above.isDirectory()) {
+                throw above.path().equals(path)
+                        ? new FileAlreadyExistsException(path + " is a file")
+                        : new ParentNotDirectoryException(above.path() + " is a file");
+            }
+            var ops = new ArrayList<Op>();
+            if (!missing.isEmpty()) {
+                ops.add(Op.check(name(at), 1));
+                missing.forEach(directory -> addDirectory(ops, directory));
+            }
+            return new Change(ops, () -> isDirectory(find(path)));
+        });
+    }
+
+    /**
+     * Makes a closed file visible.
+     *
+     * @throws LedgerGoneException its bytes have to be written again
+     * @throws FileAlreadyExistsException there is a directory, or a file that mustn't be overwritten
+     */
+    void publish(String path, FileEntry file, boolean overwrite) throws IOException {
+        var blind = new boolean[] {true};
+        change("publish " + path, () -> {
+            // The first attempt expects the common case, a new name, and saves the reads.
+            Status target = null;
+            if (!blind[0]) {
+                target = overwritable(path, overwrite);
+                mustBeDirectory(parent(path));
+                if (zk.stat(ledger(file.ledgerName())) == null) {
+                    throw new LedgerGoneException(file.ledger());
+                }
+            }
+            blind[0] = false;
+            var ops = new ArrayList<Op>();
+            ops.add(Op.check(name(parent(path)), 1));
+            addRemoval(ops, target);
+            ops.add(Op.create(name(path), file.encode(), acl, CreateMode.PERSISTENT));
+            ops.add(addReference(file, path));
+            return new Change(ops, () -> zk.stat(reference(file)) != null);
+        });
+    }
+
+    /** Moves a file, or a directory of at most {@code fs.bk.rename.limit} names. */
+    void rename(String from, String to, boolean overwrite) throws IOException {
+        var first = new FileEntry[1];
+        change("rename " + from + " to " + to, () -> {
+            Status source = find(from);
+            if (source == null) {
+                throw new FileNotFoundException(from + " does not exist");
+            }
+            Status target = source.isDirectory() ? find(to) : overwritable(to, overwrite);
+            mustBeDirectory(parent(to));
+            var ops = new ArrayList<Op>();
+            ops.add(Op.check(name(parent(to)), 1));
+            if (target != null && source.isDirectory()) {
+                if (!overwrite || !target.isDirectory()) {
+                    throw new FileAlreadyExistsException(to + " already exists");
+                }
+                ops.add(Op.delete(name(to), 1));
+            } else {
+                addRemoval(ops, target);
+            }
+            if (!source.isDirectory()) {
+                addMove(ops, source, to);
+                return new Change(ops, () -> hasMoved(source.file(), to));
+            }
+            var tree = tree(source);
+            var lost = new ArrayList<Op>();
+            for (Status status : tree) {
+                String place = to + status.path().substring(from.length());
+                if (status.isDirectory()) {
+                    addDirectory(ops, place);
+                    lost.add(0, Op.delete(name(status.path()), 1));
+                } else {
+                    first[0] = status.file();
+                    addMove(ops, status, place);
+                }
+            }
+            ops.addAll(lost);
+            return new Change(ops, () -> find(from) == null && isDirectory(find(to)));
+        });
+    }
+
+    /** Removes what is there; false where nothing is. */
+    boolean delete(String path, boolean recursive) throws IOException {
+        Status status = find(path);
+        if (status == null) {
+            return false;
+        }
         if (status.isDirectory()) {
-          addDirectory(ops, place);
-          lost.add(0, Op.delete(name(status.path()), 1));
-        } else {
-          first[0] = status.file();
-          addMove(ops, status, place);
+            if (!recursive && !list(path).isEmpty()) {
+                throw new PathIsNotEmptyDirectoryException(path);
+            }
+            for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+                for (Status child : list(path)) {
+                    delete(child.path(), true);
+                }
+                if (path.equals("/") || deleteDirectory(path)) {
+                    return true;
+                }
+            }
+            throw new IOException("Others keep putting files into " + path);
         }
-      }
-      ops.addAll(lost);
-      return new Change(ops, () -> find(from) == null && isDirectory(find(to)));
-    });
-  }
-
-  /** Removes what is there; false where nothing is. */
-  boolean delete(String path, boolean recursive) throws IOException {
-    Status status = find(path);
-    if (status == null) {
-      return false;
+        change("delete " + path, () -> {
+            Status now = find(path);
+            if (now == null || now.isDirectory()) {
+                return new Change(List.of(), () -> true);
+            }
+            var ops = new ArrayList<Op>();
+            addRemoval(ops, now);
+            return new Change(ops, () -> zk.stat(reference(now.file())) == null && !sameBytes(find(path), now));
+        });
+        return true;
     }
-    if (status.isDirectory()) {
-      if (!recursive && !list(path).isEmpty()) {
-        throw new PathIsNotEmptyDirectoryException(path);
-      }
-      for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        for (Status child : list(path)) {
-          delete(child.path(), true);
+
+    /** Lets the file's name point to a copy of its bytes; false when it has changed since {@code old} was read. */
+    boolean replace(String path, FileEntry old, FileEntry copy) throws IOException {
+        try {
+            zk.write(
+                    List.of(
+                            Op.delete(name(path), 0),
+                            Op.delete(reference(old), old.generation()),
+                            Op.create(name(path), copy.encode(), acl, CreateMode.PERSISTENT),
+                            addReference(copy, path)),
+                    () -> zk.stat(reference(copy)) != null);
+            return true;
+        } catch (KeeperException.NoNodeException | KeeperException.BadVersionException e) {
+            return false;
+        } catch (KeeperException e) {
+            throw Zk.failed(e);
         }
-        if (path.equals("/") || deleteDirectory(path)) {
-          return true;
+    }
+
+    /** The directory and all below it, parents first. */
+    private List<Status> tree(Status top) throws IOException {
+        var tree = new ArrayList<Status>(List.of(top));
+        for (int i = 0; i < tree.size(); i++) {
+            if (tree.get(i).isDirectory()) {
+                tree.addAll(list(tree.get(i).path()));
+            }
+            if (tree.size() > renameLimit) {
+                throw new IOException("Renaming " + top.path() + " would move more than " + renameLimit
+                        + " names; fs.bk.rename.limit bounds it, because ZooKeeper takes it as one request");
+            }
         }
-      }
-      throw new IOException("Others keep putting files into " + path);
+        return tree;
     }
-    change("delete " + path, () -> {
-      Status now = find(path);
-      if (now == null || now.isDirectory()) {
-        return new Change(List.of(), () -> true);
-      }
-      var ops = new ArrayList<Op>();
-      addRemoval(ops, now);
-      return new Change(ops, () -> zk.stat(reference(now.file())) == null && !sameBytes(find(path), now));
-    });
-    return true;
-  }
 
-  /** Lets the file's name point to a copy of its bytes; false when it has changed since {@code old} was read. */
-  boolean replace(String path, FileEntry old, FileEntry copy) throws IOException {
-    try {
-      zk.write(List.of(Op.delete(name(path), 0), Op.delete(reference(old), old.generation()),
-          Op.create(name(path), copy.encode(), acl, CreateMode.PERSISTENT), addReference(copy, path)),
-          () -> zk.stat(reference(copy)) != null);
-      return true;
-    } catch (KeeperException.NoNodeException | KeeperException.BadVersionException e) {
-      return false;
-    } catch (KeeperException e) {
-      throw Zk.failed(e);
-    }
-  }
-
-  /** The directory and all below it, parents first. */
-  private List<Status> tree(Status top) throws IOException {
-    var tree = new ArrayList<Status>(List.of(top));
-    for (int i = 0; i < tree.size(); i++) {
-      if (tree.get(i).isDirectory()) {
-        tree.addAll(list(tree.get(i).path()));
-      }
-      if (tree.size() > renameLimit) {
-        throw new IOException("Renaming " + top.path() + " would move more than " + renameLimit
-            + " names; fs.bk.rename.limit bounds it, because ZooKeeper takes it as one request");
-      }
-    }
-    return tree;
-  }
-
-  private boolean deleteDirectory(String path) throws IOException {
-    try {
-      zk.write(List.of(Op.delete(name(path), 1)), () -> zk.stat(name(path)) == null);
-      return true;
-    } catch (KeeperException.NoNodeException e) {
-      return true;
-    } catch (KeeperException.NotEmptyException | KeeperException.BadVersionException e) {
-      return false;
-    } catch (KeeperException e) {
-      throw Zk.failed(e);
-    }
-  }
-
-  private Status overwritable(String path, boolean overwrite) throws IOException {
-    Status target = find(path);
-    if (target != null && (target.isDirectory() || !overwrite)) {
-      throw new FileAlreadyExistsException(path + (target.isDirectory() ? " is a directory" : " already exists"));
-    }
-    return target;
-  }
-
-  private void mustBeDirectory(String path) throws IOException {
-    Status status = find(path);
-    if (status == null) {
-      throw new FileNotFoundException("Parent directory " + path + " does not exist");
-    }
-    if (!status.isDirectory()) {
-      throw new ParentNotDirectoryException(path + " is a file");
-    }
-  }
-
-  /** A rename's trace. A compaction could have taken the reference away; then the name tells. */
-  private boolean hasMoved(FileEntry source, String to) throws IOException {
-    Node node = zk.node(reference(source));
-    if (node != null) {
-      return node.stat().getVersion() > source.generation()
-          && new String(node.data(), StandardCharsets.UTF_8).equals(referenceText(source.generation() + 1, to));
-    }
-    Status target = find(to);
-    return target != null && !target.isDirectory() && target.file().origin().equals(source.origin());
-  }
-
-  private static boolean sameBytes(Status now, Status before) {
-    return now != null && !now.isDirectory() && now.file().origin().equals(before.file().origin());
-  }
-
-  private static boolean isDirectory(Status status) {
-    return status != null && status.isDirectory();
-  }
-
-  private void addDirectory(List<Op> ops, String path) {
-    ops.add(Op.create(name(path), NOTHING, acl, CreateMode.PERSISTENT));
-    ops.add(Op.setData(name(path), NOTHING, 0));
-  }
-
-  private void addRemoval(List<Op> ops, Status file) {
-    if (file != null) {
-      ops.add(Op.delete(reference(file.file()), file.file().generation()));
-      ops.add(Op.delete(name(file.path()), 0));
-    }
-  }
-
-  private void addMove(List<Op> ops, Status source, String to) {
-    FileEntry file = source.file();
-    ops.add(Op.setData(reference(file), referenceText(file.generation() + 1, to).getBytes(StandardCharsets.UTF_8),
-        file.generation()));
-    ops.add(Op.delete(name(source.path()), 0));
-    ops.add(Op.create(name(to), file.moved().encode(), acl, CreateMode.PERSISTENT));
-  }
-
-  private Op addReference(FileEntry file, String path) {
-    return Op.create(reference(file), referenceText(0, path).getBytes(StandardCharsets.UTF_8), acl,
-        CreateMode.PERSISTENT);
-  }
-
-  private static String referenceText(int generation, String path) {
-    return generation + " " + path;
-  }
-
-  /** The path that a reference's text names. */
-  static String referencedPath(byte[] text) {
-    var words = new String(text, StandardCharsets.UTF_8);
-    return words.substring(words.indexOf(' ') + 1);
-  }
-
-  String ledger(String id) {
-    return root + "/L/" + id;
-  }
-
-  private String reference(FileEntry file) {
-    return ledger(file.ledgerName()) + "/" + file.write();
-  }
-
-  private String name(String path) {
-    return path.equals("/") ? root + "/n" : root + "/n" + encode(path);
-  }
-
-  static String parent(String path) {
-    int slash = path.lastIndexOf('/');
-    return slash <= 0 ? "/" : path.substring(0, slash);
-  }
-
-  static String child(String directory, String name) {
-    return directory.equals("/") ? "/" + name : directory + "/" + name;
-  }
-
-  private static Status status(String path, byte[] data, int version, long mtime) throws IOException {
-    if (version > 0) {
-      return new Status(path, null, mtime);
-    }
-    FileEntry file = FileEntry.decode(path, data);
-    return new Status(path, file, file.mtime());
-  }
-
-  /** An attempt: what to write, and the trace it would leave. */
-  private record Change(List<Op> ops, Zk.Trace trace) {}
-
-  private interface Attempt {
-    Change prepare() throws IOException;
-  }
-
-  private void change(String what, Attempt attempt) throws IOException {
-    KeeperException last = null;
-    for (int i = 0; i < ATTEMPTS; i++) {
-      Change change = attempt.prepare();
-      if (change.ops().isEmpty()) {
-        return;
-      }
-      try {
-        zk.write(change.ops(), change.trace());
-        return;
-      } catch (KeeperException.NoNodeException | KeeperException.NodeExistsException
-          | KeeperException.BadVersionException | KeeperException.NotEmptyException e) {
-        last = e;
-      } catch (KeeperException e) {
-        throw Zk.failed(e);
-      }
-    }
-    throw new IOException("Gave up: " + what + " lost against others " + ATTEMPTS + " times", last);
-  }
-
-  /** Percent-encodes what ZooKeeper forbids in names: control characters, surrogates, private use, specials. */
-  static String encode(String path) {
-    return rewrite(path, part -> {
-      var coded = new StringBuilder();
-      part.codePoints().forEach(c -> {
-        if (c == '%' || c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0xd800 && c <= 0xf8ff) || c >= 0xfff0) {
-          for (byte b : Character.toString(c).getBytes(StandardCharsets.UTF_8)) {
-            coded.append(String.format("%%%02X", b));
-          }
-        } else {
-          coded.appendCodePoint(c);
+    private boolean deleteDirectory(String path) throws IOException {
+        try {
+            zk.write(List.of(Op.delete(name(path), 1)), () -> zk.stat(name(path)) == null);
+            return true;
+        } catch (KeeperException.NoNodeException e) {
+            return true;
+        } catch (KeeperException.NotEmptyException | KeeperException.BadVersionException e) {
+            return false;
+        } catch (KeeperException e) {
+            throw Zk.failed(e);
         }
-      });
-      var text = coded.toString();
-      return text.equals(".") || text.equals("..") ? text.replace(".", "%2E") : text;
-    });
-  }
-
-  private static String rewrite(String path, UnaryOperator<String> each) {
-    return String.join("/", java.util.Arrays.stream(path.split("/", -1)).map(each).toList());
-  }
-
-  static String decode(String name) {
-    if (name.indexOf('%') < 0) {
-      return name;
     }
-    var bytes = new java.io.ByteArrayOutputStream();
-    for (int i = 0; i < name.length(); i++) {
-      if (name.charAt(i) == '%') {
-        bytes.write(Integer.parseInt(name.substring(i + 1, i + 3), 16));
-        i += 2;
-      } else {
-        bytes.writeBytes(name.substring(i, i + 1).getBytes(StandardCharsets.UTF_8));
-      }
+
+    private Status overwritable(String path, boolean overwrite) throws IOException {
+        Status target = find(path);
+        if (target != null && (target.isDirectory() || !overwrite)) {
+            throw new FileAlreadyExistsException(path + (target.isDirectory() ? " is a directory" : " already exists"));
+        }
+        return target;
     }
-    return bytes.toString(StandardCharsets.UTF_8);
-  }
+
+    private void mustBeDirectory(String path) throws IOException {
+        Status status = find(path);
+        if (status == null) {
+            throw new FileNotFoundException("Parent directory " + path + " does not exist");
+        }
+        if (!status.isDirectory()) {
+            throw new ParentNotDirectoryException(path + " is a file");
+        }
+    }
+
+    /** A rename's trace. A compaction could have taken the reference away; then the name tells. */
+    private boolean hasMoved(FileEntry source, String to) throws IOException {
+        Node node = zk.node(reference(source));
+        if (node != null) {
+            return node.stat().getVersion() > source.generation()
+                    && new String(node.data(), StandardCharsets.UTF_8)
+                            .equals(referenceText(source.generation() + 1, to));
+        }
+        Status target = find(to);
+        return target != null && !target.isDirectory() && target.file().origin().equals(source.origin());
+    }
+
+    private static boolean sameBytes(Status now, Status before) {
+        return now != null
+                && !now.isDirectory()
+                && now.file().origin().equals(before.file().origin());
+    }
+
+    private static boolean isDirectory(Status status) {
+        return status != null && status.isDirectory();
+    }
+
+    private void addDirectory(List<Op> ops, String path) {
+        ops.add(Op.create(name(path), NOTHING, acl, CreateMode.PERSISTENT));
+        ops.add(Op.setData(name(path), NOTHING, 0));
+    }
+
+    private void addRemoval(List<Op> ops, Status file) {
+        if (file != null) {
+            ops.add(Op.delete(reference(file.file()), file.file().generation()));
+            ops.add(Op.delete(name(file.path()), 0));
+        }
+    }
+
+    private void addMove(List<Op> ops, Status source, String to) {
+        FileEntry file = source.file();
+        ops.add(Op.setData(
+                reference(file),
+                referenceText(file.generation() + 1, to).getBytes(StandardCharsets.UTF_8),
+                file.generation()));
+        ops.add(Op.delete(name(source.path()), 0));
+        ops.add(Op.create(name(to), file.moved().encode(), acl, CreateMode.PERSISTENT));
+    }
+
+    private Op addReference(FileEntry file, String path) {
+        return Op.create(
+                reference(file), referenceText(0, path).getBytes(StandardCharsets.UTF_8), acl, CreateMode.PERSISTENT);
+    }
+
+    private static String referenceText(int generation, String path) {
+        return generation + " " + path;
+    }
+
+    /** The path that a reference's text names. */
+    static String referencedPath(byte[] text) {
+        var words = new String(text, StandardCharsets.UTF_8);
+        return words.substring(words.indexOf(' ') + 1);
+    }
+
+    String ledger(String id) {
+        return root + "/L/" + id;
+    }
+
+    private String reference(FileEntry file) {
+        return ledger(file.ledgerName()) + "/" + file.write();
+    }
+
+    private String name(String path) {
+        return path.equals("/") ? root + "/n" : root + "/n" + encode(path);
+    }
+
+    static String parent(String path) {
+        int slash = path.lastIndexOf('/');
+        return slash <= 0 ? "/" : path.substring(0, slash);
+    }
+
+    static String child(String directory, String name) {
+        return directory.equals("/") ? "/" + name : directory + "/" + name;
+    }
+
+    private static Status status(String path, byte[] data, int version, long mtime) throws IOException {
+        if (version > 0) {
+            return new Status(path, null, mtime);
+        }
+        FileEntry file = FileEntry.decode(path, data);
+        return new Status(path, file, file.mtime());
+    }
+
+    /** An attempt: what to write, and the trace it would leave. */
+    private record Change(List<Op> ops, Zk.Trace trace) {}
+
+    private interface Attempt {
+        Change prepare() throws IOException;
+    }
+
+    private void change(String what, Attempt attempt) throws IOException {
+        KeeperException last = null;
+        for (int i = 0; i < ATTEMPTS; i++) {
+            Change change = attempt.prepare();
+            if (change.ops().isEmpty()) {
+                return;
+            }
+            try {
+                zk.write(change.ops(), change.trace());
+                return;
+            } catch (KeeperException.NoNodeException
+                    | KeeperException.NodeExistsException
+                    | KeeperException.BadVersionException
+                    | KeeperException.NotEmptyException e) {
+                last = e;
+            } catch (KeeperException e) {
+                throw Zk.failed(e);
+            }
+        }
+        throw new IOException("Gave up: " + what + " lost against others " + ATTEMPTS + " times", last);
+    }
+
+    /** Percent-encodes what ZooKeeper forbids in names: control characters, surrogates, private use, specials. */
+    static String encode(String path) {
+        return rewrite(path, part -> {
+            var coded = new StringBuilder();
+            part.codePoints().forEach(c -> {
+                if (c == '%' || c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0xd800 && c <= 0xf8ff) || c >= 0xfff0) {
+                    for (byte b : Character.toString(c).getBytes(StandardCharsets.UTF_8)) {
+                        coded.append(String.format("%%%02X", b));
+                    }
+                } else {
+                    coded.appendCodePoint(c);
+                }
+            });
+            var text = coded.toString();
+            return text.equals(".") || text.equals("..") ? text.replace(".", "%2E") : text;
+        });
+    }
+
+    private static String rewrite(String path, UnaryOperator<String> each) {
+        return String.join(
+                "/", java.util.Arrays.stream(path.split("/", -1)).map(each).toList());
+    }
+
+    static String decode(String name) {
+        if (name.indexOf('%') < 0) {
+            return name;
+        }
+        var bytes = new java.io.ByteArrayOutputStream();
+        for (int i = 0; i < name.length(); i++) {
+            if (name.charAt(i) == '%') {
+                bytes.write(Integer.parseInt(name.substring(i + 1, i + 3), 16));
+                i += 2;
+            } else {
+                bytes.writeBytes(name.substring(i, i + 1).getBytes(StandardCharsets.UTF_8));
+            }
+        }
+        return bytes.toString(StandardCharsets.UTF_8);
+    }
 }

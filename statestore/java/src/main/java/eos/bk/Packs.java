@@ -19,160 +19,171 @@ import org.slf4j.LoggerFactory;
  * stays valid.
  */
 final class Packs {
-  private static final Logger LOG = LoggerFactory.getLogger(Packs.class);
-  private static final int ATTEMPTS = 5;
-  private static final long PAUSE_MS = 200;
+    private static final Logger LOG = LoggerFactory.getLogger(Packs.class);
+    private static final int ATTEMPTS = 5;
+    private static final long PAUSE_MS = 200;
 
-  /** Files that live equally long share a pack: RocksDB's SST files, copied from local disk, or all others. */
-  enum Kind {
-    WRITTEN, COPIED
-  }
-
-  private static final class Pack {
-    final Session session;
-    final WriteHandle handle;
-    final long opened = System.currentTimeMillis();
-    long bytes;
-    int files;
-    int users;
-    boolean retired;
-
-    Pack(Session session, WriteHandle handle) {
-      this.session = session;
-      this.handle = handle;
+    /** Files that live equally long share a pack: RocksDB's SST files, copied from local disk, or all others. */
+    enum Kind {
+        WRITTEN,
+        COPIED
     }
-  }
 
-  private final Client client;
-  private final Map<Kind, Pack> current = new EnumMap<>(Kind.class);
+    private static final class Pack {
+        final Session session;
+        final WriteHandle handle;
+        final long opened = System.currentTimeMillis();
+        long bytes;
+        int files;
+        int users;
+        boolean retired;
 
-  Packs(Client client) {
-    this.client = client;
-  }
-
-  /** Writes a small file's bytes, all acknowledged on return, and describes it; it has no name yet. */
-  FileEntry append(byte[] data, Kind kind) throws IOException {
-    var crc = new CRC32C();
-    crc.update(data, 0, data.length);
-    int entrySize = client.settings.entrySize;
-    long now = System.currentTimeMillis();
-    if (data.length == 0) {
-      return new FileEntry(client.nextWrite(), 0, FileEntry.NO_LEDGER, 0, -1, entrySize, 0, (int) crc.getValue(), now);
+        Pack(Session session, WriteHandle handle) {
+            this.session = session;
+            this.handle = handle;
+        }
     }
-    for (int attempt = 1;; attempt++) {
-      try {
-        Pack pack = enter(kind, data.length);
+
+    private final Client client;
+    private final Map<Kind, Pack> current = new EnumMap<>(Kind.class);
+
+    Packs(Client client) {
+        this.client = client;
+    }
+
+    /** Writes a small file's bytes, all acknowledged on return, and describes it; it has no name yet. */
+    FileEntry append(byte[] data, Kind kind) throws IOException {
+        var crc = new CRC32C();
+        crc.update(data, 0, data.length);
+        int entrySize = client.settings.entrySize;
+        long now = System.currentTimeMillis();
+        if (data.length == 0) {
+            return new FileEntry(
+                    client.nextWrite(), 0, FileEntry.NO_LEDGER, 0, -1, entrySize, 0, (int) crc.getValue(), now);
+        }
+        for (int attempt = 1; ; attempt++) {
+            try {
+                Pack pack = enter(kind, data.length);
+                try {
+                    long last = append(pack, data, entrySize);
+                    long first = last - (data.length - 1) / entrySize;
+                    return new FileEntry(
+                            client.nextWrite(),
+                            0,
+                            pack.handle.getId(),
+                            first,
+                            last,
+                            entrySize,
+                            data.length,
+                            (int) crc.getValue(),
+                            now);
+                } catch (BookKeeperException e) {
+                    LOG.warn("Pack {} takes no more ({}): rolling", pack.handle.getId(), e.getMessage());
+                    retire(kind, pack);
+                    throw e;
+                } finally {
+                    leave(pack);
+                }
+            } catch (IOException e) {
+                if (attempt == ATTEMPTS) {
+                    throw e;
+                }
+                long pause = PAUSE_MS << attempt;
+                Zk.uninterrupted(() -> {
+                    Thread.sleep(pause);
+                    return null;
+                });
+            }
+        }
+    }
+
+    private static long append(Pack pack, byte[] data, int entrySize) throws BookKeeperException {
+        List<CompletableFuture<Long>> answers = new ArrayList<>();
+        // One lock around all entries of a file: they get consecutive numbers.
+        synchronized (pack.handle) {
+            for (int at = 0; at < data.length; at += entrySize) {
+                answers.add(Ledgers.append(pack.handle, data, at, Math.min(entrySize, data.length - at)));
+            }
+        }
+        long last = -1;
+        for (var answer : answers) {
+            last = Ledgers.await(answer);
+        }
+        return last;
+    }
+
+    private synchronized Pack enter(Kind kind, int bytes) throws IOException {
+        Session session = client.session();
+        Pack pack = current.get(kind);
+        if (pack != null && (pack.session != session || isFull(pack))) {
+            retire(kind, pack);
+            pack = null;
+        }
+        if (pack == null) {
+            pack = new Pack(session, client.ledgers.create(session));
+            current.put(kind, pack);
+        }
+        pack.users++;
+        pack.files++;
+        pack.bytes += bytes;
+        return pack;
+    }
+
+    private boolean isFull(Pack pack) {
+        Settings settings = client.settings;
+        return pack.bytes >= settings.packBytes
+                || pack.files >= settings.packFiles
+                || System.currentTimeMillis() - pack.opened >= settings.packAgeMs;
+    }
+
+    private synchronized void leave(Pack pack) {
+        pack.users--;
+        sealIfLeft(pack);
+    }
+
+    private synchronized void retire(Kind kind, Pack pack) {
+        if (!pack.retired) {
+            pack.retired = true;
+            current.remove(kind, pack);
+            sealIfLeft(pack);
+        }
+    }
+
+    private void sealIfLeft(Pack pack) {
+        if (pack.retired && pack.users == 0 && !client.background.isShutdown()) {
+            client.background.execute(() -> seal(pack));
+        }
+    }
+
+    private void seal(Pack pack) {
+        long ledger = pack.handle.getId();
         try {
-          long last = append(pack, data, entrySize);
-          long first = last - (data.length - 1) / entrySize;
-          return new FileEntry(client.nextWrite(), 0, pack.handle.getId(), first, last, entrySize, data.length,
-              (int) crc.getValue(), now);
-        } catch (BookKeeperException e) {
-          LOG.warn("Pack {} takes no more ({}): rolling", pack.handle.getId(), e.getMessage());
-          retire(kind, pack);
-          throw e;
-        } finally {
-          leave(pack);
+            try {
+                Ledgers.await(Ledgers.start(pack.handle::closeAsync));
+            } catch (BookKeeperException e) {
+                client.ledgers.recover(ledger);
+            }
+            client.ledgers.markSealed(ledger, pack.session.process);
+        } catch (IOException e) {
+            LOG.warn("Pack {} stays open until its writer is gone: {}", ledger, e.getMessage());
         }
-      } catch (IOException e) {
-        if (attempt == ATTEMPTS) {
-          throw e;
-        }
-        long pause = PAUSE_MS << attempt;
-        Zk.uninterrupted(() -> {
-          Thread.sleep(pause);
-          return null;
+    }
+
+    /** Rolls the packs that are old or full, so that what they hold can be freed once it is deleted. */
+    synchronized void rollFull() {
+        Map.copyOf(current).forEach((kind, pack) -> {
+            if (isFull(pack)) {
+                retire(kind, pack);
+            }
         });
-      }
     }
-  }
 
-  private static long append(Pack pack, byte[] data, int entrySize) throws BookKeeperException {
-    List<CompletableFuture<Long>> answers = new ArrayList<>();
-    // One lock around all entries of a file: they get consecutive numbers.
-    synchronized (pack.handle) {
-      for (int at = 0; at < data.length; at += entrySize) {
-        answers.add(Ledgers.append(pack.handle, data, at, Math.min(entrySize, data.length - at)));
-      }
+    void close() {
+        List<Pack> left;
+        synchronized (this) {
+            left = List.copyOf(current.values());
+            current.clear();
+        }
+        left.forEach(this::seal);
     }
-    long last = -1;
-    for (var answer : answers) {
-      last = Ledgers.await(answer);
-    }
-    return last;
-  }
-
-  private synchronized Pack enter(Kind kind, int bytes) throws IOException {
-    Session session = client.session();
-    Pack pack = current.get(kind);
-    if (pack != null && (pack.session != session || isFull(pack))) {
-      retire(kind, pack);
-      pack = null;
-    }
-    if (pack == null) {
-      pack = new Pack(session, client.ledgers.create(session));
-      current.put(kind, pack);
-    }
-    pack.users++;
-    pack.files++;
-    pack.bytes += bytes;
-    return pack;
-  }
-
-  private boolean isFull(Pack pack) {
-    Settings settings = client.settings;
-    return pack.bytes >= settings.packBytes || pack.files >= settings.packFiles
-        || System.currentTimeMillis() - pack.opened >= settings.packAgeMs;
-  }
-
-  private synchronized void leave(Pack pack) {
-    pack.users--;
-    sealIfLeft(pack);
-  }
-
-  private synchronized void retire(Kind kind, Pack pack) {
-    if (!pack.retired) {
-      pack.retired = true;
-      current.remove(kind, pack);
-      sealIfLeft(pack);
-    }
-  }
-
-  private void sealIfLeft(Pack pack) {
-    if (pack.retired && pack.users == 0 && !client.background.isShutdown()) {
-      client.background.execute(() -> seal(pack));
-    }
-  }
-
-  private void seal(Pack pack) {
-    long ledger = pack.handle.getId();
-    try {
-      try {
-        Ledgers.await(Ledgers.start(pack.handle::closeAsync));
-      } catch (BookKeeperException e) {
-        client.ledgers.recover(ledger);
-      }
-      client.ledgers.markSealed(ledger, pack.session.process);
-    } catch (IOException e) {
-      LOG.warn("Pack {} stays open until its writer is gone: {}", ledger, e.getMessage());
-    }
-  }
-
-  /** Rolls the packs that are old or full, so that what they hold can be freed once it is deleted. */
-  synchronized void rollFull() {
-    Map.copyOf(current).forEach((kind, pack) -> {
-      if (isFull(pack)) {
-        retire(kind, pack);
-      }
-    });
-  }
-
-  void close() {
-    List<Pack> left;
-    synchronized (this) {
-      left = List.copyOf(current.values());
-      current.clear();
-    }
-    left.forEach(this::seal);
-  }
 }

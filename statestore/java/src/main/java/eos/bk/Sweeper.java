@@ -25,193 +25,201 @@ import org.slf4j.LoggerFactory;
  * <p>Goes round bookkeeper#4731 (in 4.17.3 {@code newListLedgersOp} ends after the first range): it reads the ranges.
  */
 final class Sweeper {
-  private static final Logger LOG = LoggerFactory.getLogger(Sweeper.class);
+    private static final Logger LOG = LoggerFactory.getLogger(Sweeper.class);
 
-  private final Client client;
-  private final Zk zk;
-  private final Names names;
-  private final String root;
+    private final Client client;
+    private final Zk zk;
+    private final Names names;
+    private final String root;
 
-  Sweeper(Client client) {
-    this.client = client;
-    this.zk = client.zk;
-    this.names = client.names;
-    this.root = client.settings.root;
-  }
-
-  /** One round by whoever holds the lock; {@code orphans}: also look for ledgers that were never registered. */
-  void sweep(boolean orphans) throws IOException {
-    Session session = client.session();
-    String lock = root + "/sweeper";
-    try {
-      zk.write(List.of(Op.create(lock, Names.NOTHING, client.settings.acl, CreateMode.EPHEMERAL)), () -> {
-        Stat stat = zk.stat(lock);
-        return stat != null && stat.getEphemeralOwner() == session.zk.getSessionId();
-      });
-    } catch (KeeperException.NodeExistsException e) {
-      return;
-    } catch (KeeperException e) {
-      throw Zk.failed(e);
+    Sweeper(Client client) {
+        this.client = client;
+        this.zk = client.zk;
+        this.names = client.names;
+        this.root = client.settings.root;
     }
-    try {
-      for (String id : zk.children(root + "/del")) {
-        finishDeletion(session, Long.parseLong(id));
-      }
-      for (String process : zk.children(root + "/w")) {
-        buryWriter(process);
-      }
-      for (String id : zk.children(root + "/L")) {
-        if (!id.equals("empty")) {
-          sweepLedger(session, id);
+
+    /** One round by whoever holds the lock; {@code thorough}: also compacts packs and looks for unregistered ledgers. */
+    void sweep(boolean thorough) throws IOException {
+        Session session = client.session();
+        String lock = root + "/sweeper";
+        try {
+            zk.write(List.of(Op.create(lock, Names.NOTHING, client.settings.acl, CreateMode.EPHEMERAL)), () -> {
+                Stat stat = zk.stat(lock);
+                return stat != null && stat.getEphemeralOwner() == session.zk.getSessionId();
+            });
+        } catch (KeeperException.NodeExistsException e) {
+            return;
+        } catch (KeeperException e) {
+            throw Zk.failed(e);
         }
-      }
-      if (orphans) {
-        sweepOrphans(session);
-      }
-    } catch (KeeperException e) {
-      throw Zk.failed(e);
-    } finally {
-      attempt(Op.delete(lock, -1));
-    }
-  }
-
-  /** A writer without its ephemeral child is gone for good; after the grace time it can't register ledgers either. */
-  private void buryWriter(String process) throws IOException {
-    String path = root + "/w/" + process;
-    Node node = zk.node(path);
-    if (node == null || node.stat().getNumChildren() > 0) {
-      return;
-    }
-    var mark = new String(node.data(), StandardCharsets.UTF_8);
-    if (mark.isEmpty()) {
-      attempt(Op.setData(path, Long.toString(System.currentTimeMillis()).getBytes(StandardCharsets.UTF_8),
-          node.stat().getVersion()));
-      node = zk.node(path);
-      mark = node == null ? "" : new String(node.data(), StandardCharsets.UTF_8);
-    }
-    if (!mark.isEmpty() && isOver(Long.parseLong(mark))) {
-      attempt(Op.delete(path, node.stat().getVersion()));
-    }
-  }
-
-  private void sweepLedger(Session session, String id) throws IOException {
-    String path = names.ledger(id);
-    long ledger = Long.parseLong(id);
-    Node node = zk.node(path);
-    if (node == null) {
-      return;
-    }
-    LedgerState state = LedgerState.decode(node.data());
-    if (!state.sealed()) {
-      if (zk.stat(root + "/w/" + state.process()) != null) {
-        return;
-      }
-      try {
-        client.ledgers.recover(ledger);
-      } catch (BookKeeperException e) {
-        if (!isMissing(e)) {
-          LOG.warn("Ledger {} of a dead writer can't be closed yet: {}", ledger, e.getMessage());
-          return;
+        try {
+            for (String id : zk.children(root + "/del")) {
+                finishDeletion(session, Long.parseLong(id));
+            }
+            for (String process : zk.children(root + "/w")) {
+                buryWriter(process);
+            }
+            for (String id : zk.children(root + "/L")) {
+                if (!id.equals("empty")) {
+                    sweepLedger(session, id);
+                }
+            }
+            if (thorough) {
+                client.compactor.compact();
+                sweepOrphans(session);
+            }
+        } catch (KeeperException e) {
+            throw Zk.failed(e);
+        } finally {
+            attempt(Op.delete(lock, -1));
         }
-      }
-      client.ledgers.markSealed(ledger, state.process());
-      node = zk.node(path);
-      state = node == null ? state : LedgerState.decode(node.data());
     }
-    if (node == null || node.stat().getNumChildren() > 0) {
-      return;
-    }
-    int version = node.stat().getVersion();
-    if (state.idleAt() != node.stat().getCversion()) {
-      state = state.idle(System.currentTimeMillis(), node.stat().getCversion());
-      if (!attempt(Op.setData(path, state.encode(), version))) {
-        return;
-      }
-      version++;
-    }
-    if (isOver(state.idleSince()) && attempt(Op.delete(path, version),
-        Op.create(root + "/del/" + id, Names.NOTHING, client.settings.acl, CreateMode.PERSISTENT))) {
-      finishDeletion(session, ledger);
-    }
-  }
 
-  private boolean isOver(long since) {
-    return System.currentTimeMillis() - since >= client.settings.graceMs;
-  }
-
-  private void finishDeletion(Session session, long ledger) throws IOException {
-    LedgerMetadata metadata = metadata(session, ledger);
-    if (metadata != null && !isOurs(session, metadata)) {
-      LOG.error("Ledger {} is registered under {} but doesn't carry its identity: not deleted", ledger, root);
-      return;
+    /** A writer without its ephemeral child is gone for good; after the grace time it can't register ledgers either. */
+    private void buryWriter(String process) throws IOException {
+        String path = root + "/w/" + process;
+        Node node = zk.node(path);
+        if (node == null || node.stat().getNumChildren() > 0) {
+            return;
+        }
+        var mark = new String(node.data(), StandardCharsets.UTF_8);
+        if (mark.isEmpty()) {
+            attempt(Op.setData(
+                    path,
+                    Long.toString(System.currentTimeMillis()).getBytes(StandardCharsets.UTF_8),
+                    node.stat().getVersion()));
+            node = zk.node(path);
+            mark = node == null ? "" : new String(node.data(), StandardCharsets.UTF_8);
+        }
+        if (!mark.isEmpty() && isOver(Long.parseLong(mark))) {
+            attempt(Op.delete(path, node.stat().getVersion()));
+        }
     }
-    if (metadata != null) {
-      delete(session, ledger);
-    }
-    attempt(Op.delete(root + "/del/" + ledger, -1));
-  }
 
-  /** A writer died between making a ledger and registering it. Once it is buried it can't register any more. */
-  private void sweepOrphans(Session session) throws IOException {
-    var ranges = session.bk.getLedgerManager().getLedgerRanges(0);
-    while (ranges.hasNext()) {
-      for (long ledger : ranges.next().getLedgers()) {
+    private void sweepLedger(Session session, String id) throws IOException {
+        String path = names.ledger(id);
+        long ledger = Long.parseLong(id);
+        Node node = zk.node(path);
+        if (node == null) {
+            return;
+        }
+        LedgerState state = LedgerState.decode(node.data());
+        if (!state.sealed()) {
+            if (zk.stat(root + "/w/" + state.process()) != null) {
+                return;
+            }
+            try {
+                client.ledgers.recover(ledger);
+            } catch (BookKeeperException e) {
+                if (!isMissing(e)) {
+                    LOG.warn("Ledger {} of a dead writer can't be closed yet: {}", ledger, e.getMessage());
+                    return;
+                }
+            }
+            client.ledgers.markSealed(ledger, state.process());
+            node = zk.node(path);
+            state = node == null ? state : LedgerState.decode(node.data());
+        }
+        if (node == null || node.stat().getNumChildren() > 0) {
+            return;
+        }
+        int version = node.stat().getVersion();
+        if (state.idleAt() != node.stat().getCversion()) {
+            state = state.idle(System.currentTimeMillis(), node.stat().getCversion());
+            if (!attempt(Op.setData(path, state.encode(), version))) {
+                return;
+            }
+            version++;
+        }
+        if (isOver(state.idleSince())
+                && attempt(
+                        Op.delete(path, version),
+                        Op.create(root + "/del/" + id, Names.NOTHING, client.settings.acl, CreateMode.PERSISTENT))) {
+            finishDeletion(session, ledger);
+        }
+    }
+
+    private boolean isOver(long since) {
+        return System.currentTimeMillis() - since >= client.settings.graceMs;
+    }
+
+    private void finishDeletion(Session session, long ledger) throws IOException {
         LedgerMetadata metadata = metadata(session, ledger);
-        if (metadata == null || !isOurs(session, metadata)) {
-          continue;
+        if (metadata != null && !isOurs(session, metadata)) {
+            LOG.error("Ledger {} is registered under {} but doesn't carry its identity: not deleted", ledger, root);
+            return;
         }
-        var process = new String(metadata.getCustomMetadata().get(Ledgers.PROCESS_KEY), StandardCharsets.UTF_8);
-        if (zk.stat(root + "/w/" + process) == null && zk.stat(names.ledger(Long.toString(ledger))) == null
-            && zk.stat(root + "/del/" + ledger) == null) {
-          delete(session, ledger);
+        if (metadata != null) {
+            delete(session, ledger);
         }
-      }
+        attempt(Op.delete(root + "/del/" + ledger, -1));
     }
-  }
 
-  private static boolean isOurs(Session session, LedgerMetadata metadata) {
-    byte[] id = metadata.getCustomMetadata().get(Ledgers.ROOT_KEY);
-    return id != null && new String(id, StandardCharsets.UTF_8).equals(session.rootId);
-  }
-
-  private static LedgerMetadata metadata(Session session, long ledger) throws IOException {
-    try {
-      return Ledgers.await(session.bk.getLedgerMetadata(ledger));
-    } catch (BookKeeperException e) {
-      if (isMissing(e)) {
-        return null;
-      }
-      throw e;
+    /** A writer died between making a ledger and registering it. Once it is buried it can't register any more. */
+    private void sweepOrphans(Session session) throws IOException {
+        var ranges = session.bk.getLedgerManager().getLedgerRanges(0);
+        while (ranges.hasNext()) {
+            for (long ledger : ranges.next().getLedgers()) {
+                LedgerMetadata metadata = metadata(session, ledger);
+                if (metadata == null || !isOurs(session, metadata)) {
+                    continue;
+                }
+                var process = new String(metadata.getCustomMetadata().get(Ledgers.PROCESS_KEY), StandardCharsets.UTF_8);
+                if (zk.stat(root + "/w/" + process) == null
+                        && zk.stat(names.ledger(Long.toString(ledger))) == null
+                        && zk.stat(root + "/del/" + ledger) == null) {
+                    delete(session, ledger);
+                }
+            }
+        }
     }
-  }
 
-  private static void delete(Session session, long ledger) throws IOException {
-    try {
-      Ledgers.await(session.bk.newDeleteLedgerOp().withLedgerId(ledger).execute());
-      LOG.info("Freed ledger {}", ledger);
-    } catch (BookKeeperException e) {
-      if (!isMissing(e)) {
-        throw e;
-      }
+    private static boolean isOurs(Session session, LedgerMetadata metadata) {
+        byte[] id = metadata.getCustomMetadata().get(Ledgers.ROOT_KEY);
+        return id != null && new String(id, StandardCharsets.UTF_8).equals(session.rootId);
     }
-  }
 
-  private static boolean isMissing(BookKeeperException e) {
-    return e.getCause() instanceof BKNoSuchLedgerExistsOnMetadataServerException
-        || e.getCause() instanceof BKNoSuchLedgerExistsException;
-  }
-
-  /** Whether all of it was carried out; false when the tree has changed: the next round looks again. */
-  private boolean attempt(Op... ops) throws IOException {
-    try {
-      // A write without an answer counts as done: what it leaves undone is found in the next round.
-      zk.write(List.of(ops), () -> true);
-      return true;
-    } catch (KeeperException.NoNodeException | KeeperException.BadVersionException | KeeperException.NotEmptyException
-        | KeeperException.NodeExistsException e) {
-      return false;
-    } catch (KeeperException e) {
-      throw Zk.failed(e);
+    private static LedgerMetadata metadata(Session session, long ledger) throws IOException {
+        try {
+            return Ledgers.await(session.bk.getLedgerMetadata(ledger));
+        } catch (BookKeeperException e) {
+            if (isMissing(e)) {
+                return null;
+            }
+            throw e;
+        }
     }
-  }
+
+    private static void delete(Session session, long ledger) throws IOException {
+        try {
+            Ledgers.await(session.bk.newDeleteLedgerOp().withLedgerId(ledger).execute());
+            LOG.info("Freed ledger {}", ledger);
+        } catch (BookKeeperException e) {
+            if (!isMissing(e)) {
+                throw e;
+            }
+        }
+    }
+
+    private static boolean isMissing(BookKeeperException e) {
+        return e.getCause() instanceof BKNoSuchLedgerExistsOnMetadataServerException
+                || e.getCause() instanceof BKNoSuchLedgerExistsException;
+    }
+
+    /** Whether all of it was carried out; false when the tree has changed: the next round looks again. */
+    private boolean attempt(Op... ops) throws IOException {
+        try {
+            // A write without an answer counts as done: what it leaves undone is found in the next round.
+            zk.write(List.of(ops), () -> true);
+            return true;
+        } catch (KeeperException.NoNodeException
+                | KeeperException.BadVersionException
+                | KeeperException.NotEmptyException
+                | KeeperException.NodeExistsException e) {
+            return false;
+        } catch (KeeperException e) {
+            throw Zk.failed(e);
+        }
+    }
 }

@@ -28,135 +28,139 @@ import org.junit.jupiter.params.provider.EnumSource;
  * its answer on the way. Either way each operation must happen once, and say so.
  */
 class AmbiguousAnswersTest {
-  private enum Break {
-    BEFORE, AFTER
-  }
-
-  /** Loses the answer to the next write, or the write itself. */
-  private static final class Unreliable extends ZooKeeper {
-    volatile Break next;
-    final AtomicInteger lost = new AtomicInteger();
-
-    Unreliable(String servers, CountDownLatch connected) throws IOException {
-      super(servers, 10_000, event -> connected.countDown());
+    private enum Break {
+        BEFORE,
+        AFTER
     }
 
-    @Override
-    public void multi(Iterable<Op> ops, MultiCallback callback, Object context) {
-      boolean writes = ops.iterator().next().getKind() == Op.OpKind.TRANSACTION;
-      Break now = writes ? next : null;
-      if (now == null) {
-        super.multi(ops, callback, context);
-        return;
-      }
-      next = null;
-      lost.incrementAndGet();
-      int loss = Code.CONNECTIONLOSS.intValue();
-      if (now == Break.BEFORE) {
-        callback.processResult(loss, null, context, null);
-      } else {
-        super.multi(ops, (int rc, String path, Object c, java.util.List<OpResult> results) ->
-            callback.processResult(loss, path, c, null), context);
-      }
+    /** Loses the answer to the next write, or the write itself. */
+    private static final class Unreliable extends ZooKeeper {
+        volatile Break next;
+        final AtomicInteger lost = new AtomicInteger();
+
+        Unreliable(String servers, CountDownLatch connected) throws IOException {
+            super(servers, 10_000, event -> connected.countDown());
+        }
+
+        @Override
+        public void multi(Iterable<Op> ops, MultiCallback callback, Object context) {
+            boolean writes = ops.iterator().next().getKind() == Op.OpKind.TRANSACTION;
+            Break now = writes ? next : null;
+            if (now == null) {
+                super.multi(ops, callback, context);
+                return;
+            }
+            next = null;
+            lost.incrementAndGet();
+            int loss = Code.CONNECTIONLOSS.intValue();
+            if (now == Break.BEFORE) {
+                callback.processResult(loss, null, context, null);
+            } else {
+                super.multi(
+                        ops,
+                        (int rc, String path, Object c, java.util.List<OpResult> results) ->
+                                callback.processResult(loss, path, c, null),
+                        context);
+            }
+        }
     }
-  }
 
-  private Client client;
-  private Unreliable unreliable;
-  private Names names;
-  private FileEntry file;
+    private Client client;
+    private Unreliable unreliable;
+    private Names names;
+    private FileEntry file;
 
-  @BeforeEach
-  void start() throws Exception {
-    Configuration conf = TestCluster.configure(new Configuration());
-    conf.set("fs.bk.root", "/eos-bk-test/" + UUID.randomUUID());
-    conf.setInt("fs.bk.maintenance.ms", 0);
-    var settings = new Settings(URI.create(TestCluster.uri()), conf);
-    client = new Client(settings);
-    client.names.mkdirs("/d/e");
-    file = client.packs.append(new byte[] {1, 2, 3}, Kind.WRITTEN);
-    var connected = new CountDownLatch(1);
-    unreliable = new Unreliable(TestCluster.address(), connected);
-    connected.await();
-    names = new Names(new Zk(() -> unreliable, settings.root, 10_000), settings);
-  }
+    @BeforeEach
+    void start() throws Exception {
+        Configuration conf = TestCluster.configure(new Configuration());
+        conf.set("fs.bk.root", "/eos-bk-test/" + UUID.randomUUID());
+        conf.setInt("fs.bk.maintenance.ms", 0);
+        var settings = new Settings(URI.create(TestCluster.uri()), conf);
+        client = new Client(settings);
+        client.names.mkdirs("/d/e");
+        file = client.packs.append(new byte[] {1, 2, 3}, Kind.WRITTEN);
+        var connected = new CountDownLatch(1);
+        unreliable = new Unreliable(TestCluster.address(), connected);
+        connected.await();
+        names = new Names(new Zk(() -> unreliable, settings.root, 10_000), settings);
+    }
 
-  @AfterEach
-  void stop() throws Exception {
-    assertEquals(1, unreliable.lost.get(), "the fault was injected");
-    unreliable.close();
-    client.close();
-  }
+    @AfterEach
+    void stop() throws Exception {
+        assertEquals(1, unreliable.lost.get(), "the fault was injected");
+        unreliable.close();
+        client.close();
+    }
 
-  private byte[] read(String path) throws IOException {
-    return client.ledgers.readSmall(path, client.names.find(path).file());
-  }
+    private byte[] read(String path) throws IOException {
+        return client.ledgers.readSmall(path, client.names.find(path).file());
+    }
 
-  @ParameterizedTest
-  @EnumSource
-  void publish(Break fault) throws IOException {
-    unreliable.next = fault;
-    names.publish("/d/f", file, false);
-    assertArrayEquals(new byte[] {1, 2, 3}, read("/d/f"));
-  }
+    @ParameterizedTest
+    @EnumSource
+    void publish(Break fault) throws IOException {
+        unreliable.next = fault;
+        names.publish("/d/f", file, false);
+        assertArrayEquals(new byte[] {1, 2, 3}, read("/d/f"));
+    }
 
-  @ParameterizedTest
-  @EnumSource
-  void rename(Break fault) throws IOException {
-    names.publish("/d/f", file, false);
-    unreliable.next = fault;
-    names.rename("/d/f", "/d/g", false);
-    assertNull(names.find("/d/f"));
-    assertEquals(1, names.find("/d/g").file().generation());
-  }
+    @ParameterizedTest
+    @EnumSource
+    void rename(Break fault) throws IOException {
+        names.publish("/d/f", file, false);
+        unreliable.next = fault;
+        names.rename("/d/f", "/d/g", false);
+        assertNull(names.find("/d/f"));
+        assertEquals(1, names.find("/d/g").file().generation());
+    }
 
-  @ParameterizedTest
-  @EnumSource
-  void renameThatOverwrites(Break fault) throws IOException {
-    names.publish("/d/f", file, false);
-    names.publish("/d/g", client.packs.append(new byte[] {9}, Kind.WRITTEN), false);
-    unreliable.next = fault;
-    names.rename("/d/f", "/d/g", true);
-    assertNull(names.find("/d/f"));
-    assertArrayEquals(new byte[] {1, 2, 3}, read("/d/g"));
-  }
+    @ParameterizedTest
+    @EnumSource
+    void renameThatOverwrites(Break fault) throws IOException {
+        names.publish("/d/f", file, false);
+        names.publish("/d/g", client.packs.append(new byte[] {9}, Kind.WRITTEN), false);
+        unreliable.next = fault;
+        names.rename("/d/f", "/d/g", true);
+        assertNull(names.find("/d/f"));
+        assertArrayEquals(new byte[] {1, 2, 3}, read("/d/g"));
+    }
 
-  @ParameterizedTest
-  @EnumSource
-  void renameOfADirectory(Break fault) throws IOException {
-    names.publish("/d/e/f", file, false);
-    unreliable.next = fault;
-    names.rename("/d/e", "/d/moved", false);
-    assertNull(names.find("/d/e"));
-    assertArrayEquals(new byte[] {1, 2, 3}, read("/d/moved/f"));
-  }
+    @ParameterizedTest
+    @EnumSource
+    void renameOfADirectory(Break fault) throws IOException {
+        names.publish("/d/e/f", file, false);
+        unreliable.next = fault;
+        names.rename("/d/e", "/d/moved", false);
+        assertNull(names.find("/d/e"));
+        assertArrayEquals(new byte[] {1, 2, 3}, read("/d/moved/f"));
+    }
 
-  @ParameterizedTest
-  @EnumSource
-  void delete(Break fault) throws IOException {
-    names.publish("/d/f", file, false);
-    unreliable.next = fault;
-    assertTrue(names.delete("/d/f", false));
-    assertNull(names.find("/d/f"));
-    assertFalse(names.delete("/d/f", false));
-  }
+    @ParameterizedTest
+    @EnumSource
+    void delete(Break fault) throws IOException {
+        names.publish("/d/f", file, false);
+        unreliable.next = fault;
+        assertTrue(names.delete("/d/f", false));
+        assertNull(names.find("/d/f"));
+        assertFalse(names.delete("/d/f", false));
+    }
 
-  @ParameterizedTest
-  @EnumSource
-  void mkdirs(Break fault) throws IOException {
-    unreliable.next = fault;
-    names.mkdirs("/d/x/y");
-    assertTrue(names.find("/d/x/y").isDirectory());
-    assertTrue(names.find("/d/x").isDirectory());
-  }
+    @ParameterizedTest
+    @EnumSource
+    void mkdirs(Break fault) throws IOException {
+        unreliable.next = fault;
+        names.mkdirs("/d/x/y");
+        assertTrue(names.find("/d/x/y").isDirectory());
+        assertTrue(names.find("/d/x").isDirectory());
+    }
 
-  @ParameterizedTest
-  @EnumSource
-  void replace(Break fault) throws IOException {
-    names.publish("/d/f", file, false);
-    var copy = file.copiedTo(client.packs.append(new byte[] {1, 2, 3}, Kind.WRITTEN));
-    unreliable.next = fault;
-    assertTrue(names.replace("/d/f", file, copy));
-    assertEquals(copy, names.find("/d/f").file());
-  }
+    @ParameterizedTest
+    @EnumSource
+    void replace(Break fault) throws IOException {
+        names.publish("/d/f", file, false);
+        var copy = file.copiedTo(client.packs.append(new byte[] {1, 2, 3}, Kind.WRITTEN));
+        unreliable.next = fault;
+        assertTrue(names.replace("/d/f", file, copy));
+        assertEquals(copy, names.find("/d/f").file());
+    }
 }

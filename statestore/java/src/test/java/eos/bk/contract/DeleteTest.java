@@ -5,8 +5,8 @@ import org.apache.hadoop.fs.contract.AbstractContractDeleteTest;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
 
 class DeleteTest extends AbstractContractDeleteTest {
-  @Override
-  protected AbstractFSContract createContract(Configuration conf) {
-    return new BkContract(conf);
-  }
+    @Override
+    protected AbstractFSContract createContract(Configuration conf) {
+        return new BkContract(conf);
+    }
 }

@@ -7,10 +7,10 @@ import org.apache.hadoop.fs.FileContextCreateMkdirBaseTest;
 import org.junit.jupiter.api.BeforeEach;
 
 class FileContextCreateMkdirTest extends FileContextCreateMkdirBaseTest {
-  @BeforeEach
-  @Override
-  public void setUp() throws Exception {
-    fc = FileContext.getFileContext(TestCluster.configure(new Configuration()));
-    super.setUp();
-  }
+    @BeforeEach
+    @Override
+    public void setUp() throws Exception {
+        fc = FileContext.getFileContext(TestCluster.configure(new Configuration()));
+        super.setUp();
+    }
 }

@@ -10,13 +10,13 @@ import org.junit.jupiter.api.Disabled;
 import org.junit.jupiter.api.Test;
 
 class FileSystemContractTest extends FileSystemContractBaseTest {
-  @BeforeEach
-  void connect() throws Exception {
-    fs = FileSystem.get(URI.create(TestCluster.uri()), TestCluster.configure(new Configuration()));
-  }
+    @BeforeEach
+    void connect() throws Exception {
+        fs = FileSystem.get(URI.create(TestCluster.uri()), TestCluster.configure(new Configuration()));
+    }
 
-  @Override
-  @Test
-  @Disabled("bk:// keeps no permissions: ZooKeeper's ACLs are the boundary")
-  public void testMkdirsWithUmask() {}
+    @Override
+    @Test
+    @Disabled("bk:// keeps no permissions: ZooKeeper's ACLs are the boundary")
+    public void testMkdirsWithUmask() {}
 }

@@ -5,8 +5,8 @@ import org.apache.hadoop.fs.contract.AbstractContractMkdirTest;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
 
 class MkdirTest extends AbstractContractMkdirTest {
-  @Override
-  protected AbstractFSContract createContract(Configuration conf) {
-    return new BkContract(conf);
-  }
+    @Override
+    protected AbstractFSContract createContract(Configuration conf) {
+        return new BkContract(conf);
+    }
 }

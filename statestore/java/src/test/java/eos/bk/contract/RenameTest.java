@@ -5,8 +5,8 @@ import org.apache.hadoop.fs.contract.AbstractContractRenameTest;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
 
 class RenameTest extends AbstractContractRenameTest {
-  @Override
-  protected AbstractFSContract createContract(Configuration conf) {
-    return new BkContract(conf);
-  }
+    @Override
+    protected AbstractFSContract createContract(Configuration conf) {
+        return new BkContract(conf);
+    }
 }

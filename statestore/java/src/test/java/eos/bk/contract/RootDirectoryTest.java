@@ -5,8 +5,8 @@ import org.apache.hadoop.fs.contract.AbstractContractRootDirectoryTest;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
 
 class RootDirectoryTest extends AbstractContractRootDirectoryTest {
-  @Override
-  protected AbstractFSContract createContract(Configuration conf) {
-    return new BkContract(conf);
-  }
+    @Override
+    protected AbstractFSContract createContract(Configuration conf) {
+        return new BkContract(conf);
+    }
 }

@@ -9,12 +9,12 @@ import org.junit.jupiter.params.provider.MethodSource;
 @ParameterizedClass
 @MethodSource("params")
 class VectoredReadTest extends AbstractContractVectoredReadTest {
-  VectoredReadTest(String bufferType) {
-    super(bufferType);
-  }
+    VectoredReadTest(String bufferType) {
+        super(bufferType);
+    }
 
-  @Override
-  protected AbstractFSContract createContract(Configuration conf) {
-    return new BkContract(conf);
-  }
+    @Override
+    protected AbstractFSContract createContract(Configuration conf) {
+        return new BkContract(conf);
+    }
 }
