@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from eos import micro_batch, spark
 from eos.columns import canonical
@@ -175,7 +175,7 @@ class Sink:
         batch_id = batch.batch_id
         tries = Retrying(
             stop=stop_after_attempt(self._options.attempts),
-            wait=wait_exponential_jitter(initial=0.1, max=10),
+            wait=wait_random_exponential(multiplier=0.2, max=10),
             retry=retry_if_exception(_worth_another_try),
             sleep=self._sleep,
             before_sleep=lambda state: log.warning(
