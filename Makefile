@@ -6,7 +6,7 @@ BIN := .venv/bin
 TEST_ARGS ?=
 COVERAGE_MINIMUM ?= 0
 
-.PHONY: help demo test crash lint bench-sink bench docs clean proto format constraints
+.PHONY: help demo test crash java lint bench-sink bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -14,7 +14,7 @@ help: ## show these verbs
 demo: ## stream a year of flights into Pulsar, kill things on the way, count what came out
 	@sh tools/bootstrap.sh "$(PYTHON)" examples,tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python examples/flights.py
+	$(BIN)/python examples/demo.py
 
 test: ## unit, property, contract and integration tests, with the branch coverage of eos
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
@@ -25,6 +25,9 @@ crash: ## kill a process at each step of the protocol and look for lost or doubl
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m crash tests $(TEST_ARGS)
+
+java: ## build the jar of the bk:// file system, with its tests on a ZooKeeper and three bookies of their own
+	cd statestore/java && mvn -B verify
 
 lint: ## ruff, mypy, the import layers, and whether generated files are fresh
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint
