@@ -50,8 +50,15 @@ class Delivery:
         return self.last_rows is not None and self.last_rows <= self.small_batch_rows
 
     def collect(self, df: DataFrame) -> pa.Table | None:
-        """Return the rows of a batch that is predicted to be small; None if it turns out not to be."""
-        return collect_small(df, self.small_batch_rows)
+        """Return the rows of a batch that is predicted to be small; None if it turns out not to be.
+
+        After a failure, which may be that the result was too large for the driver, the tasks are next.
+        """
+        try:
+            return collect_small(df, self.small_batch_rows)
+        except Exception:
+            self.last_rows = None
+            raise
 
     def deliver(self, df: DataFrame, rows: pa.Table | None, topic: str | None, transaction: Transaction) -> Report:
         """Write every row of `df` into the transaction and return what was written.
@@ -74,18 +81,20 @@ class Delivery:
 
 
 def collect_small(df: DataFrame, limit: int) -> pa.Table | None:
-    """Return all rows of `df`, or None where a partition has more than `limit` or a row is large.
+    """Return all rows of `df`, or None where it has more than `limit` rows or a large one.
 
-    The plan runs over all its partitions to their end, as a stateful query needs.
+    The plan runs over all its partitions to their end, as a stateful query needs. At most
+    `limit` + 1 rows of each partition reach the driver, and nothing of a large row.
     """
     sizes = [f"coalesce(octet_length({name}), 0)" for name in ("value", "key", "ordering_key") if name in df.columns]
-    numbered = df.selectExpr("*", f"monotonically_increasing_id() & {_ROW_IN_PARTITION} as __row")
-    beyond = f"__row >= {limit} or {' + '.join(sizes)} > {LARGE_ROW_BYTES}"
-    thinned = [f"if({beyond}, null, {name}) as {name}" for name in df.columns]
-    table = numbered.where(f"__row <= {limit}").selectExpr(*thinned, f"{beyond} as __beyond").toArrow()
-    if pc.any(table.column("__beyond")).as_py():
+    large = f"{' + '.join(sizes)} > {LARGE_ROW_BYTES}"
+    thinned = [f"if({large}, null, {name}) as {name}" for name in df.columns]
+    # A partition that was cut short has sent more than `limit` rows, so the total tells.
+    few = df.where(f"monotonically_increasing_id() & {_ROW_IN_PARTITION} <= {limit}")
+    table = few.selectExpr(*thinned, f"{large} as __large").toArrow()
+    if table.num_rows > limit or pc.any(table.column("__large")).as_py():
         return None
-    return table.drop_columns(["__beyond"])
+    return table.drop_columns(["__large"])
 
 
 def _write_here(rows: pa.Table, settings: WriteSettings, transaction: Transaction) -> Report:

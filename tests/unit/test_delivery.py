@@ -5,21 +5,24 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from eos.delivery import LARGE_ROW_BYTES, collect_small
+from eos.config import Cluster
+from eos.delivery import LARGE_ROW_BYTES, Delivery, collect_small
+from eos.writer import WriteSettings
 
 
 def test_rows_up_to_the_limit_are_collected_whole(spark: SparkSession) -> None:
     df = spark.range(0, 20, numPartitions=2).selectExpr(
         "cast(cast(id as string) as binary) value", "cast(id as string) key"
     )
-    rows = collect_small(df, 10)
+    rows = collect_small(df, 20)
     assert rows is not None
     assert rows.schema.names == ["value", "key"]
     assert sorted(rows.column("key").to_pylist(), key=int) == [str(row) for row in range(20)]
 
 
-def test_one_row_more_in_a_partition_is_too_many(spark: SparkSession) -> None:
-    df = spark.range(0, 11, numPartitions=1).selectExpr("cast(id as string) value")
+@pytest.mark.parametrize("partitions", [1, 2, 11])
+def test_one_row_more_is_too_many_however_they_are_spread(spark: SparkSession, partitions: int) -> None:
+    df = spark.range(0, 11, numPartitions=partitions).selectExpr("cast(id as string) value")
     assert collect_small(df, 10) is None
     assert collect_small(df, 11) is not None
 
@@ -74,3 +77,12 @@ def test_what_reaches_the_driver_is_bounded(spark: SparkSession) -> None:
         patch.setattr(type(df), "toArrow", measured)
         assert collect_small(df, 100) is None
     assert collected[0] < 100 * 1_000
+
+
+def test_after_a_failure_to_collect_the_tasks_are_next(spark: SparkSession) -> None:
+    settings = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", 1 << 20)
+    delivery = Delivery(settings, small_batch_rows=10, last_rows=1)
+    assert delivery.expects_few()
+    with pytest.raises(Exception, match="broken row"):
+        delivery.collect(spark.sql("select cast(raise_error('broken row') as binary) value"))
+    assert not delivery.expects_few()
