@@ -77,7 +77,11 @@ def canonical(df: DataFrame, value_format: ValueFormat, *, topic_given: bool) ->
     Raises:
         InvalidInput: a column is unknown, missing, doubled or of a wrong type.
     """
-    return df.selectExpr(*message_columns(df.schema, value_format, topic_given=topic_given))
+    columns = message_columns(df.schema, value_format, topic_given=topic_given)
+    # Each operator costs a small batch milliseconds of planning, so a DataFrame that fits is left alone.
+    if sorted(columns) == sorted(map(_quoted, df.columns)):
+        return df
+    return df.selectExpr(*columns)
 
 
 def message_columns(schema: StructType, value_format: ValueFormat, *, topic_given: bool) -> list[str]:
@@ -104,14 +108,15 @@ def message_columns(schema: StructType, value_format: ValueFormat, *, topic_give
                 f"Column {payload[0]!r} means nothing to the sink.{did_you_mean(payload[0], known)} "
                 f"The columns it takes are {known}. Drop it, or use value_format='json' to put it in the payload."
             )
-        columns = [f"cast({_quoted(found['value'])} as binary) as value"]
+        columns = [_quoted(found["value"])]
     if "topic" not in found and not topic_given:
         raise InvalidInput(
             "No topic: give topic= to eos.sink() or to txn.write(), or add a column 'topic' that names one per row."
         )
     for name, source in found.items():
         if name != "value":
-            columns.append(f"{_expression(name, source, schema[source].dataType)} as {name}")
+            expression = _expression(name, source, schema[source].dataType)
+            columns.append(expression if expression == _quoted(name) else f"{expression} as {name}")
     return columns
 
 
@@ -153,7 +158,7 @@ def _expression(name: str, source: str, actual: DataType) -> str:
     column = _quoted(source)
     if name == "event_time" and isinstance(actual, TimestampType):
         return f"unix_millis({column})"
-    if name == "partition":
+    if name == "partition" and not isinstance(actual, IntegerType):
         return f"cast({column} as int)"
     return column
 

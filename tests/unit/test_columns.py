@@ -65,7 +65,7 @@ def test_some_topic_must_be_given() -> None:
     check("value string, __topic string", topic_given=False)
 
 
-def test_every_type_that_is_taken_becomes_one_type(spark: SparkSession) -> None:
+def test_times_and_partitions_become_one_type_and_text_stays_text(spark: SparkSession) -> None:
     for schema in (
         "value string, key string, ordering_key string, event_time timestamp, partition tinyint",
         "value binary, __key binary, ordering_key binary, event_time bigint, partition bigint",
@@ -73,7 +73,15 @@ def test_every_type_that_is_taken_becomes_one_type(spark: SparkSession) -> None:
         taken = canonical(spark.createDataFrame([], schema), "raw", topic_given=True)
         types = {field.name: field.dataType.simpleString() for field in taken.schema.fields}
         assert set(types) == {"value", "key", "ordering_key", "event_time", "partition"}
-        assert (types["value"], types["event_time"], types["partition"]) == ("binary", "bigint", "int")
+        assert (types["event_time"], types["partition"]) == ("bigint", "int")
+        assert types["value"] == schema.split()[1].rstrip(",")
+
+
+def test_a_frame_that_fits_is_left_alone(spark: SparkSession) -> None:
+    fits = spark.createDataFrame([], "key string, value binary, event_time bigint, partition int")
+    assert canonical(fits, "raw", topic_given=True) is fits
+    other = spark.createDataFrame([], "__key string, value binary")
+    assert canonical(other, "raw", topic_given=True).columns == ["value", "key"]
 
 
 def test_the_time_of_an_event_is_in_milliseconds(spark: SparkSession) -> None:
