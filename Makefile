@@ -4,7 +4,7 @@ SHELL := /bin/sh
 PYTHON ?= $(shell sh tools/find-python.sh)
 BIN := .venv/bin
 TEST_ARGS ?=
-COVERAGE_MINIMUM ?= 0
+COVERAGE_MINIMUM ?= 90
 
 .PHONY: help demo test crash java lint bench-sink bench docs clean proto format constraints
 
