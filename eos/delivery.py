@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from eos import spark
 from eos.errors import InvalidInput
 from eos.task import SUMMARY, parse_report, writing_task
-from eos.writer import Report, Transaction, Writer, WriteSettings
+from eos.writer import Report, Transaction, Writer, WriteSettings, write_all
 
 # Rows larger than this are not collected: limit times partitions times this bounds the driver's memory.
 LARGE_ROW_BYTES = 64 * 1024
@@ -98,14 +98,7 @@ def collect_small(df: DataFrame, limit: int) -> pa.Table | None:
 
 
 def _write_here(rows: pa.Table, settings: WriteSettings, transaction: Transaction) -> Report:
-    writer = Writer(settings, transaction, first_partition=transaction.batch_id)
-    try:
-        for batch in rows.to_batches():
-            writer.write(batch)
-        return writer.finish()
-    except Exception:
-        writer.abandon()
-        raise
+    return write_all(Writer(settings, transaction, first_partition=transaction.batch_id), rows.to_batches())
 
 
 def _write_by_tasks(df: DataFrame, settings: WriteSettings, transaction: Transaction) -> Report:
@@ -116,7 +109,5 @@ def _write_by_tasks(df: DataFrame, settings: WriteSettings, transaction: Transac
     spark.prove_run_once(df.sparkSession, [row.stage for row in summaries], [row.partition for row in summaries])
     total = Report()
     for row in summaries:
-        report = parse_report(row.report)
-        for topic, rows in report.rows.items():
-            total.add(topic, rows, report.bytes[topic])
+        total.merge(parse_report(row.report))
     return total

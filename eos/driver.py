@@ -237,9 +237,7 @@ class Sink:
         total = Report()
         with self._around_spark(batch):
             for place, (df, topic) in enumerate(batch._writes):
-                report = self._delivery.deliver(df, batch._collected.get(place), topic, transaction)
-                for name, rows in report.rows.items():
-                    total.add(name, rows, report.bytes[name])
+                total.merge(self._delivery.deliver(df, batch._collected.get(place), topic, transaction))
         return Written(total.rows, total.bytes)
 
     @contextmanager

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from eos.errors import InvalidInput, NotCommitted
-from eos.writer import Report, Transaction, Writer, WriteSettings
+from eos.writer import Report, Transaction, Writer, WriteSettings, write_all
 
 SUMMARY = "stage bigint, partition bigint, report string, invalid string"
 
@@ -57,12 +57,6 @@ def parse_report(text: str) -> Report:
 
 def _write(batches: Iterable[pa.RecordBatch], writer: Writer) -> tuple[Report, str | None]:
     try:
-        for batch in batches:
-            writer.write(batch)
-        return writer.finish(), None
+        return write_all(writer, batches), None
     except InvalidInput as error:
-        writer.abandon()
         return Report(), str(error)
-    except Exception:
-        writer.abandon()
-        raise

@@ -12,7 +12,7 @@ producer and waits for the broker's confirmation before it returns a report.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -72,6 +72,11 @@ class Report:
         """Count rows and bytes for a topic."""
         self.rows[topic] = self.rows.get(topic, 0) + rows
         self.bytes[topic] = self.bytes.get(topic, 0) + size
+
+    def merge(self, other: Report) -> None:
+        """Count what another report counted."""
+        for topic, rows in other.rows.items():
+            self.add(topic, rows, other.bytes[topic])
 
 
 class Writer:
@@ -238,6 +243,17 @@ class Writer:
         if max_message_size not in self._encoders:
             self._encoders[max_message_size] = BatchEncoder(self._settings.compression, max_message_size)
         return self._encoders[max_message_size]
+
+
+def write_all(writer: Writer, batches: Iterable[pa.RecordBatch]) -> Report:
+    """Write every batch and finish; whatever goes wrong, the writer is abandoned before it is raised."""
+    try:
+        for batch in batches:
+            writer.write(batch)
+        return writer.finish()
+    except Exception:
+        writer.abandon()
+        raise
 
 
 def _refuse_partitions(rows: pa.RecordBatch, topic: str) -> None:
