@@ -16,10 +16,10 @@ demo: ## stream a year of flights into Pulsar, kill things on the way, count wha
 	@$(BIN)/eos local fetch
 	$(BIN)/python examples/demo.py
 
-test: ## unit, property, contract and integration tests, with the branch coverage of eos
+test: ## unit, property, contract and integration tests, with the branch coverage of eos and statestore
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python -m pytest -m "not crash" --cov=eos --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
+	$(BIN)/python -m pytest -m "not crash" --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
 
 crash: ## kill a process at each step of the protocol and look for lost or doubled rows
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
@@ -66,4 +66,4 @@ constraints: ## write requirements/constraints.txt from what .venv holds
 clean: ## remove what the verbs made here; the cache folder stays
 	@if [ -x $(BIN)/eos ]; then $(BIN)/eos local down --all || true; fi
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov build dist spark-warehouse metastore_db derby.log
-	find eos tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find eos statestore tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +

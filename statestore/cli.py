@@ -1,0 +1,35 @@
+"""The command `statestore`."""
+
+from __future__ import annotations
+
+import typer
+
+from statestore import console
+from statestore.jar import jar_path
+
+typer_app = typer.Typer(
+    name="statestore",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Spark's checkpoints and streaming state on BookKeeper.",
+)
+
+
+@typer_app.callback()
+def _root() -> None:
+    """Spark's checkpoints and streaming state on BookKeeper."""
+
+
+@typer_app.command()
+def jar() -> None:
+    """Print where the jar of bk:// is, for spark-submit --jars."""
+    print(jar_path())
+
+
+def app() -> None:
+    """Run the command line. Exit codes: 0, 1 findings, 2 bad input or no answer."""
+    console.run(typer_app)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,113 @@
+"""The Hadoop options `fs.bk.…`: their names, kinds, defaults and meaning. The jar reads the same names (`Settings`)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from statestore.errors import InvalidInput
+
+PREFIX = "fs.bk."
+SERVICE = "metadata-service-uri"
+_PASSED_ON = ("zookeeper.", "bookkeeper.")
+_NAMED = re.compile(rf"[A-Za-z0-9.-]+\.{SERVICE}")
+_DIGESTS = ("CRC32C", "CRC32", "MAC", "DUMMY")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option.
+
+    Attributes:
+        kind: "count" (an integer, 0 or more), "size" (an integer, 1 or more), "share" (0 to 1), "path" (of a znode),
+            "digest" or "text".
+        default: as text; what the jar takes when the option is not set.
+        meaning: one phrase, with the unit.
+    """
+
+    kind: str
+    default: str
+    meaning: str
+
+
+OPTIONS: Mapping[str, Option] = {
+    "ledgers": Option("path", "/ledgers", "BookKeeper's path in ZooKeeper, for bk://host:port/"),
+    "root": Option("path", "/eos-bk", "path of the names in ZooKeeper; one tree of files each"),
+    "ensemble": Option("count", "0", "bookies of a ledger; 0: 3, or as many as there are"),
+    "write-quorum": Option("count", "0", "copies of an entry; 0: as many as the ensemble"),
+    "ack-quorum": Option("count", "0", "copies to wait for; 0: 2, or as many as are written"),
+    "digest": Option("digest", "CRC32C", "checksum of each entry"),
+    "password": Option("text", "", "password of each ledger; a credential provider may hold it"),
+    "entry.bytes": Option("size", "1048576", "bytes of an entry, at most 1 MiB"),
+    "window": Option("size", "16", "entries on their way at once, for a large file"),
+    "pack.file.bytes": Option("count", "1048576", "files up to this share a ledger, at most 1 MiB"),
+    "pack.bytes": Option("size", "67108864", "a pack of this many bytes is rolled"),
+    "pack.age.ms": Option("size", "600000", "a pack of this age is rolled"),
+    "pack.files": Option("size", "2000", "a pack of this many files is rolled"),
+    "cache.bytes": Option("count", "33554432", "read cache for small files, for each process"),
+    "session.timeout.ms": Option("size", "30000", "ZooKeeper session timeout"),
+    "patience.ms": Option("size", "120000", "how long ZooKeeper may stay away before a call fails"),
+    "rename.limit": Option("size", "500", "names in a directory that is renamed"),
+    "grace.ms": Option("count", "3600000", "how long a ledger without references, or a dead writer's, is left alone"),
+    "maintenance.ms": Option("count", "300000", "between rounds of the sweeper; 0: never"),
+    "compact.below": Option("share", "0.25", "live part of a pack below which it is compacted"),
+    "zookeeper-auth": Option("text", "", "digest:user:password; the names are then for that user only"),
+}
+
+
+def checked(options: Mapping[str, object]) -> dict[str, str]:
+    """Return the options as Hadoop takes them, name to text.
+
+    Args:
+        options: full names, `fs.bk.…`, to values; booleans become "true" and "false".
+
+    Raises:
+        InvalidInput: an option that does not exist, with the nearest that does, or a value of the wrong kind.
+    """
+    found = {}
+    for name, value in options.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value).strip()
+        _check(name, text)
+        found[name] = text
+    return found
+
+
+def value(options: Mapping[str, str], name: str) -> str:
+    """Return an option by its short name ("root"), or its default."""
+    return options.get(PREFIX + name, OPTIONS[name].default)
+
+
+def _check(name: str, text: str) -> None:
+    short = name.removeprefix(PREFIX)
+    if name.startswith(PREFIX):
+        if short.startswith(_PASSED_ON) or _NAMED.fullmatch(short):
+            return
+        option = OPTIONS.get(short)
+        if option is not None:
+            _check_value(name, option, text)
+            return
+    near = difflib.get_close_matches(short, [*OPTIONS, f"NAME.{SERVICE}"], n=1, cutoff=0.5)
+    hint = f" Did you mean {PREFIX}{near[0]}?" if near else f" The options are: {', '.join(OPTIONS)}."
+    raise InvalidInput(f"{name} is not an option of bk://.{hint}")
+
+
+def _check_value(name: str, option: Option, text: str) -> None:
+    expected = ""
+    if option.kind in ("count", "size"):
+        least = 1 if option.kind == "size" else 0
+        if not (text.isascii() and text.isdigit() and int(text) >= least):
+            expected = f"a whole number, {least} or more"
+    elif option.kind == "share":
+        try:
+            if not 0 <= float(text) <= 1:
+                expected = "a number from 0 to 1"
+        except ValueError:
+            expected = "a number from 0 to 1"
+    elif option.kind == "path" and (not text.startswith("/") or text == "/" or text.endswith("/")):
+        expected = "a path in ZooKeeper such as " + option.default
+    elif option.kind == "digest" and text not in _DIGESTS:
+        expected = " or ".join(_DIGESTS)
+    if expected:
+        raise InvalidInput(f"{name} is {text!r}; expected: {expected} ({option.meaning})")
