@@ -1,0 +1,79 @@
+"""A ZooKeeper in memory with the interface of `statestore.zookeeper.ZooKeeper`, and a hook around each multi."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from statestore.zookeeper import Node, Operation, Refused, ZooKeeper
+
+
+class FakeZooKeeper(ZooKeeper):
+    """Attributes: before, after: called around each multi, with its number from 0; they may raise. writes: so far."""
+
+    def __init__(self) -> None:
+        self.tree: dict[str, tuple[bytes, int]] = {"/": (b"", 0)}
+        self.before: Callable[[int], None] = lambda _: None
+        self.after: Callable[[int], None] = lambda _: None
+        self.writes = 0
+
+    def make(self, *paths: str) -> None:
+        for path in paths:
+            for end in [at for at, letter in enumerate(path) if letter == "/" and at] + [len(path)]:
+                self.tree.setdefault(path[:end], (b"", 0))
+
+    def close(self) -> None:
+        pass
+
+    def nodes(self, paths: Iterable[str]) -> Iterator[Node | None]:
+        for path in paths:
+            found = self.tree.get(path)
+            yield None if found is None else Node(*found, 1_000, len(self.children(path) or []))
+
+    def exist(self, paths: Iterable[str]) -> Iterator[bool]:
+        return (path in self.tree for path in paths)
+
+    def children(self, path: str) -> list[str] | None:
+        if path not in self.tree:
+            return None
+        return sorted(posixpath.basename(other) for other in self.tree if posixpath.dirname(other) == path != other)
+
+    def children_of(self, paths: Iterable[str]) -> Iterator[list[str] | None]:
+        return (self.children(path) for path in paths)
+
+    def sync(self) -> None:
+        pass
+
+    def write(self, operations: Sequence[Operation], happened: Callable[[], bool]) -> None:
+        number, self.writes = self.writes, self.writes + 1
+        self.before(number)
+        tree = dict(self.tree)
+        for position, operation in enumerate(operations):
+            if why := _apply(tree, operation):
+                raise Refused(position, operation, why)
+        self.tree = tree
+        assert happened(), "the trace doesn't show what has just been written"
+        self.after(number)
+
+
+def _apply(tree: dict[str, tuple[bytes, int]], operation: Operation) -> str:
+    path = operation.path
+    if operation.kind == "create":
+        if path in tree:
+            return "NodeExistsError"
+        if posixpath.dirname(path) not in tree:
+            return "NoNodeError"
+        tree[path] = (operation.data, 0)
+        return ""
+    if path not in tree:
+        return "NoNodeError"
+    version = tree[path][1]
+    if operation.version not in (-1, version):
+        return "BadVersionError"
+    if operation.kind == "set":
+        tree[path] = (operation.data, version + 1)
+    elif operation.kind == "delete":
+        if any(posixpath.dirname(other) == path for other in tree):
+            return "NotEmptyError"
+        del tree[path]
+    return ""
