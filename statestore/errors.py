@@ -7,6 +7,8 @@
     ├── Unavailable                what is needed is not there now; nothing is known to be wrong with the data
     │   └── JarMissing                 the jar of the file system was not built
     └── CutFailed                  a checkpoint changed faster than it could be copied; the target is not usable
+
+Errors of Spark's, Java's or ZooKeeper's own never reach a caller unexplained: they are the cause of one of these.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ NAME = "eos-bk.jar"
 
 
 def jar_path() -> Path:
-    """Return the jar that makes `bk://` known to Hadoop. It comes with the wheel; `make jar` builds it in a source tree.
+    """Return the jar that makes `bk://` known to Hadoop; it comes with the wheel, or from `make jar` in a source tree.
 
     Raises:
         JarMissing: neither has happened.

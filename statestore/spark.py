@@ -86,7 +86,7 @@ def _driver_has_jar() -> bool:
 
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         return False
-    SparkContext._ensure_initialized()  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     try:
@@ -121,7 +121,7 @@ def _defaults() -> dict[str, str]:
     """What `spark-defaults.conf` says; a builder's setting replaces it, so lists there must be carried over."""
     from pyspark.find_spark_home import _find_spark_home
 
-    folder = os.environ.get("SPARK_CONF_DIR") or str(Path(_find_spark_home(), "conf"))  # type: ignore[no-untyped-call]
+    folder = os.environ.get("SPARK_CONF_DIR") or str(Path(_find_spark_home(), "conf"))
     file = Path(folder, "spark-defaults.conf")
     found = {}
     for line in file.read_text().splitlines() if file.is_file() else []:
