@@ -57,6 +57,10 @@ public final class BookKeeperFileSystem extends FileSystem {
         workingDirectory = getHomeDirectory();
     }
 
+    Client client() {
+        return client;
+    }
+
     @Override
     public String getScheme() {
         return SCHEME;

@@ -5,6 +5,7 @@ import eos.bk.Ledgers.BookKeeperException;
 import eos.bk.Zk.Node;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsException;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
@@ -39,8 +40,12 @@ final class Sweeper {
         this.root = client.settings.root;
     }
 
-    /** One round by whoever holds the lock; {@code thorough}: also compacts packs and looks for unregistered ledgers. */
-    void sweep(boolean thorough) throws IOException {
+    /**
+     * One round by whoever holds the lock; {@code thorough}: also compacts packs and looks for unregistered ledgers.
+     * Returns the ledgers that were freed, or null when another sweeper is at work.
+     */
+    List<Long> sweep(boolean thorough) throws IOException {
+        var freed = new ArrayList<Long>();
         Session session = client.session();
         String lock = root + "/sweeper";
         try {
@@ -49,26 +54,30 @@ final class Sweeper {
                 return stat != null && stat.getEphemeralOwner() == session.zk.getSessionId();
             });
         } catch (KeeperException.NodeExistsException e) {
-            return;
+            return null;
         } catch (KeeperException e) {
             throw Zk.failed(e);
         }
         try {
             for (String id : zk.children(root + "/del")) {
-                finishDeletion(session, Long.parseLong(id));
+                finishDeletion(session, Long.parseLong(id), freed);
             }
             for (String process : zk.children(root + "/w")) {
                 buryWriter(process);
             }
             for (String id : zk.children(root + "/L")) {
                 if (!id.equals("empty")) {
-                    sweepLedger(session, id);
+                    sweepLedger(session, id, freed);
                 }
             }
             if (thorough) {
                 client.compactor.compact();
-                sweepOrphans(session);
+                // A writer died between making a ledger and registering it. Once buried it can't register any more.
+                for (long ledger : orphans("")) {
+                    delete(session, ledger, freed);
+                }
             }
+            return freed;
         } catch (KeeperException e) {
             throw Zk.failed(e);
         } finally {
@@ -97,7 +106,7 @@ final class Sweeper {
         }
     }
 
-    private void sweepLedger(Session session, String id) throws IOException {
+    private void sweepLedger(Session session, String id, List<Long> freed) throws IOException {
         String path = names.ledger(id);
         long ledger = Long.parseLong(id);
         Node node = zk.node(path);
@@ -136,7 +145,7 @@ final class Sweeper {
                 && attempt(
                         Op.delete(path, version),
                         Op.create(root + "/del/" + id, Names.NOTHING, client.settings.acl, CreateMode.PERSISTENT))) {
-            finishDeletion(session, ledger);
+            finishDeletion(session, ledger, freed);
         }
     }
 
@@ -144,20 +153,22 @@ final class Sweeper {
         return System.currentTimeMillis() - since >= client.settings.graceMs;
     }
 
-    private void finishDeletion(Session session, long ledger) throws IOException {
+    private void finishDeletion(Session session, long ledger, List<Long> freed) throws IOException {
         LedgerMetadata metadata = metadata(session, ledger);
         if (metadata != null && !isOurs(session, metadata)) {
             LOG.error("Ledger {} is registered under {} but doesn't carry its identity: not deleted", ledger, root);
             return;
         }
         if (metadata != null) {
-            delete(session, ledger);
+            delete(session, ledger, freed);
         }
         attempt(Op.delete(root + "/del/" + ledger, -1));
     }
 
-    /** A writer died between making a ledger and registering it. Once it is buried it can't register any more. */
-    private void sweepOrphans(Session session) throws IOException {
+    /** Our unregistered ledgers whose writer's znode, or what is named below it, is gone. */
+    List<Long> orphans(String below) throws IOException {
+        Session session = client.session();
+        var found = new ArrayList<Long>();
         var ranges = session.bk.getLedgerManager().getLedgerRanges(0);
         while (ranges.hasNext()) {
             for (long ledger : ranges.next().getLedgers()) {
@@ -166,13 +177,14 @@ final class Sweeper {
                     continue;
                 }
                 var process = new String(metadata.getCustomMetadata().get(Ledgers.PROCESS_KEY), StandardCharsets.UTF_8);
-                if (zk.stat(root + "/w/" + process) == null
+                if (zk.stat(root + "/w/" + process + below) == null
                         && zk.stat(names.ledger(Long.toString(ledger))) == null
                         && zk.stat(root + "/del/" + ledger) == null) {
-                    delete(session, ledger);
+                    found.add(ledger);
                 }
             }
         }
+        return found;
     }
 
     private static boolean isOurs(Session session, LedgerMetadata metadata) {
@@ -191,9 +203,10 @@ final class Sweeper {
         }
     }
 
-    private static void delete(Session session, long ledger) throws IOException {
+    private static void delete(Session session, long ledger, List<Long> freed) throws IOException {
         try {
             Ledgers.await(session.bk.newDeleteLedgerOp().withLedgerId(ledger).execute());
+            freed.add(ledger);
             LOG.info("Freed ledger {}", ledger);
         } catch (BookKeeperException e) {
             if (!isMissing(e)) {

@@ -1,0 +1,103 @@
+package eos.bk;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.URI;
+import java.util.List;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.Op;
+import org.apache.zookeeper.ZooDefs;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** What operators ask for, through a file system as Python has it. */
+class MaintenanceTest {
+    private String root;
+    private FileSystem fs;
+    private Client client;
+
+    @BeforeEach
+    void start() throws IOException {
+        Configuration conf = TestCluster.configure(new Configuration());
+        root = "/eos-bk-test/" + UUID.randomUUID();
+        conf.set("fs.bk.root", root);
+        conf.setInt("fs.bk.maintenance.ms", 0);
+        conf.setInt("fs.bk.grace.ms", 0);
+        fs = FileSystem.newInstance(URI.create(TestCluster.uri()), conf);
+        client = Client.of(new Settings(URI.create(TestCluster.uri()), conf));
+    }
+
+    @AfterEach
+    void stop() {
+        client.close();
+    }
+
+    private FileEntry write(String path, int size) throws IOException {
+        try (var out = fs.create(new Path(path))) {
+            out.write(new byte[size]);
+        }
+        return client.names.find(path).file();
+    }
+
+    @Test
+    void aSweepNamesWhatItFreed() throws IOException {
+        long ledger = write("/f", 2 << 20).ledger();
+        assertEquals(List.of(), Maintenance.sweep(fs));
+        fs.delete(new Path("/f"), false);
+        assertEquals(List.of(ledger), Maintenance.sweep(fs));
+    }
+
+    @Test
+    void oneSweeperAtATime() throws Exception {
+        client.zk.write(
+                List.of(Op.create(root + "/sweeper", Names.NOTHING, ZooDefs.Ids.OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)),
+                () -> true);
+        assertTrue(assertThrows(IOException.class, () -> Maintenance.sweep(fs))
+                .getMessage()
+                .contains("Another process is sweeping"));
+    }
+
+    @Test
+    void anUnregisteredLedgerIsAnOrphanOnceItsWriterIsDead() throws Exception {
+        var dead = new Client(client.settings);
+        long ledger = dead.ledgers.create(dead.session()).getId();
+        assertEquals(List.of(), Maintenance.orphans(fs), "registered");
+        dead.zk.write(List.of(Op.delete(dead.names.ledger(Long.toString(ledger)), -1)), () -> true);
+        assertEquals(List.of(), Maintenance.orphans(fs), "its writer lives");
+        dead.close();
+        assertEquals(List.of(ledger), Maintenance.orphans(fs));
+        assertEquals(List.of(ledger), Maintenance.sweep(fs));
+        assertEquals(List.of(), Maintenance.orphans(fs));
+    }
+
+    @Test
+    void eachCopyOfEachEntryIsLookedAt() throws IOException {
+        FileEntry file = write("/f", (2 << 20) + 1);
+        List<String> lines = Maintenance.replicas(fs, file.ledger(), file.first(), file.last())
+                .lines()
+                .toList();
+        assertEquals(9, lines.size(), "three entries, three bookies");
+        assertEquals(9, lines.stream().distinct().count());
+        lines.forEach(line -> assertTrue(line.endsWith(" good"), line));
+        List<String> missing = Maintenance.replicas(fs, file.ledger(), file.last() + 1, file.last() + 1)
+                .lines()
+                .toList();
+        assertEquals(3, missing.size());
+        missing.forEach(line -> assertFalse(line.endsWith(" good"), line));
+    }
+
+    @Test
+    void otherFileSystemsAreRefused() throws IOException {
+        FileSystem local = FileSystem.getLocal(new Configuration());
+        assertThrows(IllegalArgumentException.class, () -> Maintenance.orphans(local));
+    }
+}
