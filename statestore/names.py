@@ -12,12 +12,13 @@ ZooKeeper lets a file have children; and a ledger's znode can't be deleted while
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 from statestore.address import Address
-from statestore.errors import InvalidInput, NotFound
+from statestore.errors import InvalidInput, NotFound, Unavailable
 from statestore.records import (
     EMPTY,
     SAVEPOINT,
@@ -29,7 +30,7 @@ from statestore.records import (
     reference_text,
     referenced_path,
 )
-from statestore.zookeeper import Node, Operation, Refused, ZooKeeper
+from statestore.zookeeper import Node, Operation, Refused, ZooKeeper, split
 
 __all__ = ["EMPTY", "SAVEPOINT", "Directory", "FileRecord", "LedgerRecord", "Names"]
 _ATTEMPTS = 30
@@ -113,25 +114,10 @@ class Names:
         Raises:
             NotFound: nothing is there.
         """
-        top = self.find(path)
-        if top is None:
+        files, directories = self._below(path)
+        if not files and not directories:
             raise NotFound(f"{path} does not exist")
-        if isinstance(top, FileRecord):
-            yield path, top
-            return
-        left = [path]
-        while left:
-            directory = left.pop()
-            try:
-                entries = self.list(directory)
-            except NotFound:
-                continue
-            for name, entry in entries.items():
-                full = posixpath.join(directory, name)
-                if isinstance(entry, Directory):
-                    left.append(full)
-                else:
-                    yield full, entry
+        yield from files
 
     def ledgers(self) -> Iterator[LedgerRecord]:
         """Return every registered ledger; those that are freed meanwhile are left out."""
@@ -190,6 +176,45 @@ class Names:
                 continue  # somebody else was quicker, with a part of it or all
             return
         raise InvalidInput(f"Others keep changing the directories above {path}")
+
+    def remove_tree(self, path: str) -> None:
+        """Remove what is at the path and below it. Does nothing where nothing is.
+
+        Raises:
+            Unavailable: others keep putting files there, or ZooKeeper was lost.
+        """
+        for _ in range(_ATTEMPTS):
+            files, directories = self._below(path)
+            groups = [
+                *(self.remove_file(*file) for file in files),
+                *((Operation("delete", self.name(directory), version=1),) for directory in reversed(directories)),
+            ]
+            if not groups:
+                return
+            for multi in split(groups):
+                try:
+                    self.zookeeper.write(multi, self.zookeeper.gone(multi[-1].path))
+                except Refused:
+                    break  # it has changed: look again
+        raise Unavailable(f"Others keep changing what is below {path}")
+
+    def _below(self, path: str) -> tuple[Sequence[tuple[str, FileRecord]], Sequence[str]]:
+        """All files and directories at or below the path, parents first."""
+        top = self.find(path)
+        if top is None:
+            return [], []
+        if isinstance(top, FileRecord):
+            return [(path, top)], []
+        files, directories = [], [path]  # grows while it is walked through
+        for directory in directories:
+            with contextlib.suppress(NotFound):
+                for name, entry in self.list(directory).items():
+                    full = posixpath.join(directory, name)
+                    if isinstance(entry, Directory):
+                        directories.append(full)
+                    else:
+                        files.append((full, entry))
+        return files, directories
 
     def check_directory(self, path: str) -> Operation:
         """Part of a multi: the path is a directory."""

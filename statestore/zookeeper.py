@@ -71,12 +71,14 @@ class Operation:
 
     Attributes:
         version: of the znode, for all but "create"; -1: any.
+        ephemeral: "create" only: it goes when the session ends.
     """
 
     kind: Literal["create", "set", "delete", "check"]
     path: str
     data: bytes = b""
     version: int = -1
+    ephemeral: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,14 @@ class ZooKeeper:
         for found in self._each("get_children_async", paths):
             yield None if found is None else sorted(found)
 
+    def there(self, path: str) -> Callable[[], bool]:
+        """Return a question for `write`: is this znode there?"""
+        return lambda: all(self.exist([path]))
+
+    def gone(self, path: str) -> Callable[[], bool]:
+        """Return a question for `write`: is this znode gone?"""
+        return lambda: not any(self.exist([path]))
+
     def sync(self) -> None:
         """Wait until the server we talk to has seen all that was committed before."""
         self._asked_until_answered(lambda: self._client.sync_async(self._root))
@@ -244,7 +254,7 @@ def split(operations: Iterable[Sequence[Operation]]) -> Iterator[list[Operation]
 
 def _add(request: Any, operation: Operation) -> None:
     if operation.kind == "create":
-        request.create(operation.path, operation.data)
+        request.create(operation.path, operation.data, ephemeral=operation.ephemeral)
     elif operation.kind == "set":
         request.set_data(operation.path, operation.data, operation.version)
     elif operation.kind == "delete":

@@ -1,4 +1,4 @@
-"""A ZooKeeper in memory with the interface of `statestore.zookeeper.ZooKeeper`, and a hook around each multi."""
+"""A ZooKeeper in memory with the interface of `statestore.zookeeper.ZooKeeper`, whose client can die at each multi."""
 
 from __future__ import annotations
 
@@ -8,14 +8,33 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statestore.zookeeper import Node, Operation, Refused, ZooKeeper
 
 
+class Killed(BaseException):
+    """The process has died."""
+
+
 class FakeZooKeeper(ZooKeeper):
-    """Attributes: before, after: called around each multi, with its number from 0; they may raise. writes: so far."""
+    """One session; `end_session` begins another.
+
+    Attributes:
+        tree: znodes by path: data and version.
+        dies: the number of the multi, from 0, at which its client dies, and whether "before" or "after" it. Every
+            later call dies too.
+        before_write: called before each multi with its number.
+        writes: the multis so far.
+    """
 
     def __init__(self) -> None:
         self.tree: dict[str, tuple[bytes, int]] = {"/": (b"", 0)}
-        self.before: Callable[[int], None] = lambda _: None
-        self.after: Callable[[int], None] = lambda _: None
+        self.ephemeral: set[str] = set()
+        self.dies: tuple[int, str] | None = None
+        self.dead = False
+        self.before_write: Callable[[int], None] = lambda _: None
         self.writes = 0
+
+    def end_session(self) -> None:
+        for path in self.ephemeral:
+            self.tree.pop(path, None)
+        self.ephemeral, self.dead, self.dies = set(), False, None
 
     def make(self, *paths: str) -> None:
         for path in paths:
@@ -46,14 +65,22 @@ class FakeZooKeeper(ZooKeeper):
 
     def write(self, operations: Sequence[Operation], happened: Callable[[], bool]) -> None:
         number, self.writes = self.writes, self.writes + 1
-        self.before(number)
+        self.before_write(number)
+        self._live(number, "before")
         tree = dict(self.tree)
         for position, operation in enumerate(operations):
             if why := _apply(tree, operation):
                 raise Refused(position, operation, why)
+        assert not happened(), "the trace shows what has not been written"
         self.tree = tree
         assert happened(), "the trace doesn't show what has just been written"
-        self.after(number)
+        self.ephemeral |= {operation.path for operation in operations if operation.ephemeral}
+        self._live(number, "after")
+
+    def _live(self, number: int, moment: str) -> None:
+        self.dead = self.dead or self.dies == (number, moment)
+        if self.dead:
+            raise Killed
 
 
 def _apply(tree: dict[str, tuple[bytes, int]], operation: Operation) -> str:

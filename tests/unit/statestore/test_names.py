@@ -62,7 +62,7 @@ def test_a_file_in_the_way_of_a_directory_is_named(names: Names) -> None:
 def test_nothing_is_put_into_a_file(names: Names) -> None:
     put(names, "/q", file("w-1"))
     with pytest.raises(Refused, match="BadVersionError"):
-        names.zookeeper.write([names.check_directory("/q"), *names.create_file("/q/x", file("w-2"))], lambda: True)
+        names.zookeeper.write([names.check_directory("/q"), *names.create_file("/q/x", file("w-2"))], lambda: False)
     assert names.find("/q/x") is None
 
 
@@ -78,9 +78,21 @@ def test_ledgers_show_owner_and_references(names: Names) -> None:
 def test_a_file_renamed_meanwhile_is_not_removed(names: Names) -> None:
     put(names, "/a", file("w-1"))
     reference = names.reference(file("w-1"))
-    names.zookeeper.write([Operation("set", reference, b"1 /b", 0)], lambda: True)
+    names.zookeeper.write([Operation("set", reference, b"1 /b", 0)], lambda: names.references(1) == {"w-1": "/b"})
     with pytest.raises(Refused, match="BadVersionError"):
-        names.zookeeper.write(names.remove_file("/a", file("w-1")), lambda: True)
+        names.zookeeper.write(names.remove_file("/a", file("w-1")), lambda: False)
+
+
+def test_a_tree_is_removed_whole_and_its_references_with_it(names: Names) -> None:
+    names.make_directories("/q/state/0")
+    put(names, "/q/state/0/1.delta", file("w-1"))
+    put(names, "/q/empty", file("w-2", ledger=-1))
+    put(names, "/other", file("w-3"))
+    names.remove_tree("/q")
+    names.remove_tree("/nothing")
+    assert list(names.walk("/")) == [("/other", file("w-3"))]
+    assert names.find("/q") is None
+    assert names.references(1) == {"w-3": "/other"}
 
 
 def test_a_free_ledger_can_not_be_referred_to(names: Names) -> None:

@@ -1,0 +1,402 @@
+"""Savepoints on a ZooKeeper in memory: each step, and a death before and after each multi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
+from statestore.names import FileRecord, Names
+from statestore.savepoints import building, creating, deleting, manifest, restoring, store
+from statestore.savepoints.manifest import Cut, Savepoint
+from statestore.zookeeper import Operation
+from tests.unit.statestore.fake_zookeeper import FakeZooKeeper, Killed
+
+SOURCE = "bk://zk:2181/q"
+LEDGERS = (1, 2)
+
+
+def record(write: str, ledger: int, length: int = 5) -> FileRecord:
+    return FileRecord(write, 0, ledger, 0, 0, 1024, length, 9, 77)
+
+
+FILES = {
+    "metadata": record("w-1", 1),
+    "offsets/0": record("w-2", 1),
+    "commits/0": record("w-3", 2),
+    "state/0/0/1.delta": record("w-4", 2),
+    "state/0/0/_empty": record("w-5", -1, 0),
+}
+CUT = Cut(0, "a-query", FILES)
+
+
+class World:
+    """A tree with a running query's checkpoint at /q, on ledgers 1 and 2."""
+
+    def __init__(self) -> None:
+        self.zookeeper = FakeZooKeeper()
+        self.zookeeper.make("/eos-bk/n", "/eos-bk/L/empty", "/eos-bk/w", "/eos-bk/del", "/eos-bk/sp")
+        self.zookeeper.tree["/eos-bk/n"] = (b"", 1)
+        self.names = Names(self.zookeeper, "/eos-bk")
+        for ledger in LEDGERS:
+            self.make_ledger(ledger)
+        for directory in ("/q/offsets", "/q/commits", "/q/state/0/0"):
+            self.names.make_directories(directory)
+        for path, file in FILES.items():
+            self.zookeeper.write(self.names.create_file("/q/" + path, file), lambda f=file: self.names.has_reference(f))
+        self.zookeeper.writes = 0
+
+    def make_ledger(self, ledger: int) -> None:
+        self.zookeeper.tree[f"/eos-bk/L/{ledger}"] = (b"sealed p 0 -1", 0)
+
+    def create(self, name: str = "one", take_cut: Callable[[], Cut] = lambda: CUT) -> Savepoint:
+        return creating.create(self.names, name, SOURCE, take_cut)
+
+    def delete_query(self) -> None:
+        self.names.remove_tree("/q")
+
+    def sweep(self) -> None:
+        """Free all ledgers that nothing refers to, as the jar's sweeper does after its grace time."""
+        for ledger in self.names.ledgers():
+            if not ledger.references:
+                del self.zookeeper.tree[f"/eos-bk/L/{ledger.id}"]
+
+    def held(self, name: str = "one") -> list[int]:
+        return [ledger.id for ledger in self.names.ledgers() if name in ledger.savepoints]
+
+    def check(self) -> None:
+        """No file and no ready savepoint without its ledgers."""
+        ledgers = {ledger.id for ledger in self.names.ledgers()} | {-1}
+        for path, file in self.names.walk("/"):
+            assert file.ledger in ledgers, path
+        for savepoint in store.all_savepoints(self.names):
+            if savepoint.state == "ready":
+                files = store.read(self.names, savepoint.name)[1]
+                assert {file.ledger for file in files.values()} <= ledgers
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_savepoint_says_what_it_is_and_holds_its_ledgers(world: World) -> None:
+    savepoint = world.create()
+    assert savepoint.state == "ready"
+    assert (savepoint.batch, savepoint.query, savepoint.source) == (0, "a-query", SOURCE)
+    assert (savepoint.files, savepoint.size, savepoint.ledgers) == (5, 20, 2)
+    assert store.all_savepoints(world.names) == [savepoint]
+    assert store.read(world.names, "one")[:2] == (savepoint, FILES)
+    world.delete_query()
+    world.sweep()
+    assert world.held() == [1, 2]
+    world.check()
+
+
+def test_a_deleted_savepoint_lets_its_ledgers_go(world: World) -> None:
+    world.create()
+    world.create("other")
+    deleting.delete(world.names, "one")
+    assert (world.held(), world.held("other")) == ([], [1, 2])
+    assert [savepoint.name for savepoint in store.all_savepoints(world.names)] == ["other"]
+    deleting.delete(world.names, "other")
+    world.delete_query()
+    world.sweep()
+    assert list(world.names.ledgers()) == []
+    assert world.zookeeper.children("/eos-bk/sp") == []
+    with pytest.raises(NotFound, match="no savepoint one"):
+        deleting.delete(world.names, "one")
+
+
+def test_a_checkpoint_of_empty_files_is_held_too(world: World) -> None:
+    world.create(take_cut=lambda: Cut(0, "", {"offsets/0": record("w-5", -1, 0)}))
+    restoring.restore(world.names, "one", "/new")
+    found = world.names.find("/new/offsets/0")
+    assert isinstance(found, FileRecord)
+    assert found.length == 0
+    assert world.held() == []
+
+
+def test_a_name_is_taken_once(world: World) -> None:
+    world.create()
+    with pytest.raises(InvalidInput, match="already, ready: take another name"):
+        world.create()
+    building.begin(world.names, "two", SOURCE, 5)
+    with pytest.raises(InvalidInput, match="already, building"):
+        world.create("two")
+    with pytest.raises(InvalidInput, match="take another name"):
+        building.begin(world.names, "two", SOURCE, 5)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "-a", "a.", "a b", "x" * 101, "ä"])
+def test_names_that_are_none_are_refused(world: World, name: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot name a savepoint"):
+        world.create(name)
+
+
+def test_a_ledger_freed_meanwhile_asks_for_a_newer_cut(world: World) -> None:
+    world.make_ledger(3)
+    cuts = [Cut(0, "", {**FILES, "old": record("w-9", 8)}), Cut(1, "", {"new": record("w-10", 3)})]
+    savepoint = world.create(take_cut=lambda: cuts.pop(0))
+    assert (savepoint.batch, savepoint.files) == (1, 1)
+    assert world.held() == [3], "what the first cut held was let go"
+
+
+def test_a_checkpoint_that_always_changes_is_given_up(world: World) -> None:
+    def torn() -> Cut:
+        raise CutFailed("torn")
+
+    with pytest.raises(CutFailed, match=r"changed 10 times.*minBatchesToRetain"):
+        world.create(take_cut=torn)
+    assert store.all_savepoints(world.names) == []
+
+
+def test_a_wrong_question_leaves_nothing(world: World) -> None:
+    def wrong() -> Cut:
+        raise InvalidInput("there is no batch 7")
+
+    with pytest.raises(InvalidInput, match="no batch 7"):
+        world.create(take_cut=wrong)
+    assert store.all_savepoints(world.names) == []
+
+
+def test_a_maker_whose_session_ended_is_stopped(world: World) -> None:
+    build = building.begin(world.names, "one", SOURCE, 5)
+    world.zookeeper.end_session()
+    assert [savepoint.state for savepoint in store.all_savepoints(world.names)] == ["abandoned"]
+    with pytest.raises(Unavailable, match="session that began it has ended"):
+        build.hold(LEDGERS)
+    with pytest.raises(Unavailable, match="session that began it has ended"):
+        build.finish(CUT)
+    assert world.held() == []
+
+
+def test_a_maker_that_slept_can_not_touch_a_later_savepoint_of_that_name(world: World) -> None:
+    sleeper = building.begin(world.names, "one", SOURCE, 5)
+    deleting.delete(world.names, "one")
+    world.create(take_cut=lambda: Cut(0, "", {"offsets/0": FILES["offsets/0"]}))
+    with pytest.raises(Unavailable):
+        sleeper.hold([2])
+    with pytest.raises(Unavailable):
+        sleeper.finish(CUT)
+    assert world.held() == [1]
+
+
+def test_a_deleter_that_slept_can_not_touch_a_later_savepoint_of_that_name(world: World) -> None:
+    world.create()
+
+    def another_is_quicker(number: int) -> None:
+        if number == start + 1:  # the first deleter has marked it, and sleeps before it releases a ledger
+            world.zookeeper.before_write = lambda _: None
+            deleting.delete(world.names, "one")
+            world.create()
+
+    start = world.zookeeper.writes
+    world.zookeeper.before_write = another_is_quicker
+    deleting.delete(world.names, "one")
+    assert [savepoint.state for savepoint in store.all_savepoints(world.names)] == ["ready"]
+    assert world.held() == [1, 2]
+
+
+def test_a_savepoint_that_is_being_deleted_takes_no_references(world: World) -> None:
+    build = building.begin(world.names, "one", SOURCE, 5)
+    build.hold([1])
+    world.zookeeper.dies = (world.zookeeper.writes, "after")
+    with pytest.raises(Killed):
+        deleting.delete(world.names, "one")
+    world.zookeeper.dead, world.zookeeper.dies = False, None  # the deleter died, the maker lives
+    with pytest.raises(Unavailable, match="somebody deletes it"):
+        build.hold([2])
+    assert [savepoint.state for savepoint in store.all_savepoints(world.names)] == ["deleting"]
+    with pytest.raises(InvalidInput, match="not ready but deleting"):
+        restoring.restore(world.names, "one", "/new")
+
+
+def test_a_long_list_of_files_lies_in_several_chunks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "CHUNK", 100)
+    files = {f"state/0/{n}/ü 1.delta": record(f"{n:016x}-{n * n}", 1, n) for n in range(200)}
+    savepoint = world.create(take_cut=lambda: Cut(7, "q", files))
+    assert savepoint.chunks > 10
+    assert store.read(world.names, "one")[1] == files
+    path = "/eos-bk/sp/one/files-00003"
+    world.zookeeper.tree[path] = (b"x" + world.zookeeper.tree[path][0][1:], 0)
+    with pytest.raises(Damaged, match="savepoint one"):
+        store.read(world.names, "one")
+
+
+def test_a_missing_savepoint_is_told_with_those_that_are_there(world: World) -> None:
+    with pytest.raises(NotFound, match="There are: none"):
+        restoring.restore(world.names, "one", "/new")
+    world.create("two")
+    with pytest.raises(NotFound, match="There are: two"):
+        restoring.restore(world.names, "one", "/new")
+
+
+def test_a_restored_checkpoint_has_the_same_bytes_under_new_references(world: World) -> None:
+    world.create()
+    restoring.restore(world.names, "one", "/deep/down/new")
+    files = {path.removeprefix("/deep/down/new/"): file for path, file in world.names.walk("/deep/down/new")}
+    assert files.keys() == FILES.keys()
+    for path, file in files.items():
+        old = FILES[path]
+        assert (file.ledger, file.first, file.last, file.length, file.crc32c) == (
+            *(old.ledger, old.first, old.last, old.length, old.crc32c),
+        )
+        assert file.write != old.write
+        assert file.generation == 0
+    deleting.delete(world.names, "one")
+    world.delete_query()
+    world.sweep()
+    world.check()
+    assert [ledger.id for ledger in world.names.ledgers()] == [1, 2]
+    world.names.remove_tree("/deep")
+    world.sweep()
+    assert list(world.names.ledgers()) == []
+    assert world.zookeeper.children("/eos-bk/L/empty") == []
+
+
+def test_nothing_is_restored_over_something(world: World) -> None:
+    world.create()
+    with pytest.raises(InvalidInput, match="There is something at /q"):
+        restoring.restore(world.names, "one", "/q")
+    with pytest.raises(InvalidInput, match="/q/metadata is a file"):
+        restoring.restore(world.names, "one", "/q/metadata/x/y")
+    assert len(dict(world.names.walk("/q"))) == len(FILES)
+
+
+def test_a_savepoint_deleted_during_a_restore_leaves_nothing_half_restored(world: World) -> None:
+    world.create()
+
+    def delete(number: int) -> None:
+        if number == start + 2:  # the target is made and guarded
+            world.zookeeper.before_write = lambda _: None
+            deleting.delete(world.names, "one")
+
+    start = world.zookeeper.writes
+    world.zookeeper.before_write = delete
+    with pytest.raises(Unavailable, match="deleted while it was being restored"):
+        restoring.restore(world.names, "one", "/new")
+    assert world.names.find("/new") is None
+
+
+def multis(work: Callable[[World], object], prepare: Callable[[World], object]) -> int:
+    world = World()
+    prepare(world)
+    world.zookeeper.writes = 0
+    work(world)
+    return world.zookeeper.writes
+
+
+def moments(work: Callable[[World], object], prepare: Callable[[World], object]) -> list[tuple[int, str]]:
+    return [(number, moment) for number in range(multis(work, prepare)) for moment in ("before", "after")]
+
+
+def die(world: World, moment: tuple[int, str], work: Callable[[World], object]) -> None:
+    world.zookeeper.writes = 0
+    world.zookeeper.dies = moment
+    with pytest.raises(Killed):
+        work(world)
+    world.zookeeper.end_session()
+    world.sweep()
+    world.check()
+
+
+def nothing(_: World) -> None:
+    pass
+
+
+def small_multis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One group of operations in each multi, so that there is a death between any two."""
+    monkeypatch.setattr("statestore.zookeeper.MULTI_BYTES", 1)
+
+
+MAKING = [(number, moment) for number in range(5) for moment in ("before", "after")]
+
+
+@pytest.mark.parametrize("moment", MAKING)
+def test_a_maker_may_die_at_any_moment(moment: tuple[int, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    small_multis(monkeypatch)
+    assert moments(World.create, nothing) == MAKING
+    world = World()
+    die(world, moment, World.create)
+    states = [savepoint.state for savepoint in store.all_savepoints(world.names)]
+    assert states == ([] if moment == (0, "before") else ["ready"] if moment == (4, "after") else ["abandoned"])
+    if states == ["abandoned"]:
+        assert world.create().state == "ready", "made again under the same name"
+    if states:
+        deleting.delete(world.names, "one")
+    assert world.held() == []
+    assert world.zookeeper.children("/eos-bk/sp") == []
+
+
+DELETING = [(number, moment) for number in range(5) for moment in ("before", "after")]
+
+
+@pytest.mark.parametrize("moment", DELETING)
+def test_a_deleter_may_die_at_any_moment(moment: tuple[int, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    small_multis(monkeypatch)
+
+    def delete(world: World) -> None:
+        deleting.delete(world.names, "one")
+
+    assert moments(delete, World.create) == DELETING
+    world = World()
+    world.create()
+    world.delete_query()
+    die(world, moment, delete)
+    states = [savepoint.state for savepoint in store.all_savepoints(world.names)]
+    assert states == (["ready"] if moment == (0, "before") else [] if moment == (4, "after") else ["deleting"])
+    if states:
+        delete(world)
+    world.sweep()
+    assert list(world.names.ledgers()) == []
+    assert world.zookeeper.children("/eos-bk/sp") == []
+
+
+RESTORING = [(number, moment) for number in range(12) for moment in ("before", "after")]
+
+
+@pytest.mark.parametrize("moment", RESTORING)
+def test_a_restorer_may_die_at_any_moment(moment: tuple[int, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    small_multis(monkeypatch)
+
+    def restore(world: World) -> None:
+        restoring.restore(world.names, "one", "/deep/new")
+
+    assert moments(restore, World.create) == RESTORING
+    world = World()
+    world.create()
+    world.delete_query()
+    die(world, moment, restore)
+    metadata = world.names.find("/deep/new/metadata")
+    files = dict(world.names.walk("/deep/new")) if world.names.find("/deep/new") else {}
+    whole = isinstance(metadata, FileRecord) and metadata.length > 0
+    assert whole == (moment == (11, "after")), "Spark must refuse what is half restored"
+    assert not whole or len(files) == len(FILES)
+    if files and not whole:
+        world.names.remove_tree("/deep/new")
+    if not whole:
+        restore(world)
+    deleting.delete(world.names, "one")
+    world.sweep()
+    world.check()
+    assert len(dict(world.names.walk("/deep/new"))) == len(FILES)
+
+
+def test_a_ledger_lost_behind_our_back_is_told(world: World) -> None:
+    world.create()
+    world.delete_query()
+    world.zookeeper.write(
+        [Operation("delete", "/eos-bk/L/2/s-one"), Operation("delete", "/eos-bk/L/2")],
+        world.zookeeper.gone("/eos-bk/L/2"),
+    )
+    with pytest.raises(Damaged, match="A ledger that savepoint one holds is gone"):
+        restoring.restore(world.names, "one", "/new")
+    assert world.names.find("/new") is None
+
+
+def test_the_query_is_named_by_the_checkpoint() -> None:
+    assert creating.query_of(b'{"id":"5f"}') == "5f"
+    with pytest.raises(CutFailed, match="does not name a query"):
+        creating.query_of(b"")
