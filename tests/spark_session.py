@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -10,21 +11,25 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from statestore import JarMissing, configure_spark
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One local session with two task slots; its Python workers can import the tests."""
+    """One local session with two task slots, `bk://` if its jar is built; Python workers can import the tests."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    session = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.host", "localhost")
-        .getOrCreate()
     )
+    with contextlib.suppress(JarMissing):
+        builder = configure_spark(builder)
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
