@@ -9,13 +9,14 @@ from typing import ClassVar, Literal
 
 from eos.config import Cluster
 from eos.errors import InvalidInput, Refused, TopicMissing
-from eos.net.consumer import Hold, Reader
+from eos.net.consumer import PERMITS, Hold, Reader
 from eos.net.coordinator import Coordinator
 from eos.net.finder import Finder, coordinators_allowed, topic_exists
 from eos.net.in_flight import InFlight
 from eos.net.pool import Pool
 from eos.net.producer import Producer
 from eos.net.transactions import Transactions
+from eos.protocol.messages import EARLIEST, MessageId
 from eos.protocol.topics import COORDINATOR_TOPIC, full_name
 
 __all__ = ["Access", "Client", "Coordinator", "Hold", "InFlight", "Producer", "Reader"]
@@ -125,9 +126,14 @@ class Client:
 
         return self._finder.patiently(f"open a producer on {name_of_topic}", attempt)
 
-    def reader(self, topic: str) -> Reader:
-        """Return a reader of a physical topic; it joins at its first call."""
-        return Reader(self._finder, full_name(topic))
+    def reader(self, topic: str, *, permits: int = PERMITS, after: MessageId = EARLIEST) -> Reader:
+        """Return a reader of a physical topic; it joins at its first call.
+
+        Args:
+            permits: messages that the broker may send ahead; fewer for large ones. Default 1000.
+            after: where it starts, behind that message. Default: at the earliest.
+        """
+        return Reader(self._finder, full_name(topic), permits, after)
 
     def hold(self, topic: str, subscription: str) -> Hold:
         """Make sure that the durable subscription exists, at the earliest message if new, and join it.

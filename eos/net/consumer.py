@@ -18,7 +18,7 @@ from eos.wire.frames import Frame
 from eos.wire.pulsar_pb2 import BaseCommand
 
 PERMITS = 1000
-"""Messages that the broker may send ahead of a reader."""
+"""Messages that the broker may send ahead of a reader, unless it says otherwise."""
 
 
 class Subscriber(ABC):
@@ -35,6 +35,7 @@ class Subscriber(ABC):
         self._turn = threading.RLock()
         self._arrived = threading.Condition(threading.Lock())
         self._messages: deque[Message] = deque()
+        self._start = EARLIEST
         self._spent = 0
         self._joined: tuple[ConsumerLine, Connection] | None = None
 
@@ -79,7 +80,7 @@ class Subscriber(ABC):
 
     def _join_once(self) -> tuple[ConsumerLine, Connection]:
         connection = self._finder.owner(self.topic)
-        after = EARLIEST
+        after = self._start
         if self._joined is not None:
             after = self._joined[0].last
             self._joined[1].ignore_consumer(self._joined[0].consumer_id)
@@ -112,12 +113,14 @@ class Subscriber(ABC):
 
 
 class Reader(Subscriber):
-    """Reads what is committed, from the earliest message on. Keeps nothing at the broker once closed."""
+    """Reads what is committed, from the earliest message on or behind one. Keeps nothing at the broker once closed."""
 
-    def __init__(self, finder: Finder, topic: str) -> None:
+    def __init__(self, finder: Finder, topic: str, permits: int = PERMITS, after: MessageId = EARLIEST) -> None:
         """Use `Client.reader`."""
         super().__init__(finder, topic)
         self._subscription = f"eos-reader-{uuid.uuid4().hex}"
+        self._permits = permits
+        self._start = after
         self._granted = 0
 
     def read(self, timeout_s: float) -> Message | None:
@@ -157,10 +160,10 @@ class Reader(Subscriber):
     def _grant(self, line: ConsumerLine, connection: Connection) -> None:
         with self._arrived:
             outstanding = self._granted - self._spent
-            if outstanding > PERMITS // 2 or len(self._messages) > PERMITS or line.failure is not None:
+            if outstanding > self._permits // 2 or len(self._messages) > self._permits or line.failure is not None:
                 return
-            request = line.flow(PERMITS - outstanding)
-            self._granted = PERMITS + self._spent
+            request = line.flow(self._permits - outstanding)
+            self._granted = self._permits + self._spent
         connection.command(request)
 
 
