@@ -17,6 +17,7 @@ from statestore.records import NO_LEDGER, FileRecord, decode_name, encode_path
 VERSION: Final = 1
 CHUNK: Final = 400 * 1024
 """Bytes of a manifest in one znode; ZooKeeper takes 1 MiB with all that is around it."""
+METADATA: Final = "metadata"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 
 State = Literal["building", "abandoned", "ready", "deleting"]
@@ -120,6 +121,11 @@ def check_name(name: str) -> str:
             " at both ends"
         )
     return name
+
+
+def restore_order(path: str) -> tuple[int, str]:
+    """Sort key for a checkpoint's files: `commits/` late, and last `metadata`, without which Spark starts no query."""
+    return (2 if path == METADATA else 1 if path.startswith("commits/") else 0), path
 
 
 def pack(files: Mapping[str, FileRecord]) -> tuple[list[bytes], int]:

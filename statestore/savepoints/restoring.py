@@ -25,10 +25,9 @@ from statestore.errors import Damaged, InvalidInput, StateStoreError, Unavailabl
 from statestore.names import FileRecord, Names
 from statestore.records import NO_LEDGER
 from statestore.savepoints import store
-from statestore.savepoints.manifest import Savepoint
+from statestore.savepoints.manifest import METADATA, Savepoint, restore_order
 from statestore.zookeeper import Operation, Refused, split
 
-_METADATA = "metadata"
 _ENTRY_SIZE = 1 << 20
 
 
@@ -70,7 +69,7 @@ class _Restoration:
             self._ready,
             self._names.check_directory(posixpath.dirname(self._target)),
             *self._names.create_directory(self._target),
-            *self._names.create_file(posixpath.join(self._target, _METADATA), guard),
+            *self._names.create_file(posixpath.join(self._target, METADATA), guard),
         ]
         try:
             self._names.zookeeper.write(make, lambda: self._names.has_reference(guard))
@@ -84,17 +83,15 @@ class _Restoration:
 
     def fill(self, files: Mapping[str, FileRecord], guard: FileRecord) -> None:
         """Make the files; those of `commits/` last, and the true `metadata` at the very end."""
-        early = {path: record for path, record in files.items() if not _is_late(path)}
         for multi in split(self._names.create_directory(self._at(path)) for path in _directories(files)):
             self._put(multi)
-        for multi in split(self._file(path, record) for path, record in early.items()):
+        ordered = sorted(files.keys() - {METADATA}, key=restore_order)
+        for multi in split(self._file(path, files[path]) for path in ordered):
             self._put(multi)
-        last = [self._file(path, record) for path, record in files.items() if path.startswith("commits/")]
-        metadata = [*self._names.remove_file(self._at(_METADATA), guard)]
-        if _METADATA in files:
-            metadata += self._file(_METADATA, files[_METADATA])
-        for multi in split([*last, metadata]):
-            self._put(multi)
+        last = [*self._names.remove_file(self._at(METADATA), guard)]
+        if METADATA in files:
+            last += self._file(METADATA, files[METADATA])
+        self._put(last)
 
     def _put(self, operations: list[Operation]) -> None:
         zookeeper = self._names.zookeeper
@@ -124,10 +121,6 @@ class _Restoration:
         return Unavailable(
             f"{self._target} was changed while savepoint {self._savepoint} was being restored: {refused}"
         )
-
-
-def _is_late(path: str) -> bool:
-    return path == _METADATA or path.startswith("commits/")
 
 
 def _directories(files: Iterable[str]) -> list[str]:
