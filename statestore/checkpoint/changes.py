@@ -1,0 +1,138 @@
+"""Deltas, snapshots and changelogs: streams of changes to one state store, each ended by a mark.
+
+    delta, snapshot, changelog v1    { int key bytes, key, int value bytes (-1: deleted), value } … int -1
+    changelog v2                     UTF "v2" { byte 01 put | 10 delete | 11 merge, int, key, int, value } … byte 00
+    changelog v3                     UTF "v3", UTF lineage, then as v1
+    changelog v4                     UTF "v4", UTF lineage, then as v2
+
+v2 and v4 are for stores with column families; v3 and v4 for checkpoint format 2, whose files have unique ids. The
+lineage is JSON: version and id of each state since the last snapshot, up to the one before this.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+
+from statestore.checkpoint.compression import decompress
+from statestore.errors import Damaged
+
+_INT = struct.Struct(">i")
+_END, _PUT, _DELETE, _MERGE = 0x00, 0x01, 0x10, 0x11
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestor:
+    """One step of a lineage: the state of a version, and the unique id of its file."""
+
+    version: int
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a delta, a snapshot or a changelog holds.
+
+    Attributes:
+        format: 1 to 4, as above.
+        lineage: oldest first; empty in formats 1 and 2.
+        puts: how many keys were put or merged.
+        deletes: how many keys were deleted.
+    """
+
+    format: int
+    lineage: tuple[Ancestor, ...]
+    puts: int
+    deletes: int
+
+
+def read_changes(data: bytes) -> Changes:
+    """Read a delta, a snapshot or a changelog to its end.
+
+    Raises:
+        Damaged: it is cut short, or not such a file.
+    """
+    content = decompress(data)
+    form, lineage, at = _head(content)
+    try:
+        puts, deletes, at = (_typed if form in (2, 4) else _plain)(content, at)
+    except struct.error as error:
+        raise Damaged("it ends without the mark of its end: it was cut short") from error
+    if at != len(content):
+        raise Damaged(f"{len(content) - at} bytes follow the mark of its end")
+    return Changes(form, lineage, puts, deletes)
+
+
+def read_lineage(data: bytes) -> tuple[Ancestor, ...]:
+    """Return the lineage of a changelog; empty if it has none.
+
+    Raises:
+        Damaged: it can't be read.
+    """
+    return _head(decompress(data))[1]
+
+
+def _head(content: bytes) -> tuple[int, tuple[Ancestor, ...], int]:
+    """The format, the lineage, and where the changes begin."""
+    for form in (2, 3, 4):
+        mark = f"v{form}".encode()
+        if content.startswith(b"\x00\x02" + mark):
+            # A key of v1 that looks so would be 144,000 bytes long, its length beginning 00 02 76 3x.
+            at = 4
+            if form == 2:
+                return form, (), at
+            (length,) = struct.unpack_from(">H", content.ljust(6, b"\0"), at)
+            text = content[at + 2 : at + 2 + length]
+            return form, _lineage(text), at + 2 + length
+    return 1, (), 0
+
+
+def _lineage(text: bytes) -> tuple[Ancestor, ...]:
+    try:
+        return tuple(
+            sorted(
+                (Ancestor(int(step["version"]), str(step["checkpointUniqueId"])) for step in json.loads(text)),
+                key=lambda step: step.version,
+            )
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise Damaged(f"its lineage can't be read: {error}") from error
+
+
+def _plain(content: bytes, at: int) -> tuple[int, int, int]:
+    puts = deletes = 0
+    while True:
+        (key,) = _INT.unpack_from(content, at)
+        at += 4
+        if key == -1:
+            return puts, deletes, at
+        if key < 0:
+            raise Damaged(f"a key at byte {at} has the length {key}")
+        (value,) = _INT.unpack_from(content, at + key)
+        at += key + 4
+        if value < 0:
+            deletes += 1
+        else:
+            puts += 1
+            at += value
+
+
+def _typed(content: bytes, at: int) -> tuple[int, int, int]:
+    puts = deletes = 0
+    while True:
+        (kind,) = struct.unpack_from("B", content, at)
+        at += 1
+        if kind == _END:
+            return puts, deletes, at
+        if kind not in (_PUT, _DELETE, _MERGE):
+            raise Damaged(f"a change at byte {at - 1} is of the unknown kind {kind:#04x}")
+        (key,) = _INT.unpack_from(content, at)
+        (value,) = _INT.unpack_from(content, at + 4 + max(key, 0))
+        if key < 0 or (value < 0) != (kind == _DELETE):
+            raise Damaged(f"a change at byte {at - 1} has a key of {key} and a value of {value} bytes")
+        at += 8 + key + max(value, 0)
+        if kind == _DELETE:
+            deletes += 1
+        else:
+            puts += 1

@@ -1,0 +1,138 @@
+"""The compressed streams that Spark writes state with: lz4 (its default), zstd and snappy.
+
+Their first bytes tell them apart. Only framing is done here; pyarrow decompresses. Each block of lz4 carries a
+checksum of its content, which is checked: where nothing else guards the bytes, it is what finds a flipped one.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+
+from statestore.errors import Damaged
+
+# net.jpountz.lz4.LZ4BlockOutputStream: magic, token (method and level), compressed, original length, checksum
+_LZ4 = b"LZ4Block"
+_LZ4_HEADER = struct.Struct("<8sBiiI")
+_LZ4_RAW, _LZ4_COMPRESSED = 0x10, 0x20
+_LZ4_SEED = 0x9747B28C
+_ZSTD = b"\x28\xb5\x2f\xfd"
+# org.xerial.snappy.SnappyOutputStream: magic, version, compatible version, then chunks: length, raw snappy
+_SNAPPY = b"\x82SNAPPY\x00"
+_SNAPPY_HEADER_BYTES = 16
+_MASK = 0xFFFFFFFF
+_PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
+
+
+class UnknownCompression(Damaged):
+    """The stream begins like none that can be read here. lzf, for one, is not read."""
+
+
+def decompress(data: bytes) -> bytes:
+    """Return the content of a compressed stream.
+
+    Raises:
+        UnknownCompression: not lz4, zstd or snappy.
+        Damaged: cut short, or a block that is not what was compressed.
+    """
+    try:
+        if data.startswith(_LZ4):
+            return _lz4(data)
+        if data.startswith(_ZSTD):
+            with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+                return bytes(stream.read())
+        if data.startswith(_SNAPPY):
+            return _snappy(data)
+    except (struct.error, pa.ArrowException, OSError) as error:
+        raise Damaged(f"the compressed stream is cut short or damaged: {error}") from error
+    raise UnknownCompression(f"no stream of lz4, zstd or snappy begins with {data[:8].hex(' ') or 'nothing'}")
+
+
+def _lz4(data: bytes) -> bytes:
+    blocks: list[bytes] = []
+    at = 0
+    while True:
+        if at == len(data):
+            raise Damaged("the lz4 stream ends without its last block: it was cut short")
+        magic, token, compressed, original, checksum = _LZ4_HEADER.unpack_from(data, at)
+        at += _LZ4_HEADER.size
+        if magic != _LZ4 or compressed < 0 or original < 0:
+            raise Damaged(f"no lz4 block begins at byte {at - _LZ4_HEADER.size}")
+        if original == 0:
+            if at != len(data):
+                raise Damaged(f"{len(data) - at} bytes follow the last lz4 block")
+            return b"".join(blocks)
+        block = data[at : at + compressed]
+        if len(block) < compressed:
+            raise Damaged(f"the lz4 block at byte {at} should have {compressed} bytes, but {len(block)} are left")
+        if token & 0xF0 == _LZ4_COMPRESSED:
+            block = bytes(pa.decompress(block, original, codec="lz4_raw"))
+        elif token & 0xF0 != _LZ4_RAW:
+            raise Damaged(f"the lz4 block at byte {at} has the unknown method {token:#x}")
+        # The writer keeps 28 bits of the checksum.
+        if len(block) != original or _xxhash32(block, _LZ4_SEED) & 0x0FFFFFFF != checksum:
+            raise Damaged(f"the lz4 block at byte {at} doesn't match its checksum")
+        blocks.append(block)
+        at += compressed
+
+
+def _snappy(data: bytes) -> bytes:
+    codec = pa.Codec("snappy")
+    blocks: list[bytes] = []
+    at = _SNAPPY_HEADER_BYTES
+    while at < len(data):
+        if data.startswith(_SNAPPY, at):  # streams may be joined
+            at += _SNAPPY_HEADER_BYTES
+            continue
+        (length,) = struct.unpack_from(">i", data, at)
+        block = data[at + 4 : at + 4 + length]
+        if length < 0 or len(block) < length:
+            raise Damaged(f"the snappy chunk at byte {at} is cut short")
+        blocks.append(bytes(codec.decompress(block, _snappy_length(block))))
+        at += 4 + length
+    return b"".join(blocks)
+
+
+def _snappy_length(block: bytes) -> int:
+    """Snappy writes the original length first, seven bits a byte."""
+    length = shift = 0
+    for byte in block:
+        length |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return length
+        shift += 7
+    raise Damaged("a snappy chunk has no length")
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> (32 - bits)) & _MASK
+
+
+def _xxhash32(data: bytes, seed: int) -> int:
+    """XXH32, https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md."""
+    p1, p2, p3, p4, p5 = _PRIMES
+    whole = len(data) & ~15
+    if whole:
+        a, b, c, d = (seed + p1 + p2) & _MASK, (seed + p2) & _MASK, seed, (seed - p1) & _MASK
+        for w, x, y, z in struct.iter_unpack("<4I", data[:whole]):
+            a = (a + w * p2) & _MASK
+            a = (a << 13 | a >> 19) * p1 & _MASK
+            b = (b + x * p2) & _MASK
+            b = (b << 13 | b >> 19) * p1 & _MASK
+            c = (c + y * p2) & _MASK
+            c = (c << 13 | c >> 19) * p1 & _MASK
+            d = (d + z * p2) & _MASK
+            d = (d << 13 | d >> 19) * p1 & _MASK
+        value = _rotated(a, 1) + _rotated(b, 7) + _rotated(c, 12) + _rotated(d, 18)
+    else:
+        value = seed + p5
+    value = (value + len(data)) & _MASK
+    words = len(data) & ~3
+    for (word,) in struct.iter_unpack("<I", data[whole:words]):
+        value = _rotated((value + word * p3) & _MASK, 17) * p4 & _MASK
+    for byte in data[words:]:
+        value = _rotated((value + byte * p5) & _MASK, 11) * p1 & _MASK
+    value = (value ^ value >> 15) * p2 & _MASK
+    value = (value ^ value >> 13) * p3 & _MASK
+    return value ^ value >> 16

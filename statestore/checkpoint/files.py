@@ -1,0 +1,77 @@
+"""What the readers of a checkpoint need of a file system: two calls.
+
+Paths are relative to the checkpoint; "" is the checkpoint itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from statestore.errors import Damaged, NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory.
+
+    Attributes:
+        length: bytes; 0 for a directory.
+        mtime_ms: milliseconds since the epoch.
+    """
+
+    name: str
+    length: int
+    mtime_ms: int
+    is_directory: bool = False
+
+
+class Files(Protocol):
+    """A folder with a checkpoint, wherever it is."""
+
+    def list(self, path: str) -> Mapping[str, Entry]:
+        """Return what is in a directory, by name. Empty where there is no directory."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return a whole file.
+
+        Raises:
+            NotFound: there is no such file.
+            Damaged: the file system's own checksum says that the bytes are not those that were written.
+        """
+        ...
+
+
+class LocalFiles:
+    """A checkpoint in a folder of this machine, read without Hadoop: nobody checks the bytes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def list(self, path: str) -> Mapping[str, Entry]:
+        """Return what is in a directory, without hidden names (Hadoop's checksums)."""
+        folder = self.folder / path
+        found = {}
+        for file in folder.iterdir() if folder.is_dir() else ():
+            if not file.name.startswith("."):
+                status = file.stat()
+                length = 0 if file.is_dir() else status.st_size
+                found[file.name] = Entry(file.name, length, int(status.st_mtime * 1000), file.is_dir())
+        return found
+
+    def read(self, path: str) -> bytes:
+        """Return a whole file."""
+        try:
+            return (self.folder / path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound(f"{self.folder / path} does not exist") from error
+        except OSError as error:
+            raise Damaged(f"{self.folder / path} can't be read: {error}") from error
+
+
+def join(*parts: str) -> str:
+    """Join relative paths; empty parts are left out."""
+    return "/".join(part for part in parts if part)

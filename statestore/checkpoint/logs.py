@@ -1,0 +1,161 @@
+"""What Spark notes of each micro-batch: where it begins (`offsets`, before it runs) and that it is done (`commits`).
+
+metadata      {"id": …}                         the query's id
+offsets/N     v1 or v2; JSON: watermark, time, configuration; one line for each source: its offset, or "-"
+commits/N     v1; JSON: watermark of the next batch        v2: also the unique ids of the state it wrote
+sources/S/N   what a source notes: files, a timestamp; N.compact holds all before it too
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from statestore.checkpoint.files import Entry, Files, join
+from statestore.errors import Damaged
+
+METADATA = "metadata"
+OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
+_COMPACT = ".compact"
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Where a batch begins.
+
+    Attributes:
+        watermark_ms: the event-time watermark it runs with; 0 if the query has none.
+        time_ms: when it was planned.
+        conf: the settings of Spark's that a query keeps for its life.
+        sources: the offset of each source up to which the batch reads, as JSON; None if it has none yet.
+    """
+
+    version: int
+    watermark_ms: int
+    time_ms: int
+    conf: Mapping[str, str]
+    sources: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """That a batch is done.
+
+    Attributes:
+        next_watermark_ms: the watermark of the next batch.
+        uids: checkpoint format 2: operator to, for each partition, the unique ids of its stores' states.
+    """
+
+    version: int
+    next_watermark_ms: int
+    uids: Mapping[int, tuple[tuple[str, ...], ...]]
+
+
+def read_query_id(files: Files) -> str:
+    """Return the query's id, which stays over restarts.
+
+    Raises:
+        NotFound: there is no `metadata`.
+        Damaged: it can't be read.
+    """
+    try:
+        return str(json.loads(files.read(METADATA))["id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Damaged(f"{METADATA} is not JSON with the query's id: {error}") from error
+
+
+def batch_ids(files: Files, log: str) -> Mapping[int, Entry]:
+    """Return the batches that a log has a file for, by id, lowest first."""
+    entries = files.list(log)
+    ids = sorted(int(name) for name, entry in entries.items() if name.isdecimal() and not entry.is_directory)
+    return {batch: entries[str(batch)] for batch in ids}
+
+
+def read_offsets(files: Files, batch: int) -> Offsets:
+    """Return where a batch begins.
+
+    Raises:
+        NotFound: Spark did not plan it, or the file was cleaned away or lost.
+        Damaged: the file can't be read.
+    """
+    path = join(OFFSETS, str(batch))
+    version, metadata, lines = _lines(path, files.read(path))
+    conf = metadata.get("conf")
+    sources = [line.partition(":")[2] if version == 2 else line for line in lines]
+    return Offsets(
+        version,
+        _count(path, metadata, "batchWatermarkMs"),
+        _count(path, metadata, "batchTimestampMs"),
+        {str(name): str(value) for name, value in conf.items()} if isinstance(conf, dict) else {},
+        tuple(None if offset == "-" else offset for offset in sources),
+    )
+
+
+def read_commit(files: Files, batch: int) -> Commit:
+    """Return what was noted when a batch was done.
+
+    Raises:
+        NotFound: it is not done, or the file was cleaned away or lost.
+        Damaged: the file can't be read.
+    """
+    path = join(COMMITS, str(batch))
+    version, metadata, _ = _lines(path, files.read(path))
+    try:
+        uids = {
+            int(operator): tuple(tuple(str(uid) for uid in stores) for stores in partitions)
+            for operator, partitions in (metadata.get("stateUniqueIds") or {}).items()
+        }
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Damaged(f"{path} has unique ids that can't be read: {error}") from error
+    return Commit(version, _count(path, metadata, "nextBatchWatermarkMs"), uids)
+
+
+def source_logs(files: Files) -> Mapping[str, tuple[str, ...]]:
+    """Return, for each source's log, the files that a restart reads: the newest compact one and all after it.
+
+    A gap in their numbers is a lost file; `missing_in` names it.
+    """
+    found = {}
+    for source, entry in files.list(SOURCES).items():
+        if entry.is_directory:
+            folder = join(SOURCES, source)
+            numbers = {
+                int(name.removesuffix(_COMPACT)): name
+                for name in sorted(files.list(folder))  # 9.compact after 9
+                if name.removesuffix(_COMPACT).isdecimal()
+            }
+            compact = max(
+                (n for n, name in numbers.items() if name.endswith(_COMPACT)), default=min(numbers, default=0)
+            )
+            found[folder] = tuple(join(folder, numbers[n]) for n in sorted(numbers) if n >= compact)
+    return found
+
+
+def missing_in(log: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the numbers that a source's log skips."""
+    have = {int(path.rpartition("/")[2].removesuffix(_COMPACT)) for path in log}
+    return tuple(sorted(set(range(min(have, default=0), max(have, default=-1) + 1)) - have))
+
+
+def _lines(path: str, data: bytes) -> tuple[int, dict[str, Any], list[str]]:
+    """The version, the JSON in the second line, and the lines after it."""
+    try:
+        first, _, rest = data.decode().partition("\n")
+        second, _, others = rest.partition("\n")
+        if first.strip() not in ("v1", "v2"):
+            raise Damaged(f"{path} begins with {first[:20]!r}; v1 or v2 was expected")
+        metadata = json.loads(second) if second.strip() else {}
+    except ValueError as error:
+        raise Damaged(f"{path} is not the text that Spark writes: {error}") from error
+    if not isinstance(metadata, dict):
+        raise Damaged(f"{path} has no JSON object in its second line")
+    return int(first.strip()[1:]), metadata, others.split("\n") if others else []
+
+
+def _count(path: str, metadata: dict[str, Any], name: str) -> int:
+    value = metadata.get(name, 0)
+    if not isinstance(value, int):
+        raise Damaged(f"{path} has {name} = {value!r}; a number was expected")
+    return value

@@ -1,0 +1,135 @@
+"""Which state a query keeps: its stateful operators, their stores, and the schemas of what those hold.
+
+state/O/_metadata/metadata     v1: the stores and the number of partitions
+state/O/_metadata/v2/N         v2, since batch N: also where the schemas are, as absolute addresses
+state/O/_stateSchema/STORE/…   the schemas that v2 names; older operators have theirs beside the store's files
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from statestore.checkpoint.files import Files, join
+from statestore.errors import Damaged
+
+STATE = "state"
+DEFAULT_STORE = "default"
+_SCHEMAS = "/_stateSchema/"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A stateful operator.
+
+    Attributes:
+        name: what Spark calls it, such as stateStoreSave, dedupe, symmetricHashJoin, transformWithStateInPandasExec.
+        stores: their names, in the order in which a commit lists their unique ids.
+        partitions: how many; each has all stores.
+        metadata: the file that says so; empty if there is none, and this was concluded from the folders.
+        schemas: the files with the schemas of column families, which `metadata` names.
+    """
+
+    id: int
+    name: str
+    stores: tuple[str, ...]
+    partitions: int
+    metadata: str
+    schemas: tuple[str, ...]
+
+    def folder(self, partition: int, store: str) -> str:
+        """The folder of a store."""
+        return join(STATE, str(self.id), str(partition), "" if store == DEFAULT_STORE else store)
+
+
+def operator_ids(files: Files) -> tuple[int, ...]:
+    """Return the ids of the operators that have a folder."""
+    return tuple(sorted(int(name) for name, entry in files.list(STATE).items() if name.isdecimal()))
+
+
+def read_operator(files: Files, operator: int, batch: int) -> Operator:
+    """Return what is known about an operator as of a batch.
+
+    Raises:
+        Damaged: its metadata can't be read.
+    """
+    folder = join(STATE, str(operator))
+    newer = [int(name) for name in files.list(join(folder, "_metadata", "v2")) if name.isdecimal()]
+    if newer:
+        chosen = max((number for number in newer if number <= batch), default=min(newer))
+        path = join(folder, "_metadata", "v2", str(chosen))
+    elif "metadata" in files.list(join(folder, "_metadata")):
+        path = join(folder, "_metadata", "metadata")
+    else:
+        return _concluded(files, operator)
+    said = _json(path, files.read(path))
+    try:
+        stores: Sequence[Mapping[str, Any]] = said["stateStoreInfo"]
+        return Operator(
+            operator,
+            str(said["operatorInfo"]["operatorName"]),
+            tuple(str(store["storeName"]) for store in stores),
+            max((int(store["numPartitions"]) for store in stores), default=0),
+            path,
+            tuple(
+                join(folder, "_stateSchema", str(address).partition(_SCHEMAS)[2])
+                for store in stores
+                for address in store.get("stateSchemaFilePaths") or ()
+            ),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise Damaged(f"{path} lacks what Spark writes there: {error}") from error
+
+
+def moved_metadata(data: bytes, target: str) -> bytes:
+    """Return the operator metadata of a checkpoint that is copied elsewhere.
+
+    v2 names its schemas by absolute addresses: a copy would go on reading the original's. v1 is returned as it is.
+
+    Args:
+        data: the bytes of state/O/_metadata/v2/N.
+        target: the address of the copy, such as bk://zk1:2181/queries/copy.
+
+    Raises:
+        Damaged: it can't be read.
+    """
+    version = data.partition(b"\n")[0]
+    if version.strip() != b"v2":
+        return data
+    said = _json("the operator's metadata", data)
+    home = join(target.rstrip("/"), STATE, str(said["operatorInfo"]["operatorId"])) + _SCHEMAS
+    for store in said.get("stateStoreInfo") or ():
+        store["stateSchemaFilePaths"] = [
+            home + address.partition(_SCHEMAS)[2] for address in store.get("stateSchemaFilePaths") or ()
+        ]
+    return version + b"\n" + json.dumps(said, separators=(",", ":")).encode()
+
+
+def _concluded(files: Files, operator: int) -> Operator:
+    """Before Spark 3.4 nobody wrote it down."""
+    folder = join(STATE, str(operator))
+    partitions = sorted(int(name) for name in files.list(folder) if name.isdecimal())
+    stores: tuple[str, ...] = ()
+    if partitions:
+        below = files.list(join(folder, str(partitions[0])))
+        stores = tuple(
+            sorted(
+                name
+                for name, entry in below.items()
+                if entry.is_directory and name not in ("_metadata", "SSTs", "logs")
+            )
+        )
+    return Operator(operator, "", stores or (DEFAULT_STORE,), max(partitions, default=-1) + 1, "", ())
+
+
+def _json(path: str, data: bytes) -> dict[str, Any]:
+    version, _, text = data.partition(b"\n")
+    try:
+        said = json.loads(text)
+    except ValueError as error:
+        raise Damaged(f"{path} is not the JSON that Spark writes: {error}") from error
+    if version.strip() not in (b"v1", b"v2") or not isinstance(said, dict):
+        raise Damaged(f"{path} begins with {version[:20]!r}; v1 or v2 and a JSON object were expected")
+    return said

@@ -1,0 +1,84 @@
+"""A RocksDB snapshot: a zip of RocksDB's small files, and the names of the SST files that belong to it.
+
+8.zip or 8_ID.zip    CURRENT, MANIFEST-…, OPTIONS-…, and `metadata`: "v1", then JSON
+SSTs/NAME-ID.sst     tables, shared by the snapshots that follow each other        logs/NAME-ID.log    archived logs
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from dataclasses import dataclass
+
+from statestore.errors import Damaged
+
+METADATA = "metadata"
+# The last eight bytes of a table: block-based, as Spark writes it, and the older form without a version.
+_MAGICS = (0x88E241B785F4CFF7.to_bytes(8, "little"), 0xDB4775248B80FB57.to_bytes(8, "little"))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A file beside the zip that the snapshot needs.
+
+    Attributes:
+        path: relative to the store's folder: SSTs/… or logs/….
+        length: bytes.
+    """
+
+    path: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class RocksDbSnapshot:
+    """What a zip says.
+
+    Attributes:
+        tables: SST files and archived logs.
+        keys: how many keys the state has; None if Spark didn't count them.
+        column_families: their names; empty if the store has only one.
+    """
+
+    tables: tuple[Table, ...]
+    keys: int | None
+    column_families: tuple[str, ...]
+
+
+def read_snapshot(data: bytes) -> RocksDbSnapshot:
+    """Read a zip, each of its members with its CRC.
+
+    Raises:
+        Damaged: it is cut short, a member is not what was written, or it is not such a zip.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise Damaged(f"the zip is cut short or damaged: {error}") from error
+    if METADATA not in members:
+        raise Damaged(f"the zip has no {METADATA}; it has {', '.join(sorted(members)) or 'nothing'}")
+    version, _, text = members[METADATA].partition(b"\n")
+    if version.strip() != b"v1":
+        raise Damaged(f"the zip's {METADATA} has the version {version[:20]!r}; v1 is known here")
+    try:
+        said = json.loads(text)
+        tables = [Table(f"SSTs/{sst['dfsSstFileName']}", int(sst["sizeBytes"])) for sst in said.get("sstFiles") or ()]
+        tables += [Table(f"logs/{log['dfsLogFileName']}", int(log["sizeBytes"])) for log in said.get("logFiles") or ()]
+        keys = int(said.get("numKeys", -1))
+        families = tuple(sorted(said.get("columnFamilyMapping") or {}))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Damaged(f"the zip's {METADATA} can't be read: {error}") from error
+    return RocksDbSnapshot(tuple(tables), keys if keys >= 0 else None, families)
+
+
+def check_table(path: str, data: bytes) -> None:
+    """Look at what every SST file ends with. Its blocks are RocksDB's own to check.
+
+    Raises:
+        Damaged: not an SST file, or cut short.
+    """
+    if path.endswith(".sst") and data[-8:] not in _MAGICS:
+        raise Damaged("it doesn't end as an SST file does: it is cut short, or something else")
