@@ -1,0 +1,330 @@
+"""Savepoints on a Pulsar topic: written as one transaction by the sink's own producer, listed, and read back.
+
+A reader sees all of a savepoint or nothing. Geo-replication doesn't carry transactions: what it brings to another
+cluster may be incomplete, and then it is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from eos.commit import Ending, ending
+from eos.config import Cluster
+from eos.errors import CommitUnknown, EosError, NetworkError, NotCommitted
+from eos.net.client import Client
+from eos.net.coordinator import Coordinator
+from eos.net.producer import Producer
+from eos.protocol.messages import EARLIEST, Message, MessageId
+from eos.wire.txn import TxnId
+from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
+from statestore.savepoints.folder import Source, Target
+from statestore.savepoints.stream import (
+    CHUNK,
+    Content,
+    Cutter,
+    Kind,
+    Manifest,
+    Part,
+    Seen,
+    Sum,
+    files_of,
+    pack_list,
+    unpack_list,
+)
+
+HOLD = "__eos-savepoints"
+"""The durable subscription that keeps the topic's messages; nothing on it is ever acknowledged."""
+_PERMITS = 16  # messages of 1 MiB that the broker may send ahead
+_AROUND = 64 * 1024  # bytes of a message's frame beside its data, generously
+_QUIET_S = 5.0
+_END_PATIENCE_S = 120.0
+_PAUSE_S = 0.2
+
+Progress = Callable[[int, int], None]
+"""Told bytes done and bytes in all, after each message."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAddress:
+    """A topic and its cluster, as one address: pulsar://host:port/tenant/namespace/topic.
+
+    Attributes:
+        service_url: pulsar://host:port, or pulsar+ssl://…
+        topic: the full name, persistent://tenant/namespace/topic.
+    """
+
+    service_url: str
+    topic: str
+
+    @classmethod
+    def parse(cls, uri: str) -> TopicAddress:
+        """Read an address; with one name after the host it is a topic in public/default.
+
+        Raises:
+            InvalidInput: no such address.
+        """
+        parts = urlsplit(uri)
+        names = parts.path.strip("/").split("/")
+        if parts.scheme not in ("pulsar", "pulsar+ssl") or not parts.netloc or len(names) not in (1, 3) or "" in names:
+            raise InvalidInput(
+                f"{uri} is not the address of a topic: expected pulsar://host:port/tenant/namespace/topic, or "
+                "pulsar://host:port/topic for one in public/default"
+            )
+        path = "/".join(names) if len(names) == 3 else f"public/default/{names[0]}"
+        return cls(f"{parts.scheme}://{parts.netloc}", f"persistent://{path}")
+
+
+def is_topic(uri: str) -> bool:
+    """Whether this is the address of a topic, well made or not."""
+    return uri.startswith(("pulsar:", "pulsar+ssl:"))
+
+
+@dataclass(frozen=True, slots=True)
+class What:
+    """What is written about a savepoint beside its files; see `manifest.Savepoint`."""
+
+    name: str
+    source: str
+    batch: int
+    query: str
+    created_ms: int
+
+
+def write(
+    cluster: Cluster, topic: str, what: What, source: Source, timeout_s: float, progress: Progress = lambda *_: None
+) -> Manifest:
+    """Write a savepoint to a topic as one transaction; returns once it is committed.
+
+    The topic is made if it is missing; a subscription keeps its messages from being deleted.
+
+    Args:
+        timeout_s: how long the transaction may take; after it the coordinator aborts it.
+
+    Raises:
+        InvalidInput: the topic has partitions, or the cluster no transactions.
+        NotCommitted: nothing of it is or will be readable; write it again.
+        CommitUnknown: whether it is readable is not known yet; `list_topic` tells.
+    """
+    with Client(cluster) as client:
+        client.ensure_topic(topic)
+        client.hold(topic, HOLD).close()
+        coordinator = client.coordinator(zlib.crc32(topic.encode()) % client.coordinators())
+        _prime(client, coordinator, topic)
+        writing = _Writing(what, uuid.uuid4().hex, source, progress)
+        txn = _in_transaction(client, coordinator, topic, timeout_s, writing.send)
+        manifest = writing.manifest
+        assert manifest is not None
+        ended = _end(coordinator, txn, commit=True)
+        if ended is Ending.COMMITTED or (ended is Ending.ENDED and _is_readable(client, topic, manifest)):
+            return manifest
+        if ended is Ending.ENDED:
+            raise NotCommitted(
+                f"Savepoint {what.name} took longer than its transaction lives ({timeout_s:.0f} s), or the transaction "
+                "was aborted by somebody else. Nothing of it is readable: write it again with more time"
+            )
+        raise CommitUnknown(
+            f"No answer told whether savepoint {what.name} was committed to {topic}: list the topic's savepoints later"
+        )
+
+
+def list_topic(cluster: Cluster, topic: str) -> list[tuple[Manifest | None, str, str]]:
+    """Return the savepoints on a topic, oldest first: manifest, name, and what it lacks; "" for a whole one.
+
+    All messages are read.
+
+    Raises:
+        Damaged: a message is not what was written.
+    """
+    with Client(cluster) as client:
+        return [(seen.manifest, seen.name, seen.lacks()) for seen in _scan(client, topic)[0].values()]
+
+
+def read(
+    cluster: Cluster, topic: str, name: str | None, target: Target, progress: Progress = lambda *_: None
+) -> Manifest:
+    """Restore a savepoint from a topic.
+
+    Args:
+        name: the savepoint's; None: the only one there is.
+
+    Raises:
+        NotFound: there is none of that name.
+        InvalidInput: there are several and none is named, or there is something at the target.
+        Damaged: the copy on this topic is incomplete, or its bytes are not those that were written.
+    """
+    with Client(cluster) as client:
+        found, begins = _scan(client, topic)
+        id_ = _choose(found, name, topic)
+        seen = found[id_]
+        lacks = seen.lacks()
+        if seen.manifest is None or lacks:
+            raise Damaged(
+                f"Savepoint {seen.name} on {topic} is incomplete: {lacks}. If geo-replication brought it here, wait "
+                "until all of it has come, or restore it on the cluster that it was written to; else write it again"
+            )
+        contents = unpack_list(seen.manifest, seen.lists)
+        target.begin()
+        data = _data(client, topic, id_, begins[id_], seen.manifest, progress)
+        for path, blocks in files_of(seen.manifest, contents, data):
+            target.write(path, blocks)
+        return seen.manifest
+
+
+class _Writing:
+    """The messages of one savepoint, sent one by one."""
+
+    def __init__(self, what: What, id_: str, source: Source, progress: Progress) -> None:
+        self._what, self._id, self._source, self._progress = what, id_, source, progress
+        self._number = 0
+        self.manifest: Manifest | None = None
+
+    def send(self, producer: Producer, txn: TxnId) -> None:
+        chunk = min(CHUNK, producer.max_message_size - _AROUND)
+        files = list(self._source.files())
+        total = sum(length for _, length in files)
+        cutter = Cutter(chunk)
+        contents = []
+        for path, length in files:
+            own = Sum()
+            for part in cutter.cut(own.over(self._source.read(path))):
+                self._part(producer, txn, "data", part)
+                self._progress(cutter.sum.size, total)
+            if own.size != length:
+                raise NotCommitted(f"{path} had {length} bytes when it was listed and {own.size} when it was read")
+            contents.append(Content(path, own.size, own.crc32c))
+        for part in cutter.rest():
+            self._part(producer, txn, "data", part)
+        data = self._number
+        for part in pack_list(contents, chunk):
+            self._part(producer, txn, "files", part)
+        what = self._what
+        self.manifest = Manifest(
+            *(self._id, what.name, what.source, what.batch, what.query, what.created_ms),
+            *(len(files), cutter.sum.size, cutter.sum.crc32c, data, self._number - data),
+        )
+        self._part(producer, txn, "manifest", self.manifest.encode())
+        self._progress(total, total)
+
+    def _part(self, producer: Producer, txn: TxnId, kind: Kind, data: bytes) -> None:
+        part = Part(self._id, self._what.name, kind, self._number, data)
+        producer.send_record(data, txn, part.properties())
+        self._number += 1
+
+
+def _in_transaction(
+    client: Client,
+    coordinator: Coordinator,
+    topic: str,
+    timeout_s: float,
+    send: Callable[[Producer, TxnId], None],
+) -> TxnId:
+    """Send into a new transaction; when this returns, it is open, and nothing can be sent into it any more."""
+    txn = coordinator.new_transaction(round(timeout_s * 1000))
+    try:
+        coordinator.add_partitions(txn, [topic])
+        # Closed, with the broker's confirmation, before the end: a send that comes later would undo the commit.
+        with client.producer(topic) as producer:
+            send(producer, txn)
+    except BaseException as error:
+        _end(coordinator, txn, commit=False)
+        if isinstance(error, NetworkError):
+            raise NotCommitted(f"The transaction {txn} on {topic} was aborted: {error}") from error
+        raise
+    return txn
+
+
+def _prime(client: Client, coordinator: Coordinator, topic: str) -> None:
+    """End one transaction on the topic: until then it forgets aborts, and a late send would hide all that follows."""
+
+    def send(producer: Producer, txn: TxnId) -> None:
+        producer.send_record(b"", txn)
+
+    _end(coordinator, _in_transaction(client, coordinator, topic, 30, send), commit=False)
+
+
+def _end(coordinator: Coordinator, txn: TxnId, commit: bool) -> Ending:
+    """Ask for the end of a transaction until it has ended; NOT_YET when patience is at an end."""
+    deadline = time.monotonic() + _END_PATIENCE_S
+    while True:
+        answer: NetworkError | None = None
+        try:
+            coordinator.end(txn, commit)
+        except NetworkError as error:
+            answer = error
+        ended = ending(commit, answer)
+        if ended is not Ending.NOT_YET or time.monotonic() > deadline:
+            return ended
+        time.sleep(_PAUSE_S)
+
+
+def _is_readable(client: Client, topic: str, manifest: Manifest) -> bool:
+    return manifest in [seen.manifest for seen in _scan(client, topic)[0].values()]
+
+
+def _scan(client: Client, topic: str) -> tuple[dict[str, Seen], dict[str, MessageId]]:
+    """Read all that is readable now: what was seen of each savepoint, by id, and behind which message it begins."""
+    found: dict[str, Seen] = {}
+    begins: dict[str, MessageId] = {}
+    before = EARLIEST
+    for message in _messages(client, topic, EARLIEST):
+        part = Part.of(message.properties, message.data)
+        if part is not None:
+            begins.setdefault(part.savepoint, before)
+            found.setdefault(part.savepoint, Seen(part.name)).take(part)
+        before = message.message_id
+    return found, begins
+
+
+def _data(
+    client: Client, topic: str, id_: str, after: MessageId, manifest: Manifest, progress: Progress
+) -> Iterator[bytes]:
+    """The bytes of one savepoint in order."""
+    seen, done = Seen(manifest.name), 0
+    for message in _messages(client, topic, after):
+        part = Part.of(message.properties, message.data)
+        if part is None or part.savepoint != id_ or not seen.take(part):
+            continue
+        if part.kind != "data":
+            return
+        done += len(part.data)
+        progress(done, manifest.size)
+        yield part.data
+
+
+def _messages(client: Client, topic: str, after: MessageId) -> Iterator[Message]:
+    if client.partitions(topic):
+        raise InvalidInput(f"The topic {topic} has partitions: savepoints are on topics without")
+    reader = client.reader(topic, permits=_PERMITS, after=after)
+    try:
+        last, seen = reader.last_message_id(), after
+        while seen < last:
+            message = reader.read(_QUIET_S)
+            if message is None:
+                return
+            yield message
+            seen = message.message_id
+    except NetworkError as error:
+        raise Unavailable(f"{topic} could not be read to its end: {error}") from error
+    finally:
+        with contextlib.suppress(EosError):
+            reader.close()
+
+
+def _choose(found: dict[str, Seen], name: str | None, topic: str) -> str:
+    """The id of the newest savepoint of that name, a whole one before one that isn't."""
+    names = sorted({seen.name for seen in found.values()})
+    if name is None and len(names) == 1:
+        name = names[0]
+    if name is None and names:
+        raise InvalidInput(f"{topic} holds several savepoints: name one of {', '.join(names)}")
+    fitting = [id_ for id_, seen in found.items() if seen.name == name]
+    if not fitting:
+        raise NotFound(f"There is no savepoint {name or ''} on {topic}. There are: {', '.join(names) or 'none'}")
+    whole = [id_ for id_ in fitting if not found[id_].lacks()]
+    return (whole or fitting)[-1]

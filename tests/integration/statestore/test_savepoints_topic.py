@@ -1,0 +1,240 @@
+"""Savepoints on a topic of a real broker, with the official client as the independent reader."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pulsar as official
+import pytest
+
+from eos.config import Cluster
+from eos.errors import InvalidInput as EosInvalidInput
+from eos.errors import NotCommitted
+from eos.net.client import Client
+from eos.wire.txn import TxnId
+from statestore.errors import Damaged, InvalidInput, NotFound
+from statestore.savepoints import topic as topics
+from statestore.savepoints.folder import Folder
+from statestore.savepoints.topic import HOLD, What
+from tests.conftest import MakeTopic
+from tests.contract.official import fresh_consumer
+
+FILES = {
+    "metadata": b'{"id":"5f"}',
+    "offsets/3": b"v1\n{}\n5",
+    "commits/3": b"v1\n{}",
+    "state/0/0/_empty": b"",
+    "state/0/0/4.delta": bytes(range(256)) * 16,
+}
+
+
+@pytest.fixture
+def cluster(pulsar: Any) -> Cluster:
+    return Cluster(pulsar.service_url)
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"persistent://public/default/savepoints-{uuid.uuid4().hex[:10]}"
+
+
+def folder(root: Path, files: dict[str, bytes] | None = None) -> Folder:
+    made = Folder(root)
+    made.begin()
+    for path, data in (files or FILES).items():
+        made.write(path, [data])
+    return made
+
+
+def content(root: Path) -> dict[str, bytes]:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def what(name: str = "one") -> What:
+    return What(name, "bk://zk:2181/q", 3, "5f", 1_700_000_000_000)
+
+
+def write(cluster: Cluster, topic: str, source: Any, name: str = "one") -> topics.Manifest:
+    return topics.write(cluster, topic, what(name), source, timeout_s=120)
+
+
+def readable(cluster: Cluster, topic: str) -> list[official.Message]:
+    found = []
+    with fresh_consumer(cluster.service_url, topic) as consumer:
+        while True:
+            try:
+                found.append(consumer.receive(timeout_millis=1500))
+            except official.Timeout:
+                return found
+
+
+class Watched(Folder):
+    """Looks with the official client, in the middle of the transaction, at what can be read."""
+
+    def read(self, path: str) -> Iterator[bytes]:
+        if path == "metadata":  # the last: all data of the others has been sent
+            object.__setattr__(self, "seen", readable(*self.of))  # type: ignore[attr-defined]
+        yield from super().read(path)
+
+
+def test_a_savepoint_is_there_once_after_the_commit_and_not_before(
+    cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    made = folder(tmp_path / "a", {**FILES, "state/0/0/5.zip": os.urandom(3 * 1024 * 1024 + 7)})
+    source = Watched(made.root)
+    object.__setattr__(source, "of", (cluster, topic))
+    told: list[tuple[int, int]] = []
+    manifest = topics.write(cluster, topic, what(), source, 120, lambda *done: told.append(done))
+    assert source.seen == []  # type: ignore[attr-defined]
+    messages = readable(cluster, topic)
+    assert [message.properties()["number"] for message in messages] == [str(n) for n in range(manifest.messages)]
+    assert {message.properties()["name"] for message in messages} == {"one"}
+    assert [message.properties()["kind"] for message in messages] == [*["data"] * 4, "files", "manifest"]
+    assert max(len(message.data()) for message in messages) == 1024 * 1024
+    assert topics.Manifest.decode(messages[-1].data()) == manifest
+    assert told == sorted(told)
+    assert told[-1] == (manifest.size, manifest.size)
+    assert topics.list_topic(cluster, topic) == [(manifest, "one", "")]
+
+    target = Folder(tmp_path / "b")
+    assert topics.read(cluster, topic, None, target) == manifest
+    assert content(tmp_path / "b") == content(made.root)
+
+
+def test_several_savepoints_live_on_one_topic(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    write(cluster, topic, folder(tmp_path / "a"), "first")
+    write(cluster, topic, folder(tmp_path / "b", {"metadata": b"old"}), "second")
+    write(cluster, topic, folder(tmp_path / "c", {"metadata": b"new"}), "second")
+    assert [(name, lacks) for _, name, lacks in topics.list_topic(cluster, topic)] == [
+        *[("first", ""), ("second", ""), ("second", "")],
+    ]
+    topics.read(cluster, topic, "first", Folder(tmp_path / "first"))
+    assert content(tmp_path / "first") == FILES
+    topics.read(cluster, topic, "second", Folder(tmp_path / "second"))
+    assert content(tmp_path / "second") == {"metadata": b"new"}
+    with pytest.raises(InvalidInput, match="several savepoints: name one of first, second"):
+        topics.read(cluster, topic, None, Folder(tmp_path / "x"))
+    with pytest.raises(NotFound, match=r"no savepoint third on .* There are: first, second"):
+        topics.read(cluster, topic, "third", Folder(tmp_path / "x"))
+    with pytest.raises(InvalidInput, match="There is something at"):
+        topics.read(cluster, topic, "first", Folder(tmp_path / "first"))
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_subscription_keeps_the_messages(cluster: Cluster, topic: str, pulsar: Any, tmp_path: Path) -> None:
+    write(cluster, topic, folder(tmp_path / "a"))
+    path = topic.replace("://", "/")
+    assert HOLD in httpx.get(f"{pulsar.admin_url}/admin/v2/{path}/subscriptions", timeout=30).json()
+
+
+class Failing(Folder):
+    """Fails in the middle of the transaction, or gives other bytes than it has listed."""
+
+    def read(self, path: str) -> Iterator[bytes]:
+        if path == "metadata":
+            raise OSError("the disk is gone")
+        yield from super().read(path)
+
+
+class Growing(Folder):
+    def files(self) -> Sequence[tuple[str, int]]:
+        return [(path, length + (path == "metadata")) for path, length in super().files()]
+
+
+def test_what_fails_in_the_middle_leaves_nothing_and_can_be_repeated(
+    cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    made = folder(tmp_path / "a", {**FILES, "state/0/0/5.zip": os.urandom(2 * 1024 * 1024)})
+    with pytest.raises(OSError, match="the disk is gone"):
+        write(cluster, topic, Failing(made.root))
+    with pytest.raises(NotCommitted, match="metadata had 12 bytes when it was listed and 11 when it was read"):
+        write(cluster, topic, Growing(made.root))
+    assert topics.list_topic(cluster, topic) == []
+    manifest = write(cluster, topic, made)
+    assert topics.list_topic(cluster, topic) == [(manifest, "one", "")]
+    assert len(readable(cluster, topic)) == manifest.messages
+
+
+def test_a_commit_whose_answer_is_lost_is_looked_up(
+    cluster: Cluster, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit is asked for twice: the second answer, TransactionNotFound, says only that it has ended."""
+    end = topics._end
+
+    def twice(coordinator: Any, txn: TxnId, commit: bool) -> Any:
+        first = end(coordinator, txn, commit)
+        return end(coordinator, txn, commit) if commit else first
+
+    monkeypatch.setattr(topics, "_end", twice)
+    manifest = write(cluster, topic, folder(tmp_path / "a"))
+    assert topics.list_topic(cluster, topic) == [(manifest, "one", "")]
+
+
+def test_a_transaction_that_ended_too_early_is_told(
+    cluster: Cluster, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = topics._end
+
+    def aborted_by_time(coordinator: Any, txn: TxnId, commit: bool) -> Any:
+        if commit:
+            with Client(cluster) as other:  # as the coordinator does it after the transaction's time
+                other.coordinator(txn.coordinator).end(txn, commit=False)
+        return end(coordinator, txn, commit)
+
+    monkeypatch.setattr(topics, "_end", aborted_by_time)
+    with pytest.raises(NotCommitted, match="Nothing of it is readable"):
+        write(cluster, topic, folder(tmp_path / "a"))
+    assert topics.list_topic(cluster, topic) == []
+
+
+@pytest.mark.parametrize(
+    ("left_out", "lacks"),
+    [
+        (0, "of its 6 messages number 0 is missing"),
+        (2, "of its 6 messages number 2 is missing"),
+        (5, "its manifest is missing, the last of its messages; 5 came before"),
+    ],
+)
+def test_an_incomplete_copy_is_refused(cluster: Cluster, topic: str, tmp_path: Path, left_out: int, lacks: str) -> None:
+    """As geo-replication could bring it: the same messages, without the transaction, one missing, one twice."""
+    write(cluster, topic, folder(tmp_path / "a", {**FILES, "state/0/0/5.zip": os.urandom(3 * 1024 * 1024)}))
+    messages = readable(cluster, topic)
+    copy = f"{topic}-copy"
+    with Client(cluster) as client:
+        client.ensure_topic(copy)
+        with client.producer(copy) as producer:
+            for number, message in enumerate(messages):
+                for _ in range((number != left_out) + (number == 1)):
+                    producer.send_record(message.data(), None, message.properties())
+    assert topics.list_topic(cluster, copy)[0][1:] == ("one", lacks)
+    with pytest.raises(Damaged, match=f"one on {copy} is incomplete: {lacks}.*geo-replication"):
+        topics.read(cluster, copy, "one", Folder(tmp_path / "b"))
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_whole_copy_with_repeated_messages_is_taken(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    made = folder(tmp_path / "a", {**FILES, "state/0/0/5.zip": os.urandom(3 * 1024 * 1024)})
+    write(cluster, topic, made)
+    copy = f"{topic}-copy"
+    messages = readable(cluster, topic)
+    with Client(cluster) as client:
+        client.ensure_topic(copy)
+        with client.producer(copy) as producer:
+            for message in [*messages[:3], *messages[1:], messages[-1]]:
+                producer.send_record(message.data(), None, message.properties())
+            producer.send_record(b"somebody else's", None)
+    topics.read(cluster, copy, "one", Folder(tmp_path / "b"))
+    assert content(tmp_path / "b") == content(made.root)
+
+
+def test_a_topic_with_partitions_is_refused(cluster: Cluster, make_topic: MakeTopic, tmp_path: Path) -> None:
+    topic = make_topic("rows", partitions=2)
+    with pytest.raises(EosInvalidInput, match="must have none"):
+        write(cluster, topic, folder(tmp_path / "a"))
+    with pytest.raises(InvalidInput, match="has partitions"):
+        topics.list_topic(cluster, topic)
