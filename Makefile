@@ -5,8 +5,9 @@ PYTHON ?= $(shell sh tools/find-python.sh)
 BIN := .venv/bin
 TEST_ARGS ?=
 COVERAGE_MINIMUM ?= 90
+JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo test crash java lint bench-sink bench docs clean proto format constraints
+.PHONY: help demo test crash jar java lint bench-sink bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -16,7 +17,7 @@ demo: ## stream a year of flights into Pulsar, kill things on the way, count wha
 	@$(BIN)/eos local fetch
 	$(BIN)/python examples/demo.py
 
-test: ## unit, property, contract and integration tests, with the branch coverage of eos and statestore
+test: $(JAR) ## unit, property, contract and integration tests, with the branch coverage of eos and statestore
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m "not crash" --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
@@ -26,7 +27,14 @@ crash: ## kill a process at each step of the protocol and look for lost or doubl
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m crash tests $(TEST_ARGS)
 
-java: ## build the jar of the bk:// file system, with its tests on a ZooKeeper and three bookies of their own
+jar: $(JAR) ## build the jar of the bk:// file system, if its sources are newer
+
+$(JAR): statestore/java/pom.xml $(shell find statestore/java/src/main -type f)
+	cd statestore/java && mvn -B -q package -Dmaven.test.skip=true
+	@mkdir -p $(@D)
+	cp statestore/java/target/eos-bk.jar $@
+
+java: ## test the bk:// file system on a ZooKeeper and three bookies of its own, and build its jar
 	cd statestore/java && mvn -B verify
 
 lint: ## ruff, mypy, the import layers, and whether generated files are fresh
@@ -65,5 +73,5 @@ constraints: ## write requirements/constraints.txt from what .venv holds
 
 clean: ## remove what the verbs made here; the cache folder stays
 	@if [ -x $(BIN)/eos ]; then $(BIN)/eos local down --all || true; fi
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov build dist spark-warehouse metastore_db derby.log
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov build dist statestore/jars statestore/java/target spark-warehouse metastore_db derby.log
 	find eos statestore tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 """A stateful Spark query with its checkpoint on bk://, killed twice and restarted: no row lost, none doubled.
 
-    python kill_and_restart.py eos-bk-0.1.0.jar bk://localhost:2181 hdfs|rocksdb
+    python kill_and_restart.py eos-bk.jar bk://localhost:2181 hdfs|rocksdb
 
 Needs a running ZooKeeper with bookies. Each batch counts all rows since the beginning and checks them against the rate
 source, whose values are 0, 1, 2, …: a state that lost or repeated an update can't pass.
