@@ -16,8 +16,8 @@ from statestore.savepoints.manifest import Cut, Savepoint
 _ATTEMPTS = 10
 
 TakeCut = Callable[[], Cut]
-"""Looks at the checkpoint as it is now and returns what a committed batch needs. Raises CutFailed when the checkpoint
-changed under its eyes: it is asked again."""
+"""Looks at the checkpoint as it is now and returns what a committed batch needs. Raises CutFailed when a file is
+missing, which may be because the checkpoint changed under its eyes: it is asked again."""
 
 
 def create(names: Names, name: str, source: str, take_cut: TakeCut) -> Savepoint:
@@ -31,9 +31,10 @@ def create(names: Names, name: str, source: str, take_cut: TakeCut) -> Savepoint
 
     Raises:
         InvalidInput: there is such a savepoint, or one is being made; or what `take_cut` raises.
-        CutFailed: the checkpoint kept changing; nothing is left.
+        CutFailed: a file of the batch is missing for good, or the checkpoint kept changing; nothing is left.
         Unavailable: ZooKeeper was lost. What is left shows as abandoned.
     """
+    failed = ""
     for _ in range(_ATTEMPTS):
         _clear(names, name)
         build = building.begin(names, name, source, time.time_ns() // 1_000_000)
@@ -41,8 +42,11 @@ def create(names: Names, name: str, source: str, take_cut: TakeCut) -> Savepoint
             cut = take_cut()
             build.hold(cut.ledgers)
             return build.finish(cut)
-        except (LedgerGone, CutFailed):
+        except (LedgerGone, CutFailed) as error:
             deleting.delete(names, name)
+            if str(error) == failed:
+                raise CutFailed(f"No savepoint could be taken of {source}: {failed}") from error
+            failed = str(error)
         except BaseException:
             with contextlib.suppress(StateStoreError):
                 deleting.delete(names, name)

@@ -144,11 +144,22 @@ def test_a_ledger_freed_meanwhile_asks_for_a_newer_cut(world: World) -> None:
 
 
 def test_a_checkpoint_that_always_changes_is_given_up(world: World) -> None:
+    reasons = iter(range(100))
+
     def torn() -> Cut:
-        raise CutFailed("torn")
+        raise CutFailed(f"torn at {next(reasons)}")
 
     with pytest.raises(CutFailed, match=r"changed 10 times.*minBatchesToRetain"):
         world.create(take_cut=torn)
+    assert store.all_savepoints(world.names) == []
+
+
+def test_a_file_that_stays_missing_is_named(world: World) -> None:
+    def broken() -> Cut:
+        raise CutFailed("Batch 3 can't be restored: state/0/0/4.delta is not there")
+
+    with pytest.raises(CutFailed, match=r"No savepoint could be taken of bk://zk:2181/q: .*state/0/0/4.delta"):
+        world.create(take_cut=broken)
     assert store.all_savepoints(world.names) == []
 
 
