@@ -32,7 +32,8 @@ jar: $(JAR) ## build the jar of the bk:// file system, if its sources are newer
 $(JAR): statestore/java/pom.xml $(shell find statestore/java/src/main -type f)
 	cd statestore/java && mvn -B -q package -Dmaven.test.skip=true
 	@mkdir -p $(@D)
-	cp statestore/java/target/eos-bk.jar $@
+	cp statestore/java/target/eos-bk.jar $@.new # moved into place: a JVM that has the old jar open keeps it whole
+	mv $@.new $@
 
 java: ## test the bk:// file system on a ZooKeeper and three bookies of its own, and build its jar
 	cd statestore/java && mvn -B verify
