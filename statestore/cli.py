@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from statestore import console
+from statestore import cli_savepoint, console
 from statestore.jar import jar_path
 
 typer_app = typer.Typer(
@@ -13,6 +13,9 @@ typer_app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Spark's checkpoints and streaming state on BookKeeper.",
 )
+
+
+typer_app.add_typer(cli_savepoint.typer_app)
 
 
 @typer_app.callback()

@@ -6,13 +6,14 @@ trace decides. That is sound: ZooKeeper carries nothing out for a session that h
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -34,7 +35,9 @@ from statestore import options
 from statestore.address import Address
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
 
-T = TypeVar("T")
+# What kazoo says of lost connections is for those who ask for it: our errors tell what became of a call.
+_LOG = logging.getLogger("statestore.zookeeper")
+_LOG.addHandler(logging.NullHandler())
 MULTI_BYTES = 512 * 1024
 """A multi is kept below this: ZooKeeper's servers refuse requests over 1 MiB."""
 _IN_FLIGHT = 500
@@ -112,6 +115,7 @@ class ZooKeeper:
         client = KazooClient(
             hosts=address.servers,
             timeout=session_s,
+            logger=_LOG,
             connection_retry=KazooRetry(max_tries=-1, delay=_PAUSE_S, max_delay=1),
             **_credentials(options.value(address.options, "zookeeper-auth")),
             **_tls(address.options),

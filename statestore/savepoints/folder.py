@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from statestore.checkpoint import moved_metadata
 from statestore.errors import InvalidInput
+from statestore.hadoop import Hadoop
 from statestore.savepoints.manifest import METADATA, restore_order
 
 BLOCK = 1 << 20
+_AT_ONCE = 16 * BLOCK  # larger files go over the local disk, not through memory
+_OPERATOR = re.compile(r"state/\d+/_metadata/v2/\d+")
+
+
+def names_its_place(path: str) -> bool:
+    """Whether a file of a checkpoint holds the checkpoint's own address: `moved_metadata` changes it."""
+    return _OPERATOR.fullmatch(path) is not None
 
 
 class Source(Protocol):
@@ -38,6 +50,10 @@ class Target(Protocol):
 
     def write(self, path: str, blocks: Iterable[bytes]) -> None:
         """Write a file, and the directories above it; `metadata` is replaced, and comes last."""
+        ...
+
+    def abandon(self) -> None:
+        """Remove what was begun."""
         ...
 
 
@@ -76,3 +92,69 @@ class Folder:
         with scratch.open("wb") as out:
             out.writelines(blocks)
         scratch.replace(file)
+
+    def abandon(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.root)
+
+
+@dataclass(frozen=True)
+class HadoopFolder:
+    """A checkpoint on any file system that Hadoop knows.
+
+    Attributes:
+        uri: its address.
+        lengths: of the files to read, in bytes, by path.
+    """
+
+    hadoop: Hadoop
+    uri: str
+    lengths: Mapping[str, int] = field(default_factory=dict)
+
+    def files(self) -> Sequence[tuple[str, int]]:
+        """Return paths and lengths."""
+        return sorted(self.lengths.items(), key=lambda one: restore_order(one[0]))
+
+    def read(self, path: str) -> Iterator[bytes]:
+        """Return a file's bytes."""
+        if self.lengths[path] <= _AT_ONCE:
+            yield self.hadoop.read(self._at(path))
+            return
+        with tempfile.TemporaryDirectory(prefix="statestore-") as scratch:
+            self.hadoop.copy(self._at(path), (Path(scratch) / "file").as_uri())
+            yield from Folder(Path(scratch)).read("file")
+
+    def begin(self) -> None:
+        """Make the folder, with an empty `metadata`."""
+        if self.hadoop.status(self.uri) is not None:
+            raise InvalidInput(f"There is something at {self.uri}: a savepoint is restored to a new place")
+        self.hadoop.write(self._at(METADATA), b"")
+
+    def write(self, path: str, blocks: Iterable[bytes]) -> None:
+        """Write a file; what names the checkpoint's own address gets the new one."""
+        left = iter(blocks)
+        head = bytearray()
+        for block in left:
+            head += block
+            if len(head) > _AT_ONCE:
+                self._write_large(path, bytes(head), left)
+                return
+        data = bytes(head)
+        if names_its_place(path):
+            data = moved_metadata(data, self.uri)
+        self.hadoop.write(self._at(path), data, overwrite=path == METADATA)
+
+    def abandon(self) -> None:
+        """Remove the folder."""
+        self.hadoop.delete(self.uri, recursive=True)
+
+    def _write_large(self, path: str, head: bytes, rest: Iterator[bytes]) -> None:
+        with tempfile.TemporaryDirectory(prefix="statestore-") as scratch:
+            file = Path(scratch) / "file"
+            with file.open("wb") as out:
+                out.write(head)
+                out.writelines(rest)
+            self.hadoop.copy(file.as_uri(), self._at(path))
+
+    def _at(self, path: str) -> str:
+        return f"{self.uri.rstrip('/')}/{path}"

@@ -6,8 +6,8 @@ ledgers, so that the new ones can be made.
 1. The directories above the target. A crash leaves empty directories.
 2. create(target), and in it an empty file `metadata`. From here on the name is taken. Spark doesn't start a query on a
    checkpoint whose metadata it can't read: what is half restored is not used.
-3. Directories, then files: create(file), create(its reference), each with a new write id. A crash leaves a target that
-   Spark refuses; delete it, and restore again.
+3. Directories, then files: create(file), create(its reference), each with a new write id. The few that name the
+   checkpoint's own address are written anew. A crash leaves a target that Spark refuses; delete it, and restore again.
 4. The files of `commits/`, and last, in one multi, the true `metadata` in place of the empty one. A crash before: as
    above. After: the checkpoint is whole.
 """
@@ -18,23 +18,32 @@ import contextlib
 import posixpath
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from statestore.errors import Damaged, InvalidInput, StateStoreError, Unavailable
 from statestore.names import FileRecord, Names
 from statestore.records import NO_LEDGER
 from statestore.savepoints import store
+from statestore.savepoints.folder import names_its_place
 from statestore.savepoints.manifest import METADATA, Savepoint, restore_order
 from statestore.zookeeper import Operation, Refused, split
 
 _ENTRY_SIZE = 1 << 20
 
 
-def restore(names: Names, name: str, target: str) -> Savepoint:
+Rewrite = Callable[[list[str]], None]
+"""Writes files of the new checkpoint anew, given by their paths in the tree: those that name its address."""
+
+
+def restore(names: Names, name: str, target: str, rewrite: Rewrite | None = None) -> Savepoint:
     """Make a checkpoint at `target`, a path in the savepoint's tree, as it was at the savepoint's batch.
 
-    No byte is copied. The same query resumes from it, or another one under another name of its sink.
+    No byte of state is copied. The same query resumes from it.
+
+    Args:
+        rewrite: None: no file is changed; then an operator with v2 metadata goes on reading the schemas of the
+            original.
 
     Raises:
         NotFound: there is no such savepoint.
@@ -47,7 +56,7 @@ def restore(names: Names, name: str, target: str) -> Savepoint:
     names.make_directories(posixpath.dirname(target))
     guard = restoration.take()
     try:
-        restoration.fill(files, guard)
+        restoration.fill(files, guard, rewrite)
     except BaseException:
         with contextlib.suppress(StateStoreError):
             names.remove_tree(target)
@@ -81,13 +90,16 @@ class _Restoration:
             raise self._failed(refused) from refused
         return guard
 
-    def fill(self, files: Mapping[str, FileRecord], guard: FileRecord) -> None:
-        """Make the files; those of `commits/` last, and the true `metadata` at the very end."""
+    def fill(self, files: Mapping[str, FileRecord], guard: FileRecord, rewrite: Rewrite | None) -> None:
+        """Make the files; those of `commits/` late, and the true `metadata` at the very end."""
         for multi in split(self._names.create_directory(self._at(path)) for path in _directories(files)):
             self._put(multi)
         ordered = sorted(files.keys() - {METADATA}, key=restore_order)
         for multi in split(self._file(path, files[path]) for path in ordered):
             self._put(multi)
+        naming = [self._at(path) for path in ordered if names_its_place(path)]
+        if rewrite is not None and naming:
+            rewrite(naming)
         last = [*self._names.remove_file(self._at(METADATA), guard)]
         if METADATA in files:
             last += self._file(METADATA, files[METADATA])

@@ -156,7 +156,8 @@ def read(
     Raises:
         NotFound: there is none of that name.
         InvalidInput: there are several and none is named, or there is something at the target.
-        Damaged: the copy on this topic is incomplete, or its bytes are not those that were written.
+        Damaged: the copy on this topic is incomplete, or its bytes are not those that were written. Nothing is left at
+            the target.
     """
     with Client(cluster) as client:
         found, begins = _scan(client, topic)
@@ -170,9 +171,14 @@ def read(
             )
         contents = unpack_list(seen.manifest, seen.lists)
         target.begin()
-        data = _data(client, topic, id_, begins[id_], seen.manifest, progress)
-        for path, blocks in files_of(seen.manifest, contents, data):
-            target.write(path, blocks)
+        try:
+            data = _data(client, topic, id_, begins[id_], seen.manifest, progress)
+            for path, blocks in files_of(seen.manifest, contents, data):
+                target.write(path, blocks)
+        except BaseException:
+            with contextlib.suppress(EosError, OSError):
+                target.abandon()
+            raise
         return seen.manifest
 
 

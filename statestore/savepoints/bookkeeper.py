@@ -1,0 +1,101 @@
+"""Savepoints on BookKeeper, by address: what the command line and programs call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from statestore.address import Address
+from statestore.checkpoint import moved_metadata
+from statestore.hadoop import Hadoop
+from statestore.names import Names
+from statestore.savepoints import creating, cut, deleting, restoring, store
+from statestore.savepoints.manifest import Savepoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COPIES = "/.savepoints"
+"""Where savepoints that are being copied to a topic are restored to for that time."""
+
+
+def create(
+    name: str,
+    source: str,
+    *,
+    batch: int | None = None,
+    options: Mapping[str, object] | None = None,
+    spark: SparkSession | None = None,
+) -> Savepoint:
+    """Make a savepoint of a checkpoint, also while its query runs. No byte is copied.
+
+    Args:
+        name: unique in the tree that the checkpoint lies in.
+        source: the checkpoint's address, bk://…
+        batch: a committed batch that is still there; None: the newest.
+        options: Hadoop options `fs.bk.…`.
+        spark: whose JVM reads the few files that say what is needed; None: the active one's, or a small one of our own.
+
+    Raises:
+        InvalidInput: the name is taken or is none, the batch isn't committed.
+        NotFound: there is no checkpoint.
+        CutFailed: the checkpoint is not whole, or changes too fast.
+        Unavailable: ZooKeeper or BookKeeper don't answer.
+    """
+    address = Address.parse(source, options)
+    hadoop = Hadoop.of(spark, options)
+
+    def read(path: str) -> bytes:
+        return hadoop.read(address.at(path).uri)
+
+    with Names.connect(address) as names:
+        return creating.create(names, name, address.uri, lambda: cut.take(names, address.path, read, batch))
+
+
+def list_savepoints(tree: str, options: Mapping[str, object] | None = None) -> list[Savepoint]:
+    """Return the savepoints of the tree that an address lies in, oldest first, in whatever state."""
+    with Names.connect(Address.parse(tree, options)) as names:
+        return store.all_savepoints(names)
+
+
+def restore(
+    name: str,
+    target: str,
+    *,
+    options: Mapping[str, object] | None = None,
+    spark: SparkSession | None = None,
+) -> Savepoint:
+    """Make a new checkpoint of a savepoint, in the same tree. The query that it was taken of resumes from it.
+
+    Args:
+        target: an address in the savepoint's tree, where nothing is.
+
+    Raises:
+        NotFound: there is no such savepoint.
+        InvalidInput: it is not ready, or there is something at the target.
+        Damaged: the savepoint's list of files, or a ledger, is not what it was.
+        Unavailable: ZooKeeper or BookKeeper don't answer, or the savepoint was deleted meanwhile.
+    """
+    address = Address.parse(target, options)
+
+    def rewrite(paths: list[str]) -> None:
+        hadoop = Hadoop.of(spark, options)
+        for path in paths:
+            uri = address.at(path).uri
+            hadoop.write(uri, moved_metadata(hadoop.read(uri), address.uri), overwrite=True)
+
+    with Names.connect(address) as names:
+        return restoring.restore(names, name, address.path, rewrite)
+
+
+def delete(name: str, tree: str, options: Mapping[str, object] | None = None) -> None:
+    """Delete a savepoint, in whatever state. Ledgers that nothing else needs are freed by the next sweep.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    with Names.connect(Address.parse(tree, options)) as names:
+        try:
+            deleting.delete(names, name)
+        finally:
+            names.remove_tree(f"{COPIES}/{name}")
