@@ -9,7 +9,9 @@ from statestore.errors import CutFailed, Damaged, InvalidInput, JarMissing, NotF
 from statestore.jar import jar_path
 
 if TYPE_CHECKING:
+    from statestore.listing import read_state, snapshots
     from statestore.spark import configure_spark
+    from statestore.verification import verify
 
 __all__ = [
     "Address",
@@ -22,10 +24,18 @@ __all__ = [
     "Unavailable",
     "configure_spark",
     "jar_path",
+    "read_state",
+    "snapshots",
+    "verify",
 ]
 
 # Imported when asked for: the command line needs Spark for few of its verbs.
-_LATE = {"configure_spark": "statestore.spark"}
+_LATE = {
+    "configure_spark": "statestore.spark",
+    "read_state": "statestore.listing",
+    "snapshots": "statestore.listing",
+    "verify": "statestore.verification",
+}
 
 
 def __getattr__(name: str) -> Any:

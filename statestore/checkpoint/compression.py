@@ -21,20 +21,21 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 # org.xerial.snappy.SnappyOutputStream: magic, version, compatible version, then chunks: length, raw snappy
 _SNAPPY = b"\x82SNAPPY\x00"
 _SNAPPY_HEADER_BYTES = 16
+_LZF = b"ZV"
 _MASK = 0xFFFFFFFF
 _PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
 
 
 class UnknownCompression(Damaged):
-    """The stream begins like none that can be read here. lzf, for one, is not read."""
+    """A stream of lzf, which Spark can write too, and which is not read here."""
 
 
 def decompress(data: bytes) -> bytes:
     """Return the content of a compressed stream.
 
     Raises:
-        UnknownCompression: not lz4, zstd or snappy.
-        Damaged: cut short, or a block that is not what was compressed.
+        UnknownCompression: it is lzf.
+        Damaged: cut short, a block that is not what was compressed, or no such stream at all.
     """
     try:
         if data.startswith(_LZ4):
@@ -46,7 +47,9 @@ def decompress(data: bytes) -> bytes:
             return _snappy(data)
     except (struct.error, pa.ArrowException, OSError) as error:
         raise Damaged(f"the compressed stream is cut short or damaged: {error}") from error
-    raise UnknownCompression(f"no stream of lz4, zstd or snappy begins with {data[:8].hex(' ') or 'nothing'}")
+    if data.startswith(_LZF):
+        raise UnknownCompression("it is compressed with lzf, which only Spark reads")
+    raise Damaged(f"no stream of lz4, zstd, snappy or lzf begins with {data[:8].hex(' ') or 'nothing'}")
 
 
 def _lz4(data: bytes) -> bytes:

@@ -60,8 +60,9 @@ def read_query_id(files: Files) -> str:
         NotFound: there is no `metadata`.
         Damaged: it can't be read.
     """
+    data = files.read(METADATA)
     try:
-        return str(json.loads(files.read(METADATA))["id"])
+        return str(json.loads(data)["id"])
     except (ValueError, KeyError, TypeError) as error:
         raise Damaged(f"{METADATA} is not JSON with the query's id: {error}") from error
 

@@ -11,7 +11,7 @@ from statestore.checkpoint.logs import COMMITS, OFFSETS, Commit
 from statestore.checkpoint.operators import Operator, operator_ids, read_operator
 from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.checkpoint.stores import CHECKSUM, Chain, Gap, StoreFile, chain, chain_of, store_files
-from statestore.errors import Damaged, NotFound
+from statestore.errors import Damaged, NotFound, Unavailable
 
 SCHEMA = "_metadata/schema"
 
@@ -32,6 +32,28 @@ class Need:
     length: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StoreNeeds:
+    """One state store, and what makes up its state after a batch.
+
+    Attributes:
+        folder: relative to the checkpoint.
+        uid: the unique id of the state; empty in checkpoint format 1.
+        have: all files of the store, of any version.
+        chain: those that make up this state.
+    """
+
+    folder: str
+    uid: str
+    have: tuple[StoreFile, ...]
+    chain: Chain
+
+    def without(self, files: Files, path: str) -> Chain:
+        """What would make up the state if one file were not there."""
+        have = [file for file in self.have if file.path != path]
+        return chain_for(files, self.folder, have, self.chain.version, self.uid)
+
+
 @dataclass(slots=True)
 class Needs:
     """What one committed batch needs.
@@ -41,12 +63,14 @@ class Needs:
         files: by path, in the order in which Spark reads them.
         gaps: what is missing or keeps the rest from being known.
         notes: what is odd but harmless.
+        stores: what of it makes up the state.
     """
 
     batch: int
     files: dict[str, Need] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    stores: list[StoreNeeds] = field(default_factory=list)
 
     def add(self, path: str, kind: str, length: int | None = None) -> None:
         """Note a file."""
@@ -79,7 +103,7 @@ def needs_of(files: Files, batch: int) -> Needs:
         commit = logs.read_commit(files, batch)
     except NotFound:
         found.gaps.append(Gap(path, f"batch {batch} is not committed"))
-    except Damaged as error:
+    except (Damaged, Unavailable) as error:
         found.gaps.append(Gap(path, str(error), damaged=True))
     for folder, log in logs.source_logs(files).items():
         for source in log:
@@ -109,7 +133,7 @@ def chain_for(files: Files, folder: str, have: Sequence[StoreFile], version: int
 def _add_operator(files: Files, found: Needs, number: int, commit: Commit) -> None:
     try:
         operator = read_operator(files, number, found.batch)
-    except Damaged as error:
+    except (Damaged, Unavailable) as error:
         path = join("state", str(number), "_metadata")
         found.gaps.append(Gap(path, str(error), damaged=True))
         return
@@ -136,6 +160,7 @@ def _add_operator(files: Files, found: Needs, number: int, commit: Commit) -> No
             elif operator.metadata:
                 found.gaps.append(Gap(schema, f"operator {number} compares its schema with it"))
         made_of = chain_for(files, folder, have, found.batch + 1, uid)
+        found.stores.append(StoreNeeds(folder, uid, have, made_of))
         found.gaps += made_of.gaps
         for file in made_of.files:
             found.add(file.path, file.kind, None)
@@ -148,7 +173,7 @@ def _add_operator(files: Files, found: Needs, number: int, commit: Commit) -> No
 def _add_tables(files: Files, found: Needs, folder: str, snapshot: StoreFile) -> None:
     try:
         tables = read_snapshot(files.read(snapshot.path)).tables
-    except (Damaged, NotFound) as error:
+    except (Damaged, NotFound, Unavailable) as error:
         found.gaps.append(Gap(snapshot.path, f"what belongs to this snapshot can't be known: {error}", damaged=True))
         return
     there = {part: files.list(join(folder, part)) for part in {table.path.partition("/")[0] for table in tables}}

@@ -20,7 +20,7 @@ import google_crc32c
 
 from statestore.checkpoint.changes import Ancestor, read_lineage
 from statestore.checkpoint.files import Files, join
-from statestore.errors import Damaged, NotFound
+from statestore.errors import Damaged, NotFound, Unavailable
 
 CHECKSUM = ".crc"
 _NAME = re.compile(r"(?P<version>\d+)(?:_(?P<uid>[^.]+))?\.(?P<kind>delta|snapshot|changelog|zip)")
@@ -130,11 +130,11 @@ def chain_of(files: Files, folder: str, have: Sequence[StoreFile], version: int,
         return Chain(version, (zips[version, uid],), ())
     last = changes.get((version, uid))
     if last is None:
-        path = join(folder, f"{version}_{uid}.*")
+        path = join(folder, f"{version}_{uid}.{_kind(have) if have else '*'}")
         return Chain(version, (), (Gap(path, f"the commit names this state of version {version}; it has no file"),))
     try:
         lineage = {*read_lineage(files.read(last.path)), Ancestor(version, uid)}
-    except (Damaged, NotFound) as error:
+    except (Damaged, NotFound, Unavailable) as error:
         return Chain(version, (last,), (Gap(last.path, f"its lineage can't be read: {error}", damaged=True),))
     steps = sorted(lineage, key=lambda step: step.version)
     bases = [index for index, step in enumerate(steps) if (step.version, step.uid) in zips]

@@ -1,0 +1,134 @@
+"""Stateful queries on a source that repeats itself: batch N always has the same rows, so results can be recomputed.
+
+Each row has a `value`, 0, 1, 2, … over all batches, and a `timestamp`, the second of its batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import LongType, StructField, StructType
+
+ROWS = 20  # of a batch
+_STORE = "spark.sql.streaming.stateStore."
+_PACKAGE = "org.apache.spark.sql.execution.streaming.state."
+_ROCKSDB = {
+    f"{_STORE}providerClass": f"{_PACKAGE}RocksDBStateStoreProvider",
+    f"{_STORE}rocksdb.changelogCheckpointing.enabled": "false",
+    f"{_STORE}checkpointFormatVersion": "1",
+}
+_CHANGELOG = _ROCKSDB | {f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true"}
+PROVIDERS: dict[str, dict[str, str]] = {
+    "hdfs": {
+        f"{_STORE}providerClass": f"{_PACKAGE}HDFSBackedStateStoreProvider",
+        f"{_STORE}checkpointFormatVersion": "1",
+    },
+    "rocksdb": _ROCKSDB,
+    "changelog1": _CHANGELOG,
+    "changelog2": _CHANGELOG | {f"{_STORE}checkpointFormatVersion": "2"},
+}
+# Small, fast and eventful: snapshots every few batches.
+SESSION = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.host": "localhost",
+    f"{_STORE}minDeltasForSnapshot": "3",
+    f"{_STORE}maintenanceInterval": "1s",
+}
+
+
+def rows(spark: SparkSession) -> DataFrame:
+    """The source, with a watermark of ten seconds: ten batches."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 1)
+    source = source.option("startTimestamp", 0).option("advanceMillisPerBatch", 1000)
+    return source.load().withWatermark("timestamp", "10 seconds")
+
+
+def aggregation(spark: SparkSession) -> tuple[DataFrame, str]:
+    """Count and add up the rows of each key in windows of five batches."""
+    groups = rows(spark).groupBy(F.window("timestamp", "5 seconds"), (F.col("value") % 7).alias("k"))
+    counts = groups.agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    return counts.select(F.col("window.start").cast("long").alias("start"), "k", "n", "total"), "update"
+
+
+def deduplication(spark: SparkSession) -> tuple[DataFrame, str]:
+    """Each key comes three times, often in two batches; the first is let through."""
+    keys = rows(spark).select("timestamp", F.floor(F.col("value") / 3).alias("k"))
+    return keys.dropDuplicatesWithinWatermark(["k"]).select("k"), "append"
+
+
+def join(spark: SparkSession) -> tuple[DataFrame, str]:
+    """Pair each row with the one thirty before it, from an earlier batch."""
+    left = rows(spark).select(F.col("timestamp").alias("t"), F.col("value").alias("k"))
+    right = rows(spark).select(F.col("timestamp").alias("u"), (F.col("value") + 30).alias("j"))
+    pairs = left.join(right, F.expr("k = j AND u >= t - INTERVAL 5 SECONDS AND u <= t"))
+    return pairs.select("k"), "append"
+
+
+class Totals(StatefulProcessor):
+    """Adds up a key's values, and remembers each batch's total in a list and its number of rows in a map."""
+
+    def init(self, handle: Any) -> None:
+        number = StructType([StructField("n", LongType())])
+        self.total = handle.getValueState("total", number)
+        self.totals = handle.getListState("totals", number)
+        self.sizes = handle.getMapState("sizes", number, number)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        values = [int(value) for batch in rows for value in batch["value"]]
+        total = sum(values) + (self.total.get()[0] if self.total.exists() else 0)
+        self.total.update((total,))
+        self.totals.appendValue((total,))
+        self.sizes.updateValue((values[0],), (len(values),))
+        yield pd.DataFrame({"k": [int(key[0])], "total": [total]})
+
+    def close(self) -> None:
+        pass
+
+
+def transform(spark: SparkSession) -> tuple[DataFrame, str]:
+    """Add up the values of each key in Python, with a value, a list and a map as state."""
+    keyed = rows(spark).select((F.col("value") % 5).alias("k"), "value").groupBy("k")
+    return keyed.transformWithStateInPandas(Totals(), "k long, total long", "Update", "None"), "update"
+
+
+QUERIES: dict[str, Callable[[SparkSession], tuple[DataFrame, str]]] = {
+    "aggregation": aggregation,
+    "deduplication": deduplication,
+    "join": join,
+    "transform": transform,
+}
+# transformWithState needs RocksDB.
+PAIRS = [(provider, query) for provider in PROVIDERS for query in QUERIES if (provider, query) != ("hdfs", "transform")]
+
+
+def start(spark: SparkSession, provider: str, query: str, checkpoint: str, each: Any = None) -> Any:
+    """Start a query in a session of its own, with the provider's settings; `each(rows, batch)` gets its results."""
+    session = spark.newSession()
+    for name, value in PROVIDERS[provider].items():
+        session.conf.set(name, value)
+    frame, mode = QUERIES[query](session)
+    writer = frame.writeStream.outputMode(mode).option("checkpointLocation", checkpoint)
+    writer = writer.format("noop") if each is None else writer.foreachBatch(each)
+    return writer.trigger(processingTime="100 milliseconds").start()
+
+
+def run(spark: SparkSession, provider: str, query: str, checkpoint: str, batches: int, each: Any = None) -> None:
+    """Run a query until so many batches are committed, and stop it."""
+    running = start(spark, provider, query, checkpoint, each)
+    deadline = time.monotonic() + 120
+    try:
+        while (progress := running.lastProgress) is None or progress["batchId"] < batches - 1:
+            if running.exception() is not None:
+                raise running.exception()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{provider} {query}: batch {progress and progress['batchId']} after two minutes")
+            time.sleep(0.05)
+    finally:
+        running.stop()

@@ -1,0 +1,89 @@
+"""Streams as Spark compresses them, and what damage looks like."""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statestore.checkpoint.compression import UnknownCompression, _xxhash32, decompress
+from statestore.errors import Damaged
+
+
+def lz4(content: bytes, block: int = 64, compressed: bool = True) -> bytes:
+    """What net.jpountz.lz4.LZ4BlockOutputStream writes."""
+    out = b""
+    for at in range(0, len(content), block):
+        piece = content[at : at + block]
+        packed = bytes(pa.compress(piece, codec="lz4_raw", asbytes=True)) if compressed else piece
+        check = _xxhash32(piece, 0x9747B28C) & 0x0FFFFFFF
+        out += (
+            struct.pack("<8sBiiI", b"LZ4Block", 0x25 if compressed else 0x15, len(packed), len(piece), check) + packed
+        )
+    return out + struct.pack("<8sBiiI", b"LZ4Block", 0x15, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", 0x02CC5D05),
+        (b"a", 0x550D7456),
+        (b"abc", 0x32D153FF),
+        (b"Nobody inspects the spammish repetition", 0xE2293B2F),
+    ],
+)
+def test_xxhash32_is_the_published_one(data: bytes, expected: int) -> None:
+    assert _xxhash32(data, 0) == expected
+
+
+@given(st.binary(max_size=400), st.booleans())
+def test_lz4_comes_back(content: bytes, compressed: bool) -> None:
+    assert decompress(lz4(content, compressed=compressed)) == content
+
+
+@given(st.binary(min_size=1, max_size=200), st.data())
+def test_a_flipped_bit_in_a_block_is_found(content: bytes, data: st.DataObject) -> None:
+    stream = bytearray(lz4(content, compressed=False))
+    at = data.draw(st.integers(21, 20 + min(len(content), 64)))
+    stream[at] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(Damaged):
+        decompress(bytes(stream))
+
+
+@given(st.binary(min_size=1, max_size=200), st.data())
+def test_a_stream_cut_short_is_found(content: bytes, data: st.DataObject) -> None:
+    stream = lz4(content)
+    with pytest.raises(Damaged):
+        decompress(stream[: data.draw(st.integers(0, len(stream) - 1))])
+
+
+def test_what_follows_the_end_is_found() -> None:
+    with pytest.raises(Damaged, match="follow the last"):
+        decompress(lz4(b"abc") + b"x")
+
+
+def test_snappy_of_xerial() -> None:
+    chunk = bytes(pa.compress(b"abc" * 100, codec="snappy", asbytes=True))
+    stream = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1) + struct.pack(">i", len(chunk)) + chunk
+    assert decompress(stream) == b"abc" * 100
+    with pytest.raises(Damaged, match="cut short"):
+        decompress(stream[:-3])
+
+
+def test_zstd() -> None:
+    stream = bytes(pa.compress(b"abc" * 100, codec="zstd", asbytes=True))
+    assert decompress(stream) == b"abc" * 100
+    with pytest.raises(Damaged):
+        decompress(b"\x28\xb5\x2f\xfd" + b"\xff" * 30)
+
+
+def test_lzf_is_said_to_be_unknown_and_rubbish_to_be_damaged() -> None:
+    with pytest.raises(UnknownCompression, match="lzf"):
+        decompress(b"ZV\x01\x00\x00\x00")
+    for rubbish in (b"", b"LZ5Block", b"v1\n{}"):
+        with pytest.raises(Damaged, match="begins with") as error:
+            decompress(rubbish)
+        assert not isinstance(error.value, UnknownCompression)
