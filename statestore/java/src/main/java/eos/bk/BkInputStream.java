@@ -111,19 +111,13 @@ final class BkInputStream extends FSInputStream {
         }
         blockLength = 0;
         int got = client.ledgers.read(path, file, file.first() + index, last, block);
-        if (got != size) {
-            throw new IOException(
-                    path + " is damaged: " + got + " bytes instead of " + size + " in ledger " + file.ledger());
-        }
+        Ledgers.mustBeWhole(path, file, got == size);
         blockStart = index * file.entrySize();
         blockLength = size;
         if (blockStart == checked) {
             crc.update(block, 0, size);
             checked += size;
-            if (checked == file.length() && (int) crc.getValue() != file.crc()) {
-                throw new IOException(
-                        path + " is damaged: its bytes in ledger " + file.ledger() + " don't have its CRC32C");
-            }
+            Ledgers.mustBeWhole(path, file, checked < file.length() || (int) crc.getValue() == file.crc());
         }
     }
 

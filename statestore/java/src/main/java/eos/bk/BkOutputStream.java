@@ -1,7 +1,6 @@
 package eos.bk;
 
 import eos.bk.Client.Session;
-import eos.bk.Packs.Kind;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.util.ArrayDeque;
@@ -23,7 +22,6 @@ final class BkOutputStream extends OutputStream implements Abortable {
     private final Client client;
     private final String path;
     private final boolean overwrite;
-    private final Kind kind;
     private final Deque<CompletableFuture<Long>> underWay = new ArrayDeque<>();
     private final CRC32C crc = new CRC32C();
     private byte[] buffer = new byte[FIRST_BUFFER];
@@ -34,11 +32,10 @@ final class BkOutputStream extends OutputStream implements Abortable {
     private IOException failure;
     private boolean closed;
 
-    BkOutputStream(Client client, String path, boolean overwrite, Kind kind) {
+    BkOutputStream(Client client, String path, boolean overwrite) {
         this.client = client;
         this.path = path;
         this.overwrite = overwrite;
-        this.kind = kind;
     }
 
     @Override
@@ -119,7 +116,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
             throw new IOException(path + " was not made visible: writing it failed", failure);
         }
         if (own == null) {
-            client.unnamed.close(path, Arrays.copyOf(buffer, filled), kind, overwrite);
+            client.unnamed.close(path, Arrays.copyOf(buffer, filled), overwrite);
             return;
         }
         try {
@@ -135,7 +132,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
             throw e;
         }
         long last = own.getLastAddConfirmed();
-        client.ledgers.markSealed(own.getId(), session.process);
+        client.ledgers.markSealed(own.getId(), session.process());
         client.names.publish(
                 path,
                 new FileEntry(
@@ -175,7 +172,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
         if (own != null) {
             try {
                 client.ledgers.recover(own.getId());
-                client.ledgers.markSealed(own.getId(), session.process);
+                client.ledgers.markSealed(own.getId(), session.process());
             } catch (IOException e) {
                 return e;
             }

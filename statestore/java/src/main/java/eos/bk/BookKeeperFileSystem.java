@@ -1,14 +1,18 @@
 package eos.bk;
 
 import eos.bk.Names.Status;
-import eos.bk.Packs.Kind;
 import java.io.File;
 import java.io.FileInputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.net.URI;
+import java.nio.file.Files;
 import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.CommonPathCapabilities;
+import org.apache.hadoop.fs.CreateFlag;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
@@ -19,6 +23,7 @@ import org.apache.hadoop.fs.ParentNotDirectoryException;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathExistsException;
 import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.io.IOUtils;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.util.Progressable;
 
@@ -36,7 +41,6 @@ import org.apache.hadoop.util.Progressable;
  */
 public final class BookKeeperFileSystem extends FileSystem {
     private static final String SCHEME = "bk";
-    private static final long BLOCK_SIZE = 64L * Settings.MIB;
     private static final int COPY_BUFFER = 1 << 16;
 
     private URI uri;
@@ -87,12 +91,6 @@ public final class BookKeeperFileSystem extends FileSystem {
         workingDirectory = makeQualified(directory);
     }
 
-    @Override
-    @SuppressWarnings("deprecation")
-    public long getDefaultBlockSize() {
-        return BLOCK_SIZE;
-    }
-
     private String pathOf(Path path) {
         checkPath(path);
         return makeQualified(path).toUri().getPath();
@@ -135,7 +133,7 @@ public final class BookKeeperFileSystem extends FileSystem {
             long blockSize,
             Progressable progress)
             throws IOException {
-        return create(pathOf(file), overwrite, Kind.WRITTEN, true);
+        return create(pathOf(file), overwrite, true);
     }
 
     @Override
@@ -143,26 +141,24 @@ public final class BookKeeperFileSystem extends FileSystem {
     public FSDataOutputStream createNonRecursive(
             Path file,
             FsPermission permission,
-            java.util.EnumSet<org.apache.hadoop.fs.CreateFlag> flags,
+            EnumSet<CreateFlag> flags,
             int bufferSize,
             short replication,
             long blockSize,
             Progressable progress)
             throws IOException {
-        return create(pathOf(file), flags.contains(org.apache.hadoop.fs.CreateFlag.OVERWRITE), Kind.WRITTEN, false);
+        return create(pathOf(file), flags.contains(CreateFlag.OVERWRITE), false);
     }
 
-    private FSDataOutputStream create(String path, boolean overwrite, Kind kind, boolean parents) throws IOException {
+    private FSDataOutputStream create(String path, boolean overwrite, boolean parents) throws IOException {
         Status status = find(path);
-        if (status != null && (status.isDirectory() || !overwrite)) {
-            throw new FileAlreadyExistsException(path + (status.isDirectory() ? " is a directory" : " already exists"));
-        }
+        Names.mustBeFree(status, overwrite);
         if (status == null && parents) {
             client.names.mkdirs(Names.parent(path));
-        } else if (status == null && !require(Names.parent(path)).isDirectory()) {
-            throw new ParentNotDirectoryException(Names.parent(path) + " is a file");
+        } else if (status == null) {
+            client.names.mustBeDirectory(Names.parent(path));
         }
-        return new FSDataOutputStream(new BkOutputStream(client, path, overwrite, kind), statistics);
+        return new FSDataOutputStream(new BkOutputStream(client, path, overwrite), statistics);
     }
 
     /** Not offered. */
@@ -201,27 +197,16 @@ public final class BookKeeperFileSystem extends FileSystem {
     /** Atomic, also when it overwrites a file. */
     @Override
     protected void rename(Path from, Path to, Options.Rename... options) throws IOException {
-        boolean overwrite = java.util.Arrays.asList(options).contains(Options.Rename.OVERWRITE);
         String source = pathOf(from);
         String target = pathOf(to);
-        Status moved = require(source);
+        require(source);
         if (source.equals(target)) {
             throw new FileAlreadyExistsException(source + " and " + target + " are the same");
         }
         if (target.startsWith(Names.child(source, ""))) {
             throw new IOException(source + " can't be moved below itself");
         }
-        Status there = find(target);
-        if (there != null && there.isDirectory() != moved.isDirectory()) {
-            throw new IOException(source + " and " + target + " must both be files or both directories");
-        }
-        if (there != null
-                && there.isDirectory()
-                && overwrite
-                && !client.names.list(target).isEmpty()) {
-            throw new IOException(target + " is not empty");
-        }
-        move(source, target, overwrite);
+        move(source, target, List.of(options).contains(Options.Rename.OVERWRITE));
     }
 
     private void move(String source, String target, boolean overwrite) throws IOException {
@@ -272,7 +257,7 @@ public final class BookKeeperFileSystem extends FileSystem {
                 directory ? 0 : status.file().length(),
                 directory,
                 1,
-                directory ? 0 : BLOCK_SIZE,
+                directory ? 0 : getDefaultBlockSize(new Path(status.path())),
                 status.mtime(),
                 status.mtime(),
                 directory ? FsPermission.getDirDefault() : FsPermission.getFileDefault(),
@@ -300,30 +285,21 @@ public final class BookKeeperFileSystem extends FileSystem {
             throw new PathExistsException(path);
         }
         try (var in = new FileInputStream(local);
-                var out = create(path, overwrite, Kind.COPIED, true)) {
+                var out = create(path, overwrite, true)) {
             try {
-                byte[] buffer = new byte[COPY_BUFFER];
-                for (int read = in.read(buffer); read >= 0; read = in.read(buffer)) {
-                    out.write(buffer, 0, read);
-                }
+                IOUtils.copyBytes(in, out, COPY_BUFFER);
             } catch (IOException | RuntimeException e) {
                 out.abort();
                 throw e;
             }
         }
         if (deleteSource) {
-            java.nio.file.Files.delete(local.toPath());
+            Files.delete(local.toPath());
         }
     }
 
     @Override
-    @SuppressWarnings("deprecation")
     public boolean hasPathCapability(Path path, String capability) throws IOException {
-        return switch (capability) {
-            case org.apache.hadoop.fs.CommonPathCapabilities.ABORTABLE_STREAM -> true;
-            case org.apache.hadoop.fs.CommonPathCapabilities.FS_APPEND,
-                    org.apache.hadoop.fs.CommonPathCapabilities.FS_CONCAT -> false;
-            default -> super.hasPathCapability(path, capability);
-        };
+        return capability.equals(CommonPathCapabilities.ABORTABLE_STREAM) || super.hasPathCapability(path, capability);
     }
 }

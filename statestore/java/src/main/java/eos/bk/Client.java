@@ -2,6 +2,7 @@ package eos.bk;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -13,6 +14,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.bookkeeper.client.BKException;
 import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.util.ZkUtils;
 import org.apache.hadoop.util.ShutdownHookManager;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
@@ -34,26 +36,7 @@ final class Client {
     private static final int ROUNDS_PER_THOROUGH_ONE = 12;
 
     /** One ZooKeeper session: our client, BookKeeper's on top of it, and the writer identity that lives as long. */
-    static final class Session {
-        final ZooKeeper zk;
-        final BookKeeper bk;
-        final String process;
-        final String rootId;
-        final int bookies;
-        volatile boolean over;
-
-        private Session(ZooKeeper zk, BookKeeper bk, String process, String rootId, int bookies) {
-            this.zk = zk;
-            this.bk = bk;
-            this.process = process;
-            this.rootId = rootId;
-            this.bookies = bookies;
-        }
-
-        boolean usable() {
-            return !over && zk.getState().isAlive();
-        }
-    }
+    record Session(ZooKeeper zk, BookKeeper bk, String process, String rootId) {}
 
     final Settings settings;
     final Zk zk;
@@ -81,7 +64,7 @@ final class Client {
 
     Client(Settings settings) {
         this.settings = settings;
-        zk = new Zk(() -> session().zk, settings.root, settings.patienceMs);
+        zk = new Zk(() -> session().zk(), settings.root, settings.patienceMs);
         names = new Names(zk, settings);
         ledgers = new Ledgers(this);
         packs = new Packs(this);
@@ -121,9 +104,9 @@ final class Client {
         if (closed) {
             throw new IOException("The bk client of this process is closed");
         }
-        if (session == null || !session.usable()) {
+        if (session == null || !session.zk().getState().isAlive()) {
             if (session != null) {
-                LOG.warn("ZooKeeper session of writer {} is over; starting another", session.process);
+                LOG.warn("ZooKeeper session of writer {} is over; starting another", session.process());
                 end(session);
             }
             session = connectPatiently();
@@ -172,19 +155,13 @@ final class Client {
                 var rootId = prepareRoot(ours);
                 var process = UUID.randomUUID().toString();
                 var mine = settings.root + "/w/" + process;
-                ours.multi(java.util.List.of(
+                ours.multi(List.of(
                         Op.create(mine, Names.NOTHING, settings.acl, CreateMode.PERSISTENT),
                         Op.create(mine + "/alive", Names.NOTHING, settings.acl, CreateMode.EPHEMERAL)));
                 var bk = BookKeeper.forConfig(settings.bookkeeperConfiguration())
                         .zk(ours)
                         .build();
-                int bookies = bk.getMetadataClientDriver()
-                        .getRegistrationClient()
-                        .getAllBookies()
-                        .join()
-                        .getValue()
-                        .size();
-                return new Session(ours, bk, process, rootId, bookies);
+                return new Session(ours, bk, process, rootId);
             } catch (KeeperException | BKException e) {
                 ours.close();
                 throw new IOException("Can't start on ZooKeeper " + settings.zkServers + ": " + e.getMessage(), e);
@@ -197,44 +174,36 @@ final class Client {
 
     /** Makes the root's znodes where they are missing, and returns its identity, which each ledger carries. */
     private String prepareRoot(ZooKeeper zk) throws KeeperException, InterruptedException {
-        createMissing(zk, settings.root, UUID.randomUUID().toString().getBytes(StandardCharsets.UTF_8));
-        for (String room : new String[] {"/L", "/L/empty", "/w", "/del", "/sp"}) {
-            createMissing(zk, settings.root + room, Names.NOTHING);
+        createMissing(zk, "", UUID.randomUUID().toString().getBytes(StandardCharsets.UTF_8));
+        for (String room : new String[] {"/L/empty", "/w", "/del", "/sp"}) {
+            createMissing(zk, room, Names.NOTHING);
         }
-        if (zk.exists(settings.root + "/n", false) == null) {
-            try {
-                zk.multi(java.util.List.of(
-                        Op.create(settings.root + "/n", Names.NOTHING, settings.acl, CreateMode.PERSISTENT),
-                        Op.setData(settings.root + "/n", Names.NOTHING, 0)));
-            } catch (KeeperException.NodeExistsException e) {
-                LOG.debug("Another process made the root meanwhile");
-            }
+        try {
+            zk.multi(List.of(
+                    Op.create(settings.root + "/n", Names.NOTHING, settings.acl, CreateMode.PERSISTENT),
+                    Op.setData(settings.root + "/n", Names.NOTHING, 0)));
+        } catch (KeeperException.NodeExistsException e) {
+            LOG.debug("The root is there");
         }
         return new String(zk.getData(settings.root, false, null), StandardCharsets.UTF_8);
     }
 
-    private void createMissing(ZooKeeper zk, String path, byte[] data) throws KeeperException, InterruptedException {
-        for (int slash = path.indexOf('/', 1); slash > 0; slash = path.indexOf('/', slash + 1)) {
-            createOne(zk, path.substring(0, slash), Names.NOTHING);
-        }
-        createOne(zk, path, data);
-    }
-
-    private void createOne(ZooKeeper zk, String path, byte[] data) throws KeeperException, InterruptedException {
-        if (zk.exists(path, false) == null) {
-            try {
-                zk.create(path, data, settings.acl, CreateMode.PERSISTENT);
-            } catch (KeeperException.NodeExistsException e) {
-                LOG.debug("Another process made {} meanwhile", path);
-            }
-        }
-    }
-
-    private static void end(Session session) {
-        session.over = true;
+    private void createMissing(ZooKeeper zk, String room, byte[] data) throws KeeperException, InterruptedException {
         try {
-            session.bk.close();
-            session.zk.close();
+            // Asked first: who may use a root that is there need not be allowed to make one.
+            if (zk.exists(settings.root + room, false) == null) {
+                ZkUtils.createFullPathOptimistic(zk, settings.root + room, data, settings.acl, CreateMode.PERSISTENT);
+            }
+        } catch (KeeperException.NodeExistsException e) {
+            LOG.debug("Another process made {}{} meanwhile", settings.root, room);
+        }
+    }
+
+    /** Ends a session: the next call starts another. */
+    static void end(Session session) {
+        try {
+            session.bk().close();
+            session.zk().close();
         } catch (BKException e) {
             LOG.info("BookKeeper's client did not close cleanly: {}", e.getMessage());
         } catch (InterruptedException e) {

@@ -1,13 +1,14 @@
 package eos.bk;
 
 import eos.bk.Names.Status;
-import eos.bk.Packs.Kind;
 import eos.bk.Zk.Node;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.zookeeper.KeeperException;
+import org.apache.bookkeeper.client.api.LedgerMetadata;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Empties sparse packs: one long-lived file would keep all its dead neighbours. Each file's bytes are copied into a
@@ -16,6 +17,8 @@ import org.apache.zookeeper.KeeperException;
  * or moved within the grace time, whose writer may still be reading its reference to learn what happened.
  */
 final class Compactor {
+    private static final Logger LOG = LoggerFactory.getLogger(Compactor.class);
+
     private final Client client;
 
     Compactor(Client client) {
@@ -23,50 +26,44 @@ final class Compactor {
     }
 
     void compact() throws IOException {
-        try {
-            for (String id : client.zk.children(client.settings.root + "/L")) {
-                if (!id.equals("empty")) {
-                    compact(id);
-                }
+        for (long ledger : client.names.ledgers()) {
+            try {
+                compact(ledger);
+            } catch (IOException e) {
+                LOG.warn("Ledger {} can't be compacted now: {}", ledger, e.getMessage());
             }
-        } catch (KeeperException e) {
-            throw Zk.failed(e);
         }
     }
 
-    private void compact(String id) throws IOException, KeeperException {
-        Node ledger = client.zk.node(client.names.ledger(id));
-        if (ledger == null || !LedgerState.decode(ledger.data()).sealed()) {
+    private void compact(long ledger) throws IOException {
+        Node node = client.zk.node(client.names.ledger(ledger));
+        if (node == null || !LedgerState.decode(node.data()).sealed()) {
             return;
         }
-        List<Status> files = filesOf(id);
+        List<Status> files = filesOf(ledger);
         long live = files.stream().mapToLong(status -> status.file().length()).sum();
-        if (files.isEmpty()
-                || live
-                        >= client.settings.compactBelow
-                                * Ledgers.await(client.session().bk.getLedgerMetadata(Long.parseLong(id)))
-                                        .getLength()) {
+        LedgerMetadata metadata = files.isEmpty() ? null : Ledgers.metadata(client.session(), ledger);
+        if (metadata == null || live >= client.settings.compactBelow * metadata.getLength()) {
             return;
         }
         for (Status status : files) {
             FileEntry old = status.file();
             try {
                 byte[] bytes = client.ledgers.readSmall(status.path(), old);
-                FileEntry copy =
-                        client.packs.append(bytes, status.path().endsWith(".sst") ? Kind.COPIED : Kind.WRITTEN);
+                FileEntry copy = client.packs.append(status.path(), bytes);
                 client.names.replace(status.path(), old, old.copiedTo(copy));
             } catch (FileNotFoundException e) {
-                // Deleted meanwhile: nothing to keep.
-                continue;
+                LOG.debug("{} was deleted meanwhile: nothing to keep", status.path());
             }
         }
     }
 
     /** The ledger's files; none when it is to be left alone. */
-    private List<Status> filesOf(String id) throws IOException, KeeperException {
+    private List<Status> filesOf(long ledger) throws IOException {
         var files = new ArrayList<Status>();
-        for (String write : client.zk.children(client.names.ledger(id))) {
-            Node reference = client.zk.node(client.names.ledger(id) + "/" + write);
+        List<String> references = client.zk.children(client.names.ledger(ledger));
+        for (String write : references == null ? List.<String>of() : references) {
+            Node reference = client.zk.node(client.names.ledger(ledger) + "/" + write);
             if (reference == null) {
                 continue;
             }

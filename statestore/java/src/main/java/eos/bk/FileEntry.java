@@ -57,11 +57,6 @@ record FileEntry(
         }
     }
 
-    /** The znode under {@code /L} of the ledger that holds the bytes. */
-    String ledgerName() {
-        return ledger == NO_LEDGER ? "empty" : Long.toString(ledger);
-    }
-
     FileEntry moved() {
         return new FileEntry(write, generation + 1, ledger, first, last, entrySize, length, crc, mtime);
     }

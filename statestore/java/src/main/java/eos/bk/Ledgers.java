@@ -1,24 +1,30 @@
 package eos.bk;
 
+import com.google.common.cache.Cache;
+import com.google.common.cache.CacheBuilder;
 import eos.bk.Client.Session;
+import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.zip.CRC32C;
+import org.apache.bookkeeper.client.BKException;
 import org.apache.bookkeeper.client.api.LedgerEntries;
 import org.apache.bookkeeper.client.api.LedgerEntry;
+import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.client.api.ReadHandle;
 import org.apache.bookkeeper.client.api.WriteHandle;
+import org.apache.bookkeeper.net.BookieId;
+import org.apache.bookkeeper.versioning.Versioned;
 import org.apache.zookeeper.CreateMode;
-import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Op;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -38,29 +44,28 @@ final class Ledgers {
     private record Open(Session session, ReadHandle handle) {}
 
     private final Client client;
+    private final Cache<Long, Open> open = CacheBuilder.newBuilder()
+            .maximumSize(OPEN_LEDGERS)
+            .<Long, Open>removalListener(gone -> gone.getValue().handle().closeAsync())
+            .build();
+    private final Cache<String, byte[]> cache;
     private boolean quorumTold;
-    private final Map<Long, Open> open = new LinkedHashMap<>(16, 0.75f, true) {
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<Long, Open> eldest) {
-            if (size() <= OPEN_LEDGERS) {
-                return false;
-            }
-            eldest.getValue().handle().closeAsync();
-            return true;
-        }
-    };
-    private final LinkedHashMap<String, byte[]> cache = new LinkedHashMap<>(16, 0.75f, true);
-    private long cached;
 
     Ledgers(Client client) {
         this.client = client;
+        // One segment: several would share the room out, and refuse a file that is larger than their part.
+        cache = CacheBuilder.newBuilder()
+                .concurrencyLevel(1)
+                .maximumWeight(client.settings.cacheBytes)
+                .weigher((String write, byte[] bytes) -> bytes.length)
+                .build();
     }
 
     /** A new ledger, registered under our name, so that the sweeper knows whose it is. */
     WriteHandle create(Session session) throws IOException {
         Settings settings = client.settings;
         int[] quorum = quorum(session);
-        WriteHandle handle = await(start(() -> session.bk
+        WriteHandle handle = await(start(() -> session.bk()
                 .newCreateLedgerOp()
                 .withEnsembleSize(quorum[0])
                 .withWriteQuorumSize(quorum[1])
@@ -69,59 +74,61 @@ final class Ledgers {
                 .withPassword(settings.password)
                 .withCustomMetadata(Map.of(
                         ROOT_KEY,
-                        session.rootId.getBytes(StandardCharsets.UTF_8),
+                        session.rootId().getBytes(StandardCharsets.UTF_8),
                         PROCESS_KEY,
-                        session.process.getBytes(StandardCharsets.UTF_8)))
+                        session.process().getBytes(StandardCharsets.UTF_8)))
                 .execute()));
-        String znode = client.names.ledger(Long.toString(handle.getId()));
-        try {
-            client.zk.write(
-                    List.of(
-                            Op.check(settings.root + "/w/" + session.process, -1),
-                            Op.create(
-                                    znode,
-                                    LedgerState.open(session.process).encode(),
-                                    settings.acl,
-                                    CreateMode.PERSISTENT)),
-                    () -> client.zk.stat(znode) != null);
-            return handle;
-        } catch (KeeperException e) {
+        String znode = client.names.ledger(handle.getId());
+        List<Op> register = List.of(
+                Op.check(settings.root + "/w/" + session.process(), -1),
+                Op.create(znode, LedgerState.open(session.process()).encode(), settings.acl, CreateMode.PERSISTENT));
+        if (!client.zk.write(register, () -> client.zk.stat(znode) != null)) {
             // We were taken for dead. The ledger is ours alone: nobody has seen it.
-            session.over = true;
-            session.bk.newDeleteLedgerOp().withLedgerId(handle.getId()).execute();
-            throw new IOException("Writer " + session.process + " was taken for dead; a new one starts", e);
+            delete(session, handle.getId());
+            Client.end(session);
+            throw new IOException("Writer " + session.process() + " was taken for dead; a new one starts");
         }
+        return handle;
     }
 
-    /** Says in ZooKeeper that the ledger gets no more entries: without references it may be freed. */
+    /** Says in ZooKeeper that the ledger gets no more entries: without references it may be freed, or is already. */
     void markSealed(long ledger, String process) throws IOException {
-        try {
-            client.zk.write(List.of(seal(ledger, process)), () -> true);
-        } catch (KeeperException.NoNodeException e) {
-            LOG.debug("Ledger {} was freed before it was sealed", ledger);
-        } catch (KeeperException e) {
-            throw Zk.failed(e);
-        }
+        byte[] sealed = LedgerState.sealed(process).encode();
+        client.zk.write(List.of(Op.setData(client.names.ledger(ledger), sealed, -1)), () -> true);
     }
 
-    private Op seal(long ledger, String process) {
-        return Op.setData(
-                client.names.ledger(Long.toString(ledger)),
-                LedgerState.sealed(process).encode(),
-                -1);
+    /** What BookKeeper knows of the ledger, or null when it has none such. */
+    static LedgerMetadata metadata(Session session, long ledger) throws IOException {
+        return unlessMissing(start(() -> session.bk().getLedgerMetadata(ledger)));
+    }
+
+    /** Deletes the ledger, if it is still there. */
+    static void delete(Session session, long ledger) throws IOException {
+        unlessMissing(start(
+                () -> session.bk().newDeleteLedgerOp().withLedgerId(ledger).execute()));
+    }
+
+    private static <T> T unlessMissing(CompletableFuture<T> answer) throws BookKeeperException {
+        try {
+            return await(answer);
+        } catch (BookKeeperException e) {
+            if (e.isMissing()) {
+                return null;
+            }
+            throw e;
+        }
     }
 
     private int[] quorum(Session session) throws IOException {
         Settings s = client.settings;
-        int ensemble = s.ensemble > 0 ? s.ensemble : Math.max(1, Math.min(3, session.bookies));
-        if (s.ensemble == 0 && ensemble == 3) {
+        int ensemble = s.ensemble;
+        if (ensemble == 0) {
+            var bookies = session.bk().getMetadataClientDriver().getRegistrationClient();
+            ensemble = Math.max(1, Math.min(3, count(bookies.getAllBookies())));
             // One of three bookies away: two copies, both awaited, are as safe as 3/3/2. Never fewer.
-            int writable = await(session.bk
-                    .getMetadataClientDriver()
-                    .getRegistrationClient()
-                    .getWritableBookies()
-                    .thenApply(bookies -> bookies.getValue().size()));
-            ensemble = writable == 2 ? 2 : 3;
+            if (ensemble == 3 && count(bookies.getWritableBookies()) == 2) {
+                ensemble = 2;
+            }
         }
         int write = s.writeQuorum > 0 ? s.writeQuorum : ensemble;
         int ack = s.ackQuorum > 0 ? s.ackQuorum : Math.min(2, write);
@@ -137,62 +144,47 @@ final class Ledgers {
         return new int[] {ensemble, write, ack};
     }
 
+    private static int count(CompletableFuture<Versioned<Set<BookieId>>> bookies) throws BookKeeperException {
+        return await(bookies).getValue().size();
+    }
+
     /** All bytes of a small file, checked against its CRC32C; kept for the next reader. */
     byte[] readSmall(String path, FileEntry file) throws IOException {
-        synchronized (cache) {
-            byte[] bytes = cache.get(file.origin());
-            if (bytes != null) {
-                return bytes;
-            }
+        byte[] known = cache.getIfPresent(file.origin());
+        if (known != null) {
+            return known;
         }
         byte[] bytes = new byte[(int) file.length()];
-        int at = 0;
-        if (file.ledger() != FileEntry.NO_LEDGER) {
-            at = read(path, file, file.first(), file.last(), bytes);
-        }
+        int at = file.length() == 0 ? 0 : read(path, file, file.first(), file.last(), bytes);
         var crc = new CRC32C();
-        crc.update(bytes, 0, bytes.length);
-        if (at != bytes.length || (int) crc.getValue() != file.crc()) {
-            throw new IOException(
-                    path + " is damaged: its bytes in ledger " + file.ledger() + " don't have its CRC32C");
-        }
-        synchronized (cache) {
-            if (bytes.length <= client.settings.cacheBytes && cache.put(file.origin(), bytes) == null) {
-                cached += bytes.length;
-                for (var eldest = cache.entrySet().iterator(); cached > client.settings.cacheBytes; eldest.remove()) {
-                    cached -= eldest.next().getValue().length;
-                }
-            }
-        }
+        crc.update(bytes, 0, at);
+        mustBeWhole(path, file, at == bytes.length && (int) crc.getValue() == file.crc());
+        cache.put(file.origin(), bytes);
         return bytes;
+    }
+
+    static void mustBeWhole(String path, FileEntry file, boolean whole) throws IOException {
+        if (!whole) {
+            throw new IOException(path + " is damaged: its bytes in ledger " + file.ledger() + ", entries "
+                    + file.first() + " to " + file.last() + ", don't have its length and CRC32C");
+        }
     }
 
     /**
      * Reads entries {@code first…last} of the file's ledger into the buffer; returns the number of bytes.
      *
      * @throws FileNotFoundException the file has been deleted or replaced since it was opened
+     * @throws IOException no bookie has a good copy of an entry: it is named
      */
     int read(String path, FileEntry file, long first, long last, byte[] into) throws IOException {
         FileEntry now = file;
         for (int attempt = 1; ; attempt++) {
-            Session session = client.session();
             long shift = now.first() - file.first();
-            try (LedgerEntries entries = await(startRead(handle(session, now.ledger()), first + shift, last + shift))) {
-                int at = 0;
-                for (LedgerEntry entry : entries) {
-                    // Not getLength(): that is the length of the ledger so far.
-                    int length = entry.getEntryBuffer().readableBytes();
-                    if (at + length > into.length) {
-                        throw new IOException(path + " is damaged: entry " + entry.getEntryId() + " of ledger "
-                                + now.ledger() + " is longer than the file says");
-                    }
-                    entry.getEntryBuffer().getBytes(entry.getEntryBuffer().readerIndex(), into, at, length);
-                    at += length;
-                }
-                return at;
+            try {
+                return readOnce(now.ledger(), first + shift, last + shift, into);
             } catch (BookKeeperException e) {
                 // Our view of the ledger may be old (a bookie was replaced), or the name has moved on (a compaction).
-                forget(now.ledger());
+                open.invalidate(now.ledger());
                 client.zk.sync();
                 Names.Status status = client.names.find(path);
                 if (status == null
@@ -204,57 +196,60 @@ final class Ledgers {
                 }
                 now = status.file();
                 if (attempt == READ_ATTEMPTS) {
+                    for (long entry = first; first < last && entry <= last; entry++) {
+                        read(path, file, entry, entry, into);
+                    }
                     throw new IOException(
-                            path + " can't be read from ledger " + now.ledger() + ": " + e.getMessage(), e);
+                            path + " can't be read: no bookie gives a good copy of entry " + (first + shift)
+                                    + " of ledger " + now.ledger() + " (" + e.getMessage() + ")",
+                            e);
                 }
             }
         }
     }
 
-    private static CompletableFuture<LedgerEntries> startRead(ReadHandle handle, long first, long last) {
-        return start(() -> handle.readUnconfirmedAsync(first, last));
+    private int readOnce(long ledger, long first, long last, byte[] into) throws IOException {
+        ReadHandle handle = handle(client.session(), ledger);
+        try (LedgerEntries entries = await(start(() -> handle.readUnconfirmedAsync(first, last)))) {
+            int at = 0;
+            for (LedgerEntry entry : entries) {
+                // Not getLength(): that is the length of the ledger so far.
+                ByteBuf data = entry.getEntryBuffer();
+                int length = data.readableBytes();
+                if (at + length > into.length) {
+                    throw new IOException(
+                            "Entry " + entry.getEntryId() + " of ledger " + ledger + " is longer than its file says");
+                }
+                data.getBytes(data.readerIndex(), into, at, length);
+                at += length;
+            }
+            return at;
+        }
     }
 
     private ReadHandle handle(Session session, long ledger) throws IOException {
-        synchronized (open) {
-            Open known = open.get(ledger);
-            if (known != null && known.session() == session) {
-                return known.handle();
-            }
+        Open known = open.getIfPresent(ledger);
+        if (known != null && known.session() == session) {
+            return known.handle();
         }
-        ReadHandle handle = await(start(() -> session.bk
-                .newOpenLedgerOp()
-                .withLedgerId(ledger)
-                .withDigestType(client.settings.digest)
-                .withPassword(client.settings.password)
-                .withRecovery(false)
-                .execute()));
-        synchronized (open) {
-            open.put(ledger, new Open(session, handle));
-        }
+        ReadHandle handle = openLedger(session, ledger, false);
+        open.put(ledger, new Open(session, handle));
         return handle;
-    }
-
-    private void forget(long ledger) {
-        synchronized (open) {
-            Open known = open.remove(ledger);
-            if (known != null) {
-                known.handle().closeAsync();
-            }
-        }
     }
 
     /** Closes a ledger whose writer is gone or fenced: nothing can be appended afterwards. */
     void recover(long ledger) throws IOException {
-        Session session = client.session();
-        var handle = await(start(() -> session.bk
+        openLedger(client.session(), ledger, true).closeAsync();
+    }
+
+    private ReadHandle openLedger(Session session, long ledger, boolean recovery) throws BookKeeperException {
+        return await(start(() -> session.bk()
                 .newOpenLedgerOp()
                 .withLedgerId(ledger)
                 .withDigestType(client.settings.digest)
                 .withPassword(client.settings.password)
-                .withRecovery(true)
+                .withRecovery(recovery)
                 .execute()));
-        handle.closeAsync();
     }
 
     static CompletableFuture<Long> append(WriteHandle handle, byte[] data, int offset, int length) {
@@ -265,6 +260,12 @@ final class Ledgers {
     static final class BookKeeperException extends IOException {
         BookKeeperException(Throwable cause) {
             super("BookKeeper: " + cause, cause);
+        }
+
+        boolean isMissing() {
+            int code = getCause() instanceof BKException refusal ? refusal.getCode() : BKException.Code.OK;
+            return code == BKException.Code.NoSuchLedgerExistsException
+                    || code == BKException.Code.NoSuchLedgerExistsOnMetadataServerException;
         }
     }
 

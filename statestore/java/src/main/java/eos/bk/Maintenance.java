@@ -52,7 +52,10 @@ public final class Maintenance {
     public static String replicas(FileSystem fs, long ledger, long first, long last) throws IOException {
         Client client = client(fs);
         Session session = client.session();
-        LedgerMetadata metadata = Ledgers.await(session.bk.getLedgerMetadata(ledger));
+        LedgerMetadata metadata = Ledgers.metadata(session, ledger);
+        if (metadata == null) {
+            throw new IOException("BookKeeper has no ledger " + ledger);
+        }
         DigestManager digests = digests(ledger, metadata, client.settings.password);
         var lines = new StringBuilder();
         for (long entry = first; entry <= last; entry++) {
@@ -90,7 +93,7 @@ public final class Maintenance {
     private static CompletableFuture<String> ask(
             Session session, DigestManager digests, long ledger, long entry, BookieId bookie) {
         var answer = new CompletableFuture<String>();
-        session.bk
+        session.bk()
                 .getClientCtx()
                 .getBookieClient()
                 .readEntry(

@@ -3,18 +3,20 @@ package eos.bk;
 import eos.bk.Zk.Node;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.net.URLDecoder;
+import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.UnaryOperator;
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.ParentNotDirectoryException;
 import org.apache.hadoop.fs.PathIsNotEmptyDirectoryException;
 import org.apache.zookeeper.CreateMode;
-import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.OpResult;
 import org.apache.zookeeper.data.ACL;
+import org.apache.zookeeper.data.Stat;
 
 /**
  * The tree of names in ZooKeeper. Each change is one multi: it happens whole or not at all.
@@ -33,6 +35,10 @@ final class Names {
     private static final int ATTEMPTS = 30;
     private static final int CHUNK = 500;
     private static final int BYTES_OF_A_NAME = 100;
+    /** What ZooKeeper forbids in names (control characters, surrogates, private use, specials), and the percent sign. */
+    private static final Pattern FORBIDDEN = Pattern.compile(
+            "[%\\x00-\\x1f\\x7f-\\x9f\\x{d800}-\\x{f8ff}\\x{fff0}-\\x{10ffff}]" + "|(?<=/|^)\\.\\.?(?=/|$)");
+
     static final byte[] NOTHING = new byte[0];
 
     /** A file, or a directory when {@code file} is null; mtime in ms since the epoch. */
@@ -66,53 +72,31 @@ final class Names {
     /** What is at the path, or null. */
     Status find(String path) throws IOException {
         Node node = zk.node(name(path));
-        return node == null
-                ? null
-                : status(
-                        path, node.data(), node.stat().getVersion(), node.stat().getMtime());
+        return node == null ? null : status(path, node.data(), node.stat());
     }
 
     /** What is in the directory, read in chunks; names that go meanwhile are left out. */
     List<Status> list(String directory) throws IOException {
-        var found = new ArrayList<Status>();
-        var stat = zk.stat(name(directory));
-        if (stat == null) {
-            throw new FileNotFoundException(directory + " does not exist");
-        }
-        if (stat.getNumChildren() > listLimit) {
+        Stat stat = zk.stat(name(directory));
+        if (stat != null && stat.getNumChildren() > listLimit) {
             throw new IOException(
                     directory + " has " + stat.getNumChildren() + " names; one listing holds " + listLimit);
         }
-        try {
-            List<String> names = zk.children(name(directory));
-            for (int from = 0; from < names.size(); from += CHUNK) {
-                var paths = names.subList(from, Math.min(from + CHUNK, names.size())).stream()
-                        .map(child -> child(directory, decode(child)))
-                        .toList();
-                found.addAll(
-                        findAll(paths).stream().filter(status -> status != null).toList());
-            }
-        } catch (KeeperException.NoNodeException e) {
+        List<String> names = stat == null ? null : zk.children(name(directory));
+        if (names == null) {
             throw new FileNotFoundException(directory + " does not exist");
-        } catch (KeeperException e) {
-            throw Zk.failed(e);
         }
-        return found;
-    }
-
-    private List<Status> findAll(List<String> paths) throws IOException {
-        var results =
-                zk.readAll(paths.stream().map(path -> Op.getData(name(path))).toList());
+        var paths = names.stream().map(name -> child(directory, decode(name))).toList();
         var found = new ArrayList<Status>();
-        for (int i = 0; i < paths.size(); i++) {
-            found.add(
-                    results.get(i) instanceof OpResult.GetDataResult data
-                            ? status(
-                                    paths.get(i),
-                                    data.getData(),
-                                    data.getStat().getVersion(),
-                                    data.getStat().getMtime())
-                            : null);
+        for (int from = 0; from < paths.size(); from += CHUNK) {
+            var chunk = paths.subList(from, Math.min(from + CHUNK, paths.size()));
+            var results = zk.readAll(
+                    chunk.stream().map(path -> Op.getData(name(path))).toList());
+            for (int i = 0; i < chunk.size(); i++) {
+                if (results.get(i) instanceof OpResult.GetDataResult it) {
+                    found.add(status(chunk.get(i), it.getData(), it.getStat()));
+                }
+            }
         }
         return found;
     }
@@ -155,7 +139,7 @@ final class Names {
             if (!blind[0]) {
                 target = overwritable(path, overwrite);
                 mustBeDirectory(parent(path));
-                if (zk.stat(ledger(file.ledgerName())) == null) {
+                if (zk.stat(ledger(file.ledger())) == null) {
                     throw new LedgerGoneException(file.ledger());
                 }
             }
@@ -171,7 +155,6 @@ final class Names {
 
     /** Moves a file, or a directory of at most {@code fs.bk.rename.limit} names. */
     void rename(String from, String to, boolean overwrite) throws IOException {
-        var first = new FileEntry[1];
         change("rename " + from + " to " + to, () -> {
             Status source = find(from);
             if (source == null) {
@@ -182,8 +165,9 @@ final class Names {
             var ops = new ArrayList<Op>();
             ops.add(Op.check(name(parent(to)), 1));
             if (target != null && source.isDirectory()) {
-                if (!overwrite || !target.isDirectory()) {
-                    throw new FileAlreadyExistsException(to + " already exists");
+                if (!overwrite || !target.isDirectory() || !list(to).isEmpty()) {
+                    throw new FileAlreadyExistsException(
+                            to + (overwrite ? " is not an empty directory" : " already exists"));
                 }
                 ops.add(Op.delete(name(to), 1));
             } else {
@@ -193,15 +177,13 @@ final class Names {
                 addMove(ops, source, to);
                 return new Change(ops, () -> hasMoved(source.file(), to));
             }
-            var tree = tree(source);
             var lost = new ArrayList<Op>();
-            for (Status status : tree) {
+            for (Status status : tree(source)) {
                 String place = to + status.path().substring(from.length());
                 if (status.isDirectory()) {
                     addDirectory(ops, place);
                     lost.add(0, Op.delete(name(status.path()), 1));
                 } else {
-                    first[0] = status.file();
                     addMove(ops, status, place);
                 }
             }
@@ -224,7 +206,9 @@ final class Names {
                 for (Status child : list(path)) {
                     delete(child.path(), true);
                 }
-                if (path.equals("/") || deleteDirectory(path)) {
+                if (path.equals("/")
+                        || zk.write(List.of(Op.delete(name(path), 1)), () -> find(path) == null)
+                        || find(path) == null) {
                     return true;
                 }
             }
@@ -244,20 +228,11 @@ final class Names {
 
     /** Lets the file's name point to a copy of its bytes; false when it has changed since {@code old} was read. */
     boolean replace(String path, FileEntry old, FileEntry copy) throws IOException {
-        try {
-            zk.write(
-                    List.of(
-                            Op.delete(name(path), 0),
-                            Op.delete(reference(old), old.generation()),
-                            Op.create(name(path), copy.encode(), acl, CreateMode.PERSISTENT),
-                            addReference(copy, path)),
-                    () -> zk.stat(reference(copy)) != null);
-            return true;
-        } catch (KeeperException.NoNodeException | KeeperException.BadVersionException e) {
-            return false;
-        } catch (KeeperException e) {
-            throw Zk.failed(e);
-        }
+        var ops = new ArrayList<Op>();
+        addRemoval(ops, new Status(path, old, 0));
+        ops.add(Op.create(name(path), copy.encode(), acl, CreateMode.PERSISTENT));
+        ops.add(addReference(copy, path));
+        return zk.write(ops, () -> zk.stat(reference(copy)) != null);
     }
 
     /** The directory and all below it, parents first. */
@@ -275,28 +250,21 @@ final class Names {
         return tree;
     }
 
-    private boolean deleteDirectory(String path) throws IOException {
-        try {
-            zk.write(List.of(Op.delete(name(path), 1)), () -> zk.stat(name(path)) == null);
-            return true;
-        } catch (KeeperException.NoNodeException e) {
-            return true;
-        } catch (KeeperException.NotEmptyException | KeeperException.BadVersionException e) {
-            return false;
-        } catch (KeeperException e) {
-            throw Zk.failed(e);
-        }
-    }
-
     private Status overwritable(String path, boolean overwrite) throws IOException {
         Status target = find(path);
-        if (target != null && (target.isDirectory() || !overwrite)) {
-            throw new FileAlreadyExistsException(path + (target.isDirectory() ? " is a directory" : " already exists"));
-        }
+        mustBeFree(target, overwrite);
         return target;
     }
 
-    private void mustBeDirectory(String path) throws IOException {
+    /** Refuses a place where a file can't be put: {@code there} is null, or what is at it. */
+    static void mustBeFree(Status there, boolean overwrite) throws IOException {
+        if (there != null && (there.isDirectory() || !overwrite)) {
+            throw new FileAlreadyExistsException(
+                    there.path() + (there.isDirectory() ? " is a directory" : " already exists"));
+        }
+    }
+
+    void mustBeDirectory(String path) throws IOException {
         Status status = find(path);
         if (status == null) {
             throw new FileNotFoundException("Parent directory " + path + " does not exist");
@@ -365,12 +333,20 @@ final class Names {
         return words.substring(words.indexOf(' ') + 1);
     }
 
-    String ledger(String id) {
-        return root + "/L/" + id;
+    String ledger(long id) {
+        return root + "/L/" + (id == FileEntry.NO_LEDGER ? "empty" : id);
+    }
+
+    /** The registered ledgers. */
+    List<Long> ledgers() throws IOException {
+        return zk.children(root + "/L").stream()
+                .filter(id -> !id.equals("empty"))
+                .map(Long::valueOf)
+                .toList();
     }
 
     private String reference(FileEntry file) {
-        return ledger(file.ledgerName()) + "/" + file.write();
+        return ledger(file.ledger()) + "/" + file.write();
     }
 
     private String name(String path) {
@@ -386,9 +362,9 @@ final class Names {
         return directory.equals("/") ? "/" + name : directory + "/" + name;
     }
 
-    private static Status status(String path, byte[] data, int version, long mtime) throws IOException {
-        if (version > 0) {
-            return new Status(path, null, mtime);
+    private static Status status(String path, byte[] data, Stat stat) throws IOException {
+        if (stat.getVersion() > 0) {
+            return new Status(path, null, stat.getMtime());
         }
         FileEntry file = FileEntry.decode(path, data);
         return new Status(path, file, file.mtime());
@@ -402,63 +378,21 @@ final class Names {
     }
 
     private void change(String what, Attempt attempt) throws IOException {
-        KeeperException last = null;
         for (int i = 0; i < ATTEMPTS; i++) {
             Change change = attempt.prepare();
-            if (change.ops().isEmpty()) {
+            if (change.ops().isEmpty() || zk.write(change.ops(), change.trace())) {
                 return;
-            }
-            try {
-                zk.write(change.ops(), change.trace());
-                return;
-            } catch (KeeperException.NoNodeException
-                    | KeeperException.NodeExistsException
-                    | KeeperException.BadVersionException
-                    | KeeperException.NotEmptyException e) {
-                last = e;
-            } catch (KeeperException e) {
-                throw Zk.failed(e);
             }
         }
-        throw new IOException("Gave up: " + what + " lost against others " + ATTEMPTS + " times", last);
+        throw new IOException("Gave up: " + what + " lost against others " + ATTEMPTS + " times");
     }
 
-    /** Percent-encodes what ZooKeeper forbids in names: control characters, surrogates, private use, specials. */
     static String encode(String path) {
-        return rewrite(path, part -> {
-            var coded = new StringBuilder();
-            part.codePoints().forEach(c -> {
-                if (c == '%' || c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0xd800 && c <= 0xf8ff) || c >= 0xfff0) {
-                    for (byte b : Character.toString(c).getBytes(StandardCharsets.UTF_8)) {
-                        coded.append(String.format("%%%02X", b));
-                    }
-                } else {
-                    coded.appendCodePoint(c);
-                }
-            });
-            var text = coded.toString();
-            return text.equals(".") || text.equals("..") ? text.replace(".", "%2E") : text;
-        });
-    }
-
-    private static String rewrite(String path, UnaryOperator<String> each) {
-        return String.join(
-                "/", java.util.Arrays.stream(path.split("/", -1)).map(each).toList());
+        return FORBIDDEN.matcher(path).replaceAll(found -> URLEncoder.encode(found.group(), StandardCharsets.UTF_8)
+                .replace(".", "%2E"));
     }
 
     static String decode(String name) {
-        if (name.indexOf('%') < 0) {
-            return name;
-        }
-        var bytes = new java.io.ByteArrayOutputStream();
-        for (int i = 0; i < name.length(); i++) {
-            if (name.charAt(i) == '%') {
-                bytes.write(Integer.parseInt(name.substring(i + 1, i + 3), 16));
-                i += 2;
-            } else {
-                bytes.writeBytes(name.substring(i, i + 1).getBytes(StandardCharsets.UTF_8));
-            }
-        }
-        return bytes.toString(StandardCharsets.UTF_8);
+        return name.indexOf('%') < 0 ? name : URLDecoder.decode(name.replace("+", "%2B"), StandardCharsets.UTF_8);
     }
 }

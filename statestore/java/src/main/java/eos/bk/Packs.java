@@ -23,10 +23,10 @@ final class Packs {
     private static final int ATTEMPTS = 5;
     private static final long PAUSE_MS = 200;
 
-    /** Files that live equally long share a pack: RocksDB's SST files, copied from local disk, or all others. */
-    enum Kind {
-        WRITTEN,
-        COPIED
+    /** Files that live equally long share a pack: RocksDB's SST files, or all others. */
+    private enum Kind {
+        SST,
+        OTHER
     }
 
     private static final class Pack {
@@ -51,8 +51,9 @@ final class Packs {
         this.client = client;
     }
 
-    /** Writes a small file's bytes, all acknowledged on return, and describes it; it has no name yet. */
-    FileEntry append(byte[] data, Kind kind) throws IOException {
+    /** Writes a small file's bytes, all acknowledged on return, and describes it; it doesn't have its name yet. */
+    FileEntry append(String path, byte[] data) throws IOException {
+        Kind kind = path.endsWith(".sst") ? Kind.SST : Kind.OTHER;
         var crc = new CRC32C();
         crc.update(data, 0, data.length);
         int entrySize = client.settings.entrySize;
@@ -88,11 +89,7 @@ final class Packs {
                 if (attempt == ATTEMPTS) {
                     throw e;
                 }
-                long pause = PAUSE_MS << attempt;
-                Zk.uninterrupted(() -> {
-                    Thread.sleep(pause);
-                    return null;
-                });
+                Zk.pause(PAUSE_MS << attempt);
             }
         }
     }
@@ -163,7 +160,7 @@ final class Packs {
             } catch (BookKeeperException e) {
                 client.ledgers.recover(ledger);
             }
-            client.ledgers.markSealed(ledger, pack.session.process);
+            client.ledgers.markSealed(ledger, pack.session.process());
         } catch (IOException e) {
             LOG.warn("Pack {} stays open until its writer is gone: {}", ledger, e.getMessage());
         }

@@ -7,11 +7,8 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsException;
-import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.zookeeper.CreateMode;
-import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.data.Stat;
 import org.slf4j.Logger;
@@ -45,19 +42,18 @@ final class Sweeper {
      * Returns the ledgers that were freed, or null when another sweeper is at work.
      */
     List<Long> sweep(boolean thorough) throws IOException {
-        var freed = new ArrayList<Long>();
         Session session = client.session();
         String lock = root + "/sweeper";
-        try {
-            zk.write(List.of(Op.create(lock, Names.NOTHING, client.settings.acl, CreateMode.EPHEMERAL)), () -> {
-                Stat stat = zk.stat(lock);
-                return stat != null && stat.getEphemeralOwner() == session.zk.getSessionId();
-            });
-        } catch (KeeperException.NodeExistsException e) {
+        boolean locked =
+                zk.write(List.of(Op.create(lock, Names.NOTHING, client.settings.acl, CreateMode.EPHEMERAL)), () -> {
+                    Stat stat = zk.stat(lock);
+                    return stat != null
+                            && stat.getEphemeralOwner() == session.zk().getSessionId();
+                });
+        if (!locked) {
             return null;
-        } catch (KeeperException e) {
-            throw Zk.failed(e);
         }
+        var freed = new ArrayList<Long>();
         try {
             for (String id : zk.children(root + "/del")) {
                 finishDeletion(session, Long.parseLong(id), freed);
@@ -65,10 +61,8 @@ final class Sweeper {
             for (String process : zk.children(root + "/w")) {
                 buryWriter(process);
             }
-            for (String id : zk.children(root + "/L")) {
-                if (!id.equals("empty")) {
-                    sweepLedger(session, id, freed);
-                }
+            for (long ledger : names.ledgers()) {
+                sweepLedger(session, ledger, freed);
             }
             if (thorough) {
                 client.compactor.compact();
@@ -78,8 +72,6 @@ final class Sweeper {
                 }
             }
             return freed;
-        } catch (KeeperException e) {
-            throw Zk.failed(e);
         } finally {
             attempt(Op.delete(lock, -1));
         }
@@ -92,43 +84,38 @@ final class Sweeper {
         if (node == null || node.stat().getNumChildren() > 0) {
             return;
         }
+        int version = node.stat().getVersion();
         var mark = new String(node.data(), StandardCharsets.UTF_8);
         if (mark.isEmpty()) {
-            attempt(Op.setData(
-                    path,
-                    Long.toString(System.currentTimeMillis()).getBytes(StandardCharsets.UTF_8),
-                    node.stat().getVersion()));
-            node = zk.node(path);
-            mark = node == null ? "" : new String(node.data(), StandardCharsets.UTF_8);
+            mark = Long.toString(System.currentTimeMillis());
+            if (!attempt(Op.setData(path, mark.getBytes(StandardCharsets.UTF_8), version++))) {
+                return;
+            }
         }
-        if (!mark.isEmpty() && isOver(Long.parseLong(mark))) {
-            attempt(Op.delete(path, node.stat().getVersion()));
+        if (isOver(Long.parseLong(mark))) {
+            attempt(Op.delete(path, version));
         }
     }
 
-    private void sweepLedger(Session session, String id, List<Long> freed) throws IOException {
-        String path = names.ledger(id);
-        long ledger = Long.parseLong(id);
+    private void sweepLedger(Session session, long ledger, List<Long> freed) throws IOException {
+        String path = names.ledger(ledger);
         Node node = zk.node(path);
-        if (node == null) {
-            return;
-        }
-        LedgerState state = LedgerState.decode(node.data());
-        if (!state.sealed()) {
+        LedgerState state = node == null ? null : LedgerState.decode(node.data());
+        if (state != null && !state.sealed()) {
             if (zk.stat(root + "/w/" + state.process()) != null) {
                 return;
             }
             try {
                 client.ledgers.recover(ledger);
             } catch (BookKeeperException e) {
-                if (!isMissing(e)) {
+                if (!e.isMissing()) {
                     LOG.warn("Ledger {} of a dead writer can't be closed yet: {}", ledger, e.getMessage());
                     return;
                 }
             }
             client.ledgers.markSealed(ledger, state.process());
             node = zk.node(path);
-            state = node == null ? state : LedgerState.decode(node.data());
+            state = node == null ? null : LedgerState.decode(node.data());
         }
         if (node == null || node.stat().getNumChildren() > 0) {
             return;
@@ -136,15 +123,15 @@ final class Sweeper {
         int version = node.stat().getVersion();
         if (state.idleAt() != node.stat().getCversion()) {
             state = state.idle(System.currentTimeMillis(), node.stat().getCversion());
-            if (!attempt(Op.setData(path, state.encode(), version))) {
+            if (!attempt(Op.setData(path, state.encode(), version++))) {
                 return;
             }
-            version++;
         }
         if (isOver(state.idleSince())
                 && attempt(
                         Op.delete(path, version),
-                        Op.create(root + "/del/" + id, Names.NOTHING, client.settings.acl, CreateMode.PERSISTENT))) {
+                        Op.create(
+                                root + "/del/" + ledger, Names.NOTHING, client.settings.acl, CreateMode.PERSISTENT))) {
             finishDeletion(session, ledger, freed);
         }
     }
@@ -154,7 +141,7 @@ final class Sweeper {
     }
 
     private void finishDeletion(Session session, long ledger, List<Long> freed) throws IOException {
-        LedgerMetadata metadata = metadata(session, ledger);
+        LedgerMetadata metadata = Ledgers.metadata(session, ledger);
         if (metadata != null && !isOurs(session, metadata)) {
             LOG.error("Ledger {} is registered under {} but doesn't carry its identity: not deleted", ledger, root);
             return;
@@ -165,20 +152,26 @@ final class Sweeper {
         attempt(Op.delete(root + "/del/" + ledger, -1));
     }
 
+    private static void delete(Session session, long ledger, List<Long> freed) throws IOException {
+        Ledgers.delete(session, ledger);
+        freed.add(ledger);
+        LOG.info("Freed ledger {}", ledger);
+    }
+
     /** Our unregistered ledgers whose writer's znode, or what is named below it, is gone. */
     List<Long> orphans(String below) throws IOException {
         Session session = client.session();
         var found = new ArrayList<Long>();
-        var ranges = session.bk.getLedgerManager().getLedgerRanges(0);
+        var ranges = session.bk().getLedgerManager().getLedgerRanges(0);
         while (ranges.hasNext()) {
             for (long ledger : ranges.next().getLedgers()) {
-                LedgerMetadata metadata = metadata(session, ledger);
+                LedgerMetadata metadata = Ledgers.metadata(session, ledger);
                 if (metadata == null || !isOurs(session, metadata)) {
                     continue;
                 }
                 var process = new String(metadata.getCustomMetadata().get(Ledgers.PROCESS_KEY), StandardCharsets.UTF_8);
                 if (zk.stat(root + "/w/" + process + below) == null
-                        && zk.stat(names.ledger(Long.toString(ledger))) == null
+                        && zk.stat(names.ledger(ledger)) == null
                         && zk.stat(root + "/del/" + ledger) == null) {
                     found.add(ledger);
                 }
@@ -189,50 +182,12 @@ final class Sweeper {
 
     private static boolean isOurs(Session session, LedgerMetadata metadata) {
         byte[] id = metadata.getCustomMetadata().get(Ledgers.ROOT_KEY);
-        return id != null && new String(id, StandardCharsets.UTF_8).equals(session.rootId);
-    }
-
-    private static LedgerMetadata metadata(Session session, long ledger) throws IOException {
-        try {
-            return Ledgers.await(session.bk.getLedgerMetadata(ledger));
-        } catch (BookKeeperException e) {
-            if (isMissing(e)) {
-                return null;
-            }
-            throw e;
-        }
-    }
-
-    private static void delete(Session session, long ledger, List<Long> freed) throws IOException {
-        try {
-            Ledgers.await(session.bk.newDeleteLedgerOp().withLedgerId(ledger).execute());
-            freed.add(ledger);
-            LOG.info("Freed ledger {}", ledger);
-        } catch (BookKeeperException e) {
-            if (!isMissing(e)) {
-                throw e;
-            }
-        }
-    }
-
-    private static boolean isMissing(BookKeeperException e) {
-        return e.getCause() instanceof BKNoSuchLedgerExistsOnMetadataServerException
-                || e.getCause() instanceof BKNoSuchLedgerExistsException;
+        return id != null && new String(id, StandardCharsets.UTF_8).equals(session.rootId());
     }
 
     /** Whether all of it was carried out; false when the tree has changed: the next round looks again. */
     private boolean attempt(Op... ops) throws IOException {
-        try {
-            // A write without an answer counts as done: what it leaves undone is found in the next round.
-            zk.write(List.of(ops), () -> true);
-            return true;
-        } catch (KeeperException.NoNodeException
-                | KeeperException.BadVersionException
-                | KeeperException.NotEmptyException
-                | KeeperException.NodeExistsException e) {
-            return false;
-        } catch (KeeperException e) {
-            throw Zk.failed(e);
-        }
+        // A write without an answer counts as done: what it leaves undone is found in the next round.
+        return zk.write(List.of(ops), () -> true);
     }
 }

@@ -2,7 +2,6 @@ package eos.bk;
 
 import eos.bk.Names.LedgerGoneException;
 import eos.bk.Names.Status;
-import eos.bk.Packs.Kind;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,7 +19,7 @@ final class Unnamed {
     private static final int AT_MOST = 256;
     private static final int ATTEMPTS = 3;
 
-    private record Held(FileEntry file, byte[] data, Kind kind) {}
+    private record Held(FileEntry file, byte[] data) {}
 
     private final Client client;
     private final Map<String, Held> held = new ConcurrentHashMap<>();
@@ -30,8 +29,8 @@ final class Unnamed {
     }
 
     /** Writes the bytes and gives them their name, or holds them until their rename. */
-    void close(String path, byte[] data, Kind kind, boolean overwrite) throws IOException {
-        var file = new Held(client.packs.append(data, kind), data, kind);
+    void close(String path, byte[] data, boolean overwrite) throws IOException {
+        var file = new Held(client.packs.append(path, data), data);
         if (TEMPORARY.matcher(path).matches() && held.size() < AT_MOST) {
             held.put(path, file);
         } else {
@@ -60,7 +59,7 @@ final class Unnamed {
                 if (attempt == ATTEMPTS) {
                     throw e;
                 }
-                entry = client.packs.append(file.data(), file.kind());
+                entry = client.packs.append(path, file.data());
             }
         }
     }

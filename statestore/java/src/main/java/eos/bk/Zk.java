@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
-import java.util.function.BiConsumer;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.KeeperException.Code;
 import org.apache.zookeeper.Op;
@@ -23,6 +22,7 @@ import org.apache.zookeeper.data.Stat;
 final class Zk {
     private static final Set<Code> UNANSWERED = EnumSet.of(
             Code.CONNECTIONLOSS, Code.SESSIONEXPIRED, Code.OPERATIONTIMEOUT, Code.REQUESTTIMEOUT, Code.SESSIONMOVED);
+    private static final Set<Code> OUTDATED = EnumSet.of(Code.NONODE, Code.NODEEXISTS, Code.BADVERSION, Code.NOTEMPTY);
     private static final long PAUSE_MS = 200;
 
     /** A znode's bytes and its status. */
@@ -30,12 +30,16 @@ final class Zk {
 
     /** Asks whether a write that got no answer has happened, by reading what only that write leaves behind. */
     interface Trace {
-        boolean isThere() throws IOException, KeeperException;
+        boolean isThere() throws IOException;
     }
 
     /** Gives a connected ZooKeeper client, a new one when the last has expired. */
     interface Source {
         ZooKeeper get() throws IOException;
+    }
+
+    private interface Request<T> {
+        T send(ZooKeeper zk) throws KeeperException, InterruptedException;
     }
 
     private final Source source;
@@ -50,77 +54,74 @@ final class Zk {
 
     /** The znode, or null where there is none. */
     Node node(String path) throws IOException {
-        try {
-            return read((zk, answer) -> zk.getData(
-                    path, false, (rc, p, c, data, stat) -> settle(answer, rc, p, new Node(data, stat)), null));
-        } catch (KeeperException.NoNodeException e) {
-            return null;
-        } catch (KeeperException e) {
-            throw failed(e);
-        }
+        return read(zk -> {
+            var stat = new Stat();
+            return new Node(zk.getData(path, false, stat), stat);
+        });
     }
 
     /** The znode's status, or null where there is none. */
     Stat stat(String path) throws IOException {
-        try {
-            return read((zk, answer) -> zk.exists(path, false, (rc, p, c, stat) -> settle(answer, rc, p, stat), null));
-        } catch (KeeperException.NoNodeException e) {
-            return null;
-        } catch (KeeperException e) {
-            throw failed(e);
-        }
+        return read(zk -> zk.exists(path, false));
     }
 
-    /** Names of the children; NoNode is thrown. */
-    List<String> children(String path) throws IOException, KeeperException {
-        return read(
-                (zk, answer) -> zk.getChildren(path, false, (rc, p, c, names) -> settle(answer, rc, p, names), null));
+    /** Names of the children, or null where there is no znode. */
+    List<String> children(String path) throws IOException {
+        return read(zk -> zk.getChildren(path, false));
     }
 
     /** Reads in one request; an op that failed gives an ErrorResult at its place. */
     List<OpResult> readAll(List<Op> ops) throws IOException {
-        try {
-            return read((zk, answer) -> zk.multi(ops, (rc, p, c, results) -> settle(answer, rc, p, results), null));
-        } catch (KeeperException e) {
-            throw failed(e);
-        }
+        return read(zk -> zk.multi(ops));
     }
 
     /** Waits until the server we talk to has seen all that was committed before. */
     void sync() throws IOException {
-        try {
-            read((zk, answer) -> zk.sync(root, (rc, p, c) -> settle(answer, rc, p, root), null));
-        } catch (KeeperException e) {
-            throw failed(e);
-        }
+        read(zk -> {
+            var answer = new CompletableFuture<Void>();
+            zk.sync(root, (rc, path, context) -> settle(answer, rc, path), null);
+            return wait(answer);
+        });
     }
 
-    /**
-     * Carries out all of {@code ops} or none.
-     *
-     * @throws KeeperException a definite refusal: nothing was changed
-     * @throws IOException ZooKeeper stayed away for too long; whether it happened isn't known
-     */
-    void write(List<Op> ops, Trace trace) throws IOException, KeeperException {
+    private <T> T read(Request<T> request) throws IOException {
         for (long deadline = System.currentTimeMillis() + patienceMs; ; ) {
+            ZooKeeper zk = source.get();
             try {
-                await(
-                        source.get(),
-                        (zk, answer) -> zk.multi(ops, (rc, p, c, results) -> settle(answer, rc, p, results), null));
-                return;
+                return Zk.<T, KeeperException>uninterrupted(() -> request.send(zk));
+            } catch (KeeperException.NoNodeException e) {
+                return null;
             } catch (KeeperException e) {
-                if (!UNANSWERED.contains(e.code())) {
-                    throw e;
-                }
-                if (hasHappened(trace)) {
-                    return;
-                }
-                pauseUntil(deadline, e);
+                goOn(deadline, e);
             }
         }
     }
 
-    private boolean hasHappened(Trace trace) throws IOException, KeeperException {
+    /**
+     * Carries out all of {@code ops}, or none: false when the tree isn't, or is no longer, as they say.
+     *
+     * @throws IOException another refusal; or ZooKeeper stayed away for too long, and whether it happened isn't known
+     */
+    boolean write(List<Op> ops, Trace trace) throws IOException {
+        for (long deadline = System.currentTimeMillis() + patienceMs; ; ) {
+            var answer = new CompletableFuture<Void>();
+            source.get().multi(ops, (rc, path, context, results) -> settle(answer, rc, path), null);
+            try {
+                Zk.<Void, KeeperException>uninterrupted(() -> wait(answer));
+                return true;
+            } catch (KeeperException e) {
+                if (OUTDATED.contains(e.code())) {
+                    return false;
+                }
+                if (UNANSWERED.contains(e.code()) && hasHappened(trace)) {
+                    return true;
+                }
+                goOn(deadline, e);
+            }
+        }
+    }
+
+    private boolean hasHappened(Trace trace) throws IOException {
         try {
             sync();
             return trace.isThere();
@@ -129,47 +130,27 @@ final class Zk {
         }
     }
 
-    static IOException failed(KeeperException e) {
-        return new IOException("ZooKeeper refused: " + e.getMessage(), e);
-    }
-
-    private <T> T read(BiConsumer<ZooKeeper, CompletableFuture<T>> request) throws IOException, KeeperException {
-        for (long deadline = System.currentTimeMillis() + patienceMs; ; ) {
-            try {
-                return await(source.get(), request);
-            } catch (KeeperException e) {
-                if (!UNANSWERED.contains(e.code())) {
-                    throw e;
-                }
-                pauseUntil(deadline, e);
-            }
+    private static void goOn(long deadline, KeeperException e) throws IOException {
+        if (!UNANSWERED.contains(e.code())) {
+            throw new IOException("ZooKeeper refused: " + e.getMessage(), e);
         }
-    }
-
-    private static void pauseUntil(long deadline, KeeperException e) throws IOException {
         if (System.currentTimeMillis() > deadline) {
             throw new IOException("ZooKeeper gave no answer for too long", e);
         }
-        uninterrupted(() -> {
-            Thread.sleep(PAUSE_MS);
-            return null;
-        });
+        pause(PAUSE_MS);
     }
 
-    private static <T> T await(ZooKeeper zk, BiConsumer<ZooKeeper, CompletableFuture<T>> request)
-            throws KeeperException {
-        var answer = new CompletableFuture<T>();
-        request.accept(zk, answer);
+    private static <T> T wait(CompletableFuture<T> answer) throws KeeperException, InterruptedException {
         try {
-            return uninterrupted(answer::get);
+            return answer.get();
         } catch (ExecutionException e) {
             throw (KeeperException) e.getCause();
         }
     }
 
-    private static <T> void settle(CompletableFuture<T> answer, int rc, String path, T value) {
+    private static void settle(CompletableFuture<Void> answer, int rc, String path) {
         if (rc == Code.OK.intValue()) {
-            answer.complete(value);
+            answer.complete(null);
         } else {
             answer.completeExceptionally(KeeperException.create(Code.get(rc), path));
         }
@@ -196,5 +177,12 @@ final class Zk {
                 Thread.currentThread().interrupt();
             }
         }
+    }
+
+    static void pause(long ms) {
+        uninterrupted(() -> {
+            Thread.sleep(ms);
+            return null;
+        });
     }
 }

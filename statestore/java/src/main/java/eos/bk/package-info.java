@@ -4,27 +4,7 @@
  * <p>Begin at {@link eos.bk.BookKeeperFileSystem} (what is promised), then {@code Names} (the tree in ZooKeeper), {@code
  * Zk} (why an outcome is always known), {@code Packs} and {@code Ledgers} (bytes), {@code Sweeper} and {@code Compactor}.
  *
- * <h2>Options</h2>
- *
- * <pre>
- * fs.bk.NAME.metadata-service-uri   the ensemble of bk://NAME/: zk://zk1:2181;zk2:2181/ledgers
- * fs.bk.ledgers (/ledgers)          BookKeeper's path in ZooKeeper, for bk://host:port/
- * fs.bk.root (/eos-bk)              our path in ZooKeeper: one tree of names each
- * fs.bk.ensemble, .write-quorum, .ack-quorum   3/3/2, or what the bookies allow, said in a warning
- * fs.bk.digest (CRC32C), fs.bk.password        of each ledger; the password may come from a credential provider
- * fs.bk.entry.bytes (1 MiB, at most)           fs.bk.window (16): entries on their way for a large file
- * fs.bk.pack.file.bytes (1 MiB, at most)       larger files get their own ledger
- * fs.bk.pack.bytes (64 MiB), .pack.age.ms (10 min), .pack.files (2000)   when a pack is rolled
- * fs.bk.cache.bytes (32 MiB)        read cache for small files
- * fs.bk.session.timeout.ms (30 s), fs.bk.patience.ms (2 min)   how long ZooKeeper may stay away
- * fs.bk.rename.limit (500)          names in a directory that is renamed
- * fs.bk.grace.ms (1 h)              how long a ledger without references, or a dead writer's, is left alone
- * fs.bk.maintenance.ms (5 min; 0: never)       between rounds of the sweeper, every 12th with compaction
- * fs.bk.compact.below (0.25)        live part of a pack below which it is compacted
- * fs.bk.zookeeper-auth              digest:user:password; then our znodes are for that user only
- * fs.bk.zookeeper.*                 ZooKeeper's client options (zookeeper.*), TLS among them: client.secure, ssl.…
- * fs.bk.bookkeeper.*                BookKeeper's client options, TLS among them: tlsProvider, tlsTrustStore, …
- * </pre>
+ * <p>The options {@code fs.bk.…}, with their defaults, are in {@code statestore/options.py}; {@code Settings} reads them.
  *
  * <h2>What BookKeeper 4.17.3 makes us go round</h2>
  *

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import eos.bk.Packs.Kind;
 import java.io.IOException;
 import java.net.URI;
 import java.util.UUID;
@@ -78,7 +77,7 @@ class AmbiguousAnswersTest {
         var settings = new Settings(URI.create(TestCluster.uri()), conf);
         client = new Client(settings);
         client.names.mkdirs("/d/e");
-        file = client.packs.append(new byte[] {1, 2, 3}, Kind.WRITTEN);
+        file = client.packs.append("", new byte[] {1, 2, 3});
         var connected = new CountDownLatch(1);
         unreliable = new Unreliable(TestCluster.address(), connected);
         connected.await();
@@ -118,7 +117,7 @@ class AmbiguousAnswersTest {
     @EnumSource
     void renameThatOverwrites(Break fault) throws IOException {
         names.publish("/d/f", file, false);
-        names.publish("/d/g", client.packs.append(new byte[] {9}, Kind.WRITTEN), false);
+        names.publish("/d/g", client.packs.append("", new byte[] {9}), false);
         unreliable.next = fault;
         names.rename("/d/f", "/d/g", true);
         assertNull(names.find("/d/f"));
@@ -158,7 +157,7 @@ class AmbiguousAnswersTest {
     @EnumSource
     void replace(Break fault) throws IOException {
         names.publish("/d/f", file, false);
-        var copy = file.copiedTo(client.packs.append(new byte[] {1, 2, 3}, Kind.WRITTEN));
+        var copy = file.copiedTo(client.packs.append("", new byte[] {1, 2, 3}));
         unreliable.next = fault;
         assertTrue(names.replace("/d/f", file, copy));
         assertEquals(copy, names.find("/d/f").file());

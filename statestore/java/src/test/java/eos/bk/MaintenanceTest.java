@@ -71,7 +71,7 @@ class MaintenanceTest {
         var dead = new Client(client.settings);
         long ledger = dead.ledgers.create(dead.session()).getId();
         assertEquals(List.of(), Maintenance.orphans(fs), "registered");
-        dead.zk.write(List.of(Op.delete(dead.names.ledger(Long.toString(ledger)), -1)), () -> true);
+        dead.zk.write(List.of(Op.delete(dead.names.ledger(ledger), -1)), () -> true);
         assertEquals(List.of(), Maintenance.orphans(fs), "its writer lives");
         dead.close();
         assertEquals(List.of(ledger), Maintenance.orphans(fs));
