@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
-from statestore import cli_savepoint, console
+from statestore import cli_checkpoint, cli_files, cli_ledgers, cli_savepoint, cli_transfer, console
 from statestore.jar import jar_path
 
 typer_app = typer.Typer(
@@ -13,8 +15,14 @@ typer_app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Spark's checkpoints and streaming state on BookKeeper.",
 )
-
-
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *cli_files.COMMANDS,
+    cli_transfer.cp,
+    *cli_checkpoint.COMMANDS,
+    *cli_ledgers.COMMANDS,
+)
+for _command in _COMMANDS:
+    typer_app.command()(_command)
 typer_app.add_typer(cli_savepoint.typer_app)
 
 

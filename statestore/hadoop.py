@@ -208,6 +208,11 @@ class Hadoop:
         if not done:
             raise InvalidInput(f"{source} can't be renamed to {target}: is there a folder above the target?")
 
+    def qualified(self, uri: str) -> str:
+        """Return an address with scheme and authority: those of the default file system where it has none."""
+        with self._explained(uri):
+            return str(self.file_system(uri).makeQualified(self._path(uri)).toString())
+
     def make_directories(self, uri: str) -> None:
         """Make a directory and those above it."""
         with self._explained(uri):
