@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +24,8 @@ BAD_INPUT = 2
 
 AsJson = Annotated[bool, typer.Option("--json", help="JSON in place of a table.")]
 HadoopOptions = Annotated[
-    list[str] | None, typer.Option("--option", "-o", help="A Hadoop option, fs.bk.NAME=VALUE. Repeatable.")
+    list[str] | None,
+    typer.Option("--option", "-o", envvar="STATESTORE_OPTIONS", help="A Hadoop option, fs.bk.NAME=VALUE. Repeatable."),
 ]
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -56,9 +58,13 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: 
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
     out = Console(highlight=False)
-    if not out.is_terminal:
-        out = Console(highlight=False, width=10_000)
-    out.print(table)
+    if out.is_terminal:
+        out.print(table)
+        return
+    # For programs: lines of any length, and no blanks that fill the last column.
+    text = io.StringIO()
+    Console(file=text, highlight=False, width=10_000).print(table)
+    print("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
 
 
 def tell(line: str) -> None:

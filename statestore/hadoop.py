@@ -282,8 +282,13 @@ def _explain(uri: str, exception: Any) -> StateStoreError:
 
 def _context(spark: SparkSession | None) -> Any:
     """The Spark context to go through, or None for a JVM of our own."""
-    from pyspark import SparkContext
-
+    try:
+        from pyspark import SparkContext
+    except ImportError as error:
+        raise Unavailable(
+            "Hadoop comes with Spark, and pyspark is not installed here: pip install 'spark-pulsar-eos[spark]', or put "
+            "a cluster's own on PYTHONPATH"
+        ) from error
     context: Any = spark.sparkContext if spark is not None else SparkContext._active_spark_context
     if context is None or context._jvm is None:
         return None

@@ -14,6 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
+from statestore import Address
+from statestore.names import Names
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -44,6 +47,9 @@ def test_python_runs(code: str, pulsar: Any, tmp_path: Path) -> None:
         httpx.put(url, json=2, timeout=30).raise_for_status()
     code = TOPIC.sub(rf"persistent://public/default/\1-{suffix}", code)
     code = code.replace("pulsar://localhost:6650", pulsar.service_url).replace('name="', f'name="{suffix}-')
+    tree = f"bk://{pulsar.zookeeper}/{suffix}"
+    on_bookkeeper = "bk://localhost:2181" in code
+    code = code.replace("bk://localhost:2181", tree)
     finished = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -53,8 +59,12 @@ def test_python_runs(code: str, pulsar: Any, tmp_path: Path) -> None:
         timeout=240,
     )
     assert finished.returncode == 0, finished.stderr[-4_000:]
-    committed = max((tmp_path / "checkpoints").glob("*/commits/*"), default=None)
-    assert committed is not None, f"no micro-batch was committed:\n{finished.stderr[-4_000:]}"
+    if on_bookkeeper:
+        with Names.connect(Address.parse(tree)) as names:
+            committed = [path for path, _ in names.walk(f"/{suffix}") if "/commits/" in path]
+    else:
+        committed = [str(path) for path in (tmp_path / "checkpoints").glob("*/commits/*")]
+    assert committed, f"no micro-batch was committed:\n{finished.stderr[-4_000:]}"
 
 
 @pytest.mark.parametrize("code", blocks("sh"))
@@ -70,6 +80,12 @@ def test_commands_exist(code: str) -> None:
             command = [word for word in words[1:] if not word.startswith("-") and word.islower()]
             shown = subprocess.run(
                 [sys.executable, "-m", "eos.cli", *command, "--help"], capture_output=True, text=True
+            )
+            assert shown.returncode == 0, f"{line}: {shown.stderr}"
+        elif words[0] == "statestore":
+            command = words[1 : 3 if words[1] == "savepoint" else 2]
+            shown = subprocess.run(
+                [sys.executable, "-m", "statestore.cli", *command, "--help"], capture_output=True, text=True
             )
             assert shown.returncode == 0, f"{line}: {shown.stderr}"
         else:

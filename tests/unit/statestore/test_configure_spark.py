@@ -104,3 +104,43 @@ def test_a_missing_jar_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(jar, "NAME", "no-such.jar")
     with pytest.raises(JarMissing, match="make jar"):
         jar.jar_path()
+
+
+class Jvm:
+    """A driver's JVM that has loaded the jar, or has not."""
+
+    def __init__(self, has_jar: bool) -> None:
+        self.has_jar = has_jar
+        self.java = self.lang = self.Thread = self.Class = self
+
+    def currentThread(self) -> Jvm:  # noqa: N802
+        return self
+
+    def getContextClassLoader(self) -> Jvm:  # noqa: N802
+        return self
+
+    def forName(self, name: str, initialise: bool, loader: Jvm) -> None:  # noqa: N802
+        if not self.has_jar:
+            raise RuntimeError("ClassNotFoundException")
+
+
+def running_driver(monkeypatch: pytest.MonkeyPatch, has_jar: bool) -> None:
+    from pyspark import SparkContext
+
+    monkeypatch.undo()
+    monkeypatch.setattr(spark, "jar_path", lambda: Path(JAR))
+    monkeypatch.setattr(SparkContext, "_gateway", object())
+    monkeypatch.setattr(SparkContext, "_jvm", Jvm(has_jar))
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", lambda: None)
+
+
+def test_a_driver_that_runs_without_the_jar_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    running_driver(monkeypatch, has_jar=False)
+    with pytest.raises(InvalidInput, match=r'spark-submit --jars "\$\(statestore jar\)"'):
+        configure_spark(Builder())
+
+
+def test_a_driver_that_runs_with_the_jar_is_fine_whatever_its_arguments_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    running_driver(monkeypatch, has_jar=True)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {JAR} pyspark-shell")
+    assert made(Builder())["spark.jars"] == JAR

@@ -65,3 +65,9 @@ def test_defaults() -> None:
 def test_the_jar_reads_the_same_options() -> None:
     read = set(re.findall(r'P \+ "([a-z.-]+)"', SETTINGS.read_text())) - {"zookeeper.", "bookkeeper."}
     assert read == set(OPTIONS)
+
+
+def test_the_table_in_the_docs_is_this_one() -> None:
+    page = (SETTINGS.parents[7] / "docs/statestore.md").read_text()
+    rows = re.findall(r"^\| `fs\.bk\.([a-z.-]+)` \| (?:`(.*?)`|none) \| (.*?) \|$", page, re.MULTILINE)
+    assert rows == [(name, option.default, option.meaning) for name, option in OPTIONS.items()]
