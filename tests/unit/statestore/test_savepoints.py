@@ -88,6 +88,7 @@ def test_a_savepoint_says_what_it_is_and_holds_its_ledgers(world: World) -> None
     assert (savepoint.files, savepoint.size, savepoint.ledgers) == (5, 20, 2)
     assert store.all_savepoints(world.names) == [savepoint]
     assert store.read(world.names, "one")[:2] == (savepoint, FILES)
+    assert world.zookeeper.children("/eos-bk/sp/one") == ["files-00000"], "nobody can add to it any more"
     world.delete_query()
     world.sweep()
     assert world.held() == [1, 2]
@@ -232,7 +233,15 @@ def test_a_long_list_of_files_lies_in_several_chunks(world: World, monkeypatch: 
     assert store.read(world.names, "one")[1] == files
     path = "/eos-bk/sp/one/files-00003"
     world.zookeeper.tree[path] = (b"x" + world.zookeeper.tree[path][0][1:], 0)
-    with pytest.raises(Damaged, match="savepoint one"):
+    with pytest.raises(Damaged, match="savepoint one cannot be unpacked"):
+        store.read(world.names, "one")
+
+
+def test_a_list_of_files_of_another_savepoint_is_refused(world: World) -> None:
+    world.create()
+    world.create("two", take_cut=lambda: Cut(0, "", {"metadata": FILES["metadata"]}))
+    world.zookeeper.tree["/eos-bk/sp/one/files-00000"] = world.zookeeper.tree["/eos-bk/sp/two/files-00000"]
+    with pytest.raises(Damaged, match="savepoint one does not have its CRC32C"):
         store.read(world.names, "one")
 
 
@@ -385,6 +394,8 @@ def test_a_restorer_may_die_at_any_moment(moment: tuple[int, str], monkeypatch: 
     whole = isinstance(metadata, FileRecord) and metadata.length > 0
     assert whole == (moment == (11, "after")), "Spark must refuse what is half restored"
     assert not whole or len(files) == len(FILES)
+    if "/deep/new/commits/0" in files:
+        assert len(files) == len(FILES), "a commit comes after all that it stands for"
     if files and not whole:
         world.names.remove_tree("/deep/new")
     if not whole:
