@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -107,21 +108,33 @@ def test_it_can_be_used_only_when_it_is_whole(source: Path) -> None:
 
 
 def test_a_newer_batch_is_taken_when_files_go(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    folders = Folders()
+    source, target = tmp_path / "source", tmp_path / "source-copy"
     made = Made(source)
     made.batch(0)
-    folders.before = made.going_on
-    copied = copy_with(cast(Hadoop, folders), str(source), f"{source}-copy")
+
+    def go_on(path: Path) -> None:
+        if path == source / "state/0/1/1.delta" and path.exists():
+            wait_for(target / "state/0/0/1.delta")
+            made.batch(1, kind="snapshot")
+            (source / "state/0/0/1.delta").unlink()
+            path.unlink()
+
+    copied, _ = copy(source, go_on)
     assert copied.batch == 1
-    found = files_of(Path(f"{source}-copy"))
+    found = files_of(target)
+    assert found.keys() >= {"commits/1", "offsets/0", "offsets/1", "state/0/0/2.snapshot", "state/0/1/2.snapshot"}
+    # Copied for batch 0, of no use to batch 1.
     assert "state/0/0/1.delta" not in found
-    assert found["state/0/0/2.snapshot"] == b"2"
-    assert found.keys() >= {"commits/1", "offsets/0", "offsets/1", "state/0/1/2.delta", "state/0/1/1.delta"}
+    assert copied.files == len(found)
+
+
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
 
 
 class Made:
-    """A checkpoint of one operator with two partitions; partition 0 is cleaned after batch 1, which snapshots it."""
+    """A checkpoint of one operator with two partitions."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -137,17 +150,11 @@ class Made:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_bytes(data)
 
-    def batch(self, number: int) -> None:
+    def batch(self, number: int, kind: str = "delta") -> None:
         self.put(f"offsets/{number}", b"v1\n{}\n0")
         for partition in (0, 1):
-            self.put(f"state/0/{partition}/{number + 1}.delta", b"d")
+            self.put(f"state/0/{partition}/{number + 1}.{kind}", b"d")
         self.put(f"commits/{number}", b"v1\n{}")
-
-    def going_on(self, path: Path) -> None:
-        if path.name == "1.delta" and path.parent.name == "0" and path.exists():
-            self.batch(1)
-            self.put("state/0/0/2.snapshot", b"2")
-            path.unlink()
 
 
 def test_without_a_newer_batch_a_lost_file_is_an_error_and_nothing_stays(source: Path) -> None:
@@ -161,6 +168,15 @@ def test_without_a_newer_batch_a_lost_file_is_an_error_and_nothing_stays(source:
     with pytest.raises(CutFailed, match="No newer batch than"):
         copy(source, lose)
     assert not Path(f"{source}-copy").exists()
+
+
+def test_a_file_that_is_listed_but_not_there_is_an_error(source: Path) -> None:
+    def hide(path: Path) -> None:
+        if "state" in path.parts:
+            raise NotFound(str(path))
+
+    with pytest.raises(CutFailed, match="No newer batch than"):
+        copy(source, hide)
 
 
 def test_a_query_that_cleans_too_fast_is_named(tmp_path: Path) -> None:
