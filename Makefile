@@ -7,7 +7,7 @@ TEST_ARGS ?=
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo test crash jar java lint bench-sink bench docs clean proto format constraints
+.PHONY: help demo test crash soak jar java lint bench-sink bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -26,6 +26,11 @@ crash: ## kill a process at each step of the protocol and look for lost or doubl
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m crash tests $(TEST_ARGS)
+
+soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, some twenty minutes long
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
+	$(BIN)/python -m pytest -m soak -s tests/soak $(TEST_ARGS)
 
 jar: $(JAR) ## build the jar of the bk:// file system, if its sources are newer
 
