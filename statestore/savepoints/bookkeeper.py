@@ -10,6 +10,7 @@ from statestore.checkpoint import moved_metadata
 from statestore.hadoop import Hadoop
 from statestore.names import Names
 from statestore.savepoints import creating, cut, deleting, restoring, store
+from statestore.savepoints.folder import await_visible
 from statestore.savepoints.manifest import Savepoint
 
 if TYPE_CHECKING:
@@ -78,10 +79,11 @@ def restore(
     """
     address = Address.parse(target, options)
 
-    def rewrite(paths: list[str]) -> None:
+    def rewrite(lengths: dict[str, int]) -> None:
         hadoop = Hadoop.of(spark, options)
-        for path in paths:
+        for path, length in lengths.items():
             uri = address.at(path).uri
+            await_visible(hadoop, uri, length)
             hadoop.write(uri, moved_metadata(hadoop.read(uri), address.uri), overwrite=True)
 
     with Names.connect(address) as names:

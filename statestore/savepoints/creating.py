@@ -14,6 +14,7 @@ from statestore.savepoints.building import LedgerGone
 from statestore.savepoints.manifest import Cut, Savepoint
 
 _ATTEMPTS = 10
+_PAUSE_S = 0.5  # the JVM's session may follow behind ours, and not see yet what we have listed
 
 TakeCut = Callable[[], Cut]
 """Looks at the checkpoint as it is now and returns what a committed batch needs. Raises CutFailed when a file is
@@ -47,6 +48,7 @@ def create(names: Names, name: str, source: str, take_cut: TakeCut) -> Savepoint
             if str(error) == failed:
                 raise CutFailed(f"No savepoint could be taken of {source}: {failed}") from error
             failed = str(error)
+            time.sleep(_PAUSE_S)
         except BaseException:
             with contextlib.suppress(StateStoreError):
                 deleting.delete(names, name)

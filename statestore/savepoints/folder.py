@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from statestore.checkpoint import moved_metadata
-from statestore.errors import InvalidInput
+from statestore.errors import InvalidInput, Unavailable
 from statestore.hadoop import Hadoop
 from statestore.savepoints.manifest import METADATA, restore_order
 
 BLOCK = 1 << 20
+_FOLLOWS_S = 30.0
 _AT_ONCE = 16 * BLOCK  # larger files go over the local disk, not through memory
 _OPERATOR = re.compile(r"state/\d+/_metadata/v2/\d+")
 
@@ -23,6 +25,21 @@ _OPERATOR = re.compile(r"state/\d+/_metadata/v2/\d+")
 def names_its_place(path: str) -> bool:
     """Whether a file of a checkpoint holds the checkpoint's own address: `moved_metadata` changes it."""
     return _OPERATOR.fullmatch(path) is not None
+
+
+def await_visible(hadoop: Hadoop, uri: str, length: int) -> None:
+    """Wait until the JVM's session sees a file that another session has just made: it may follow behind.
+
+    All that was made before it is visible then too.
+
+    Raises:
+        Unavailable: not within half a minute.
+    """
+    deadline = time.monotonic() + _FOLLOWS_S
+    while (status := hadoop.status(uri)) is None or status.length != length:
+        if time.monotonic() > deadline:
+            raise Unavailable(f"{uri} was made, but the JVM's ZooKeeper server has not seen it for {_FOLLOWS_S:.0f} s")
+        time.sleep(0.1)
 
 
 class Source(Protocol):

@@ -15,7 +15,7 @@ from statestore.errors import CutFailed, NotFound, StateStoreError
 from statestore.hadoop import Hadoop
 from statestore.names import Names
 from statestore.savepoints import bookkeeper, creating, cut, deleting, restoring, store, topic
-from statestore.savepoints.folder import HadoopFolder, Source
+from statestore.savepoints.folder import HadoopFolder, Source, await_visible
 from statestore.savepoints.manifest import METADATA, check_name
 from statestore.savepoints.stream import Manifest
 from statestore.savepoints.topic import Progress, TopicAddress, What
@@ -95,7 +95,8 @@ def restore(
         NotFound, InvalidInput, Damaged: as `topic.read`. What was begun at the target is removed.
     """
     where = TopicAddress.parse(source)
-    folder = HadoopFolder(Hadoop.of(spark, options), target)
+    hadoop = Hadoop.of(spark, options)
+    folder = HadoopFolder(hadoop, hadoop.qualified(target))
     return topic.read(cluster or Cluster(where.service_url), where.topic, name, folder, progress)
 
 
@@ -126,6 +127,7 @@ def _held(name: str, address: Address, hadoop: Hadoop, batch: int | None) -> Ite
             restoring.restore(names, hold, place.path)
             files = store.read(names, hold)[1]
             lengths = {path: record.length for path, record in files.items()}
+            await_visible(hadoop, place.at(METADATA).uri, lengths[METADATA])
             what = What(name, address.uri, savepoint.batch, savepoint.query, savepoint.created_ms)
             yield what, HadoopFolder(hadoop, place.uri, lengths)
         finally:

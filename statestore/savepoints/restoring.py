@@ -32,8 +32,8 @@ from statestore.zookeeper import Operation, Refused, split
 _ENTRY_SIZE = 1 << 20
 
 
-Rewrite = Callable[[list[str]], None]
-"""Writes files of the new checkpoint anew, given by their paths in the tree: those that name its address."""
+Rewrite = Callable[[dict[str, int]], None]
+"""Writes files of the new checkpoint anew: those that name its address; by path in the tree, with their lengths."""
 
 
 def restore(names: Names, name: str, target: str, rewrite: Rewrite | None = None) -> Savepoint:
@@ -97,7 +97,7 @@ class _Restoration:
         ordered = sorted(files.keys() - {METADATA}, key=restore_order)
         for multi in split(self._file(path, files[path]) for path in ordered):
             self._put(multi)
-        naming = [self._at(path) for path in ordered if names_its_place(path)]
+        naming = {self._at(path): files[path].length for path in ordered if names_its_place(path)}
         if rewrite is not None and naming:
             rewrite(naming)
         last = [*self._names.remove_file(self._at(METADATA), guard)]

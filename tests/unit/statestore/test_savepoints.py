@@ -76,6 +76,11 @@ class World:
                 assert {file.ledger for file in files.values()} <= ledgers
 
 
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(creating, "_PAUSE_S", 0)
+
+
 @pytest.fixture
 def world() -> World:
     return World()
@@ -274,6 +279,23 @@ def test_a_restored_checkpoint_has_the_same_bytes_under_new_references(world: Wo
     world.sweep()
     assert list(world.names.ledgers()) == []
     assert world.zookeeper.children("/eos-bk/L/empty") == []
+
+
+def test_what_names_its_own_place_is_written_anew_before_the_checkpoint_is_whole(world: World) -> None:
+    operator = record("w-6", 1, 70)
+    world.create(take_cut=lambda: Cut(0, "", {**FILES, "state/0/_metadata/v2/0": operator}))
+    asked = []
+
+    def rewrite(files: dict[str, int]) -> None:
+        asked.append(files)
+        guard = world.names.find("/new/metadata")
+        assert isinstance(guard, FileRecord)
+        assert guard.length == 0
+
+    restoring.restore(world.names, "one", "/new", rewrite)
+    assert asked == [{"/new/state/0/_metadata/v2/0": 70}]
+    restoring.restore(world.names, "one", "/newer")
+    assert len(dict(world.names.walk("/newer"))) == len(FILES) + 1
 
 
 def test_nothing_is_restored_over_something(world: World) -> None:
