@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # What a bookie's silence looks like. BookKeeper's AutoRecovery makes new copies of what a lost bookie had; nothing
 # replaces a bad copy on a bookie that runs.
 _SILENT = ("Bookie handle is not available", "Bookie operation timeout", "Bookie protocol error")
+_ABSENT = ("No such entry", "No such ledger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def _bad(copies: list[Copy]) -> Iterator[Finding]:
         elif silent:
             severity = "warning"
             remedy = "Start the bookie; if it is gone for good, BookKeeper's AutoRecovery makes new copies elsewhere."
-        elif not copy.sealed:
+        elif not copy.sealed and copy.says.startswith(_ABSENT):
             severity = "warning"
             remedy = "The ledger is open, and one copy may still be on its way: verify again in a minute."
         else:

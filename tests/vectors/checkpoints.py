@@ -1,6 +1,6 @@
 """Write tests/vectors/checkpoints.tar.xz: what Spark leaves on disk, for tests that need no JVM.
 
-    python -m tests.vectors.checkpoints
+python -m tests.vectors.checkpoints
 """
 
 from __future__ import annotations
