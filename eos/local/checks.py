@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
+import random
 import re
 import shutil
 import socket
@@ -16,6 +18,7 @@ from eos.errors import EosError
 
 JAVA_MINIMUM = 17
 MEGABYTE = 1_000_000
+_PICKED_FROM = range(15_000, 32_000)
 
 
 class LocalError(EosError):
@@ -94,13 +97,14 @@ def ports_free(ports: Mapping[str, int]) -> None:
     Raises:
         LocalError: it names each port in use and its option.
     """
-    taken = [(option, port) for option, port in ports.items() if not _can_bind(port)]
+    taken = [(option, port) for option, port in ports.items() if not can_bind(port)]
     if taken:
         lines = "; ".join(f"port {port} is in use, choose another with {option}" for option, port in taken)
         raise LocalError(f"{lines}. Or let free ones be picked: --ports auto")
 
 
-def _can_bind(port: int) -> bool:
+def can_bind(port: int) -> bool:
+    """Whether nothing listens on this port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -113,12 +117,15 @@ def _can_bind(port: int) -> bool:
 
 
 def pick_ports(count: int) -> list[int]:
-    """Pick this many different ports that are free now."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Pick this many different ports that are free now.
+
+    They lie below the range from which the system gives ports to outgoing connections: while a server is down, one of
+    its own clients could be given its port, and it could not come up again.
+    """
+    candidates = random.sample(_PICKED_FROM, len(_PICKED_FROM))
+    return list(itertools.islice((port for port in candidates if can_bind(port)), count))
+
+
+def loopback() -> str:
+    """The name of the loopback interface: lo on Linux, lo0 on macOS."""
+    return next((name for _, name in socket.if_nameindex() if name.startswith("lo")), "lo")

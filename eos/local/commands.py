@@ -1,22 +1,24 @@
-"""`eos local up | down | status | fetch`."""
+"""`eos local up | down | status | fetch`, and `kill | pause | resume | restart` for the parts of a cluster."""
 
 from __future__ import annotations
 
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from eos.local import instances, jars
+from eos.local import clusters, instances, jars
 from eos.local.checks import LocalError
+from eos.local.clusters import ClusterInstance
 from eos.local.instances import Instance
 
 app = typer.Typer(no_args_is_help=True, help="A real Pulsar with transactions on this machine, for tests and trials.")
 
+Part = Annotated[str, typer.Argument(help="zookeeper, bookie-0 to bookie-2, broker-0 or broker-1.")]
 Name = Annotated[str, typer.Option("--name", "-n", help="Several instances may run side by side, each with a name.")]
 
 
@@ -31,41 +33,67 @@ def _tell(line: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
 
 
-def _show(instance: Instance) -> None:
+def _show(instance: Instance | ClusterInstance) -> None:
     table = Table.grid(padding=(0, 2))
     for label, value in instance.summary().items():
-        if label not in ("name", "running"):
+        if label not in ("name", "running", "parts"):
             table.add_row(label.replace("_", " "), str(value))
+    _print(table)
+
+
+def _print(table: Table) -> None:
     Console(highlight=False, soft_wrap=True).print(table)
 
 
 @app.command()
 def up(
     name: Name = "default",
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Two brokers, three bookies, one ZooKeeper: each a process of its own.")
+    ] = False,
     data: Annotated[Path | None, typer.Option(help="Folder for its data. Default: in the cache folder.")] = None,
     port: Annotated[int | None, typer.Option(help="The broker's port. Default 6650.")] = None,
     http_port: Annotated[int | None, typer.Option(help="The admin API's port. Default 8080.")] = None,
     zookeeper_port: Annotated[int | None, typer.Option(help="ZooKeeper's port. Default 2181.")] = None,
     bookkeeper_port: Annotated[int | None, typer.Option(help="The bookie's port. Default 3181.")] = None,
     ports: Annotated[PortChoice, typer.Option(help="auto: free ports for those not given.")] = PortChoice.PULSAR,
-    memory: Annotated[str, typer.Option(help="Heap, and as much again outside it, as Java writes it.")] = "1g",
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Heap, and as much again outside it, as Java writes it. Default 1g; a cluster's broker: 384m."
+        ),
+    ] = None,
     setting: Annotated[list[str] | None, typer.Option(help="A broker setting, KEY=VALUE. Repeatable.")] = None,
+    autorecovery: Annotated[
+        bool, typer.Option("--autorecovery", help="Let a cluster's bookies copy what a lost one held.")
+    ] = False,
 ) -> None:
     """Start Pulsar, BookKeeper and ZooKeeper, with transactions on, and wait until they answer.
 
     The first time, Maven fetches 330 jars, 243 MB, into the cache folder. Run twice, it finds the running one.
 
-    Topics keep their data until they are deleted (retention has no end). The broker listens on 127.0.0.1; ZooKeeper and
-    the bookie listen on every interface and ask nobody for a password: don't use it on a network you don't trust.
+    Topics keep their data until they are deleted (retention has no end). It listens on 127.0.0.1, but for the ZooKeeper
+    of the single process, which listens on every interface and asks nobody for a password: don't use that one on a
+    network you don't trust.
+
+    With --cluster each part can be killed and started again alone; a second `up` starts the parts that don't run. Its
+    ports are always free ones.
     """
     given = {"broker": port, "http": http_port, "zookeeper": zookeeper_port, "bookkeeper": bookkeeper_port}
     chosen = {key: value for key, value in given.items() if value is not None}
+    if cluster:
+        if chosen:
+            raise LocalError("A cluster's ports are always picked: leave out --port and its like")
+        _up_cluster(name, data, memory, _settings(setting or []), autorecovery)
+        return
+    if autorecovery:
+        raise LocalError("--autorecovery is for clusters: there is one bookie here, and nowhere to copy to")
     instance, started = instances.up(
         name,
         ports=chosen,
         pick_ports=ports is PortChoice.AUTO,
         data=data,
-        memory=memory,
+        memory=memory or "1g",
         settings=_settings(setting or []),
         tell=_tell,
     )
@@ -73,6 +101,15 @@ def up(
     if {**instance.ports.mapping(), **chosen} != instance.ports.mapping():
         _tell("It runs on other ports than those asked for; take it down first to move it.")
     _show(instance)
+
+
+def _up_cluster(name: str, data: Path | None, memory: str | None, settings: dict[str, str], autorecovery: bool) -> None:
+    instance, started = clusters.up(
+        name, data=data, memory=memory, settings=settings, autorecovery=autorecovery, tell=_tell
+    )
+    _tell(f"{name} is up. Stop it with: eos local down --name {name}" if started else f"{name} was running already.")
+    _show(instance)
+    _show_parts([instance.summary()])
 
 
 @app.command()
@@ -106,8 +143,52 @@ def status(
     table = Table("name", "state", "service url", "admin url")
     for one in found:
         state = "running" if one["running"] else "ended"
+        if not one["running"] and any(part["state"] != "ended" for part in one.get("parts", [])):
+            state = "in part"
         table.add_row(str(one["name"]), state, str(one["service_url"]), str(one["admin_url"]))
-    Console(highlight=False, soft_wrap=True).print(table)
+    _print(table)
+    _show_parts(found)
+
+
+def _show_parts(summaries: list[dict[str, Any]]) -> None:
+    table = Table("name", "part", "state", "pid", "address")
+    for one in summaries:
+        for part in one.get("parts", []):
+            pid = "" if part["pid"] is None else str(part["pid"])
+            table.add_row(one["name"], part["name"], part["state"], pid, part["address"])
+    if table.row_count:
+        _print(table)
+
+
+@app.command()
+def kill(part: Part, name: Name = "default") -> None:
+    """Kill one part of a cluster with SIGKILL."""
+    member = clusters.part(part, name)
+    member.kill()
+    _tell(f"{part} is dead. Start it again with: eos local restart {part} --name {name}")
+
+
+@app.command()
+def pause(part: Part, name: Name = "default") -> None:
+    """Stop one part of a cluster with SIGSTOP: it keeps its connections and says nothing."""
+    member = clusters.part(part, name)
+    member.pause()
+    _tell(f"{part} is {member.state}.")
+
+
+@app.command()
+def resume(part: Part, name: Name = "default") -> None:
+    """Let a paused part of a cluster go on."""
+    member = clusters.part(part, name)
+    member.resume()
+    _tell(f"{part} is {member.state}.")
+
+
+@app.command()
+def restart(part: Part, name: Name = "default") -> None:
+    """Kill one part of a cluster if it runs, start it on its port and data, and wait until it answers."""
+    clusters.restart(part, name, _tell)
+    _tell(f"{part} is up.")
 
 
 @app.command()

@@ -5,20 +5,17 @@ A state file names its process by pid and start time, so that a pid in use again
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from eos.local import checks
-from eos.local.places import Tell, cache, locked, quiet
+from eos.local import checks, clusters, records
+from eos.local.clusters import ClusterInstance
+from eos.local.places import Tell, locked, quiet, remove_files
 from eos.local.process import ProcessId, end_other
-from eos.local.pulsar import LocalPulsar, recorded_ports, remove_files
-from eos.local.settings import Ports, Setting
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_LOCK = "instances"
+from eos.local.pulsar import LocalPulsar, recorded_ports
+from eos.local.settings import OWN_FILES, Ports, Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class Instance:
         """Whether its process still runs."""
         return self.process.alive()
 
-    def summary(self) -> dict[str, str | int | bool]:
+    def summary(self) -> dict[str, Any]:
         """What `status --json` shows."""
         return {
             "name": self.name,
@@ -90,18 +87,19 @@ def up(
     Raises:
         LocalError: as `LocalPulsar.start`; or the name is no name.
     """
-    if not _NAME.fullmatch(name):
-        raise checks.LocalError(f"{name!r} is no name for an instance: letters, digits, _ . - and at most 64 of them")
-    with locked(_LOCK, tell):
+    records.check_name(name)
+    with locked(records.LOCK, tell):
         previous = _read(name)
+        if isinstance(previous, ClusterInstance):
+            raise checks.LocalError(f"{name} is a cluster: say --cluster, or give this instance another --name")
         if previous is not None and previous.running:
             return previous, False
         if previous is not None:
             tell(f"{name} had ended without `eos local down`; starting it again on its data")
             data = data or previous.data
-        folder = (data or _folder(name) / "data").absolute()
+        folder = (data or records.folder(name) / "data").absolute()
         made_before = previous is not None and previous.data == folder and previous.data_is_ours
-        ours = made_before or not folder.exists() or folder.is_relative_to(_folder(name))
+        ours = made_before or not folder.exists() or folder.is_relative_to(records.folder(name))
         base = recorded_ports(folder) or (Ports.free() if pick_ports else Ports())
         chosen = Ports(**{**base.mapping(), **(ports or {})})
         pulsar = LocalPulsar(
@@ -111,73 +109,49 @@ def up(
         try:
             pulsar.launch()
             instance = Instance(name, chosen, folder, ours, ProcessId.of(pulsar.pid or 0) or ProcessId(0, ""))
-            _write(instance)  # before it is ready: `down` must find what a killed `up` has started
+            records.write(name, asdict(instance))  # before it is ready: `down` must find what a killed `up` has started
             pulsar.wait_until_ready()
         except BaseException:
             pulsar.kill()
             if previous is None:
-                _forget(name)
+                records.forget(name)
             else:
-                _write(previous)
+                records.write(name, asdict(previous))
             raise
         return instance, True
 
 
-def down(name: str, keep_data: bool = False, tell: Tell = quiet) -> Instance | None:
-    """Stop the instance and remove what it wrote; None when there is none of that name.
+def down(name: str, keep_data: bool = False, tell: Tell = quiet) -> Instance | ClusterInstance | None:
+    """Stop the instance or cluster and remove what it wrote; None when there is none of that name.
 
     With `keep_data` it is stopped in good order, and its folder stays for a later `up`.
     """
-    with locked(_LOCK, tell):
+    with locked(records.LOCK, tell):
         instance = _read(name)
-        if instance is None:
-            return None
-        end_other(instance.process, grace_s=10.0 if keep_data else 0.0)
-        if not keep_data:
-            remove_files(instance.data, instance.data_is_ours)
-        _forget(name)
+        if isinstance(instance, ClusterInstance):
+            clusters.down(instance, keep_data)
+        elif instance is not None:
+            end_other(instance.process, grace_s=10.0 if keep_data else 0.0)
+            if not keep_data:
+                remove_files(instance.data, OWN_FILES, instance.data_is_ours)
+            records.forget(name)
         return instance
 
 
-def known() -> list[Instance]:
-    """Every instance with a state file, running or not, by name."""
-    found = (_read(path.parent.name) for path in sorted(_root().glob("*/state.json")))
+def known() -> list[Instance | ClusterInstance]:
+    """Every instance and cluster with a state file, running or not, by name."""
+    found = (_read(name) for name in records.names())
     return [instance for instance in found if instance is not None]
 
 
-def _root() -> Path:
-    return cache() / "local"
-
-
-def _folder(name: str) -> Path:
-    return _root() / name
-
-
-def _read(name: str) -> Instance | None:
-    path = _folder(name) / "state.json"
-    try:
-        held = json.loads(path.read_text())
-    except FileNotFoundError:
+def _read(name: str) -> Instance | ClusterInstance | None:
+    held = records.read(name)
+    if held is None:
         return None
-    return Instance(
+    return clusters.of(held) or Instance(
         name=held["name"],
         ports=Ports(**held["ports"]),
         data=Path(held["data"]),
         data_is_ours=held["data_is_ours"],
         process=ProcessId(**held["process"]),
     )
-
-
-def _write(instance: Instance) -> None:
-    path = _folder(instance.name) / "state.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(".new")
-    scratch.write_text(json.dumps(asdict(instance), default=str, indent=1))
-    scratch.replace(path)
-
-
-def _forget(name: str) -> None:
-    folder = _folder(name)
-    (folder / "state.json").unlink(missing_ok=True)
-    if folder.exists() and not any(folder.iterdir()):
-        folder.rmdir()

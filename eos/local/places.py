@@ -1,10 +1,11 @@
-"""Where things are kept: the cache folder, and the locks in it."""
+"""Where things are kept: the cache folder, the locks in it, and the folders of instances."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,3 +38,15 @@ def locked(name: str, tell: Tell = quiet) -> Iterator[None]:
             tell(f"Waiting for another process that holds the lock {file.name}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def remove_files(home: Path, names: Iterable[str], with_folder: bool) -> None:
+    """Remove these files and folders from a folder, and the folder itself when nothing else is in it."""
+    for name in names:
+        path = home / name
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    if with_folder and home.exists() and not any(home.iterdir()):
+        home.rmdir()

@@ -41,20 +41,29 @@ class ProcessId:
     @classmethod
     def of(cls, pid: int) -> ProcessId | None:
         """The process that has this pid now; None when there is none, or it is dead and only not reaped."""
-        stat = Path(f"/proc/{pid}/stat")
-        if Path("/proc/self/stat").exists():
-            try:
-                fields = stat.read_text().rpartition(")")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
-                return None
-            return None if fields[0] in "ZX" else cls(pid, fields[19])
-        answer = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
-        state, _, started = answer.stdout.strip().partition(" ")
-        return None if not state or state[0] == "Z" else cls(pid, started.strip())
+        state, started = _look(pid)
+        return None if state in ("", "Z", "X") else cls(pid, started)
 
     def alive(self) -> bool:
         """Whether this very process still runs."""
         return ProcessId.of(self.pid) == self
+
+    def paused(self) -> bool:
+        """Whether this very process was stopped by a signal, and may go on."""
+        return _look(self.pid) == ("T", self.started)
+
+
+def _look(pid: int) -> tuple[str, str]:
+    """A process's state as `ps` abbreviates it, and when it started; two empty strings when there is none."""
+    if Path("/proc/self/stat").exists():
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return "", ""
+        return fields[0], fields[19]
+    answer = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
+    state, _, started = answer.stdout.strip().partition(" ")
+    return state[:1], started.strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,12 @@ from pathlib import Path
 from types import TracebackType
 
 from eos.config import Credentials
-from eos.local import checks, jars, process
-from eos.local.places import Tell, quiet
+from eos.local import checks, jars, jvm, process
+from eos.local.places import Tell, quiet, remove_files
 from eos.local.readiness import ready
-from eos.local.settings import ENVIRONMENT, LOGGING, OWN_FILES, Ports, Setting, broker_conf, command
+from eos.local.settings import ENVIRONMENT, OWN_FILES, Ports, Setting, broker_conf, command
 
 _POLL_S = 0.1
-_LOG_LINES = 25
 _DATA_BYTES = 500 * checks.MEGABYTE
 
 
@@ -113,11 +112,13 @@ class LocalPulsar:
             while not self._ready():
                 if self.pid is None:
                     code = self._started.exit_code() if self._started is not None else None
-                    raise checks.LocalError(f"Pulsar ended with exit code {code} while starting.\n{self._last_lines()}")
+                    raise checks.LocalError(
+                        f"Pulsar ended with exit code {code} while starting.\n{jvm.last_lines(self.log)}"
+                    )
                 if time.monotonic() > deadline:
                     raise checks.LocalError(
                         f"Pulsar's transaction coordinators did not answer within {self.start_timeout_s:g} s.\n"
-                        f"{self._last_lines()}"
+                        f"{jvm.last_lines(self.log)}"
                     )
                 time.sleep(_POLL_S)
 
@@ -137,7 +138,7 @@ class LocalPulsar:
                 shutil.rmtree(self.data, ignore_errors=True)
                 self.data = None
             else:
-                remove_files(self.data, self._made_folder)
+                remove_files(self.data, OWN_FILES, self._made_folder)
 
     def __enter__(self) -> LocalPulsar:
         """Start it."""
@@ -182,8 +183,7 @@ class LocalPulsar:
         checks.free_space(home, _DATA_BYTES, "Starting Pulsar")
         ports.check_free()
         (home / "broker.conf").write_text(broker_conf(ports, self.settings))
-        (home / "log4j2.properties").write_text(LOGGING)
-        (home / "tmp").mkdir(exist_ok=True)
+        jvm.prepare(home)
         (home / "ports.json").write_text(json.dumps(ports.mapping()))
         scratch = None
         if self.die_with_parent:
@@ -205,26 +205,8 @@ class LocalPulsar:
         on = self.settings.get("transactionCoordinatorEnabled", True) in (True, "true")
         return ready(self.service_url, self.admin_url, self.coordinators if on else 0, self.credentials)
 
-    def _last_lines(self) -> str:
-        """The end of the log without the frames of stack traces."""
-        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        told = [line[:400] for line in lines if not line.startswith("\t")]
-        return "\n".join(["The last lines of its log:", *told[-_LOG_LINES:]])
-
 
 def recorded_ports(home: Path) -> Ports | None:
     """The ports of the instance that left its data in this folder; None when none did."""
     record = home / "ports.json"
     return Ports(**json.loads(record.read_text())) if record.exists() else None
-
-
-def remove_files(home: Path, with_folder: bool) -> None:
-    """Remove what an instance wrote into its folder, and the folder itself when nothing else is in it."""
-    for name in OWN_FILES:
-        path = home / name
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-    if with_folder and home.exists() and not any(home.iterdir()):
-        home.rmdir()

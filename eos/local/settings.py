@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from eos.local import checks
+from eos.local.jvm import Jvm
 
 Setting = str | int | bool
 
@@ -49,6 +50,7 @@ DEFAULTS: Mapping[str, Setting] = {
     "configurationMetadataStoreUrl": "",
     "bindAddress": "127.0.0.1",
     "advertisedAddress": "localhost",
+    "listeningInterface": checks.loopback(),  # the bookie's
     "clusterName": "standalone",
     "transactionCoordinatorEnabled": True,
     "managedLedgerDefaultEnsembleSize": 1,
@@ -68,45 +70,30 @@ DEFAULTS: Mapping[str, Setting] = {
 def broker_conf(ports: Ports, settings: Mapping[str, Setting]) -> str:
     """The text of the broker's configuration file; `settings` win over the defaults."""
     merged = {**DEFAULTS, "brokerServicePort": ports.broker, "webServicePort": ports.http, **settings}
-    return "".join(f"{key}={_text(value)}\n" for key, value in merged.items())
+    return properties(merged)
+
+
+def properties(settings: Mapping[str, Setting]) -> str:
+    """The text of a configuration file as Pulsar and BookKeeper read it."""
+    return "".join(f"{key}={_text(value)}\n" for key, value in settings.items())
 
 
 def _text(value: Setting) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-LOGGING = """status = error
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{ISO8601} %-5level [%t] %c{1} - %m%n
-rootLogger.level = info
-rootLogger.appenderRef.console.ref = console
-logger.requests.name = org.eclipse.jetty.server.RequestLog
-logger.requests.level = warn
-logger.zookeeper.name = org.apache.zookeeper
-logger.zookeeper.level = warn
-"""
-
-
 def command(java: Path, classpath: str, home: Path, ports: Ports, memory: str) -> list[str]:
     """The command line of the JVM that runs ZooKeeper, one bookie and the broker; `home` is the instance's folder."""
-    opened = ("java.base/java.nio", "java.base/sun.net", "java.base/jdk.internal.misc")
-    return [
-        str(java),
-        f"-Xmx{memory}",
-        f"-XX:MaxDirectMemorySize={memory}",
-        "-XX:+ExitOnOutOfMemoryError",
-        *(part for package in opened for part in ("--add-opens", f"{package}=ALL-UNNAMED")),
-        "-Dio.netty.tryReflectionSetAccessible=true",
-        f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}",
-        f"-Djava.io.tmpdir={home / 'tmp'}",
-        *("-cp", classpath, "org.apache.pulsar.PulsarStandaloneStarter"),
-        *("--config", str(home / "broker.conf"), "--advertised-address", "localhost"),
-        *("--no-functions-worker", "--no-stream-storage"),
-        *("--zookeeper-dir", str(home / "zookeeper"), "--zookeeper-port", str(ports.zookeeper)),
-        *("--bookkeeper-dir", str(home / "bookkeeper"), "--bookkeeper-port", str(ports.bookkeeper)),
-    ]
+    return Jvm(java, classpath, heap=memory, direct=memory).command(
+        home,
+        "org.apache.pulsar.PulsarStandaloneStarter",
+        [
+            *("--config", str(home / "broker.conf"), "--advertised-address", "localhost"),
+            *("--no-functions-worker", "--no-stream-storage"),
+            *("--zookeeper-dir", str(home / "zookeeper"), "--zookeeper-port", str(ports.zookeeper)),
+            *("--bookkeeper-dir", str(home / "bookkeeper"), "--bookkeeper-port", str(ports.bookkeeper)),
+        ],
+    )
 
 
 ENVIRONMENT = {"PULSAR_STANDALONE_USE_ZOOKEEPER": "1"}  # a real ZooKeeper, so that ledgers can be reached from outside

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from eos import cli
 from eos.local import LocalError, LocalPulsar, Ports, instances
 from eos.local.instances import Instance
+from eos.local.places import remove_files
 from eos.local.process import ProcessId
-from eos.local.pulsar import remove_files
+from eos.local.settings import OWN_FILES
 
 
 @pytest.fixture(autouse=True)
@@ -106,12 +107,12 @@ def test_only_what_pulsar_wrote_is_removed(tmp_path: Path) -> None:
     (home / "zookeeper/version-2").mkdir(parents=True)
     (home / "broker.conf").write_text("")
     (home / "mine").write_text("")
-    remove_files(home, with_folder=True)
+    remove_files(home, OWN_FILES, with_folder=True)
     assert [path.name for path in home.iterdir()] == ["mine"]
     (home / "mine").unlink()
-    remove_files(home, with_folder=False)
+    remove_files(home, OWN_FILES, with_folder=False)
     assert home.exists()
-    remove_files(home, with_folder=True)
+    remove_files(home, OWN_FILES, with_folder=True)
     assert not home.exists()
 
 

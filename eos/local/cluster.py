@@ -1,0 +1,283 @@
+"""`LocalCluster`: two brokers, three bookies and one ZooKeeper, each a process of its own, and transactions on."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from eos.config import Credentials
+from eos.local import checks, jars, jvm, process
+from eos.local.jvm import QUICK_START, Jvm
+from eos.local.member import Member, State
+from eos.local.parts import HOST, PARTS, SETUP, ClusterPorts, Plan
+from eos.local.places import Tell, quiet, remove_files
+from eos.local.readiness import ready
+from eos.local.settings import Setting
+
+_POLL_S = 0.1
+RECORD = "cluster.json"
+_SET_UP = "set-up"
+OWN_FILES = (RECORD, _SET_UP, "setup", *PARTS)
+_DATA_BYTES = 1_000 * checks.MEGABYTE
+
+
+@dataclass
+class LocalCluster:
+    """A Pulsar cluster on this machine: `with LocalCluster() as cluster: cluster["bookie-0"].kill()`.
+
+    Its members are "zookeeper", "bookie-0" to "bookie-2", "broker-0" and "broker-1"; each is a `Member`. Ledgers are
+    3/3/2: while one bookie is dead, open ledgers are written on, but no new ledger can be made, so no new topic either.
+    ZooKeeper takes a silent member for dead after 8 s. Everything listens on 127.0.0.1 alone.
+
+    Attributes:
+        data: a folder for everything it writes; a cluster that runs in it is found again. None: a temporary folder.
+        settings: broker settings that win over the defaults, for both brokers.
+        coordinators: how many transaction coordinators a new cluster gets. Default 4.
+        memory: each broker's heap, and as much again outside the heap, as Java writes it. Default "384m".
+        autorecovery: whether the bookies copy what a lost bookie held. Default off: with three bookies there is nowhere
+            to copy to, and 30 s after a bookie is lost it fences the ledgers that are being written there.
+        start_timeout_s: how long each member may take to answer. Default 120.
+        die_with_parent: kill it, and remove a temporary `data`, when this Python process dies, even by SIGKILL.
+        credentials: those of an administrator, when `settings` turn authentication on.
+        tell: takes lines about what is going on.
+    """
+
+    data: Path | None = None
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    coordinators: int = 4
+    memory: str = "384m"
+    autorecovery: bool = False
+    start_timeout_s: float = 120.0
+    die_with_parent: bool = True
+    credentials: Credentials = field(default_factory=Credentials)
+    tell: Tell = field(default=quiet, repr=False)
+
+    def __post_init__(self) -> None:
+        self._temporary = self.data is None
+        self._made_folder = False
+        self._plan: Plan | None = None
+        self._members: dict[str, Member] = {}
+
+    @classmethod
+    def found(cls, data: Path, tell: Tell = quiet) -> LocalCluster:
+        """The cluster that was started in the folder `data`, with what it was made with; any of it may run.
+
+        What is started in it now lives on when this Python process dies.
+
+        Raises:
+            LocalError: none was.
+        """
+        try:
+            plan = Plan.from_json((data / RECORD).read_text())
+        except FileNotFoundError:
+            raise checks.LocalError(f"No cluster was started in {data}") from None
+        cluster = cls(
+            data=data.absolute(),
+            settings=plan.settings,
+            coordinators=plan.coordinators,
+            memory=plan.memory,
+            autorecovery=plan.autorecovery,
+            die_with_parent=False,
+            tell=tell,
+        )
+        cluster._assemble(plan)
+        return cluster
+
+    @property
+    def members(self) -> Mapping[str, Member]:
+        """The members by name, ZooKeeper first, then bookies, then brokers."""
+        if not self._members:
+            raise checks.LocalError("This cluster has not been started")
+        return self._members
+
+    def __getitem__(self, name: str) -> Member:
+        """The member of this name. Raises `LocalError` when there is none."""
+        if name not in self.members:
+            raise checks.LocalError(f"{name!r} is no part of the cluster; its parts are {', '.join(self.members)}")
+        return self.members[name]
+
+    @property
+    def service_url(self) -> str:
+        """What clients connect to; it lists both brokers."""
+        return self._ports().service_url
+
+    @property
+    def broker_urls(self) -> tuple[str, ...]:
+        """Each broker's own service URL."""
+        return tuple(f"pulsar://{HOST}:{port}" for port in self._ports().brokers)
+
+    @property
+    def admin_urls(self) -> tuple[str, ...]:
+        """Each broker's admin API."""
+        return tuple(f"http://{HOST}:{port}" for port in self._ports().http)
+
+    @property
+    def admin_url(self) -> str:
+        """The admin API of a broker that runs; broker-0's when none does."""
+        running = (one.admin_url for one in self.members.values() if one.admin_url and one.state is State.RUNNING)
+        return next(running, None) or self.admin_urls[0]
+
+    @property
+    def zookeeper(self) -> str:
+        """ZooKeeper's address, host:port; BookKeeper's ledgers are under /ledgers."""
+        return self["zookeeper"].address
+
+    @property
+    def bk_url(self) -> str:
+        """The root of the file system on these bookies."""
+        return f"bk://{self.zookeeper}"
+
+    @property
+    def metadata_service_uri(self) -> str:
+        """Where BookKeeper's own clients find the ledgers."""
+        return self._ports().metadata_service_uri
+
+    def start(self) -> LocalCluster:
+        """Start the members that don't run, resume the paused ones, and wait until the coordinators answer.
+
+        Raises:
+            LocalError: something is missing on this machine, or a member did not come up; the message then holds the
+                last lines of its log.
+        """
+        java, classpath = checks.java(), jars.classpath(self.tell)
+        with checks.disk_errors("Starting a Pulsar cluster"):
+            fresh = self._make_home()
+            try:
+                self._bring_up(java, classpath)
+            except BaseException:
+                if fresh:
+                    self.stop()
+                raise
+        return self
+
+    def restart(self, name: str) -> None:
+        """Kill a member, start it on its port and data, and wait until it does its work again."""
+        member = self[name]
+        member.kill()
+        member.launch(checks.java(), jars.classpath(self.tell))
+        member.wait_until_ready()
+
+    def ready(self) -> bool:
+        """Whether every member does its work, and the transaction coordinators answer."""
+        return all(member.ready() for member in self.members.values()) and self._coordinators_answer()
+
+    def kill(self) -> None:
+        """SIGKILL every member, as a machine's crash would. The data stay, for `start`."""
+        for member in self._members.values():
+            member.kill()
+
+    def stop(self, keep_data: bool = False) -> None:
+        """Stop it and remove all that it wrote; with `keep_data` stop it in good order and leave its files."""
+        for member in reversed(self._members.values()):
+            member.end(grace_s=10.0 if keep_data else 0.0)
+        if self.data is None or keep_data:
+            return
+        if self._temporary:
+            shutil.rmtree(self.data, ignore_errors=True)
+            self.data = None
+        else:
+            remove_files(self.data, OWN_FILES, self._made_folder)
+        self._plan, self._members = None, {}
+
+    def __enter__(self) -> LocalCluster:
+        """Start it."""
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop it, removing its data."""
+        self.stop()
+
+    def _ports(self) -> ClusterPorts:
+        if self._plan is None:
+            raise checks.LocalError("This cluster has not been started")
+        return self._plan.ports
+
+    def _make_home(self) -> bool:
+        """Make the folder and choose the ports, unless that was done before; whether this was the first time."""
+        if self._plan is not None:
+            return False
+        if self.data is None:
+            self.data = Path(tempfile.mkdtemp(prefix="eos-cluster-"))
+        self._made_folder = not self._temporary and not self.data.exists()
+        self.data.mkdir(parents=True, exist_ok=True)
+        self.data = self.data.absolute()
+        record = self.data / RECORD
+        fresh = not record.exists()
+        if fresh:
+            checks.free_space(self.data, _DATA_BYTES, "Starting a Pulsar cluster")
+        ports = ClusterPorts.free() if fresh else Plan.from_json(record.read_text()).ports
+        plan = Plan(ports, dict(self.settings), self.memory, self.autorecovery, self.coordinators)
+        record.write_text(plan.to_json())
+        self._assemble(plan)
+        return fresh
+
+    def _assemble(self, plan: Plan) -> None:
+        home = self.data or Path()
+        self._plan = plan
+        for part in plan.parts(home):
+            scratch = home if self._temporary else home / part.name / "tmp"
+            self._members[part.name] = Member(
+                part=part,
+                home=home / part.name,
+                die_with=scratch if self.die_with_parent else None,
+                zookeeper_port=plan.ports.zookeeper,
+                start_timeout_s=self.start_timeout_s,
+            )
+
+    def _bring_up(self, java: Path, classpath: str) -> None:
+        """ZooKeeper and what is to be in it first; bookies and brokers then start side by side."""
+        first, *others = self.members.values()
+        self._revive(first, java, classpath)
+        first.wait_until_ready()
+        self._set_up(java, classpath, first.home.parent)
+        for member in others:
+            self._revive(member, java, classpath)
+        for member in others:
+            member.wait_until_ready()
+        deadline = time.monotonic() + self.start_timeout_s
+        while not self._coordinators_answer():
+            if time.monotonic() > deadline:
+                raise checks.LocalError(
+                    f"The transaction coordinators did not answer within {self.start_timeout_s:g} s.\n"
+                    f"{jvm.last_lines(self['broker-0'].log)}"
+                )
+            time.sleep(_POLL_S)
+
+    def _revive(self, member: Member, java: Path, classpath: str) -> None:
+        if member.state is State.RUNNING:
+            return
+        self.tell(f"Starting {member.name}; its log: {member.log}")
+        member.resume()
+        member.launch(java, classpath)
+
+    def _set_up(self, java: Path, classpath: str, home: Path) -> None:
+        """Write into a new ZooKeeper what bookies and brokers expect there."""
+        done, folder = home / _SET_UP, home / "setup"
+        if done.exists() or self._plan is None:
+            return
+        jvm.prepare(folder)
+        log = folder / "setup.log"
+        machine = Jvm(java, classpath, heap="192m", direct="64m", flags=QUICK_START)
+        command = machine.command(folder, SETUP, self._plan.setup_arguments())
+        started = process.start(command, {}, log, folder / "tmp" if self.die_with_parent else None)
+        try:
+            code = started.leader.wait(self.start_timeout_s)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            started.end()
+        if code != 0:
+            raise checks.LocalError(f"Setting up the cluster ended with {code}.\n{jvm.last_lines(log)}")
+        done.touch()
+
+    def _coordinators_answer(self) -> bool:
+        on = self.settings.get("transactionCoordinatorEnabled", True) in (True, "true")
+        return ready(self.service_url, self.admin_url, self.coordinators if on else 0, self.credentials)
