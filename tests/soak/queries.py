@@ -1,6 +1,6 @@
 """Stateful queries on a source that repeats itself: batch N always has the same rows, so results can be recomputed.
 
-Each row has a `value`, 0, 1, 2, … over all batches, and a `timestamp`, the second of its batch.
+Each row has a `value`, 0, 1, 2, … over all batches, and a `timestamp`: batch N's is N seconds after START.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import LongType, StructField, StructType
 
 ROWS = 20  # of a batch
+START = 1_000  # seconds; a row of second 0 would be late from the beginning
 _STORE = "spark.sql.streaming.stateStore."
 _PACKAGE = "org.apache.spark.sql.execution.streaming.state."
 _ROCKSDB = {
@@ -46,7 +47,7 @@ SESSION = {
 def rows(spark: SparkSession) -> DataFrame:
     """The source, with a watermark of ten seconds: ten batches."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 1)
-    source = source.option("startTimestamp", 0).option("advanceMillisPerBatch", 1000)
+    source = source.option("startTimestamp", START * 1000).option("advanceMillisPerBatch", 1000)
     return source.load().withWatermark("timestamp", "10 seconds")
 
 
@@ -111,8 +112,9 @@ PAIRS = [(provider, query) for provider in PROVIDERS for query in QUERIES if (pr
 def start(spark: SparkSession, provider: str, query: str, checkpoint: str, each: Any = None) -> Any:
     """Start a query in a session of its own, with the provider's settings; `each(rows, batch)` gets its results."""
     session = spark.newSession()
-    for name, value in PROVIDERS[provider].items():
-        session.conf.set(name, value)
+    for name, value in (SESSION | PROVIDERS[provider]).items():
+        if name.startswith("spark.sql."):
+            session.conf.set(name, value)
     frame, mode = QUERIES[query](session)
     writer = frame.writeStream.outputMode(mode).option("checkpointLocation", checkpoint)
     writer = writer.format("noop") if each is None else writer.foreachBatch(each)
