@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import google_crc32c
@@ -11,6 +13,7 @@ import pytest
 from kazoo.exceptions import ConnectionLoss
 from kazoo.security import make_digest_acl
 
+from eos.local import checks, jars
 from statestore import Address, InvalidInput, NotFound, Unavailable
 from statestore.hadoop import Hadoop
 from statestore.names import Directory, FileRecord, Names
@@ -194,3 +197,45 @@ def test_names_may_be_for_one_user_only(zookeeper: str) -> None:
     del options["fs.bk.zookeeper-auth"]
     with pytest.raises(InvalidInput, match="ZooKeeper refuses access"):
         Names.connect(Address.parse(f"bk://{name}/q", options))
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    """host:port of a ZooKeeper that takes only TLS with a client's certificate, and the options for it."""
+    key, certificate, both = tmp_path / "key.pem", tmp_path / "cert.pem", tmp_path / "both.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    make += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(make, check=True, capture_output=True)
+    both.write_text(key.read_text() + certificate.read_text())
+    (port,) = checks.pick_ports(1)
+    (tmp_path / "zoo.cfg").write_text(
+        f"dataDir={tmp_path}/data\nsecureClientPort={port}\nadmin.enableServer=false\n"
+        "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
+        f"ssl.keyStore.location={both}\nssl.trustStore.location={certificate}\nssl.clientAuth=need\n"
+    )
+    main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+    line = [str(checks.java()), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", jars.classpath(), main]
+    server = subprocess.Popen([*line, str(tmp_path / "zoo.cfg")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    prefix = "fs.bk.zookeeper."
+    options: dict[str, object] = {
+        f"{prefix}client.secure": "true",
+        f"{prefix}ssl.keyStore.location": both,
+        f"{prefix}ssl.trustStore.location": certificate,
+    }
+    try:
+        yield f"localhost:{port}", options
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_zookeeper_is_spoken_to_over_tls(tls: tuple[str, dict[str, object]]) -> None:
+    at, options = tls
+    with ZooKeeper.connect(Address.parse(f"bk://{at}/q", options)) as session:
+        session.write([Operation("create", "/x", b"1")], session.there("/x"))
+        assert _data(session, "/x") == b"1"
+    trusting_others = {**options, "fs.bk.zookeeper.ssl.trustStore.location": "", "fs.bk.patience.ms": "1500"}
+    with pytest.raises(Unavailable, match="No ZooKeeper answers"):
+        ZooKeeper.connect(Address.parse(f"bk://{at}/q", trusting_others))
+    with pytest.raises(Unavailable, match="No ZooKeeper answers"):
+        ZooKeeper.connect(Address.parse(f"bk://{at}/q", {"fs.bk.patience.ms": "1500"}))

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +27,7 @@ from statestore.savepoints.folder import Folder
 from statestore.savepoints.topic import HOLD, What
 from tests.conftest import MakeTopic
 from tests.contract.official import fresh_consumer
+from tests.integration.statestore.conftest import ROOT
 
 FILES = {
     "metadata": b'{"id":"5f"}',
@@ -190,6 +195,40 @@ def test_a_transaction_that_ended_too_early_is_told(
     with pytest.raises(NotCommitted, match="Nothing of it is readable"):
         write(cluster, topic, folder(tmp_path / "a"))
     assert topics.list_topic(cluster, topic) == []
+
+
+def test_a_writer_killed_in_the_middle_leaves_nothing_that_can_be_read(
+    cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    made = folder(tmp_path / "a", {**FILES, "state/0/0/5.zip": os.urandom(3 * 1024 * 1024)})
+    write(cluster, topic, made, "before")
+    code = f"""
+import os, signal
+from pathlib import Path
+from eos.config import Cluster
+from statestore.savepoints import topic
+from statestore.savepoints.folder import Folder
+
+class Dying(Folder):
+    def read(self, path):
+        if path == "metadata":
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from super().read(path)
+
+what = topic.What("killed", "file:///q", 3, "q", 5)
+topic.write(Cluster({cluster.service_url!r}), {topic!r}, what, Dying(Path({str(made.root)!r})), timeout_s=6)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    after = write(cluster, topic, made, "after")
+    assert [name for _, name, _ in topics.list_topic(cluster, topic)] in (["before"], ["before", "after"])
+    deadline = time.monotonic() + 30
+    while (found := topics.list_topic(cluster, topic))[-1][0] != after:
+        assert time.monotonic() < deadline, "the dead writer's transaction has ended, and hides nothing any more"
+        time.sleep(0.5)
+    assert [(name, lacks) for _, name, lacks in found] == [("before", ""), ("after", "")]
+    topics.read(cluster, topic, "after", Folder(tmp_path / "b"))
+    assert content(tmp_path / "b") == content(made.root)
 
 
 @pytest.mark.parametrize(

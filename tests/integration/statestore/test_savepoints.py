@@ -1,0 +1,297 @@
+"""Savepoints on a real ZooKeeper and a real bookie: what is held, restored, freed, and who dies on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statestore import Address, InvalidInput, NotFound, savepoints
+from statestore.hadoop import Hadoop
+from statestore.names import FileRecord, Names
+from statestore.savepoints import creating, deleting, portable, restoring, store
+from statestore.savepoints.manifest import Cut
+from tests.integration.statestore.conftest import HERE, ROOT, OwnTree
+
+SCHEMAS = "state/0/_stateSchema/default/0_schema"
+
+
+def checkpoint(hadoop: Hadoop, uri: str, batches: int = 2) -> dict[str, bytes]:
+    """Write a small checkpoint as Spark lays it out: packed files, an empty one, a large one, v2 operator metadata."""
+    operator = {
+        "operatorInfo": {"operatorId": 0, "operatorName": "transformWithStateInPandasExec"},
+        "stateStoreInfo": [
+            {
+                "storeName": "default",
+                "numColsPrefixKey": 0,
+                "numPartitions": 1,
+                "stateSchemaFilePaths": [f"{uri}/{SCHEMAS}"],
+            }
+        ],
+    }
+    files = {
+        "metadata": b'{"id":"3f0c"}',
+        "state/0/_metadata/v2/0": b"v2\n" + json.dumps(operator).encode(),
+        SCHEMAS: b"",
+        f"state/0/0/{batches}.snapshot": os.urandom(3 * 1024 * 1024),
+        "sources/0/0": b"v1\n",
+    }
+    for batch in range(batches):
+        files |= {f"offsets/{batch}": b"v1\n{}\n%d" % batch, f"commits/{batch}": b"v1\n{}"}
+    for path, data in files.items():
+        hadoop.write(f"{uri}/{path}", data)
+    return files
+
+
+def content(hadoop: Hadoop, uri: str) -> dict[str, bytes]:
+    top = hadoop.status(uri)
+    assert top is not None
+    return {one.path.removeprefix(top.path + "/"): hadoop.read(one.uri) for one in hadoop.walk(uri)}
+
+
+class Tree:
+    """A tree of names of the test's own, whose ledgers are freed at once when nothing refers to them."""
+
+    def __init__(self, own_tree: OwnTree, spark: Any = None) -> None:
+        self.uri, given = own_tree
+        self.options: dict[str, Any] = {**given, "fs.bk.grace.ms": "0", "fs.bk.maintenance.ms": "0"}
+        self.hadoop = Hadoop.of(spark, self.options)
+
+    def names(self) -> Names:
+        return Names.connect(Address.parse(self.uri, self.options))
+
+    def sweep(self) -> None:
+        self.hadoop.jvm.eos.bk.Maintenance.sweep(self.hadoop.file_system(self.uri))
+
+    def create(self, name: str, source: str, **more: Any) -> savepoints.Savepoint:
+        return savepoints.create(name, source, options=self.options, **more)
+
+    def restore(self, name: str, target: str) -> savepoints.Savepoint:
+        return savepoints.restore(name, target, options=self.options)
+
+    def delete(self, name: str) -> None:
+        savepoints.delete(name, self.uri, self.options)
+
+
+@pytest.fixture
+def tree(own_tree: OwnTree) -> Tree:
+    return Tree(own_tree)
+
+
+def test_a_savepoint_outlives_its_checkpoint_and_lets_go_of_all(tree: Tree) -> None:
+    """Also while its writer still has the pack open: what is published in it stays readable."""
+    source = f"{tree.uri}q"
+    files = checkpoint(tree.hadoop, source)
+    files["state/0/0/3.snapshot"] = os.urandom(2 * 1024 * 1024)
+    # Of a batch that isn't committed:
+    tree.hadoop.write(f"{source}/state/0/0/3.snapshot", files["state/0/0/3.snapshot"])
+    made = tree.create("one", source)
+    assert (made.state, made.batch, made.query) == ("ready", 1, "3f0c")
+    tree.hadoop.delete(source, recursive=True)
+    tree.sweep()
+    with tree.names() as names:
+        held = [ledger for ledger in names.ledgers() if "one" in ledger.savepoints]
+        assert {ledger.sealed for ledger in held} == {True, False}, "the large file's, and the pack that is still open"
+        assert all(ledger.sealed is False or ledger.savepoints for ledger in names.ledgers()), "the rest is freed"
+    target = f"{tree.uri}deep/down/new"
+    assert tree.restore("one", target) == made
+    restored = content(tree.hadoop, target)
+    moved = json.loads(restored.pop("state/0/_metadata/v2/0").partition(b"\n")[2])
+    assert moved["stateStoreInfo"][0]["stateSchemaFilePaths"] == [f"{target}/{SCHEMAS}"]
+    del files["state/0/_metadata/v2/0"], files["state/0/0/3.snapshot"], files["commits/0"]
+    assert restored == files
+    assert savepoints.list_savepoints(tree.uri, tree.options) == [made]
+
+    tree.delete("one")
+    tree.sweep()
+    assert content(tree.hadoop, target).keys() == restored.keys() | {"state/0/_metadata/v2/0"}
+    again = tree.create("again", target)
+    assert again.batch == 1
+    tree.delete("again")
+    tree.hadoop.delete(target, recursive=True)
+    tree.sweep()
+    with tree.names() as names:
+        assert [ledger for ledger in names.ledgers() if ledger.sealed] == []
+        assert [ledger.references for ledger in names.ledgers()] == [()]
+    with pytest.raises(NotFound, match="no savepoint one"):
+        tree.delete("one")
+
+
+def test_what_is_not_there_or_taken_is_refused(tree: Tree) -> None:
+    source = f"{tree.uri}q"
+    checkpoint(tree.hadoop, source)
+    with pytest.raises(NotFound, match="There is no checkpoint at /nothing"):
+        tree.create("one", f"{tree.uri}nothing")
+    with pytest.raises(InvalidInput, match="Batch 7 is not committed, or was cleaned away"):
+        tree.create("one", source, batch=7)
+    assert savepoints.list_savepoints(tree.uri, tree.options) == []
+    tree.create("one", source)
+    with pytest.raises(InvalidInput, match="a savepoint one in this tree already"):
+        tree.create("one", source)
+    with pytest.raises(InvalidInput, match="There is something at /q"):
+        tree.restore("one", source)
+    with pytest.raises(NotFound, match="There are: one"):
+        tree.restore("two", f"{tree.uri}new")
+    tree.delete("one")
+    with pytest.raises(InvalidInput, match="file://"):
+        tree.create("one", "file:///q")
+
+
+def test_the_command_line(tree: Tree, pulsar: Any, tmp_path: Path) -> None:
+    source = f"{tree.uri}q"
+    files = checkpoint(tree.hadoop, source)
+    options = [word for name, value in tree.options.items() for word in ("-o", f"{name}={value}")]
+
+    def statestore(*words: str) -> tuple[int, str, str]:
+        line = [sys.executable, "-m", "statestore.cli", "savepoint", *words]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=120, cwd=ROOT)
+        return done.returncode, done.stdout, done.stderr
+
+    code, out, err = statestore("create", "one", source, "--json", *options)
+    assert code == 0, err
+    assert json.loads(out)["files"] == len(files) - 1  # commits/0 is not needed
+    code, out, _ = statestore("list", tree.uri, *options)
+    assert out.splitlines()[1].split()[:3] == ["one", "ready", "1"]
+    code, _, err = statestore("create", "one", source, *options)
+    assert (code, "already" in err) == (2, True)
+    code, _, err = statestore("restore", "one", f"{tree.uri}new", *options)
+    assert (code, err.strip()) == (0, f"{tree.uri}new is at batch 1 of savepoint one")
+    code, _, err = statestore("delete", "one", tree.uri, *options)
+    assert (code, err.strip()) == (0, "Savepoint one is deleted")
+
+    to = f"{pulsar.service_url}/savepoints-{uuid.uuid4().hex[:10]}"
+    code, _, err = statestore("create", "portable", source, "--to", to, *options)
+    assert code == 0, err
+    assert err.strip().startswith("Savepoint portable of batch 1 is on the topic: ")
+    code, out, _ = statestore("list", to)
+    assert out.splitlines()[1].split()[:3] == ["portable", "ready", "1"]
+    code, _, err = statestore("restore", to, (tmp_path / "new").as_uri())
+    assert code == 0, err
+    got = {path.relative_to(tmp_path / "new").as_posix(): path for path in (tmp_path / "new").rglob("*")}
+    assert got["state/0/0/2.snapshot"].read_bytes() == files["state/0/0/2.snapshot"]
+    assert got["metadata"].read_bytes() == files["metadata"]
+    code, _, err = statestore("delete", "portable", to)
+    assert (code, "goes with the topic's messages" in err) == (2, True)
+
+
+def test_a_topic_carries_a_checkpoint_from_and_to_any_file_system(tree: Tree, pulsar: Any, tmp_path: Path) -> None:
+    """bk:// to a topic, to file://, to a topic, to bk://: nothing but the operator's own address changes."""
+    source, to = f"{tree.uri}q", f"{pulsar.service_url}/savepoints-{uuid.uuid4().hex[:10]}"
+    files = checkpoint(tree.hadoop, source)
+    told: list[tuple[int, int]] = []
+    made = portable.create(
+        "one", source, to, options=tree.options, progress=lambda done, total: told.append((done, total))
+    )
+    assert (made.batch, made.query, made.source) == (1, "3f0c", source)
+    assert told[-1] == (made.size, made.size)
+    assert savepoints.list_savepoints(tree.uri, tree.options) == [], "the hold on the ledgers is given back"
+    with tree.names() as names:
+        assert dict(names.walk("/.savepoints")) == {}
+    tree.create("dead-copy-1", source)
+    tree.restore("dead-copy-1", f"{tree.uri}.savepoints/dead-copy-1")  # as a copy that died leaves it
+    tree.delete("dead-copy-1")
+    with tree.names() as names:
+        assert dict(names.walk("/.savepoints")) == {}
+    tree.hadoop.delete(source, recursive=True)
+    local = (tmp_path / "local").as_uri()
+    assert portable.restore(to, local) == made
+    portable.create("two", local, to)
+    back = portable.restore(to, f"{tree.uri}back", "two", options=tree.options)
+    assert back.source == local
+    restored = content(tree.hadoop, f"{tree.uri}back")
+    moved = json.loads(restored.pop("state/0/_metadata/v2/0").partition(b"\n")[2])
+    assert moved["stateStoreInfo"][0]["stateSchemaFilePaths"] == [f"{tree.uri}back/{SCHEMAS}"]
+    del files["state/0/_metadata/v2/0"], files["commits/0"]
+    assert restored == files
+    with pytest.raises(InvalidInput, match="There is something at"):
+        portable.restore(to, local, "one")
+
+
+def test_a_savepoint_may_have_more_files_than_fit_into_a_znode_or_a_multi(tree: Tree) -> None:
+    def files(count: int) -> dict[str, FileRecord]:
+        made = (FileRecord(f"{os.urandom(8).hex()}-{n}", 0, -1, 0, -1, 1024, 0, n, n) for n in range(count))
+        return {f"state/0/{n % 200}/{n}_{os.urandom(8).hex()}.changelog": record for n, record in enumerate(made)}
+
+    tree.hadoop.make_directories(f"{tree.uri}q")
+    with tree.names() as names:
+        large = Cut(0, "q", files(50_000))
+        assert creating.create(names, "large", "bk://q", lambda: large).chunks > 3
+        assert store.read(names, "large")[1] == large.files
+        deleting.delete(names, "large")
+        wide = Cut(0, "q", files(3_000))
+        creating.create(names, "wide", "bk://q", lambda: wide)
+        restoring.restore(names, "wide", "/wide")
+        assert {path.removeprefix("/wide/") for path, _ in names.walk("/wide")} == wide.files.keys()
+        names.remove_tree("/wide")
+        deleting.delete(names, "wide")
+        assert names.zookeeper.children(f"{names.root}/L/empty") == []
+
+
+LAST = {"create": 4, "delete": 4, "restore": 20}
+"""The number of each verb's last multi, from 0, with one group of operations in each."""
+
+
+@pytest.mark.parametrize("verb", ["create", "delete", "restore"])
+def test_a_process_killed_around_its_multis_leaves_what_can_be_finished(verb: str, tree: Tree) -> None:
+    """The unit tests do it for every multi, without processes."""
+    source = f"{tree.uri}q"
+    tree.options["fs.bk.session.timeout.ms"] = "4000"
+    files = checkpoint(tree.hadoop, source)
+    run = {"name": "one", "uri": source, "options": tree.options}
+    last = LAST[verb]
+    if verb != "create":
+        assert _steps(verb="create", at=-1, moment="", **run).returncode == 0
+    for number, moment in [(0, "after"), (2, "after"), (last, "before"), (last, "after")]:
+        uri = f"{tree.uri}new-{number}-{moment}" if verb == "restore" else source
+        killed = _steps(verb=verb, at=number, moment=moment, **{**run, "uri": uri})
+        assert killed.returncode == -signal.SIGKILL, (number, moment, killed.stdout, killed.stderr)
+        done = (number, moment) == (last, "after")
+        with tree.names() as names:
+            found = store.find(names, "one")
+            if verb == "create":
+                assert found is not None
+                assert found.state in (["ready"] if done else ["building", "abandoned"])
+                if number == 2:
+                    _wait_for_the_session_to_end(names)
+                    assert _steps(verb="create", at=-1, moment="", **run).returncode == 0, "what was left is replaced"
+                deleting.delete(names, "one")
+            elif verb == "delete":
+                assert (found.state if found else "") == ("" if done else "deleting")
+                if found:
+                    deleting.delete(names, "one")
+            else:
+                whole = tree.hadoop.status(f"{uri}/metadata")
+                assert bool(whole and whole.length) == done, "Spark must refuse what is half restored"
+                assert not done or content(tree.hadoop, uri) == files
+                tree.hadoop.delete(uri, recursive=True)
+            assert any(ledger.savepoints for ledger in names.ledgers()) == (verb == "restore")
+        if verb != "restore":
+            assert _steps(verb="create", at=-1, moment="", **run).returncode == 0
+            if verb == "create":
+                tree.delete("one")
+    if verb == "create":
+        assert _steps(verb="create", at=-1, moment="", **run).returncode == 0
+    tree.hadoop.delete(source, recursive=True)
+    tree.sweep()
+    tree.restore("one", f"{tree.uri}whole")
+    assert content(tree.hadoop, f"{tree.uri}whole").keys() == files.keys()
+
+
+def _steps(**arguments: Any) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, str(HERE / "savepoint_steps.py"), json.dumps(arguments)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def _wait_for_the_session_to_end(names: Names) -> None:
+    deadline = time.monotonic() + 30
+    while (found := store.find(names, "one")) is None or found.state != "abandoned":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -1,0 +1,145 @@
+"""A savepoint of a running stateful query, which goes on and cleans up; it resumes from the restored checkpoint."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+from statestore import Address, savepoints
+from statestore.hadoop import Hadoop
+from statestore.names import Names
+from statestore.savepoints import portable
+from tests.integration.statestore.conftest import OwnTree
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PROVIDERS = {
+    "hdfs-backed": {},
+    "rocksdb with changelog, format 2": {
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    },
+}
+
+
+class Job:
+    """A query that counts words, file by file, with its checkpoint in a tree of the test's own."""
+
+    def __init__(self, spark: SparkSession, own_tree: OwnTree, folder: Path, settings: dict[str, str]) -> None:
+        self.uri, given = own_tree
+        self.options = {
+            **given,
+            "fs.bk.grace.ms": "0",
+            "fs.bk.maintenance.ms": "0",
+            "fs.bk.pack.files": "12",  # so that ledgers are rolled, and freed, within the test
+        }
+        self.spark = spark.newSession()
+        cleaning = {
+            "spark.sql.streaming.minBatchesToRetain": "2",
+            "spark.sql.streaming.stateStore.maintenanceInterval": "1s",
+        }
+        for name, value in {**self.options, **cleaning, **settings}.items():
+            self.spark.conf.set(name, value)
+        self.lines = folder / "lines"
+        self.lines.mkdir()
+        self.files = 0
+
+    def add(self, files: int) -> None:
+        for _ in range(files):
+            words = [f"word-{number * self.files % 7}" for number in range(20)]
+            scratch = self.lines / f".{self.files}"
+            scratch.write_text("\n".join(words))
+            scratch.rename(self.lines / f"{self.files:04}.txt")
+            self.files += 1
+
+    def start(self, checkpoint: str, table: str, **trigger: Any) -> StreamingQuery:
+        lines = self.spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).text(str(self.lines))
+        counts: DataFrame = lines.groupBy(F.col("value").alias("word")).count()
+        writer = counts.writeStream.outputMode("complete").format("memory").queryName(table)
+        return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
+
+    def run(self, checkpoint: str) -> tuple[dict[str, int], StreamingQuery]:
+        """Run until there is nothing new, and return the counts."""
+        table = f"t{uuid.uuid4().hex}"
+        query = self.start(checkpoint, table, availableNow=True)
+        query.awaitTermination()
+        return {row["word"]: row["count"] for row in self.spark.table(table).collect()}, query
+
+    def expected(self) -> dict[str, int]:
+        """The same by hand, over all files."""
+        return dict(Counter(word for file in self.lines.glob("[0-9]*") for word in file.read_text().splitlines()))
+
+    def hadoop(self) -> Hadoop:
+        return Hadoop.of(None, self.options)  # type: ignore[arg-type]
+
+
+def wait_for_batch(query: StreamingQuery, batch: int) -> None:
+    deadline = time.monotonic() + 90
+    while (query.lastProgress or {"batchId": -1})["batchId"] < batch:
+        assert query.exception() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
+    provider: str, spark: SparkSession, own_tree: OwnTree, tmp_path: Path, pulsar: Any
+) -> None:
+    job = Job(spark, own_tree, tmp_path, PROVIDERS[provider])
+    source = f"{job.uri}q"
+    job.add(16)
+    query = job.start(source, f"t{uuid.uuid4().hex}", processingTime="0 seconds")
+    wait_for_batch(query, 3)
+    made = savepoints.create("running", source, options=job.options)
+    topic = f"{pulsar.service_url}/savepoints-{uuid.uuid4().hex[:10]}"
+    copied = portable.create("copied", source, topic, options=job.options)
+    query.processAllAvailable()
+    last = query.lastProgress["batchId"]
+    query.stop()
+    assert 3 <= made.batch <= copied.batch <= last
+    assert made.query == copied.query == str(query.id)
+    assert made.batch < last - 4, "the query went on, and has cleaned up what the savepoint holds"
+
+    hadoop = job.hadoop()
+    assert str(made.batch) not in [one.name for one in hadoop.list(f"{source}/commits")]
+    hadoop.delete(source, recursive=True)
+    hadoop.jvm.eos.bk.Maintenance.sweep(hadoop.file_system(job.uri))
+    with Names.connect(Address.parse(job.uri, job.options)) as names:
+        held = [ledger for ledger in names.ledgers() if "running" in ledger.savepoints]
+        assert len(held) == made.ledgers
+        assert not [ledger for ledger in names.ledgers() if ledger.sealed and not ledger.references]
+
+    job.add(3)
+    for target in (f"{job.uri}zero-copy", f"{job.uri}from-topic", (tmp_path / "on-disk").as_uri()):
+        if target.endswith("zero-copy"):
+            savepoints.restore("running", target, options=job.options)
+        else:
+            portable.restore(topic, target, options=job.options)
+        counts, resumed = job.run(target)
+        assert counts == job.expected()
+        assert str(resumed.id) == made.query
+        first = resumed.recentProgress[0]["batchId"]
+        assert first == (made.batch if target.endswith("zero-copy") else copied.batch) + 1, "it resumed, not began"
+
+    savepoints.delete("running", job.uri, job.options)
+    hadoop.jvm.eos.bk.Maintenance.sweep(hadoop.file_system(job.uri))
+    job.add(1)
+    assert job.run(f"{job.uri}zero-copy")[0] == job.expected(), "it does not need the savepoint any more"
+
+
+def test_spark_starts_no_query_on_what_is_half_restored(spark: SparkSession, own_tree: OwnTree, tmp_path: Path) -> None:
+    job = Job(spark, own_tree, tmp_path, {})
+    job.add(2)
+    hadoop = job.hadoop()
+    hadoop.write(f"{job.uri}half/metadata", b"")
+    with pytest.raises(Exception, match=r"No content to map due to end-of-input|metadata"):
+        job.run(f"{job.uri}half")
+    assert [one.name for one in hadoop.list(f"{job.uri}half")] == ["metadata"]
