@@ -9,6 +9,7 @@ from rich.console import Console
 
 from eos.errors import EosError
 from eos.local.commands import app as local
+from eos.mending import abort, doctor
 
 typer_app = typer.Typer(
     name="eos",
@@ -17,6 +18,8 @@ typer_app = typer.Typer(
     help="Exactly-once output from Spark to Pulsar.",
 )
 typer_app.add_typer(local, name="local")
+typer_app.command()(doctor)
+typer_app.command()(abort)
 
 
 @typer_app.callback()

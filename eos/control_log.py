@@ -30,6 +30,9 @@ VERSION: Final = 1
 HOLD: Final = "__eos-hold"
 """The durable subscription that keeps the control topic's records."""
 
+CONTROL: Final = "__eos-"
+"""What the name of every control topic begins with."""
+
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _TOPIC = re.compile(r"(?:(persistent|non-persistent)://)?(?:([^/]+)/([^/]+)/)?([^/]+)")
 
@@ -47,7 +50,7 @@ def control_topic(name: str, topic: str) -> str:
     match = _TOPIC.fullmatch(topic)
     if match is None or match[1] == "non-persistent":
         raise InvalidInput(f'"{topic}" is not a persistent topic; one looks like "persistent://public/default/flights"')
-    return f"persistent://{match[2] or 'public'}/{match[3] or 'default'}/__eos-{name}"
+    return f"persistent://{match[2] or 'public'}/{match[3] or 'default'}/{CONTROL}{name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,12 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from eos.commit import Ending, Identity, check_ownership, ending
-from eos.control_log import HOLD, LogView, OwnerRecord, Record, Registration, decode, encode, fits
+from eos.control_log import HOLD, LogView, OwnerRecord, Record, Registration, encode, fits
 from eos.errors import CommitUnknown, ConnectionLost, DamagedLog, EosError, Fenced, NetworkError, NotCommitted, Stopped
+from eos.log_reading import read_log
 from eos.patience import Patience, Settings
 from eos.ports import ClientPort, ControlProducerPort, CoordinatorPort, HoldPort
-from eos.protocol.messages import EARLIEST, MessageId
+from eos.protocol.messages import MessageId
 from eos.steps import Observer, Step, unobserved
 from eos.wire.txn import TxnId
 
@@ -345,26 +346,7 @@ class Owner:
     # ---- single requests
 
     def _read(self, until: OwnerRecord | None) -> LogView:
-        """Fold the log from its beginning: up to our own record, or to the last one that is readable."""
-        reader = self.client.reader(self.topic)
-        view = LogView(self.settings.markers_kept, self.settings.markers_kept_since)
-        try:
-            last = None if until is not None else reader.last_message_id()
-            seen = EARLIEST
-            while last is None or seen < last:
-                message = reader.read(self.settings.read_timeout_s)
-                if message is None:
-                    break
-                record = decode(message.data or b"")
-                view.apply(record, message.message_id)
-                if record == until:
-                    break
-                seen = message.message_id
-        except (NetworkError, DamagedLog):
-            reader.close()
-            raise
-        reader.close()
-        return view
+        return read_log(self.client, self.topic, self.settings, until)
 
     def _send(self, data: bytes, txn: TxnId | None) -> MessageId:
         if self._producer is None:

@@ -151,6 +151,23 @@ class Admin:
             low_water_marks={int(index): mark for index, mark in (stats.get("lowWaterMarks") or {}).items()},
         )
 
+    def transaction_behind(self, topic: str, position: MessageId) -> TxnId | None:
+        """Return the transaction of the entry that follows a position on one partition; None where it has none."""
+        ledgers = self._json(f"v2/{_path(topic)}/internalStats")["ledgers"]
+        later = (MessageId(one["ledgerId"], 0) for one in ledgers if one["ledgerId"] > position.ledger)
+        for place in (MessageId(position.ledger, position.entry + 1), *later):
+            try:
+                entry = self._ask("GET", f"v2/{_path(topic)}/ledger/{place.ledger}/entry/{place.entry}")
+            except (Refused, TopicMissing):  # behind the end of that ledger
+                continue
+            most, least = (entry.headers.get(f"X-Pulsar-txnid-{half}-bits") for half in ("most", "least"))
+            return TxnId(int(most), int(least)) if most is not None and least is not None else None
+        return None
+
+    def topics(self, namespace: str) -> tuple[str, ...]:
+        """Return the physical topics of a "tenant/namespace", each partition by its own name."""
+        return tuple(self._json(f"v2/persistent/{namespace}") or ())
+
     def abort(self, txn: TxnId) -> None:
         """Have the broker abort a transaction whoever opened it; needs a superuser where there are roles."""
         self._ask("POST", f"v3/transactions/abortTransaction/{txn.most}/{txn.least}")

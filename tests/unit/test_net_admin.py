@@ -22,6 +22,7 @@ from eos.wire.txn import TxnId
 class Server:
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, object]] = {}
+        self.headers: dict[str, str] = {}
         self.asked: list[tuple[str, str, str | None]] = []
         self.released = threading.Event()
         outer = self
@@ -36,6 +37,8 @@ class Server:
                 self.send_response(status)
                 body = b"" if answer is None else json.dumps(answer).encode()
                 self.send_header("Content-Length", str(len(body)))
+                for name, value in outer.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
 
@@ -153,3 +156,25 @@ def test_credentials_as_headers_and_for_the_binary_protocol(tmp_path: Path) -> N
     assert auth_data(Credentials("tls")) == b""
     with pytest.raises(InvalidInput, match="can't read the credentials for 'token'"):
         auth_data(Credentials("token", "file:/none/there"))
+
+
+def test_the_transaction_behind_a_position(server: Server) -> None:
+    ledgers = {"ledgers": [{"ledgerId": 4}, {"ledgerId": 5}, {"ledgerId": 8}]}
+    server.answers = {
+        f"{TOPIC}/internalStats": (200, ledgers),
+        f"{TOPIC}/ledger/5/entry/4": (404, {"reason": "Message not found"}),
+        f"{TOPIC}/ledger/8/entry/0": (200, None),
+    }
+    server.headers = {"X-Pulsar-txnid-most-bits": "2", "X-Pulsar-txnid-least-bits": "7"}
+    with Admin(server.url) as admin:
+        assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) == TxnId(2, 7)
+        server.headers = {}
+        assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
+        server.answers[f"{TOPIC}/ledger/8/entry/0"] = (404, {"reason": "Message not found"})
+        assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
+
+
+def test_the_topics_of_a_namespace(server: Server) -> None:
+    server.answers = {"/admin/v2/persistent/public/default": (200, ["persistent://public/default/a-partition-0"])}
+    with Admin(server.url) as admin:
+        assert admin.topics("public/default") == ("persistent://public/default/a-partition-0",)
