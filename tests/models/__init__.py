@@ -1,0 +1,1 @@
+"""Explicit-state models of the sink's protocol and of `bk://`'s names, and the checker that explores them."""

@@ -1,0 +1,67 @@
+"""Explores the models from the command line.
+
+python -m tests.models                 all worlds of the tests
+python -m tests.models --large         the larger ones, which take minutes
+python -m tests.models --without FENCE the counter-example to a rule, or to all of them: --without all
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from tests.models import sink_worlds
+from tests.models.checker import Explored, Model, explore
+from tests.models.sink_rules import Rule
+
+
+def main() -> int:
+    """Explore, and tell how it went; 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.models", description="Explore the models.")
+    parser.add_argument("--large", action="store_true", help="the larger worlds")
+    parser.add_argument("--without", metavar="RULE", help="print the counter-example to a rule, or to `all` of them")
+    given = parser.parse_args()
+    if given.without is not None:
+        return _without(given.without)
+    worlds = sink_worlds.LARGE if given.large else sink_worlds.WORLDS
+    return _all("the sink", worlds)
+
+
+def _all(model: str, worlds: Mapping[str, Model[Any]]) -> int:
+    wrong = 0
+    for name, world in worlds.items():
+        found = explore(world, progress=_progress)
+        _say(f"{model}: {name}: {found}")
+        wrong += not found.complete
+    return min(wrong, 1)
+
+
+def _without(name: str) -> int:
+    rules = [rule for rule in Rule if name in (rule.name, "all")]
+    if not rules:
+        print(f"There is no rule {name!r}. There are: {', '.join(rule.name for rule in Rule)}", file=sys.stderr)
+        return 1
+    return max(_counter_example(rule, explore(sink_worlds.without(rule))) for rule in rules)
+
+
+def _counter_example(rule: Enum, found: Explored[Any]) -> int:
+    _say(f"without {rule.name}: {rule.value}\n{found}\n")
+    return int(found.trace is None)
+
+
+def _progress(states: int, depth: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{states:,} states, depth {depth}", end="", file=sys.stderr, flush=True)
+
+
+def _say(words: str) -> None:
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    print(words, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""Makes states equal that have the same future: forgets what no longer matters, and orders what is alike."""
+
+from __future__ import annotations
+
+from tests.models.sink_rules import Rule
+from tests.models.sink_world import NOBODY, Control, Driver, Numbers, Partition, Topic, World
+
+OVER = ("done", "stopped")
+
+
+def matter(w: World) -> list[bool]:
+    """Tell for each transaction whether anything may still come of it but what readers have already."""
+    wanted = {driver.txn for driver in w.drivers}
+    wanted.update(w.control.topic.ongoing)
+    wanted.update(txn for _, txn in w.control.late)
+    for partition in w.partitions:
+        wanted.update(partition.topic.ongoing)
+        wanted.update(partition.late)
+    return [txn.state == "open" or number in wanted for number, txn in enumerate(w.txns)]
+
+
+def canonical(w: World, rules: frozenset[Rule], primed: bool) -> World:
+    """Give the state that stands for all with the same future."""
+    w = _run_on(w, rules, primed)
+    w = _without_aborted(w)
+    kept = matter(w)
+    if not all(kept):
+        w = _forget(w, kept)
+    if w.partitions[0] > w.partitions[-1]:
+        w = w._replace(partitions=tuple(sorted(w.partitions)))
+    return _in_order(w, Rule.ONE_COORDINATOR in rules)
+
+
+def _run_on(w: World, rules: frozenset[Rule], primed: bool) -> World:
+    """Let drivers take the steps that they will take in any case, and that nobody else can see.
+
+    Once its transaction has been aborted, what a driver writes into it is filtered, and all that is left for it is
+    to notice. If it was fenced, it will notice that too.
+    """
+    noticed = rules >= _NOTICED
+    partitions, drivers = w.partitions, list(w.drivers)
+    for d, driver in enumerate(w.drivers):
+        at, batch, txn, _ = driver
+        ended = txn != NOBODY and w.txns[txn].state == "aborted"
+        if at in OVER:
+            drivers[d] = Driver(at)
+        elif noticed and d != w.control.owner and ((at == "open" and primed) or (ended and at != "fence")):
+            drivers[d] = Driver("reopen", batch)
+        elif ended and at == "abort":
+            drivers[d] = Driver("open", batch)
+        elif ended and at == "abort, log lost":
+            drivers[d] = Driver("reopen", batch)
+        elif ended and noticed and at == "write" and any(_fails(p.tasks[txn]) for p in partitions):
+            drivers[d] = Driver("open", batch)
+        if txn != NOBODY and drivers[d].txn == NOBODY:
+            partitions = tuple(partition.no_task(txn) for partition in partitions)
+    if tuple(drivers) == w.drivers:
+        return w
+    return w._replace(drivers=tuple(drivers), partitions=partitions)
+
+
+_NOTICED = frozenset({Rule.FENCE, Rule.LOG_DECIDES, Rule.ADD_DATA, Rule.ALL_REPORTED, Rule.ONCE})
+
+
+def _fails(task: str) -> bool:
+    return task.endswith(("ready", "failed")) or task.startswith("again")
+
+
+def _without_aborted(w: World) -> World:
+    """Drop what can't be read by anybody: rows that were aborted, and late ones that will be filtered."""
+    for number, partition in enumerate(w.partitions):
+        gone = [
+            txn
+            for txn in (*partition.rows, *partition.late, *partition.topic.aborted)
+            if w.txns[txn].state == "aborted"
+        ]
+        if not gone:
+            continue
+        topic = partition.topic
+        filtered = [txn for txn in gone if txn in topic.aborted]
+        rows = tuple(txn for txn in partition.rows if txn not in gone)
+        late = tuple(txn for txn in partition.late if txn not in filtered)
+        tasks = tuple("reported" if t == "added" and n in filtered else t for n, t in enumerate(partition.tasks))
+        w = w.partition(number, partition._replace(rows=rows, late=late, tasks=tasks))
+    return w
+
+
+def _forget(w: World, kept: list[bool]) -> World:
+    """Drop the transactions that don't matter, and count the others anew."""
+    new = [NOBODY] * len(kept)
+    count = 0
+    for number, keep in enumerate(kept):
+        if keep:
+            new[number] = count
+            count += 1
+    txns = tuple(txn for number, txn in enumerate(w.txns) if kept[number])
+    partitions = tuple(_forget_data(w, partition, kept, new) for partition in w.partitions)
+    drivers = tuple(d if d.txn == NOBODY else d._replace(txn=new[d.txn]) for d in w.drivers)
+    return w._replace(control=_forget_log(w.control, new), partitions=partitions, drivers=drivers, txns=txns)
+
+
+def _forget_data(w: World, partition: Partition, kept: list[bool], new: list[int]) -> Partition:
+    settled = partition.settled
+    rows = tuple(new[txn] for txn in partition.rows if kept[txn])
+    if len(rows) < len(partition.rows):
+        counts = list(settled)
+        for txn in partition.rows:
+            if not kept[txn] and w.txns[txn].state == "committed" and txn not in partition.topic.aborted:
+                counts[w.txns[txn].batch] += 1
+        settled = tuple(counts)
+    tasks = tuple(task for txn, task in enumerate(partition.tasks) if kept[txn])
+    return Partition(_forget_topic(partition.topic, new), rows, tasks, _renamed(partition.late, new), settled)
+
+
+def _forget_topic(topic: Topic, new: list[int]) -> Topic:
+    return Topic(_renamed(topic.ongoing, new), _renamed(topic.aborted, new), _renamed(topic.added, new), topic.held)
+
+
+def _forget_log(c: Control, new: list[int]) -> Control:
+    topic = c.topic
+    hidden = []
+    for record in c.hidden:
+        if record.txn == NOBODY:
+            hidden.append(record)
+        elif new[record.txn] != NOBODY or not (record.inside and record.txn in topic.aborted):
+            hidden.append(record._replace(txn=new[record.txn]))
+    return c._replace(
+        topic=_forget_topic(topic, new),
+        marker=(c.marker[0], _known(c.marker[1], new)),
+        intent=(c.intent[0], _known(c.intent[1], new)),
+        hidden=tuple(hidden),
+        late=tuple((batch, new[txn]) for batch, txn in c.late),
+    )
+
+
+def _renamed(numbers: Numbers, new: list[int]) -> Numbers:
+    return tuple(new[number] for number in numbers if new[number] != NOBODY) if numbers else numbers
+
+
+def _known(txn: int, new: list[int]) -> int:
+    return txn if txn == NOBODY else new[txn]
+
+
+def _in_order(w: World, drivers_alike: bool) -> World:
+    """Drop OWNER records that nobody waits for, forget an owner that is over, and sort the drivers."""
+    c = w.control
+    hidden, owner, connected = c.hidden, c.owner, c.connected
+    if hidden and c.begun:
+        hidden = tuple(r for r in hidden if r.kind != "OWNER" or w.drivers[r.about].at == "read")
+    if owner != NOBODY and w.drivers[owner].at in OVER:
+        owner, connected = NOBODY, False
+    drivers = w.drivers
+    if drivers_alike:
+        seats = range(len(drivers))
+        said = [tuple(at for at, r in enumerate(hidden) if r.kind == "OWNER" and r.about == d) for d in seats]
+        keys = [(driver, d != owner, said[d]) for d, driver in enumerate(drivers)]
+        order = sorted(seats, key=keys.__getitem__)
+        if order != list(seats):
+            hidden = tuple(r._replace(about=order.index(r.about)) if r.kind == "OWNER" else r for r in hidden)
+            owner = NOBODY if owner == NOBODY else order.index(owner)
+            drivers = tuple(drivers[old] for old in order)
+    if (hidden, owner, connected) != (c.hidden, c.owner, c.connected):
+        w = w._replace(control=c._replace(hidden=hidden, owner=owner, connected=connected))
+    return w if drivers is w.drivers else w._replace(drivers=drivers)
