@@ -66,6 +66,7 @@ class Finding:
         txn: the first transaction that holds it; None when the broker does not tell.
         opened: what its coordinator knows of it; None when that has forgotten it.
         trace: which sink opened it, and for which batch; None when no control log of the namespace names it.
+        age_s: seconds since it was opened; None where that is not known.
     """
 
     partition: str
@@ -73,6 +74,7 @@ class Finding:
     txn: TxnId | None
     opened: OpenTransaction | None
     trace: Trace | None
+    age_s: float | None = None
 
     @property
     def loses_rows(self) -> bool:
@@ -120,12 +122,16 @@ class Doctor:
             number = self.client.partitions(topic)
             yield from [partition_name(topic, index) for index in range(number)] or [topic]
 
-    def look(self, partitions: Iterable[str]) -> list[Finding]:
-        """Find those of these physical topics whose readers are held up. Raises NetworkError."""
+    def look(self, partitions: Iterable[str], older_than_s: float = 0.0) -> list[Finding]:
+        """Find those of these physical topics whose readers are held up, by an open transaction at least so old.
+
+        Readers wait for every batch that is being written, so the young transactions are the healthy ones.
+        A topic that no broker has loaded has no readers, and is passed over. Raises NetworkError.
+        """
         self._traces.clear()
         opened = {one.txn: one for one in self.admin.open_transactions()}
         found = (self._look_at(partition, opened) for partition in partitions)
-        return [one for one in found if one is not None]
+        return [one for one in found if one is not None and (one.age_s is None or one.age_s >= older_than_s)]
 
     def heal(self, finding: Finding) -> None:
         """Free a frozen partition, also from what has frozen it besides the transaction that was found.
@@ -158,7 +164,7 @@ class Doctor:
             if not buffer.held_up:
                 return None
             txn = self.admin.transaction_behind(partition, buffer.readable_to)
-        except TopicMissing:  # not loaded: it has no readers either
+        except TopicMissing:
             return None
         known = opened.get(txn) if txn is not None else None
         if known is None and txn is not None:  # opened, or ended, while we looked
@@ -167,7 +173,8 @@ class Doctor:
                 return None
         on_it = [one for one in opened.values() if partition in one.partitions]
         state = State.WAITING if known is not None or (txn is None and on_it) else State.FROZEN
-        return Finding(partition, state, txn, known, self._trace(partition, txn))
+        age_s = None if known is None else max(0.0, time.time() - known.opened_ms / 1000)
+        return Finding(partition, state, txn, known, self._trace(partition, txn), age_s)
 
     def _freed(self, partition: str) -> bool:
         """Whether a partition that seemed frozen was only about to be freed: an end takes a moment to arrive."""
@@ -227,6 +234,7 @@ def summary(finding: Finding) -> dict[str, object]:
         "partition": finding.partition,
         "state": str(finding.state),
         "transaction": None if finding.txn is None else str(finding.txn),
+        "age_s": finding.age_s,
         "opened_ms": None if opened is None else opened.opened_ms,
         "ttl_ms": None if opened is None else opened.ttl_ms,
         "sink": None if trace is None else trace.sink,

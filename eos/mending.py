@@ -35,6 +35,9 @@ def doctor(
     service_url: ServiceUrl = "pulsar://localhost:6650",
     admin_url: AdminUrl = "http://localhost:8080",
     namespace: Namespace = "public/default",
+    older_than: Annotated[
+        float, typer.Option(help="Pass over transactions that are open for less, in seconds.")
+    ] = 60.0,
     heal: Annotated[bool, typer.Option("--heal", help="Free what is frozen.")] = False,
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="With --heal: also where that hides rows that were committed.")
@@ -50,6 +53,8 @@ def doctor(
 ) -> None:
     """Find the partitions whose readers are held up, say by which sink's transaction, and free the frozen ones.
 
+    Readers wait for each batch that is being written; only what lasts longer than --older-than is told.
+
     Waiting: a coordinator has the transaction open; it ends with its batch, by its sink's next driver, by `eos abort`,
     or by its time-out. Frozen: no coordinator knows it any more; --heal ends empty transactions there until the broker
     throws it away. The exit code is 1 when something is held up at the end.
@@ -58,13 +63,13 @@ def doctor(
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
         one = Doctor(client, admin)
         partitions = list(one.partitions(topics)) if topics else one.namespace(namespace)
-        found = one.look(partitions)
+        found = one.look(partitions, older_than)
         if heal:
             for finding in found:
                 if finding.state is State.FROZEN and (accept_loss or not finding.loses_rows):
                     one.heal(finding)
                     _tell(f"{finding.partition} is free.")
-            found = one.look(partitions)
+            found = one.look(partitions, older_than)
     if as_json:
         print(json.dumps([summary(finding) for finding in found], indent=2))
     elif found:
@@ -127,10 +132,11 @@ def _cluster(service_url: str, token: str | None, basic: str | None, tls: Tls) -
 
 
 def _show(found: list[Finding]) -> None:
-    table = Table("partition", "state", "transaction", "whose", "what to do")
+    table = Table("partition", "state", "transaction", "open for", "whose", "what to do")
     for one in found:
         whose = "not known" if one.trace is None else f"{one.trace.sink}, batch {one.trace.intent.batch_id}"
-        table.add_row(one.partition, one.state, str(one.txn or "not known"), whose, one.remedy)
+        age = "" if one.age_s is None else f"{one.age_s:.0f} s"
+        table.add_row(one.partition, one.state, str(one.txn or "not known"), age, whose, one.remedy)
     Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)
 
 

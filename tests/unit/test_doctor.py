@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -161,10 +162,18 @@ def test_nothing_is_found_where_nothing_is_held_up() -> None:
 def test_an_open_transaction_is_waited_for_and_its_sink_is_named() -> None:
     admin = FakeAdmin({ROWS: [HELD]}, open=[opened()])
     (found,) = doctor(FakeClient([INTENT]), admin).look([ROWS])
-    assert found == Finding(ROWS, State.WAITING, TXN, opened(), Trace("rows", INTENT, committed=False))
+    age_s = pytest.approx(time.time() - 1, abs=60)
+    assert found == Finding(ROWS, State.WAITING, TXN, opened(), Trace("rows", INTENT, committed=False), age_s)
     assert "600 s after it was opened" in found.remedy
     assert "eos abort rows" in found.remedy
     assert json.loads(json.dumps(summary(found)))["batch_id"] == 4
+
+
+def test_a_young_transaction_is_a_batch_at_work() -> None:
+    young = OpenTransaction(TXN, "OPEN", round((time.time() - 30) * 1000), 600_000, (ROWS,))
+    one = doctor(FakeClient([INTENT]), FakeAdmin({ROWS: [HELD]}, open=[young]))
+    assert one.look([ROWS], older_than_s=60) == []
+    assert len(one.look([ROWS], older_than_s=20)) == 1
 
 
 def test_a_transaction_that_no_coordinator_knows_has_frozen_the_partition() -> None:
