@@ -111,7 +111,7 @@ def _replicas(
                 records[path] = record
         sealed = {ledger.id for ledger in names.ledgers() if ledger.sealed}
         copies, bad, lost = check_copies(records, sealed.__contains__, ask, progress)
-    return copies, [*map(_lost, lost), *_bad(bad)]
+    return copies, [*_lost(lost), *_bad(bad)]
 
 
 def _bad(copies: list[Copy]) -> Iterator[Finding]:
@@ -140,13 +140,15 @@ def _bad(copies: list[Copy]) -> Iterator[Finding]:
         yield Finding(severity, "replica", message, remedy, copy.files[0], (), copy.ledger, copy.entry, copy.bookie)
 
 
-def _lost(ledger: LostLedger) -> Finding:
-    return Finding(
-        "error",
-        "replica",
-        f"ledger {ledger.ledger} can't be asked for: {ledger.says}",
-        "If the ledger was deleted, put its files back from a copy of the checkpoint or a savepoint.",
-        ledger.files[0],
-        (),
-        ledger.ledger,
-    )
+def _lost(ledgers: list[LostLedger]) -> Iterator[Finding]:
+    for ledger in ledgers:
+        for file in ledger.files:
+            yield Finding(
+                "error",
+                "replica",
+                f"{file} is in ledger {ledger.ledger}, which can't be asked for: {ledger.says}",
+                "If the ledger was deleted, put its files back from a copy of the checkpoint or a savepoint.",
+                file,
+                (),
+                ledger.ledger,
+            )

@@ -1,0 +1,161 @@
+"""`statestore.verify` on checkpoints that Spark writes to bk:// and to local disk: clean, or to the point."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import statestore
+from statestore.checkpoint import committed, needs_of
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.cli import typer_app
+from statestore.hadoop import Hadoop
+from statestore.inspection import Finding
+from statestore.names import FileRecord, Names
+from tests.soak.queries import run
+
+CHANGES = {"hdfs": "delta", "rocksdb": "zip", "changelog1": "changelog", "changelog2": "changelog"}
+
+
+def errors(uri: str, **options: Any) -> list[Finding]:
+    return [finding for finding in statestore.verify(uri, **options).findings if finding.severity == "error"]
+
+
+def needed(uri: str, kind: str) -> str:
+    """The last file of a kind that the last batch needs, relative to the checkpoint."""
+    files = HadoopFiles(Hadoop.of(), uri)
+    found = [path for path, need in needs_of(files, committed(files)[-1]).files.items() if need.kind == kind]
+    return found[-1]
+
+
+@contextmanager
+def damaged(uri: str, path: str, change: Callable[[bytes], bytes] | None) -> Iterator[None]:
+    """Change a file, or take it away, and put it back."""
+    hadoop = Hadoop.of()
+    data = hadoop.read(f"{uri}/{path}")
+    hadoop.delete(f"{uri}/{path}")
+    if change is not None:
+        hadoop.write(f"{uri}/{path}", change(data))
+    yield
+    hadoop.write(f"{uri}/{path}", data, overwrite=True)
+
+
+def flipped(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize("provider", CHANGES)
+def test_a_healthy_checkpoint_is_clean(provider: str, checkpoints: dict[str, str]) -> None:
+    report = statestore.verify(checkpoints[provider])
+    assert report.findings == ()
+    assert report.ok
+    assert len(report.batches) == 2
+    assert report.files > 10
+    assert report.copies is not None
+    assert report.copies >= 1
+    assert report.query_id == statestore.snapshots(checkpoints[provider]).query_id
+
+
+@pytest.mark.parametrize("provider", CHANGES)
+@pytest.mark.parametrize("damage", ["missing", "cut", "flipped"])
+def test_damaged_changes_are_named(provider: str, damage: str, checkpoints: dict[str, str]) -> None:
+    uri = checkpoints[provider]
+    path = needed(uri, CHANGES[provider])
+    change = {"missing": None, "cut": lambda data: data[:-9], "flipped": flipped}[damage]
+    with damaged(uri, path, change):
+        found = errors(uri)
+    assert path in {finding.file for finding in found}, found
+    # Without changelogs an earlier snapshot is looked at next, and what would lie between it and the lost one.
+    assert len({finding.file for finding in found}) == 1
+    assert {finding.kind for finding in found} == {"missing" if damage == "missing" else "damaged"}
+    assert all(finding.remedy and finding.batches for finding in found)
+    assert errors(uri) == []
+
+
+@pytest.mark.parametrize("provider", ["rocksdb", "changelog1", "changelog2"])
+def test_a_missing_table_is_named(provider: str, checkpoints: dict[str, str]) -> None:
+    path = needed(checkpoints[provider], "table")
+    with damaged(checkpoints[provider], path, None):
+        (finding,) = errors(checkpoints[provider])
+    assert (finding.kind, finding.file) == ("missing", path)
+
+
+@pytest.mark.parametrize("provider", CHANGES)
+def test_a_missing_commit_is_named(provider: str, checkpoints: dict[str, str]) -> None:
+    uri = checkpoints[provider]
+    last = committed(HadoopFiles(Hadoop.of(), uri))[-1]
+    with damaged(uri, f"commits/{last - 1}", None):
+        (finding,) = errors(uri)
+    assert (finding.kind, finding.file) == ("log", f"commits/{last - 1}")
+
+
+@pytest.fixture
+def own(spark: Any, own_tree: Any) -> Iterator[tuple[str, dict[str, str]]]:
+    """A tree of names of the test's own that the session knows, too."""
+    root, options = own_tree
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    for name, value in options.items():
+        conf.set(name, value)
+    yield root, options
+    for name in options:
+        conf.unset(name)
+
+
+def test_a_ledger_that_is_gone_is_named(spark: Any, own: tuple[str, dict[str, str]]) -> None:
+    """All copies of the entries are gone: the ledger and each file that was in it are named."""
+    root, options = own
+    uri = f"{root}query"
+    run(spark, "hdfs", "deduplication", uri, 3)
+    assert errors(uri, options=options) == []
+    with Names.connect(statestore.Address.parse(uri, options)) as names:
+        record = names.find("/query/commits/2")
+        assert isinstance(record, FileRecord)
+    jvm = Hadoop.of(spark, options).jvm
+    configuration = jvm.org.apache.bookkeeper.conf.ClientConfiguration()
+    configuration.setMetadataServiceUri(next(iter(options.values())))
+    client = jvm.org.apache.bookkeeper.client.BookKeeper(configuration)
+    client.deleteLedger(record.ledger)
+    client.close()
+    found = errors(uri, options=options)
+    assert {finding.ledger for finding in found} == {record.ledger}
+    assert "commits/2" in {finding.file for finding in found}
+
+
+def test_hadoops_own_checksums_of_local_files(spark: Any, tmp_path: Path) -> None:
+    run(spark, "changelog2", "aggregation", str(tmp_path), 5)
+    assert statestore.verify(str(tmp_path)).findings == ()
+    assert statestore.verify(f"file://{tmp_path}").copies is None
+    for kind in ("table", "offsets", "operator"):
+        file = tmp_path / needed(str(tmp_path), kind)
+        data = file.read_bytes()
+        file.write_bytes(flipped(data))
+        (finding,) = errors(str(tmp_path))
+        assert finding.kind == "damaged"
+        assert finding.file is not None
+        assert str(file.relative_to(tmp_path)).startswith(finding.file)
+        file.write_bytes(data)
+
+
+def test_the_command_line(checkpoints: dict[str, str]) -> None:
+    uri = checkpoints["changelog1"]
+    command = [sys.executable, "-m", "statestore.cli", "verify", uri, "--json"]
+    clean = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert clean.returncode == 0, clean.stderr
+    assert json.loads(clean.stdout)["ok"] is True
+    path = needed(uri, "changelog")
+    with damaged(uri, path, None):
+        found = CliRunner().invoke(typer_app, ["verify", uri])
+    assert found.exit_code == 1
+    assert path in found.stdout
+    assert "1 error," in found.stderr
+    with pytest.raises(statestore.NotFound, match="there is no checkpoint"):
+        statestore.verify(uri + "-not")
