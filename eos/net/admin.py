@@ -22,6 +22,8 @@ from eos.protocol.messages import MessageId
 from eos.protocol.topics import full_name
 from eos.wire.txn import TxnId
 
+_MOST_REDIRECTS = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
@@ -191,7 +193,7 @@ class Admin:
     def _ask(self, method: str, path: str) -> httpx.Response:
         asked = f"{method} {self._url}/admin/{path}"
         try:
-            answer = self._http.request(method, f"{self._url}/admin/{path}", follow_redirects=True)
+            answer = self._follow(method, f"{self._url}/admin/{path}")
         except httpx.TimeoutException as error:
             raise Unanswered(f"{asked}: no answer within {self._timeout_s:g} s") from error
         except httpx.TransportError as error:
@@ -199,6 +201,15 @@ class Admin:
         if answer.is_success:
             return answer
         raise _problem(asked, answer)
+
+    def _follow(self, method: str, url: str) -> httpx.Response:
+        """Ask, also where a broker sends us on to the topic's owner: httpx alone would go there without our token."""
+        answer = self._http.request(method, url)
+        for _ in range(_MOST_REDIRECTS):
+            if answer.next_request is None:
+                break
+            answer = self._http.request(method, answer.next_request.url)
+        return answer
 
 
 def headers(credentials: Credentials) -> dict[str, str]:

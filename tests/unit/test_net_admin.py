@@ -174,6 +174,20 @@ def test_the_transaction_behind_a_position(server: Server) -> None:
         assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
 
 
+def test_another_broker_is_asked_with_the_same_token(server: Server) -> None:
+    owner = Server()
+    owner.answers = {"/admin/v2/brokers/version": (200, "5")}
+    server.answers = {"/admin/v2/brokers/version": (307, None)}
+    server.headers = {"Location": f"{owner.url}/admin/v2/brokers/version"}
+    with Admin(server.url, Credentials("token", "secret")) as admin:
+        assert admin.version() == '"5"'
+        assert owner.asked == [("GET", "/admin/v2/brokers/version", "Bearer secret")]
+        server.headers = {"Location": f"{server.url}/admin/v2/brokers/version"}
+        with pytest.raises(Refused, match="307"):
+            admin.version()
+    owner.close()
+
+
 def test_the_topics_of_a_namespace(server: Server) -> None:
     server.answers = {"/admin/v2/persistent/public/default": (200, ["persistent://public/default/a-partition-0"])}
     with Admin(server.url) as admin:
