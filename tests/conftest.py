@@ -67,5 +67,5 @@ def create_topic(admin_url: str, stem: str, partitions: int = 0) -> str:
     name = f"{stem}-{uuid.uuid4().hex[:10]}"
     path = f"{admin_url}/admin/v2/persistent/public/default/{name}"
     where, body = (f"{path}/partitions", partitions) if partitions else (path, None)
-    httpx.put(where, json=body, timeout=30).raise_for_status()
+    httpx.put(where, json=body, timeout=30, follow_redirects=True).raise_for_status()
     return f"persistent://public/default/{name}"

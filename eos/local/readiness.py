@@ -20,7 +20,9 @@ def ready(service_url: str, admin_url: str, coordinators: int, credentials: Cred
     A coordinator counts when it lets a client connect: only then it has loaded its log.
     """
     checked = admin_url.startswith("https:")  # loading the system's certificates takes longer than the question
-    with httpx.Client(base_url=admin_url, headers=headers(credentials), timeout=_ANSWER_S, verify=checked) as admin:
+    with httpx.Client(
+        base_url=admin_url, headers=headers(credentials), timeout=_ANSWER_S, verify=checked, follow_redirects=True
+    ) as admin:
         try:
             if not _namespaces_exist(admin):
                 return False

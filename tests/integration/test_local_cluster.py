@@ -155,7 +155,9 @@ def test_the_topics_of_a_killed_broker_are_served_by_the_other_and_down_leaves_n
     topic = create_topic(cluster.admin_url, "broker")
     send(cluster.service_url, topic, "before")
     path = topic.replace("persistent://", "persistent/")
-    owner = httpx.get(f"{cluster.admin_url}/lookup/v2/topic/{path}", timeout=30).json()["brokerUrl"]
+    owner = httpx.get(f"{cluster.admin_url}/lookup/v2/topic/{path}", timeout=30, follow_redirects=True).json()[
+        "brokerUrl"
+    ]
     number = cluster.broker_urls.index(owner)
     cluster[f"broker-{number}"].kill()
     send(cluster.service_url, topic, "after")
