@@ -156,6 +156,7 @@ _BOOKIE: Mapping[str, Setting] = {
     "dbStorage_readAheadCacheMaxSizeMb": 16,
     "dbStorage_rocksDB_blockCacheSize": 4 * 1024 * 1024,
     "journalSyncData": False,
+    "journalMaxGroupWaitMSec": 1,
     "journalMaxSizeMB": 64,
     "journalPreAllocSizeMB": 4,
     "logSizeLimit": 64 * 1024 * 1024,
