@@ -21,6 +21,7 @@ from statestore.checkpoint.stores import CHANGES, CHECKSUM, SNAPSHOTS, Gap, chec
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
 
 BATCHES = 2  # Spark restarts from the last one; the one before is what it has if a driver dies in the middle
+_ATTEMPTS = 5
 Severity = Literal["error", "warning"]
 Progress = Callable[[int, int, str], None]
 
@@ -91,6 +92,9 @@ class _Kept:
 def inspect(files: Files, batches: int = BATCHES, progress: Progress | None = None) -> Inspection:
     """Read and compare what the last committed batches need.
 
+    A query may run meanwhile. What it cleans away under the reader's eyes makes the reader begin again, with the
+    batches that are the last then.
+
     Args:
         files: the checkpoint.
         batches: how many; 1 or more.
@@ -102,7 +106,26 @@ def inspect(files: Files, batches: int = BATCHES, progress: Progress | None = No
     """
     if batches < 1:
         raise InvalidInput(f"batches is {batches}; 1 or more were expected")
-    kept = _Kept(files)
+    for _ in range(_ATTEMPTS):
+        found = _inspect(_settled(files), batches, progress)
+        gone = any(finding.kind == "missing" for finding in found.findings)
+        if not gone or committed(files)[-1:] == found.batches[-1:]:
+            break
+    return found
+
+
+def _settled(files: Files) -> _Kept:
+    """List the two logs as they were at one moment: Spark plans a batch when the one before is committed."""
+    for _ in range(_ATTEMPTS):
+        kept = _Kept(files)
+        before = kept.list(COMMITS).keys()
+        kept.list(OFFSETS)
+        if files.list(COMMITS).keys() == before:
+            break
+    return kept
+
+
+def _inspect(kept: _Kept, batches: int, progress: Progress | None) -> Inspection:
     findings: list[Finding] = []
     query_id = None
     try:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from statestore.checkpoint import LocalFiles, committed, needs_of
+from statestore.checkpoint import Entry, LocalFiles, committed, needs_of
 from statestore.errors import InvalidInput, NotFound
 from statestore.inspection import Finding, inspect
 from tests.unit.statestore.checkpoints import NAMES, unpack
@@ -238,6 +238,55 @@ def test_no_checkpoint_and_no_batches_are_refused(tmp_path: Path) -> None:
         inspect(LocalFiles(tmp_path))
     with pytest.raises(InvalidInput, match="1 or more"):
         inspect(LocalFiles(tmp_path), 0)
+
+
+class Running(LocalFiles):
+    """A checkpoint whose query commits a batch, and cleans the oldest away, while it is read."""
+
+    def __init__(self, folder: Path, path: str, times: int) -> None:
+        super().__init__(folder)
+        self.path, self.times = path, times
+
+    def read(self, path: str) -> bytes:
+        if path.endswith(self.path) and self.times:
+            self.times -= 1
+            last = committed(self)[-1]
+            for log in ("offsets", "commits"):
+                shutil.copy(self.folder / log / str(last), self.folder / log / str(last + 1))
+            for file in (self.folder / "state" / "0").glob(f"*/{last + 1}.delta"):
+                file.rename(file.with_name(f"{last + 2}.delta"))
+            for file in (self.folder / "state" / "0").glob("*/*.snapshot"):
+                file.rename(file.with_name(f"{last + 1}.snapshot"))
+            raise NotFound(f"{path} was cleaned away")
+        return super().read(path)
+
+
+def test_what_a_running_query_cleans_away_is_not_missing(copy: Copy) -> None:
+    folder = copy("hdfs-aggregation")
+    files = Running(folder, ".delta", times=1)
+    found = inspect(files, 1)
+    assert [finding.message for finding in found.findings] == []
+    assert found.batches == (committed(files)[-1],)
+
+
+def test_a_batch_that_is_committed_between_two_listings(copy: Copy) -> None:
+    folder = copy("hdfs-aggregation")
+
+    class Quick(LocalFiles):
+        def list(self, path: str) -> Mapping[str, Entry]:
+            listed = super().list(path)
+            if path == "commits" and len(listed) == count:
+                last = committed(LocalFiles(folder))[-1]
+                for log, batch in (("offsets", last + 1), ("commits", last + 1), ("offsets", last + 2)):
+                    shutil.copy(folder / "offsets" / str(last), folder / log / str(batch))
+                (folder / "commits" / str(last + 1)).write_text((folder / "commits" / str(last)).read_text())
+            return listed
+
+    count = len(LocalFiles(folder).list("commits"))
+    found = inspect(Quick(folder))
+    # Its state was not written in this test; the logs agree with each other.
+    assert {finding.kind for finding in found.findings} == {"missing"}
+    assert all("state" in str(finding.file) for finding in found.findings)
 
 
 def test_progress_is_told(copy: Copy) -> None:
