@@ -22,7 +22,7 @@ from tests.integration.statestore.conftest import OwnTree
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDERS = {
     "hdfs-backed": {},
-    "rocksdb with changelog, format 2": {
+    "rocksdb, format 2": {
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
@@ -78,7 +78,7 @@ class Job:
         return dict(Counter(word for file in self.lines.glob("[0-9]*") for word in file.read_text().splitlines()))
 
     def hadoop(self) -> Hadoop:
-        return Hadoop.of(None, self.options)  # type: ignore[arg-type]
+        return Hadoop.of(None, self.options)
 
 
 def wait_for_batch(query: StreamingQuery, batch: int) -> None:
