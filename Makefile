@@ -7,7 +7,7 @@ TEST_ARGS ?=
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo test crash soak jar java lint bench-sink bench docs clean proto format constraints
+.PHONY: help demo test models crash soak jar java lint bench-sink bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -21,6 +21,11 @@ test: $(JAR) ## unit, property, contract and integration tests, with the branch 
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m "not crash" --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
+
+models: ## explore the models of the commit protocol and of bk://'s names in larger worlds, some minutes long
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	$(BIN)/python -m tests.models
+	$(BIN)/python -m tests.models --large
 
 crash: ## kill a process at each step of the protocol and look for lost or doubled rows
 	@sh tools/bootstrap.sh "$(PYTHON)" tests

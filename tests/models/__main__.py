@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from tests.models import sink_worlds
+from tests.models import names_rules, names_worlds, sink_rules, sink_worlds
 from tests.models.checker import Explored, Model, explore
-from tests.models.sink_rules import Rule
 
 
 def main() -> int:
@@ -26,8 +25,10 @@ def main() -> int:
     given = parser.parse_args()
     if given.without is not None:
         return _without(given.without)
-    worlds = sink_worlds.LARGE if given.large else sink_worlds.WORLDS
-    return _all("the sink", worlds)
+    wrong = 0
+    for model, worlds in (("the sink", sink_worlds), ("the names", names_worlds)):
+        wrong += _all(model, worlds.LARGE if given.large else worlds.WORLDS)
+    return min(wrong, 1)
 
 
 def _all(model: str, worlds: Mapping[str, Model[Any]]) -> int:
@@ -36,15 +37,16 @@ def _all(model: str, worlds: Mapping[str, Model[Any]]) -> int:
         found = explore(world, progress=_progress)
         _say(f"{model}: {name}: {found}")
         wrong += not found.complete
-    return min(wrong, 1)
+    return wrong
 
 
 def _without(name: str) -> int:
-    rules = [rule for rule in Rule if name in (rule.name, "all")]
-    if not rules:
-        print(f"There is no rule {name!r}. There are: {', '.join(rule.name for rule in Rule)}", file=sys.stderr)
-        return 1
-    return max(_counter_example(rule, explore(sink_worlds.without(rule))) for rule in rules)
+    models: dict[Enum, Model[Any]] = {rule: sink_worlds.without(rule) for rule in sink_rules.Rule}
+    models |= {rule: names_worlds.without(rule) for rule in names_rules.Rule}
+    chosen = [rule for rule in models if name in (rule.name, "all")]
+    if not chosen:
+        print(f"There is no rule {name!r}. There are: {', '.join(rule.name for rule in models)}", file=sys.stderr)
+    return max((_counter_example(rule, explore(models[rule])) for rule in chosen), default=1)
 
 
 def _counter_example(rule: Enum, found: Explored[Any]) -> int:

@@ -1,0 +1,110 @@
+"""Savepoints: whoever makes one holds ledgers by references of its own; whoever deletes one lets go of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.models.names_bounds import Bounds, Step, over, write
+from tests.models.names_rules import Rule
+from tests.models.names_world import Entry, Op, World
+
+SAVEPOINT = "/sp/s"
+
+
+def make(names: Bounds, w: World, i: int) -> Iterator[Step]:
+    """What the maker of a savepoint may do next: begin, look, hold, make ready."""
+    actor = w.actors[i]
+    token = f"{SAVEPOINT}/build-{actor.name}"
+    words = f"{actor.name}: {actor.at.rstrip('?')}"
+    ended = lambda w: over(w, i)  # noqa: E731
+    match actor.at.rstrip("?"):
+        case "idle":
+            ops = (Op("create", SAVEPOINT, ("building", ())), Op("create", token))
+            yield f"{actor.name} wants to make the savepoint", w.actor(i, at="begin", ops=ops)
+        case "begin":
+            begun = lambda w: w.actor(i, at="look", ops=())  # noqa: E731
+            yield from write(names, w, i, words, w.node(token) is not None, begun, ended)
+        case "look":
+            files = tuple(node.data for node in w.nodes if isinstance(node.data, Entry))
+            yield f"{actor.name} looks at the files", _hold(names, w.actor(i, seen=(files, ())), i, token)
+        case "hold":
+            files, held = actor.seen
+            reference = actor.ops[-1].path
+            more = lambda w: _hold(names, w.actor(i, seen=(files, (*held, reference))), i, token)  # noqa: E731
+            yield from write(names, w, i, f"{words} {reference}", w.node(reference) is not None, more, ended)
+        case "ready":
+            node = w.node(SAVEPOINT)
+            happened = node is not None and node.data == actor.ops[-1].data
+            yield from write(names, w, i, words, happened, ended, ended)
+
+
+def _hold(names: Bounds, w: World, i: int, token: str) -> World:
+    """Prepare the next hold, or the end."""
+    files, held = w.actors[i].seen
+    wanted = sorted({f"/L/{entry.ledger}/s-s" for entry in files} - {*held})
+    if wanted and Rule.HOLD_BEFORE_READY in names.rules:
+        check = names.op(Rule.HOLD_CHECKS_BUILD, "check", token)
+        return w.actor(i, at="hold", ops=(*check, Op("create", wanted[0])))
+    ops = (Op("delete", token), Op("set", SAVEPOINT, ("ready", files), 0))
+    return w.actor(i, at="ready", ops=ops)
+
+
+def delete(names: Bounds, w: World, i: int) -> Iterator[Step]:
+    """What a deletion may do next: mark, let go of each ledger, remove the name."""
+    actor = w.actors[i]
+    words = f"{actor.name}: {actor.at.rstrip('?')}"
+    match actor.at.rstrip("?"):
+        case "idle":
+            yield _mark(names, w, i)
+        case "mark":
+            token = actor.seen
+            done = lambda w: w.actor(i, at=_first(names), ops=())  # noqa: E731
+            yield from write(names, w, i, words, w.node(token) is not None, done, lambda w: w.actor(i, at="idle"))
+        case "look":
+            yield _look(names, w, i)
+        case "release":
+            gone = w.node(actor.ops[-1].path) is None
+            back = lambda w: w.actor(i, at="look", ops=())  # noqa: E731
+            yield from write(names, w, i, f"{words} {actor.ops[-1].path}", gone, back, back)
+        case "remove":
+            after = (lambda w: over(w, i)) if _first(names) == "look" else (lambda w: w.actor(i, at="look", ops=()))
+            if not actor.ops:
+                ops = (Op("delete", actor.seen), Op("delete", SAVEPOINT))
+                yield f"{actor.name} is about to remove the name", w.actor(i, ops=ops)
+            else:
+                yield from write(names, w, i, words, w.node(actor.seen) is None, after, after)
+
+
+def _first(names: Bounds) -> str:
+    return "look" if Rule.RELEASE_FIRST in names.rules else "remove"
+
+
+def _mark(names: Bounds, w: World, i: int) -> Step:
+    actor = w.actors[i]
+    node = w.node(SAVEPOINT)
+    if node is None:
+        return f"{actor.name} finds no savepoint", over(w, i)
+    children = [child.path for child in w.below(SAVEPOINT)]
+    for token in children:
+        if "/delete-" in token:
+            return f"{actor.name} goes on with a deletion", w.actor(i, at=_first(names), seen=token)
+    token = f"{SAVEPOINT}/delete-{actor.name}"
+    ops = (
+        Op("set", SAVEPOINT, ("deleting", ()), node.version),
+        Op("create", token),
+        *(Op("delete", build) for build in children),
+    )
+    return f"{actor.name} wants to delete the savepoint", w.actor(i, at="mark", ops=ops, seen=token)
+
+
+def _look(names: Bounds, w: World, i: int) -> Step:
+    actor = w.actors[i]
+    if w.node(actor.seen) is None and Rule.RELEASE_FIRST in names.rules:
+        return f"{actor.name} sees that somebody else has finished it", over(w, i)
+    held = [node.path for node in w.nodes if node.path.startswith("/L/") and node.path.endswith("/s-s")]
+    if held:
+        check = names.op(Rule.RELEASE_CHECKS_TOKEN, "check", actor.seen) if Rule.RELEASE_FIRST in names.rules else ()
+        return f"{actor.name} finds {held[0]}", w.actor(i, at="release", ops=(*check, Op("delete", held[0])))
+    if Rule.RELEASE_FIRST in names.rules:
+        return f"{actor.name} finds nothing held", w.actor(i, at="remove", ops=())
+    return f"{actor.name} finds nothing held", over(w, i)
