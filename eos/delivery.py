@@ -3,16 +3,22 @@
 Starting Python workers costs more than a whole transaction, so a small micro-batch is
 collected to the driver and sent from there. Its size isn't known before it has run, and
 running it twice would cost what we want to save, so the size of the sink's last batch
-predicts it. The collected result is bounded all the same: rows past a limit, and the
-bytes of large rows, are left behind in the executors. Where the prediction was wrong
-nothing has been sent yet, and the tasks write the batch into the same transaction.
+predicts it. The collected result is bounded all the same: rows past a limit are left behind
+in the executors, and the bytes of large rows too unless the last batch of this run had only
+small ones (then Spark's own limit, spark.driver.maxResultSize, is the last resort). Where the
+prediction was wrong nothing has been sent yet, and the tasks write the batch into the same
+transaction.
 
 Only one result for each partition reaches the driver, however often Spark ran it, so the
 driver path needs no proof of having run once; the task path asks for it.
+
+All that sends nothing (collecting, planning, asking for partitions) is done by `prepare`,
+while the transaction is being opened.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -21,93 +27,167 @@ from pyspark.sql import DataFrame
 
 from eos import spark
 from eos.errors import InvalidInput
-from eos.task import SUMMARY, parse_report, writing_task
-from eos.writer import Report, Transaction, Writer, WriteSettings, write_all
+from eos.net.client import Client
+from eos.net.many import side_by_side
+from eos.steps import Observer
+from eos.task import SUMMARY, TRANSACTION, parse_report, transaction_property, writing_task
+from eos.wire.txn import TxnId
+from eos.writer import Report, Transaction, Writer, WriteSettings, send_all
 
 # Rows larger than this are not collected: limit times partitions times this bounds the driver's memory.
 LARGE_ROW_BYTES = 64 * 1024
+
+# Up to this many bytes a row on the average of the last batch, the next one's rows are not looked at one by one.
+SMALL_ROW_BYTES = 4 * 1024
 
 # monotonically_increasing_id() is the partition in the upper 31 bits, the row within it in the lower 33.
 _ROW_IN_PARTITION = (1 << 33) - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One DataFrame of a batch, made ready to be sent.
+
+    Attributes:
+        rows: its rows, if they were collected.
+        job: the planned Spark job whose tasks write it, otherwise.
+        topic: of rows that name none.
+        partitions: how many partitions `topic` has.
+    """
+
+    rows: pa.Table | None
+    job: DataFrame | None
+    topic: str | None
+    partitions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What was sent.
+
+    Attributes:
+        report: rows and bytes.
+        finish: awaits the receipts and closes the producers, or proves that the tasks ran once.
+            Raises NotCommitted or NetworkError when that is not so.
+        abandon: gives up what `finish` would have closed; for a batch that is not to be committed.
+    """
+
+    report: Report
+    finish: Callable[[], None]
+    abandon: Callable[[], None]
+
+
 @dataclass(slots=True)
 class Delivery:
-    """Delivers DataFrames of message columns, and remembers how large the last one was.
+    """Delivers DataFrames of message columns, and remembers how large the last batch was.
 
     Attributes:
         settings: how rows become frames.
+        observer: told of the steps of the writing.
         small_batch_rows: batches of up to this many rows go through the driver; 0 turns that off.
         last_rows: rows of the sink's last batch; None when not known, which means tasks.
+        last_bytes: their bytes; None until this run of the query has committed one, so that a
+            batch that was too much for the driver's memory is met with care after the restart.
+        spark_bounds_results: whether Spark gives up a job whose result is too large for the driver.
     """
 
     settings: WriteSettings
+    observer: Observer
     small_batch_rows: int
     last_rows: int | None = None
+    last_bytes: int | None = None
+    spark_bounds_results: bool = False
 
-    def expects_few(self) -> bool:
-        """Tell whether the next batch is predicted to be small."""
-        return self.last_rows is not None and self.last_rows <= self.small_batch_rows
-
-    def collect(self, df: DataFrame) -> pa.Table | None:
-        """Return the rows of a batch that is predicted to be small; None if it turns out not to be.
-
-        After a failure, which may be that the result was too large for the driver, the tasks are next.
-        """
-        try:
-            return collect_small(df, self.small_batch_rows)
-        except Exception:
-            self.last_rows = None
-            raise
-
-    def deliver(self, df: DataFrame, rows: pa.Table | None, topic: str | None, transaction: Transaction) -> Report:
-        """Write every row of `df` into the transaction and return what was written.
+    def prepare(self, df: DataFrame, topic: str | None, rows: pa.Table | None = None) -> Prepared:
+        """Collect a batch that is predicted to be small, or plan the job whose tasks write it. Sends nothing.
 
         Args:
             df: the rows, as message columns.
-            rows: what `collect` returned for `df`; None: the tasks write them.
             topic: of rows that name none.
-            transaction: where to write.
+            rows: all of them, if an earlier try has collected them.
+
+        After a failure, which may be that the result was too large for the driver, the tasks are next.
+        """
+        partitions: dict[str, int] = {}
+        done: list[tuple[pa.Table | None, DataFrame | None]] = []
+
+        def ask() -> None:
+            if topic is not None:
+                partitions[topic] = Client.shared(self.settings.cluster).partitions(topic)
+
+        side_by_side(ask, lambda: done.append((rows, None) if rows is not None else self._rows(df, topic)))
+        return Prepared(*done[0], topic, partitions)
+
+    def _rows(self, df: DataFrame, topic: str | None) -> tuple[pa.Table | None, DataFrame | None]:
+        """Return the collected rows, or else the planned job."""
+        if self.last_rows is not None and self.last_rows <= self.small_batch_rows:
+            try:
+                rows = collect_small(df, self.small_batch_rows, thin=not self._expects_small_rows())
+            except Exception:
+                self.last_rows = None
+                raise
+            if rows is not None:
+                return rows, None
+        job = df.mapInArrow(writing_task(replace(self.settings, topic=topic), self.observer), SUMMARY)
+        spark.plan(job)
+        return None, job
+
+    def _expects_small_rows(self) -> bool:
+        if self.last_bytes is None or not self.last_rows or not self.spark_bounds_results:
+            return False
+        return self.last_bytes <= SMALL_ROW_BYTES * self.last_rows
+
+    def deliver(self, prepared: Prepared, txn: TxnId, batch_id: int) -> Delivered:
+        """Send every row into the transaction; the result's `finish` or `abandon` is to be called.
+
+        Args:
+            prepared: what `prepare` returned.
+            txn: where to write.
+            batch_id: of the micro-batch.
 
         Raises:
             InvalidInput: a row can't be written.
-            NotCommitted: it is not proven that each partition was written exactly once.
             NetworkError: the broker refused, or a frame's fate is unknown.
         """
-        settings = replace(self.settings, topic=topic)
-        if rows is not None:
-            return _write_here(rows, settings, transaction)
-        return _write_by_tasks(df, settings, transaction)
+        transaction = Transaction(txn, batch_id, self.observer, prepared.partitions)
+        if prepared.job is not None:
+            return _write_by_tasks(prepared.job, transaction)
+        assert prepared.rows is not None
+        writer = Writer(replace(self.settings, topic=prepared.topic), transaction, first_partition=batch_id)
+        report = send_all(writer, prepared.rows.to_batches())
+        return Delivered(report, writer.finish, writer.abandon)
 
 
-def collect_small(df: DataFrame, limit: int) -> pa.Table | None:
-    """Return all rows of `df`, or None where it has more than `limit` rows or a large one.
+def collect_small(df: DataFrame, limit: int, *, thin: bool) -> pa.Table | None:
+    """Return all rows of `df`, or None where it has more than `limit` rows or, if `thin`, a large one.
 
     The plan runs over all its partitions to their end, as a stateful query needs. At most
-    `limit` + 1 rows of each partition reach the driver, and nothing of a large row.
+    `limit` + 1 rows of each partition reach the driver and, if `thin`, nothing of a large row.
+    Looking at each row's size costs a small batch some ten milliseconds of planning.
     """
+    # A partition that was cut short has sent more than `limit` rows, so the total tells.
+    few = df.where(f"monotonically_increasing_id() & {_ROW_IN_PARTITION} <= {limit}")
+    if not thin:
+        table = few.toArrow()
+        return table if table.num_rows <= limit else None
     sizes = [f"coalesce(octet_length({name}), 0)" for name in ("value", "key", "ordering_key") if name in df.columns]
     large = f"{' + '.join(sizes)} > {LARGE_ROW_BYTES}"
     thinned = [f"if({large}, null, {name}) as {name}" for name in df.columns]
-    # A partition that was cut short has sent more than `limit` rows, so the total tells.
-    few = df.where(f"monotonically_increasing_id() & {_ROW_IN_PARTITION} <= {limit}")
     table = few.selectExpr(*thinned, f"{large} as __large").toArrow()
     if table.num_rows > limit or pc.any(table.column("__large")).as_py():
         return None
     return table.drop_columns(["__large"])
 
 
-def _write_here(rows: pa.Table, settings: WriteSettings, transaction: Transaction) -> Report:
-    return write_all(Writer(settings, transaction, first_partition=transaction.batch_id), rows.to_batches())
-
-
-def _write_by_tasks(df: DataFrame, settings: WriteSettings, transaction: Transaction) -> Report:
-    summaries = df.mapInArrow(writing_task(settings, transaction), SUMMARY).collect()
+def _write_by_tasks(job: DataFrame, transaction: Transaction) -> Delivered:
+    session = job.sparkSession
+    with spark.local_property(session, TRANSACTION, transaction_property(transaction)):
+        summaries = job.collect()
     for row in summaries:
         if row.invalid is not None:
             raise InvalidInput(row.invalid)
-    spark.prove_run_once(df.sparkSession, [row.stage for row in summaries], [row.partition for row in summaries])
     total = Report()
     for row in summaries:
         total.merge(parse_report(row.report))
-    return total
+    stages, partitions = [row.stage for row in summaries], [row.partition for row in summaries]
+    return Delivered(total, lambda: spark.prove_run_once(session, stages, partitions), lambda: None)

@@ -14,12 +14,11 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -29,7 +28,7 @@ from eos.columns import canonical
 from eos.commit import Action, Identity
 from eos.control_log import Registration
 from eos.control_topic import check_retention, holders
-from eos.delivery import Delivery
+from eos.delivery import Delivered, Delivery, Prepared
 from eos.errors import CommitUnknown, DamagedLog, EosError, InvalidInput, NetworkError, NotCommitted, Stopped
 from eos.metrics import Metrics, Snapshot
 from eos.micro_batch import Written
@@ -39,7 +38,7 @@ from eos.steps import Step
 from eos.takeover import Owner, Settings
 from eos.topics import valid_topic
 from eos.wire.txn import TxnId
-from eos.writer import Report, Transaction, WriteSettings
+from eos.writer import Report, WriteSettings
 
 log = logging.getLogger("eos.sink")
 
@@ -68,7 +67,7 @@ class Batch:
     batch_id: int
     _sink: Sink
     _writes: list[tuple[DataFrame, str | None]] = field(default_factory=list)
-    _collected: dict[int, pa.Table | None] = field(default_factory=dict)
+    _prepared: list[Prepared] = field(default_factory=list)
 
     def write(self, df: DataFrame, topic: str | None = None) -> None:
         """Add the rows of a DataFrame to the batch; they are sent when the block ends.
@@ -109,7 +108,7 @@ class Sink:
             compression=options.compression,
             max_in_flight_bytes=options.max_in_flight_bytes,
         )
-        self._delivery = Delivery(settings, options.small_batch_rows)
+        self._delivery = Delivery(settings, options.observer, options.small_batch_rows)
         self._check_cluster()
 
     @property
@@ -207,14 +206,15 @@ class Sink:
                 batch.batch_id,
                 identity,
                 write=lambda txn, _: self._deliver(batch, txn),
-                meanwhile=(lambda: self._collect(batch)) if self._delivery.expects_few() else None,
+                meanwhile=lambda: self._prepare(batch),
             )
         finally:
             self._metrics.transaction_ended()
         newest = owner.view.newest
         if newest is not None:
-            self._delivery.last_rows = sum(newest.rows.values())
-            self._metrics.committed(self._delivery.last_rows, sum(newest.bytes.values()))
+            rows, size = sum(newest.rows.values()), sum(newest.bytes.values())
+            self._delivery.last_rows, self._delivery.last_bytes = rows, size
+            self._metrics.committed(rows, size)
 
     def _skip(self, batch: Batch, *, run: bool) -> None:
         """Write nothing; run the DataFrames to their end unless a try of this call has run them already."""
@@ -224,21 +224,40 @@ class Sink:
             for df, _ in batch._writes:
                 spark.run_to_end(df)
 
-    def _collect(self, batch: Batch) -> None:
-        """Collect the rows of a batch that is predicted to be small; a second try finds them collected."""
+    def _prepare(self, batch: Batch) -> None:
+        """Collect or plan each write; a second try finds collected rows, and plans jobs anew."""
         with self._around_spark(batch):
-            for place, (df, _) in enumerate(batch._writes):
-                if place not in batch._collected:
-                    batch._collected[place] = self._delivery.collect(df)
+            for place, (df, topic) in enumerate(batch._writes):
+                if place == len(batch._prepared):
+                    batch._prepared.append(self._delivery.prepare(df, topic))
+                else:
+                    batch._prepared[place] = self._delivery.prepare(df, topic, batch._prepared[place].rows)
 
     def _deliver(self, batch: Batch, txn: TxnId) -> Written:
         """Send every write of the batch into the transaction."""
-        transaction = Transaction(txn, batch.batch_id, self._options.observer)
         total = Report()
+        sent: list[Delivered] = []
+        try:
+            with self._around_spark(batch):
+                for prepared in batch._prepared:
+                    sent.append(self._delivery.deliver(prepared, txn, batch.batch_id))
+                    total.merge(sent[-1].report)
+        except BaseException:
+            for one in sent:
+                one.abandon()
+            raise
+        return Written(total.rows, total.bytes, lambda: self._finish(batch, sent))
+
+    def _finish(self, batch: Batch, sent: Sequence[Delivered]) -> None:
+        """Await what was sent; after a failure the rest is abandoned."""
         with self._around_spark(batch):
-            for place, (df, topic) in enumerate(batch._writes):
-                total.merge(self._delivery.deliver(df, batch._collected.get(place), topic, transaction))
-        return Written(total.rows, total.bytes)
+            for place, one in enumerate(sent):
+                try:
+                    one.finish()
+                except BaseException:
+                    for later in sent[place + 1 :]:
+                        later.abandon()
+                    raise
 
     @contextmanager
     def _around_spark(self, batch: Batch) -> Iterator[None]:
@@ -295,6 +314,8 @@ class Sink:
             self._query.register(REGISTRATION, json.dumps(asdict(owner.registration)))
         newest = owner.view.newest
         self._delivery.last_rows = sum(newest.rows.values()) if newest is not None else None
+        self._delivery.last_bytes = None
+        self._delivery.spark_bounds_results = spark.bounds_results(session)
         self._owner, self._run_id = owner, identity.run_id
         return owner
 

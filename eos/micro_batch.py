@@ -1,9 +1,12 @@
 """One micro-batch as one transaction.
 
-    NEW_TXN -> INTENT -> ADD_PARTITION(control) -> write(txn) -> MARKER -> END_TXN(commit)
+    NEW_TXN -> INTENT -> ADD_PARTITION(control) -> write(txn) -> MARKER, and whatever `write` left to await
+    -> END_TXN(commit)
 
 The control topic is added early, so that this round trip is over while Spark still works on the
-rows: all that the protocol asks is that it comes before the MARKER.
+rows: all that the protocol asks is that it comes before the MARKER. The MARKER goes out while the
+last receipts and confirmations are on their way: it can't be read before the commit, and the
+commit is asked for only when all of them are here.
 
 Why a crash at any point is safe is told step by step in docs/protocol.md.
 
@@ -36,15 +39,19 @@ class Written:
     Attributes:
         rows: number of messages.
         bytes: their sizes, uncompressed.
+        finish: awaits what `write` did not: when it returns, each row has its receipt, is proven to
+            have been written once, and nothing can send into the transaction any more. It raises if
+            that is not so. None: there is nothing to await.
     """
 
     rows: Mapping[str, int]
     bytes: Mapping[str, int]
+    finish: Callable[[], None] | None = None
 
 
 Write = Callable[[TxnId, CoordinatorPort], Written]
-"""Writes the batch's data into a transaction: adds partitions, sends, awaits each receipt, and closes
-its producers. When it returns, nothing can send into the transaction any more."""
+"""Writes the batch's data into a transaction: adds partitions, sends, and closes its producers. What it
+has not awaited when it returns, `Written.finish` awaits."""
 
 
 def decide(owner: Owner, batch_id: int, identity: Identity) -> Action:
@@ -111,13 +118,22 @@ class _Attempt:
 
         written = write(hand.txn, coordinator)
         if self._out_of_time():
+            if written.finish is not None:
+                written.finish()
             raise NotCommitted("writing took longer than the transaction lives")
 
-        self._at(Step.MARKER, "before")
         marker = self._marker(intent, written)
-        hand.marker_at = owner.append(marker, hand.txn)
-        self._at(Step.MARKER, "after")
+        if written.finish is None:
+            self._mark(marker, hand)
+        else:
+            side_by_side(lambda: self._mark(marker, hand), written.finish)
         return marker, hand
+
+    def _mark(self, marker: Marker, hand: InHand) -> None:
+        """Say in the log, inside the transaction, that the batch is written."""
+        self._at(Step.MARKER, "before")
+        hand.marker_at = self._owner.append(marker, hand.txn)
+        self._at(Step.MARKER, "after")
 
     def _begin(self, coordinator: CoordinatorPort) -> tuple[InHand, Intent]:
         """Open the transaction, and say so in the log before any data is written."""

@@ -9,11 +9,14 @@ because the session is a clone) and `AppStatusStore` (stage attempts).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkStageInfo
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -37,6 +40,7 @@ class Query:
     checkpoint: str
     _execution: Jvm
     _session: SparkSession
+    _path_class: Jvm  # looked up once: each dot of a Java class's name is a call into the JVM
     _root: Jvm
     _filesystem: Jvm
 
@@ -84,8 +88,7 @@ class Query:
         context.rename(temporary, path, options)
 
     def _path(self, name: str) -> Jvm:
-        jvm: Jvm = self._session._jvm
-        return jvm.org.apache.hadoop.fs.Path(self._root, name)
+        return self._path_class(self._root, name)
 
 
 def current_query(session: SparkSession, known: Query | None = None) -> Query | None:
@@ -119,13 +122,15 @@ def current_query(session: SparkSession, known: Query | None = None) -> Query | 
 def _query(session: SparkSession, execution: Jvm, query_id: str) -> Query:
     jvm: Jvm = session._jvm
     checkpoint = execution.resolvedCheckpointRoot()
-    root = jvm.org.apache.hadoop.fs.Path(checkpoint)
+    path_class = jvm.org.apache.hadoop.fs.Path
+    root = path_class(checkpoint)
     return Query(
         query_id=query_id,
         run_id=execution.runId().toString(),
         checkpoint=checkpoint,
         _execution=execution,
         _session=session,
+        _path_class=path_class,
         _root=root,
         _filesystem=root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()),
     )
@@ -142,6 +147,26 @@ def refuse_speculation(session: SparkSession) -> None:
             "spark.speculation is true: Spark would run slow tasks twice at the same time, and both copies would write "
             "into the batch's transaction. Set spark.speculation=false for this application."
         )
+
+
+def bounds_results(session: SparkSession) -> bool:
+    """Tell whether Spark gives up a job whose result is too large for the driver (it does by default)."""
+    return session.sparkContext.getConf().get("spark.driver.maxResultSize", "1g") not in ("0", "0b")
+
+
+def plan(df: DataFrame) -> None:
+    """Plan the DataFrame's job now; the next action on it runs at once."""
+    df._jdf.queryExecution().executedPlan()
+
+
+@contextmanager
+def local_property(session: SparkSession, name: str, value: str) -> Iterator[None]:
+    """Give a local property to the tasks of the jobs that this thread starts within the block."""
+    session.sparkContext.setLocalProperty(name, value)
+    try:
+        yield
+    finally:
+        session.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
 
 
 def run_to_end(df: DataFrame) -> None:
@@ -168,12 +193,22 @@ def reason(error: Exception, limit: int = 1_000) -> str:
     return text[:limit]
 
 
+_LOOKS = 10
+_BETWEEN_LOOKS_S = 0.002
+
+
 def prove_run_once(session: SparkSession, stage_ids: Sequence[int], partitions: Sequence[int]) -> None:
     """Return only if every partition of the writing stage was run exactly once.
 
     Spark retries tasks, and after a FetchFailed it runs partitions again in a new stage
     attempt with attemptNumber 0, which a Python task can't see. `collect()` returns one
     right row each all the same, so the rows prove nothing: the stage's own record does.
+
+    The record is kept by a listener, a moment late but in order. It is a proof as soon as it
+    shows that all tasks of the stage's first attempt have succeeded and none has failed: what
+    makes Spark run a partition of a result stage again is a task that failed, or one that was
+    lost, whose second run refuses to write and fails. `listenerBus().waitUntilEmpty()` looks
+    every 10 ms only, so we look a few times by ourselves first.
 
     Raises:
         NotCommitted: a partition ran twice, may have, or nothing is known of the stage.
@@ -184,23 +219,33 @@ def prove_run_once(session: SparkSession, stage_ids: Sequence[int], partitions: 
     if len(stages) > 1:
         raise NotCommitted(f"The writing tasks ran in more than one stage ({sorted(stages)}): partitions ran twice.")
     (stage_id,) = stages
+    tracker = session.sparkContext.statusTracker()
+    for _ in range(_LOOKS):
+        stage = tracker.getStageInfo(stage_id)
+        if stage is not None and _ran_once(stage, partitions):
+            return
+        time.sleep(_BETWEEN_LOOKS_S)
     jsc: Jvm = session.sparkContext._jsc
     jsc.sc().listenerBus().waitUntilEmpty()
-    gateway: Jvm = session.sparkContext._gateway
-    attempts = (
-        jsc.sc()
-        .statusStore()
-        .stageData(stage_id, False, gateway.jvm.java.util.ArrayList(), False, gateway.new_array(gateway.jvm.double, 0))
+    stage = tracker.getStageInfo(stage_id)
+    if stage is None:
+        raise NotCommitted(f"Spark knows nothing of stage {stage_id} any more, so it is not proven to have run once.")
+    if stage.currentAttemptId != 0:
+        raise NotCommitted(
+            f"Stage {stage_id} had {stage.currentAttemptId + 1} attempts: Spark ran partitions again after losing "
+            "shuffle files."
+        )
+    if not _ran_once(stage, partitions):
+        raise NotCommitted(
+            f"Stage {stage_id} is not proven to have run each partition once: {stage.numTasks} tasks, "
+            f"{stage.numCompletedTasks} completed, {stage.numFailedTasks} failed, {len(partitions)} reported."
+        )
+
+
+def _ran_once(stage: SparkStageInfo, partitions: Sequence[int]) -> bool:
+    return (
+        stage.currentAttemptId == 0
+        and stage.numCompletedTasks == stage.numTasks
+        and stage.numFailedTasks == 0
+        and sorted(partitions) == list(range(stage.numTasks))
     )
-    if attempts.size() != 1:
-        raise NotCommitted(
-            f"Stage {stage_id} had {attempts.size()} attempts: Spark ran partitions again after losing shuffle files."
-        )
-    stage = attempts.apply(0)
-    tasks, completed = stage.numTasks(), stage.numCompleteTasks()
-    failed, killed = stage.numFailedTasks(), stage.numKilledTasks()
-    if failed or killed or completed != tasks or sorted(partitions) != list(range(tasks)):
-        raise NotCommitted(
-            f"Stage {stage_id} is not proven to have run each partition once: {tasks} tasks, {completed} completed, "
-            f"{failed} failed, {killed} killed, {len(partitions)} reported."
-        )

@@ -3,6 +3,9 @@
 One summary row comes back for each task, after its producers are closed. A task that
 Spark retries refuses to write at all. What a task can't see (a second stage attempt) the
 driver checks afterwards: `eos.spark.prove_run_once`.
+
+The transaction is not part of the function but a local property of the Spark job: so the
+driver can plan the job while the transaction is being opened.
 """
 
 from __future__ import annotations
@@ -14,14 +17,25 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from eos.errors import InvalidInput, NotCommitted
-from eos.writer import Report, Transaction, Writer, WriteSettings, write_all
+from eos.steps import Observer
+from eos.wire.txn import TxnId
+from eos.writer import Report, Transaction, Writer, WriteSettings, send_all
 
 SUMMARY = "stage bigint, partition bigint, report string, invalid string"
+
+TRANSACTION = "eos.transaction"
+"""The local property that carries the transaction of a batch to its tasks."""
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def writing_task(settings: WriteSettings, transaction: Transaction) -> Task:
+def transaction_property(transaction: Transaction) -> str:
+    """Return the value of the local property `TRANSACTION` that the tasks of a batch need."""
+    txn = transaction.txn
+    return json.dumps([txn.most, txn.least, transaction.batch_id, dict(transaction.partitions)])
+
+
+def writing_task(settings: WriteSettings, observer: Observer) -> Task:
     """Return the function for `mapInArrow`; it yields one row of `SUMMARY` for each task.
 
     `report` is the JSON of rows and bytes for each topic. `invalid` holds the words of an
@@ -36,6 +50,7 @@ def writing_task(settings: WriteSettings, transaction: Transaction) -> Task:
                 f"Attempt {context.attemptNumber()} of a writing task refuses to run: the first one may have written "
                 "into this batch's transaction already. The batch is written again in a new transaction."
             )
+        transaction = _transaction(context.getLocalProperty(TRANSACTION), observer)
         report, invalid = _write(batches, Writer(settings, transaction, context.partitionId()))
         yield pa.RecordBatch.from_pydict(
             {
@@ -55,8 +70,19 @@ def parse_report(text: str) -> Report:
     return Report(rows, size)
 
 
+def _transaction(text: str | None, observer: Observer) -> Transaction:
+    if text is None:
+        raise NotCommitted(
+            f"The Spark job of a writing task lacks the local property {TRANSACTION!r}: no sink began it."
+        )
+    most, least, batch_id, partitions = json.loads(text)
+    return Transaction(TxnId(most, least), batch_id, observer, partitions)
+
+
 def _write(batches: Iterable[pa.RecordBatch], writer: Writer) -> tuple[Report, str | None]:
     try:
-        return write_all(writer, batches), None
+        report = send_all(writer, batches)
     except InvalidInput as error:
         return Report(), str(error)
+    writer.finish()
+    return report, None

@@ -4,15 +4,15 @@ One `Writer` serves one task (or one small batch on the driver) inside one trans
 
     gather → route → add partitions → encode → send → await receipts → close producers
 
-A crash anywhere in here leaves an open transaction without a marker: the next owner of
+A crash anywhere in here leaves an open transaction that is not committed: the next owner of
 the sink aborts it. What must never happen is a send after the commit has been asked for,
 since the broker would accept it and lose the batch. Hence `finish()` closes every
-producer and waits for the broker's confirmation before it returns a report.
+producer and waits for the broker's confirmation, and nothing is committed before it returns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +25,7 @@ from eos.net.client import Client
 from eos.net.in_flight import InFlight
 from eos.net.many import close_producers, open_producers, side_by_side
 from eos.net.producer import Producer
+from eos.protocol.topics import partition_name
 from eos.steps import Observer, Step
 from eos.wire.batch import BatchEncoder
 from eos.wire.routing import partition_of, split_by_partition
@@ -54,11 +55,19 @@ class WriteSettings:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The transaction a task writes into, and who is to be told of its steps."""
+    """The transaction a task writes into, and who is to be told of its steps.
+
+    Attributes:
+        txn: its id.
+        batch_id: of the micro-batch that it is for.
+        observer: told of the writer's steps.
+        partitions: how many partitions topics have, where the driver has asked already for this batch.
+    """
 
     txn: TxnId
     batch_id: int
     observer: Observer
+    partitions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -93,9 +102,8 @@ class Writer:
         self._settings = settings
         self._to = transaction
         self._client = Client.shared(settings.cluster)
-        self._coordinator = self._client.coordinator(transaction.txn.coordinator)
         self._budget = InFlight(settings.max_in_flight_bytes)
-        self._partitions: dict[str, int] = {}
+        self._partitions = dict(transaction.partitions)
         self._producers: dict[str, Producer] = {}
         self._encoders: dict[int, BatchEncoder] = {}
         self._next_keyless = first_partition
@@ -122,9 +130,23 @@ class Writer:
         if self._gathered_bytes >= self._gather_bytes:
             self._send_gathered()
 
-    def finish(self) -> Report:
-        """Send the rest, await every receipt, close every producer and await the confirmations."""
+    def send_rest(self) -> Report:
+        """Send what has been gathered; return what was sent in all. `finish` is to follow."""
         self._send_gathered()
+        return self._report
+
+    def finish(self) -> None:
+        """Await every receipt, close every producer and await the confirmations.
+
+        Whatever goes wrong, the writer is abandoned before it is raised.
+        """
+        try:
+            self._finish()
+        except Exception:
+            self.abandon()
+            raise
+
+    def _finish(self) -> None:
         observe, batch_id = self._to.observer, self._to.batch_id
         observe(Step.ALL_SENT, "before", batch_id)
         for producer in self._producers.values():
@@ -133,7 +155,6 @@ class Writer:
         observe(Step.CLOSE_PRODUCERS, "before", batch_id)
         close_producers(list(self._producers.values()))
         observe(Step.CLOSE_PRODUCERS, "after", batch_id)
-        return self._report
 
     def abandon(self) -> None:
         """Give up the producers of a failed attempt: nothing more is sent by it."""
@@ -164,7 +185,7 @@ class Writer:
                 yield topic, topic, message
                 continue
             for partition, part in split_by_partition(message, self._choose(rows, topic, count)):
-                yield f"{topic}-partition-{partition}", topic, part
+                yield partition_name(topic, partition), topic, part
 
     def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         default = self._settings.topic
@@ -221,7 +242,7 @@ class Writer:
 
     def _add(self, new: list[str]) -> None:
         self._to.observer(Step.ADD_PARTITIONS, "before", self._to.batch_id)
-        self._coordinator.add_partitions(self._to.txn, new)
+        self._client.coordinator(self._to.txn.coordinator).add_partitions(self._to.txn, new)
         self._to.observer(Step.ADD_PARTITIONS, "after", self._to.batch_id)
 
     def _open_all(self, new: list[str]) -> None:
@@ -245,12 +266,12 @@ class Writer:
         return self._encoders[max_message_size]
 
 
-def write_all(writer: Writer, batches: Iterable[pa.RecordBatch]) -> Report:
-    """Write every batch and finish; whatever goes wrong, the writer is abandoned before it is raised."""
+def send_all(writer: Writer, batches: Iterable[pa.RecordBatch]) -> Report:
+    """Send every batch, for `Writer.finish` to follow; whatever goes wrong, the writer is abandoned first."""
     try:
         for batch in batches:
             writer.write(batch)
-        return writer.finish()
+        return writer.send_rest()
     except Exception:
         writer.abandon()
         raise

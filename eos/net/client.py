@@ -112,7 +112,7 @@ class Client:
         name_of_topic = full_name(topic)
 
         def attempt() -> Producer:
-            connection = self._finder.owner(name_of_topic)
+            connection = self._finder.last_owner(name_of_topic)
             producer = Producer(
                 connection,
                 topic,
@@ -120,8 +120,12 @@ class Client:
                 self._transactions,
                 self.cluster.request_timeout_s,
             )
-            with topic_exists(name_of_topic):
-                producer.open(access, topic_epoch, name)
+            try:
+                with topic_exists(name_of_topic):
+                    producer.open(access, topic_epoch, name)
+            except BaseException:
+                self._finder.forget(name_of_topic)
+                raise
             return producer
 
         return self._finder.patiently(f"open a producer on {name_of_topic}", attempt)

@@ -27,6 +27,22 @@ class Finder:
         """Args: the cluster's settings; the client's connections."""
         self._cluster = cluster
         self._pool = pool
+        self._last: dict[str, Connection] = {}
+
+    def last_owner(self, topic: str) -> Connection:
+        """Return a connection to the broker that served this physical topic last; a lookup if not known.
+
+        A broker refuses what is asked of a topic that it does not serve any more
+        (ServiceNotReady): then `forget` the topic and ask again. Raises what `owner` raises.
+        """
+        connection = self._last.get(topic)
+        if connection is None or not connection.alive:
+            connection = self._last[topic] = self.owner(topic)
+        return connection
+
+    def forget(self, topic: str) -> None:
+        """Let the next `last_owner` look the topic up."""
+        self._last.pop(topic, None)
 
     def owner(self, topic: str) -> Connection:
         """Return a connection to the broker that serves this physical topic, asking once.

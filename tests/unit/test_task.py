@@ -16,12 +16,16 @@ from eos.wire.txn import TxnId
 from eos.writer import Report, Transaction, WriteSettings
 
 SETTINGS = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", 1 << 20)
-TRANSACTION = Transaction(TxnId(0, 7), 3, unobserved)
+TRANSACTION = Transaction(TxnId(0, 7), 3, unobserved, {"t": 4})
 
 
 @dataclass
 class FakeContext:
     attempt: int = 0
+    transaction: str | None = task.transaction_property(TRANSACTION)
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802
+        return self.transaction if name == task.TRANSACTION else None
 
     def attemptNumber(self) -> int:  # noqa: N802  Spark's name
         return self.attempt
@@ -43,25 +47,31 @@ class FakeWriter:
         if self.failure is not None:
             raise self.failure
 
-    def finish(self) -> Report:
-        self.events.append("finish")
+    def send_rest(self) -> Report:
+        self.events.append("send the rest")
         return Report({"t": 5}, {"t": 50})
+
+    def finish(self) -> None:
+        self.events.append("finish")
 
     def abandon(self) -> None:
         self.events.append("abandon")
 
 
 def run(monkeypatch: pytest.MonkeyPatch, writer: FakeWriter, attempt: int = 0) -> list[dict[str, Any]]:
+    given: list[Any] = []
     monkeypatch.setattr(task.TaskContext, "get", staticmethod(lambda: FakeContext(attempt)))
-    monkeypatch.setattr(task, "Writer", lambda *_: writer)
+    monkeypatch.setattr(task, "Writer", lambda *args: (given.extend(args), writer)[1])
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
-    return [row for batch in task.writing_task(SETTINGS, TRANSACTION)([rows, rows]) for row in batch.to_pylist()]
+    summaries = [row for batch in task.writing_task(SETTINGS, unobserved)([rows, rows]) for row in batch.to_pylist()]
+    assert given == [SETTINGS, TRANSACTION, 2]
+    return summaries
 
 
 def test_one_summary_comes_back_after_the_producers_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     writer = FakeWriter()
     (summary,) = run(monkeypatch, writer)
-    assert writer.events == ["write 2", "write 2", "finish"]
+    assert writer.events == ["write 2", "write 2", "send the rest", "finish"]
     assert (summary["stage"], summary["partition"], summary["invalid"]) == (11, 2, None)
     assert task.parse_report(summary["report"]) == Report({"t": 5}, {"t": 50})
 
@@ -71,6 +81,12 @@ def test_a_retried_task_refuses_before_it_opens_anything(monkeypatch: pytest.Mon
     with pytest.raises(NotCommitted, match="Attempt 1 of a writing task refuses"):
         run(monkeypatch, writer, attempt=1)
     assert writer.events == []
+
+
+def test_a_job_that_carries_no_transaction_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task.TaskContext, "get", staticmethod(lambda: FakeContext(transaction=None)))
+    with pytest.raises(NotCommitted, match=r"lacks the local property 'eos\.transaction'"):
+        list(task.writing_task(SETTINGS, unobserved)([]))
 
 
 def test_invalid_input_reaches_the_driver_as_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
