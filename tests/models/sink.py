@@ -129,7 +129,7 @@ class Sink(Bounds):
         hidden = any(record.kind == "OWNER" and record.about == d for record in c.hidden)
         trusted = not hidden or Rule.OWNER_READABLE not in self.rules
         last = c.intent[1]
-        unfinished = last not in (NOBODY, c.marker[1]) and w.txns[last].state == "open"
+        unfinished = last != NOBODY and w.txns[last].state == "open"
         if unfinished and (Rule.END_LAST_INTENT in self.rules or not trusted):
             yield f"driver {d} aborts transaction {last}, the last INTENT's", w.end(last, "aborted")
         elif trusted:
@@ -139,7 +139,7 @@ class Sink(Bounds):
             yield f"driver {d} ends an empty transaction on the control topic", w._replace(control=control)
 
     def _decide_batch(self, w: World, d: int, driver: Driver) -> Step:
-        newest, _ = w.control.marker
+        newest = w.control.marker
         batch = driver.batch
         if newest == batch and Rule.REPLAY in self.rules:
             return f"driver {d} finds batch {batch} committed, and skips it", self._note(w, d, driver)

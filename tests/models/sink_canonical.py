@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 from tests.models.sink_rules import Rule
-from tests.models.sink_world import NOBODY, Control, Driver, Numbers, Partition, Topic, World
+from tests.models.sink_world import NOBODY, Control, Driver, Numbers, Partition, Record, Topic, World, without
 
 OVER = ("done", "stopped")
 
@@ -37,29 +39,34 @@ def _run_on(w: World, rules: frozenset[Rule], primed: bool) -> World:
     Once its transaction has been aborted, what a driver writes into it is filtered, and all that is left for it is
     to notice. If it was fenced, it will notice that too.
     """
-    noticed = rules >= _NOTICED
-    partitions, drivers = w.partitions, list(w.drivers)
+    noticed, owner = rules >= _NOTICED, w.control.owner
+    partitions, drivers = w.partitions, w.drivers
     for d, driver in enumerate(w.drivers):
         at, batch, txn, _ = driver
+        if at in _AS_IT_IS:
+            continue
         ended = txn != NOBODY and w.txns[txn].state == "aborted"
+        moved = driver
         if at in OVER:
-            drivers[d] = Driver(at)
-        elif noticed and d != w.control.owner and ((at == "open" and primed) or (ended and at != "fence")):
-            drivers[d] = Driver("reopen", batch)
+            moved = Driver(at)
+        elif noticed and d != owner and (ended or at in _LOST or (at == "open" and primed)):
+            moved = Driver("reopen")
         elif ended and at == "abort":
-            drivers[d] = Driver("open", batch)
+            moved = Driver("open", batch)
         elif ended and at == "abort, log lost":
-            drivers[d] = Driver("reopen", batch)
+            moved = Driver("reopen", batch)
         elif ended and noticed and at == "write" and any(_fails(p.tasks[txn]) for p in partitions):
-            drivers[d] = Driver("open", batch)
-        if txn != NOBODY and drivers[d].txn == NOBODY:
-            partitions = tuple(partition.no_task(txn) for partition in partitions)
-    if tuple(drivers) == w.drivers:
-        return w
-    return w._replace(drivers=tuple(drivers), partitions=partitions)
+            moved = Driver("open", batch)
+        if moved != driver:
+            drivers = (*drivers[:d], moved, *drivers[d + 1 :])
+            if txn != NOBODY:
+                partitions = tuple(partition.no_task(txn) for partition in partitions)
+    return w if drivers is w.drivers else w._replace(drivers=drivers, partitions=partitions)
 
 
-_NOTICED = frozenset({Rule.FENCE, Rule.LOG_DECIDES, Rule.ADD_DATA, Rule.ALL_REPORTED, Rule.ONCE})
+_AS_IT_IS = ("off", "fence", "commit", "read")
+_LOST = ("announce", "reopen")
+_NOTICED = frozenset({Rule.FENCE, Rule.EPOCH, Rule.LOG_DECIDES, Rule.ADD_DATA, Rule.ALL_REPORTED, Rule.ONCE})
 
 
 def _fails(task: str) -> bool:
@@ -67,21 +74,24 @@ def _fails(task: str) -> bool:
 
 
 def _without_aborted(w: World) -> World:
-    """Drop what can't be read by anybody: rows that were aborted, and late ones that will be filtered."""
+    """Drop what nobody can read: rows that were aborted, and late ones that will be filtered; and reports read."""
+    over = [number for number, txn in enumerate(w.txns) if txn.state != "open"]
+    if not over:
+        return w
     for number, partition in enumerate(w.partitions):
-        gone = [
-            txn
-            for txn in (*partition.rows, *partition.late, *partition.topic.aborted)
-            if w.txns[txn].state == "aborted"
-        ]
-        if not gone:
-            continue
-        topic = partition.topic
-        filtered = [txn for txn in gone if txn in topic.aborted]
-        rows = tuple(txn for txn in partition.rows if txn not in gone)
-        late = tuple(txn for txn in partition.late if txn not in filtered)
-        tasks = tuple("reported" if t == "added" and n in filtered else t for n, t in enumerate(partition.tasks))
-        w = w.partition(number, partition._replace(rows=rows, late=late, tasks=tasks))
+        rows, tasks, late, filtered = partition.rows, partition.tasks, partition.late, partition.topic.aborted
+        for txn in over:
+            if w.txns[txn].state == "committed":
+                if tasks[txn] == "reported":
+                    tasks = (*tasks[:txn], "", *tasks[txn + 1 :])
+                continue
+            rows = without(rows, txn)
+            if txn in filtered:
+                late = without(late, txn)
+                if tasks[txn] == "added":
+                    tasks = (*tasks[:txn], "reported", *tasks[txn + 1 :])
+        if (rows, tasks, late) != (partition.rows, partition.tasks, partition.late):
+            w = w.partition(number, partition._replace(rows=rows, tasks=tasks, late=late))
     return w
 
 
@@ -126,7 +136,6 @@ def _forget_log(c: Control, new: list[int]) -> Control:
             hidden.append(record._replace(txn=new[record.txn]))
     return c._replace(
         topic=_forget_topic(topic, new),
-        marker=(c.marker[0], _known(c.marker[1], new)),
         intent=(c.intent[0], _known(c.intent[1], new)),
         hidden=tuple(hidden),
         late=tuple((batch, new[txn]) for batch, txn in c.late),
@@ -149,16 +158,22 @@ def _in_order(w: World, drivers_alike: bool) -> World:
         hidden = tuple(r for r in hidden if r.kind != "OWNER" or w.drivers[r.about].at == "read")
     if owner != NOBODY and w.drivers[owner].at in OVER:
         owner, connected = NOBODY, False
+    intent = c.intent
+    if intent[1] != NOBODY and w.txns[intent[1]].state != "open":
+        intent = (intent[0], NOBODY)
     drivers = w.drivers
     if drivers_alike:
-        seats = range(len(drivers))
-        said = [tuple(at for at, r in enumerate(hidden) if r.kind == "OWNER" and r.about == d) for d in seats]
+        said = [()] * len(drivers) if not hidden else [_said(hidden, d) for d in range(len(drivers))]
         keys = [(driver, d != owner, said[d]) for d, driver in enumerate(drivers)]
-        order = sorted(seats, key=keys.__getitem__)
-        if order != list(seats):
+        if any(one > other for one, other in itertools.pairwise(keys)):
+            order = sorted(range(len(keys)), key=keys.__getitem__)
             hidden = tuple(r._replace(about=order.index(r.about)) if r.kind == "OWNER" else r for r in hidden)
             owner = NOBODY if owner == NOBODY else order.index(owner)
             drivers = tuple(drivers[old] for old in order)
-    if (hidden, owner, connected) != (c.hidden, c.owner, c.connected):
-        w = w._replace(control=c._replace(hidden=hidden, owner=owner, connected=connected))
+    if (hidden, owner, connected, intent) != (c.hidden, c.owner, c.connected, c.intent):
+        w = w._replace(control=c._replace(hidden=hidden, owner=owner, connected=connected, intent=intent))
     return w if drivers is w.drivers else w._replace(drivers=drivers)
+
+
+def _said(hidden: tuple[Record, ...], d: int) -> Numbers:
+    return tuple(at for at, record in enumerate(hidden) if record.kind == "OWNER" and record.about == d)

@@ -123,7 +123,8 @@ class Control(NamedTuple):
     Attributes:
         topic: its transaction buffer.
         begun: some record can be read.
-        marker, intent: batch and transaction of the newest MARKER and of the last INTENT that can be read.
+        marker: batch of the newest MARKER that can be read.
+        intent: batch and transaction of the last INTENT that can be read.
         hidden: the records from the first of an open transaction on.
         owner: the driver that fenced last.
         connected: its producer is open.
@@ -132,7 +133,7 @@ class Control(NamedTuple):
 
     topic: Topic
     begun: bool
-    marker: tuple[int, int] = (NOBODY, NOBODY)
+    marker: int = NOBODY
     intent: tuple[int, int] = (NOBODY, NOBODY)
     hidden: tuple[Record, ...] = ()
     owner: int = NOBODY
@@ -164,7 +165,7 @@ class Control(NamedTuple):
                 continue
             begun = True
             if record.kind == "MARKER":
-                marker = max(marker, (record.about, record.txn))
+                marker = max(marker, record.about)
             elif record.kind == "INTENT":
                 intent = (record.about, record.txn)
         return self._replace(begun=begun, marker=marker, intent=intent, hidden=self.hidden[at:]) if at else self
