@@ -207,6 +207,10 @@ def unpack_list(manifest: Manifest, chunks: Iterable[bytes]) -> list[Content]:
         contents = [Content(*json.loads(line)) for line in lines]
     except (zlib.error, ValueError, TypeError) as error:
         raise Damaged(f"The list of files of savepoint {manifest.name} cannot be read: {error}") from error
+    for one in contents:
+        # Whoever may write to the topic must not be able to write outside the target.
+        if one.path.startswith("/") or {"", ".", ".."} & set(one.path.split("/")):
+            raise Damaged(f"Savepoint {manifest.name} names a file outside its checkpoint: {one.path!r}")
     if len(contents) != manifest.files or sum(one.length for one in contents) != manifest.size:
         raise Damaged(f"The list of files of savepoint {manifest.name} is not the one that its manifest counts")
     return contents

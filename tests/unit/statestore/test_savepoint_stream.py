@@ -56,8 +56,11 @@ def put_together(parts: list[Part]) -> dict[str, bytes]:
     return {path: b"".join(blocks) for path, blocks in files_of(seen.manifest, contents, data)}
 
 
+PATHS = st.text(st.characters(codec="utf-8", exclude_characters="/."), min_size=1, max_size=9)
+
+
 @given(
-    st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1, max_size=9), st.binary(max_size=60), max_size=9),
+    st.dictionaries(st.lists(PATHS, min_size=1, max_size=3).map("/".join), st.binary(max_size=60), max_size=9),
     st.integers(1, 40),
 )
 def test_any_files_come_back(files: dict[str, bytes], chunk: int) -> None:
@@ -111,6 +114,12 @@ def test_wrong_bytes_are_found_in_the_file_and_in_the_whole() -> None:
     fewer = replace(parts[-1], data=replace(manifest, files=3).encode())
     with pytest.raises(Damaged, match="not the one that its manifest counts"):
         put_together([*parts[:-1], fewer])
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "state/../../x", "", "a//b", "./x"])
+def test_a_file_outside_the_checkpoint_is_refused(path: str) -> None:
+    with pytest.raises(Damaged, match="outside its checkpoint"):
+        put_together(messages({"metadata": b"{}", path: b"x"}))
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"v":2}', b'{"v":1,"id":"x"}'])
