@@ -160,6 +160,9 @@ class _Copying:
                 self.total = len(cut.bulk | cut.logs | cut.history | cut.beside) + 1
                 self.copy(cut.bulk - self.lengths.keys(), cut.operators)
                 self.copy((cut.beside | self.of(cut, OFFSETS)) - self.lengths.keys())
+                # Read now, since they may be cleaned away soon, and written last.
+                commits = {path: self.source.read(path) for path in sorted(self.of(cut, COMMITS))}
+                metadata = self.source.read(METADATA)
                 break
             except NotFound as gone:
                 # What is there already is immutable, and serves the newer batch too.
@@ -173,10 +176,16 @@ class _Copying:
             self.hadoop.delete(self.target.uri(path))
             del self.lengths[path]
         self.copy(cut.history - self.lengths.keys(), may_be_gone=True)
-        self.copy(self.of(cut, COMMITS) - self.lengths.keys())
-        metadata = self.source.read(METADATA)
+        for path in commits.keys() - self.lengths.keys():
+            self.hadoop.write(self.target.uri(path), commits[path])
+            self.note(path, len(commits[path]))
+        # A file that was replaced while it was copied, such as a snapshot, may need others than those that we took.
+        for gap in needs_of(self.target, cut.batch).gaps[:1]:
+            raise CutFailed(
+                f"The copy is not whole: {gap.path}: {gap.reason}. Copy again; `statestore verify` says more"
+            )
         self.hadoop.write(self.target.uri(METADATA), metadata, overwrite=True)
-        self.lengths[METADATA] = len(metadata)
+        self.note(METADATA, len(metadata))
         return Copied(cut.batch, len(self.lengths), sum(self.lengths.values()))
 
     def newest(self, after: Cut | None, why: Exception | None = None) -> Cut:
@@ -217,6 +226,9 @@ class _Copying:
             length = len(data)
         else:
             length = self.hadoop.copy(self.source.uri(path), self.target.uri(path))
+        self.note(path, length)
+
+    def note(self, path: str, length: int) -> None:
         with self.lock:
             self.lengths[path] = length
             self.progress(len(self.lengths), self.total, sum(self.lengths.values()))

@@ -12,6 +12,7 @@ import pytest
 
 from statestore import CutFailed, InvalidInput, NotFound
 from statestore.checkpoint import LocalFiles, committed, needs_of
+from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.hadoop import Hadoop, Status
 from statestore.inspection import inspect
 from statestore.transfer import copy_with, is_checkpoint
@@ -83,7 +84,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def test_a_copy_has_what_the_newest_batch_needs_and_no_more(name: str, unpacked: Path, tmp_path: Path) -> None:
     source = Path(shutil.copytree(unpacked / name, tmp_path / "source"))
     (source / "sink.json").write_bytes(b"{}")
-    last = committed(LocalFiles(source))[-1]
+    last = last_of(source)
     (source / "offsets" / str(last + 1)).write_bytes(b"v1\n{}\n0")  # planned, perhaps half written, not committed
     told: list[tuple[int, int, int]] = []
     copied, _ = copy(source, progress=lambda *now: told.append(now))
@@ -97,7 +98,7 @@ def test_a_copy_has_what_the_newest_batch_needs_and_no_more(name: str, unpacked:
     report = inspect(LocalFiles(Path(f"{source}-copy")), 1)
     assert not [finding for finding in report.findings if finding.severity == "error"]
     assert (copied.batch, copied.files, copied.bytes) == (last, len(found), sum(map(len, found.values())))
-    assert told[-1][0] == told[-1][1] - 1 == len(found) - 1  # metadata comes after all that is told
+    assert told[-1] == (copied.files, copied.files, copied.bytes)
 
 
 def test_it_can_be_used_only_when_it_is_whole(source: Path) -> None:
@@ -195,6 +196,39 @@ def test_a_query_that_cleans_too_fast_is_named(tmp_path: Path) -> None:
     with pytest.raises(CutFailed, match=r"cleaned away faster .*minBatchesToRetain"):
         copy(tmp_path / "source", race)
     assert not (tmp_path / "source-copy").exists()
+
+
+def test_a_commit_that_is_cleaned_at_the_last_moment_is_in_the_copy(source: Path) -> None:
+    oldest, last = committed(LocalFiles(source))[0], last_of(source)
+
+    def clean(path: Path) -> None:
+        if path == source / "commits" / str(oldest):
+            (source / "commits" / str(last)).unlink()
+
+    copied, _ = copy(source, clean)
+    assert copied.batch == last
+    assert f"commits/{last}" in files_of(Path(f"{source}-copy"))
+
+
+def test_a_snapshot_that_is_replaced_while_it_is_copied_spoils_the_copy(unpacked: Path, tmp_path: Path) -> None:
+    source = Path(shutil.copytree(unpacked / "rocksdb-deduplication", tmp_path / "source"))
+    needs = needs_of(LocalFiles(source), last_of(source)).files.values()
+    tables = {
+        need.path: read_snapshot((source / need.path).read_bytes()).tables for need in needs if need.kind == "zip"
+    }
+    one, other = [path for path, found in tables.items() if found][:2]
+
+    def replace(path: Path) -> None:
+        if path == source / one:
+            shutil.copy(source / other, path)
+
+    with pytest.raises(CutFailed, match=r"The copy is not whole: .*refers to it"):
+        copy(source, replace)
+    assert not Path(f"{source}-copy").exists()
+
+
+def last_of(folder: Path) -> int:
+    return committed(LocalFiles(folder))[-1]
 
 
 def test_history_that_goes_meanwhile_is_left_out(source: Path) -> None:
