@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from tests.models import names_rules, names_worlds, sink_rules, sink_worlds
+from tests.models import names_worlds, sink_rules, sink_worlds
 from tests.models.checker import Explored, Model, explore
 
 
@@ -22,7 +22,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.models", description="Explore the models.")
     parser.add_argument("--large", action="store_true", help="the larger worlds")
     parser.add_argument("--without", metavar="RULE", help="print the counter-example to a rule, or to `all` of them")
+    parser.add_argument("--table", action="store_true", help="what goes wrong without each rule, in short")
     given = parser.parse_args()
+    if given.table:
+        return _table()
     if given.without is not None:
         return _without(given.without)
     wrong = 0
@@ -40,9 +43,21 @@ def _all(model: str, worlds: Mapping[str, Model[Any]]) -> int:
     return wrong
 
 
-def _without(name: str) -> int:
+def _models() -> dict[Enum, Model[Any]]:
     models: dict[Enum, Model[Any]] = {rule: sink_worlds.without(rule) for rule in sink_rules.Rule}
-    models |= {rule: names_worlds.without(rule) for rule in names_rules.Rule}
+    return models | {rule: names_worlds.without(rule) for rule in names_worlds.WITHOUT}
+
+
+def _table() -> int:
+    for rule, model in _models().items():
+        trace = explore(model).trace
+        if trace is not None:
+            print(f"| {rule.name} | {rule.value} | {trace.fault} | {len(trace.steps)} |")
+    return 0
+
+
+def _without(name: str) -> int:
+    models = _models()
     chosen = [rule for rule in models if name in (rule.name, "all")]
     if not chosen:
         print(f"There is no rule {name!r}. There are: {', '.join(rule.name for rule in models)}", file=sys.stderr)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tests.models import names_client, names_savepoints, names_upkeep
 from tests.models.names_bounds import Bounds, Step, bytes_there, over
-from tests.models.names_world import ANY, Entry, World
+from tests.models.names_world import ANY, Entry, World, parent
 
 PROGRAMS = {
     "writer": names_client.steps,
@@ -61,12 +61,13 @@ class Tree(Bounds):
         if w.wrong:
             return w.wrong
         paths = {node.path for node in w.nodes}
+        with_children = {parent(path) for path in paths}
         for node in w.nodes:
             room, _, rest = node.path[1:].partition("/")
             if isinstance(node.data, Entry):
                 if not bytes_there(w, node.data):
                     return f"the file /{rest} is without its bytes: ledger {node.data.ledger} hasn't {node.data.write}"
-                if any(path.startswith(node.path + "/") for path in paths):
+                if node.path in with_children:
                     return f"the file /{rest} has something below it"
             elif room == "L" and "/" in rest:
                 wrong = self._leaked(w, node.path, node.data, node.version)

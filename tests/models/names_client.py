@@ -130,7 +130,7 @@ def removal(names: Bounds, path: str, file: Entry, releases: Rule, generation: R
     """Give the part of a multi that takes a file away."""
     version = names.version(generation, file.generation)
     reference = names.op(releases, "delete", f"/L/{file.ledger}/{file.write}", version=version)
-    return (*reference, Op("delete", "/n" + path, version=0))
+    return (*reference, Op("delete", "/n" + path, version=names.version(Rule.NAME_VERSION, 0)))
 
 
 def _publish(names: Bounds, w: World, i: int) -> Iterator[Step]:
@@ -200,7 +200,7 @@ def _move(names: Bounds, w: World, path: str, entry: Entry, target: str) -> tupl
     return (
         *ops,
         Op("set", f"/L/{entry.ledger}/{entry.write}", target, version),
-        Op("delete", "/n" + path, version=0),
+        Op("delete", "/n" + path, version=names.version(Rule.NAME_VERSION, 0)),
         Op("create", "/n" + target, entry._replace(generation=entry.generation + 1)),
     )
 

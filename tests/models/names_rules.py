@@ -25,6 +25,7 @@ class Rule(Enum):
     RENAME_GENERATION = "Renaming moves the reference of the generation that it has seen"
     DELETE_RELEASES = "Deleting a file deletes its reference in the same multi"
     DELETE_GENERATION = "Deleting a file deletes the reference of the generation that it has seen"
+    NAME_VERSION = "A name is deleted only where it is a file's still, not a directory's"
     MKDIR_CHECKS_PARENT = "Making a directory checks that its parent is a directory still"
     RMDIR_VERSION = "Removing a directory checks that it is no file by now"
 
@@ -44,6 +45,8 @@ class Rule(Enum):
     # Savepoints: savepoints.building, savepoints.deleting
     HOLD_BEFORE_READY = "A savepoint is ready only when it holds each of its ledgers"
     HOLD_CHECKS_BUILD = "A savepoint's reference is made only while the savepoint is being made"
+    READY_CHECKS_BUILD = "A savepoint is made ready only by the making that is under way"
+    READY_VERSION = "A savepoint is made ready only where it was not changed since it was begun"
     RELEASE_FIRST = "A savepoint's name goes only when its references are gone"
     RELEASE_CHECKS_TOKEN = "A savepoint's reference is deleted only by the deletion that is under way"
 
@@ -57,3 +60,7 @@ class Rule(Enum):
 
 
 ALL = frozenset(Rule)
+
+REDUNDANT = frozenset({Rule.NAME_VERSION, Rule.READY_VERSION})
+"""Checks that another one of the same multi makes superfluous in the model: the generation of a file's reference tells
+more than the version of its name, and the token of a savepoint's making more than the version of its znode."""

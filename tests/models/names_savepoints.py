@@ -45,7 +45,8 @@ def _hold(names: Bounds, w: World, i: int, token: str) -> World:
     if wanted and Rule.HOLD_BEFORE_READY in names.rules:
         check = names.op(Rule.HOLD_CHECKS_BUILD, "check", token)
         return w.actor(i, at="hold", ops=(*check, Op("create", wanted[0])))
-    ops = (Op("delete", token), Op("set", SAVEPOINT, ("ready", files), 0))
+    end = names.op(Rule.READY_CHECKS_BUILD, "delete", token)
+    ops = (*end, Op("set", SAVEPOINT, ("ready", files), names.version(Rule.READY_VERSION, 0)))
     return w.actor(i, at="ready", ops=ops)
 
 

@@ -132,7 +132,8 @@ class World(NamedTuple):
             if kind == "set":
                 nodes[path] = Node(path, data, old.version + 1)
             elif kind == "delete":
-                if any(parent(other) == path for other in nodes):
+                below = path + "/"
+                if any(other.startswith(below) for other in nodes):
                     return None
                 del nodes[path]
         return self._replace(nodes=tuple(sorted(nodes.values(), key=_path)))

@@ -90,8 +90,8 @@ SAVEPOINTS: Final = Tree(
 )
 
 WORLDS: Final[dict[str, Tree]] = {
-    "a writer that dies or sleeps": replace(WRITING, deaths=2),
-    "two writers of one name": RACING,
+    "a writer that dies or sleeps": WRITING,
+    "two writers of one name": replace(RACING, deaths=0),
     "overwriting a file": OVERWRITING,
     "overwriting a file that moves": REPLACED,
     "a directory that becomes a file": DIRECTORY,
@@ -110,7 +110,7 @@ WORLDS: Final[dict[str, Tree]] = {
 
 LARGE: Final[dict[str, Tree]] = {
     "a writer that dies or sleeps, often": replace(WRITING, deaths=3, silences=2, ledgers=4),
-    "two writers of one name, in trouble": replace(RACING, deaths=2, silences=2, ledgers=3),
+    "two writers of one name, in trouble": replace(RACING, deaths=2, ledgers=3),
     "overwriting a file that moves, in trouble": replace(REPLACED, deaths=1),
     "into a directory that becomes a file, in trouble": replace(INTO_DIRECTORY, silences=1),
     "a rename and a deletion, in trouble": replace(DELETING, silences=2, deaths=1),
@@ -151,15 +151,22 @@ WITHOUT: Final[dict[Rule, Tree]] = {
     Rule.SWAP_GRACE: COMPACTING_NEW,
     Rule.HOLD_BEFORE_READY: SAVEPOINT,
     Rule.HOLD_CHECKS_BUILD: SAVEPOINT,
+    Rule.READY_CHECKS_BUILD: SAVEPOINTS,
     Rule.RELEASE_FIRST: SAVEPOINT,
     Rule.RELEASE_CHECKS_TOKEN: SAVEPOINTS,
     Rule.NEVER_BLIND: ONTO,
     Rule.SYNC: ONTO,
-    Rule.PUBLISH_TRACE: RACING,
+    Rule.PUBLISH_TRACE: replace(RACING, deaths=0),
     Rule.RENAME_TRACE: ONTO,
     Rule.DELETE_TRACE: DELETING,
     Rule.READ_AGAIN: COMPACTING,
 }
+
+NOT_MISSED: Final[dict[Rule, tuple[Tree, ...]]] = {
+    Rule.NAME_VERSION: (REPLACED, MOVING, DELETING, REMOVING),
+    Rule.READY_VERSION: (SAVEPOINT, SAVEPOINTS),
+}
+"""The redundant rules, and the worlds in which their absence would be found if anywhere."""
 
 
 def without(rule: Rule) -> Tree:

@@ -229,7 +229,7 @@ class Sink(Bounds):
                 early = added
                 for number in chosen:
                     early = early.partition(number, early.partitions[number].add(txn).task(txn, "added"))
-                yield f"{words}, and partitions {chosen} with it", early
+                yield f"{words}, and partition {' and '.join(map(str, chosen))} with it", early
 
     def _send_marker(self, w: World, d: int, driver: Driver) -> Iterator[Step]:
         if not self._can_append(w, d):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.models.checker import explore
 from tests.models.names import Tree
-from tests.models.names_rules import Rule
-from tests.models.names_worlds import LIMIT, WITHOUT, WORLDS, without
+from tests.models.names_rules import ALL, REDUNDANT, Rule
+from tests.models.names_worlds import LIMIT, NOT_MISSED, WITHOUT, WORLDS, without
 
 
 @pytest.mark.parametrize("tree", WORLDS.values(), ids=WORLDS.keys())
@@ -16,11 +18,23 @@ def test_each_file_has_its_bytes_and_each_ledger_is_freed(tree: Tree) -> None:
     assert found.complete, found
 
 
-@pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", WITHOUT, ids=lambda rule: rule.name)
 def test_without_a_rule_a_counter_example_is_found(rule: Rule) -> None:
     found = explore(without(rule), limit=60_000)
     assert found.trace is not None, f"{rule.value}: nothing is wrong without it. {found}"
     print(found.trace)
+
+
+def test_every_rule_is_missed_or_said_to_be_redundant() -> None:
+    assert set(Rule) == WITHOUT.keys() | REDUNDANT
+    assert NOT_MISSED.keys() == REDUNDANT
+
+
+@pytest.mark.parametrize("rule", NOT_MISSED, ids=lambda rule: rule.name)
+def test_a_redundant_rule_is_not_missed(rule: Rule) -> None:
+    for tree in NOT_MISSED[rule]:
+        found = explore(replace(tree, rules=ALL - {rule}))
+        assert found.complete, found
 
 
 def test_the_worlds_of_the_rules_are_among_those_without_a_fault() -> None:
