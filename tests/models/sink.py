@@ -298,4 +298,4 @@ class Sink(Bounds):
 
     def canonical(self, state: World) -> World:
         """See `sink_canonical`."""
-        return canonical(state, self.rules, self.primed and self.data_held)
+        return canonical(state, self)

@@ -23,6 +23,9 @@ class Bounds:
         data_held: so have the data's partitions.
         marker_beside: the MARKER may be sent as soon as the control topic is added, beside the data.
         predicted: the driver may add data partitions with the control topic, before the tasks ask for them.
+        frozen: somebody's transaction has held the log up since before the start.
+        waits: readers that wait for what the sink's driver should have ended are a fault.
+        shortcuts: drivers that can do nothing any more but notice it are taken there at once.
     """
 
     rules: frozenset[Rule] = field(default=ALL, repr=False)
@@ -37,6 +40,7 @@ class Bounds:
     predicted: bool = True
     frozen: bool = False
     waits: bool = True
+    shortcuts: bool = True
 
     def may_be_silent(self, w: World) -> bool:
         """Tell whether somebody may still wait in vain."""

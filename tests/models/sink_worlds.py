@@ -14,16 +14,21 @@ QUIET_PAIR: Final = replace(PAIR, silences=0)
 SLIM_PAIR: Final = replace(QUIET_PAIR, partitions=1)
 
 WORLDS: Final[dict[str, Sink]] = {
-    "three drivers, two batches": Sink(),
-    "three drivers behind a frozen log": Sink(silences=0, frozen=True),
+    "three drivers, two batches, behind a frozen log": Sink(silences=0, frozen=True),
+    "three drivers, a silence": Sink(batches=1),
+    "two drivers, two batches, a silence": Sink(drivers=2),
+    "two drivers, every step": Sink(drivers=2, silences=0, shortcuts=False),
     "the log's first use": Sink(batches=1, partitions=1, silences=0, primed=False, transactions=4),
     "the data's first use": replace(SLIM_PAIR, data_held=False),
 }
 """Explored in every run of the tests."""
 
 LARGE: Final[dict[str, Sink]] = {
+    "three drivers, two batches, a silence": Sink(),
     "two drivers, three batches, two silences": Sink(drivers=2, batches=3, silences=2),
     "three drivers, two batches, two silences": Sink(silences=2),
+    "three drivers, every step": Sink(silences=0, shortcuts=False),
+    "two drivers, every step, with a silence": Sink(drivers=2, shortcuts=False),
     "three drivers behind a frozen log, with a silence": Sink(frozen=True),
     "the log's first use, with a silence": Sink(batches=1, primed=False, transactions=4),
     "the data's first use, two batches": Sink(drivers=2, silences=0, data_held=False, transactions=2),

@@ -9,7 +9,8 @@ import pytest
 from tests.models.checker import explore
 from tests.models.sink import Sink
 from tests.models.sink_rules import ALL, Rule
-from tests.models.sink_worlds import BACKED_BY, WITHOUT, WORLDS, without
+from tests.models.sink_world import World
+from tests.models.sink_worlds import BACKED_BY, PAIR, WITHOUT, WORLDS, without
 
 
 @pytest.mark.parametrize("sink", WORLDS.values(), ids=WORLDS.keys())
@@ -45,3 +46,23 @@ def test_the_marker_may_be_sent_beside_the_data_and_partitions_added_early() -> 
     assert few.complete
     assert many.complete
     assert few.states < many.states
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [ALL, ALL - {Rule.FENCE}, ALL - {Rule.ADD_DATA}, ALL - {Rule.RECEIPTS}],
+    ids=["all", "FENCE", "ADD_DATA", "RECEIPTS"],
+)
+def test_the_canonical_form_hides_no_fault(rules: frozenset[Rule]) -> None:
+    """What is wrong before it is made canonical is wrong after it, and the other way round."""
+    sink = replace(PAIR, rules=rules, partitions=1)
+    level, seen = [sink.canonical(sink.start())], set[World]()
+    while level and len(seen) < 3_000:
+        following = [after for state in level if sink.fault(state) is None for _, after in sink.steps(state)]
+        for state in following:
+            canonical = sink.canonical(state)
+            assert (sink.fault(state) is None) == (sink.fault(canonical) is None)
+            assert sink.canonical(canonical) == canonical
+        level = list({sink.canonical(state) for state in following} - seen)
+        seen.update(level)
+    assert len(seen) > 100
