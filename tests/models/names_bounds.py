@@ -108,6 +108,16 @@ def write(
         yield f"{actor.name} finds no trace of what it sent, and sends it again", again
 
 
+def to(i: int, at: str, **changes: Any) -> Callable[[World], World]:
+    """Give what an actor does next: it goes on at another place."""
+    return lambda w: w.actor(i, at=at, **changes)
+
+
+def ends(i: int) -> Callable[[World], World]:
+    """Give what an actor does next: it ends."""
+    return lambda w: over(w, i)
+
+
 def over(w: World, i: int) -> World:
     """Let an actor end."""
     name, process, ledger = w.actors[i].name, w.actors[i].process, w.actors[i].ledger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.models.names_bounds import Bounds, Step, bytes_there, origin, over, write
+from tests.models.names_bounds import Bounds, Step, bytes_there, origin, over, to, write
 from tests.models.names_rules import Rule
 from tests.models.names_world import ANY, Entry, Ledger, Op, World, parent
 
@@ -88,10 +88,8 @@ def _register(names: Bounds, w: World, i: int) -> Iterator[Step]:
         w = w.ledger(number, state="deleted", writes=())
         return _new_session(w, i).actor(i, at="new", ledger=ANY, ops=())
 
-    def done(w: World) -> World:
-        return w.actor(i, at="append", ops=(), applied=False)
-
-    yield from write(names, w, i, words, w.node(f"/L/{number}") is not None, done, taken_for_dead)
+    registered = to(i, "append", ops=(), applied=False)
+    yield from write(names, w, i, words, w.node(f"/L/{number}") is not None, registered, taken_for_dead)
 
 
 def _append(names: Bounds, w: World, i: int) -> Iterator[Step]:
@@ -144,10 +142,7 @@ def _publish(names: Bounds, w: World, i: int) -> Iterator[Step]:
     def done(w: World) -> World:
         return _answer(w, i, "done") if _waits(names) else w.actor(i, at="bytes")
 
-    def refused(w: World) -> World:
-        return w.actor(i, at="look")
-
-    yield from write(names, w, i, f"{actor.name} publishes {path} as {actor.seen}", happened, done, refused)
+    yield from write(names, w, i, f"{actor.name} publishes {path} as {actor.seen}", happened, done, to(i, "look"))
 
 
 # ---- reading the tree, to act upon it
@@ -220,8 +215,7 @@ def _send(names: Bounds, w: World, i: int) -> Iterator[Step]:
     else:
         happened = _is_directory(w, path) == (kind == "mkdir")
     words = f"{actor.name}: {kind} {' to '.join([path, *rest])}"
-    done = (lambda w: _answer(w, i, "done")), (lambda w: w.actor(i, at="look"))
-    yield from write(names, w, i, words, happened, *done)
+    yield from write(names, w, i, words, happened, lambda w: _answer(w, i, "done"), to(i, "look"))
 
 
 def _has_moved(names: Bounds, w: World, source: Entry, target: str) -> bool:

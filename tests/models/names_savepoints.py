@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.models.names_bounds import Bounds, Step, over, write
+from tests.models.names_bounds import Bounds, Step, ends, over, to, write
 from tests.models.names_rules import Rule
 from tests.models.names_world import Entry, Op, World
 
@@ -15,27 +15,29 @@ def make(names: Bounds, w: World, i: int) -> Iterator[Step]:
     """What the maker of a savepoint may do next: begin, look, hold, make ready."""
     actor = w.actors[i]
     token = f"{SAVEPOINT}/build-{actor.name}"
-    words = f"{actor.name}: {actor.at.rstrip('?')}"
-    ended = lambda w: over(w, i)  # noqa: E731
     match actor.at.rstrip("?"):
         case "idle":
             ops = (Op("create", SAVEPOINT, ("building", ())), Op("create", token))
             yield f"{actor.name} wants to make the savepoint", w.actor(i, at="begin", ops=ops)
         case "begin":
-            begun = lambda w: w.actor(i, at="look", ops=())  # noqa: E731
-            yield from write(names, w, i, words, w.node(token) is not None, begun, ended)
+            begun = w.node(token) is not None
+            yield from write(names, w, i, f"{actor.name} begins", begun, to(i, "look", ops=()), ends(i))
         case "look":
             files = tuple(node.data for node in w.nodes if isinstance(node.data, Entry))
             yield f"{actor.name} looks at the files", _hold(names, w.actor(i, seen=(files, ())), i, token)
         case "hold":
-            files, held = actor.seen
             reference = actor.ops[-1].path
-            more = lambda w: _hold(names, w.actor(i, seen=(files, (*held, reference))), i, token)  # noqa: E731
-            yield from write(names, w, i, f"{words} {reference}", w.node(reference) is not None, more, ended)
+            held = w.node(reference) is not None
+
+            def go_on(w: World) -> World:
+                files, before = actor.seen
+                return _hold(names, w.actor(i, seen=(files, (*before, reference))), i, token)
+
+            yield from write(names, w, i, f"{actor.name} makes {reference}", held, go_on, ends(i))
         case "ready":
             node = w.node(SAVEPOINT)
-            happened = node is not None and node.data == actor.ops[-1].data
-            yield from write(names, w, i, words, happened, ended, ended)
+            is_ready = node is not None and node.data == actor.ops[-1].data
+            yield from write(names, w, i, f"{actor.name} makes the savepoint ready", is_ready, ends(i), ends(i))
 
 
 def _hold(names: Bounds, w: World, i: int, token: str) -> World:
@@ -53,27 +55,26 @@ def _hold(names: Bounds, w: World, i: int, token: str) -> World:
 def delete(names: Bounds, w: World, i: int) -> Iterator[Step]:
     """What a deletion may do next: mark, let go of each ledger, remove the name."""
     actor = w.actors[i]
-    words = f"{actor.name}: {actor.at.rstrip('?')}"
     match actor.at.rstrip("?"):
         case "idle":
             yield _mark(names, w, i)
         case "mark":
-            token = actor.seen
-            done = lambda w: w.actor(i, at=_first(names), ops=())  # noqa: E731
-            yield from write(names, w, i, words, w.node(token) is not None, done, lambda w: w.actor(i, at="idle"))
+            marked = w.node(actor.seen) is not None
+            go_on = to(i, _first(names), ops=())
+            yield from write(names, w, i, f"{actor.name} marks the savepoint", marked, go_on, to(i, "idle"))
         case "look":
             yield _look(names, w, i)
         case "release":
-            gone = w.node(actor.ops[-1].path) is None
-            back = lambda w: w.actor(i, at="look", ops=())  # noqa: E731
-            yield from write(names, w, i, f"{words} {actor.ops[-1].path}", gone, back, back)
+            reference = actor.ops[-1].path
+            gone, back = w.node(reference) is None, to(i, "look", ops=())
+            yield from write(names, w, i, f"{actor.name} deletes {reference}", gone, back, back)
+        case "remove" if not actor.ops:
+            ops = (Op("delete", actor.seen), Op("delete", SAVEPOINT))
+            yield f"{actor.name} is about to remove the name", w.actor(i, ops=ops)
         case "remove":
-            after = (lambda w: over(w, i)) if _first(names) == "look" else (lambda w: w.actor(i, at="look", ops=()))
-            if not actor.ops:
-                ops = (Op("delete", actor.seen), Op("delete", SAVEPOINT))
-                yield f"{actor.name} is about to remove the name", w.actor(i, ops=ops)
-            else:
-                yield from write(names, w, i, words, w.node(actor.seen) is None, after, after)
+            after = ends(i) if _first(names) == "look" else to(i, "look", ops=())
+            removed = w.node(actor.seen) is None
+            yield from write(names, w, i, f"{actor.name} removes the name", removed, after, after)
 
 
 def _first(names: Bounds) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.models.names_bounds import Bounds, Step, bytes_there, over, write
+from tests.models.names_bounds import Bounds, Step, bytes_there, ends, over, write
 from tests.models.names_client import removal
 from tests.models.names_rules import Rule
 from tests.models.names_world import Entry, Op, World
@@ -113,7 +113,7 @@ def compact(names: Bounds, w: World, i: int) -> Iterator[Step]:
             path, entry = actor.seen
             happened = w.node(f"/L/{actor.ledger}/{entry.write}~") is not None
             words = f"the compactor swaps {path} to ledger {actor.ledger}"
-            yield from write(names, w, i, words, happened, lambda w: over(w, i), lambda w: over(w, i))
+            yield from write(names, w, i, words, happened, ends(i), ends(i))
 
 
 def _to_move(names: Bounds, w: World, own: int) -> Iterator[tuple[str, Entry]]:
