@@ -95,12 +95,13 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
 ) -> None:
     job = Job(spark, own_tree, tmp_path, PROVIDERS[provider])
     source = f"{job.uri}q"
-    job.add(16)
+    job.add(7)
     query = job.start(source, f"t{uuid.uuid4().hex}", processingTime="0 seconds")
     wait_for_batch(query, 3)
     made = savepoints.create("running", source, options=job.options)
     topic = f"{pulsar.service_url}/savepoints-{uuid.uuid4().hex[:10]}"
     copied = portable.create("copied", source, topic, options=job.options)
+    job.add(7)
     query.processAllAvailable()
     last = query.lastProgress["batchId"]
     query.stop()
@@ -111,14 +112,13 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
     hadoop = job.hadoop()
     assert str(made.batch) not in [one.name for one in hadoop.list(f"{source}/commits")]
     hadoop.delete(source, recursive=True)
-    hadoop.jvm.eos.bk.Maintenance.sweep(hadoop.file_system(job.uri))
+    freed = hadoop.jvm.eos.bk.Maintenance.sweep(hadoop.file_system(job.uri))
+    assert list(freed) != [], "what only the cleaned batches needed"
     with Names.connect(Address.parse(job.uri, job.options)) as names:
-        held = [ledger for ledger in names.ledgers() if "running" in ledger.savepoints]
-        assert len(held) == made.ledgers
-        assert not [ledger for ledger in names.ledgers() if ledger.sealed and not ledger.references]
+        assert len([ledger for ledger in names.ledgers() if "running" in ledger.savepoints]) == made.ledgers
 
-    job.add(3)
-    for target in (f"{job.uri}zero-copy", f"{job.uri}from-topic", (tmp_path / "on-disk").as_uri()):
+    job.add(1)
+    for target in (f"{job.uri}zero-copy", (tmp_path / "on-disk").as_uri()):
         if target.endswith("zero-copy"):
             savepoints.restore("running", target, options=job.options)
         else:
