@@ -7,21 +7,26 @@ own (`run_job`).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.integration.statestore.checkpoints import checkpoints as checkpoints
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 
 RunJob = Callable[..., dict[str, Any]]
+StartJob = Callable[..., "subprocess.Popen[str]"]
 OwnTree = tuple[str, dict[str, str]]
 
 
@@ -46,21 +51,43 @@ def own_tree(zookeeper: str) -> OwnTree:
 
 
 @pytest.fixture
-def run_job(tmp_path: Path) -> RunJob:
-    """Run jobs.py in a process of its own: `run_job("count", checkpoint=…, files=…, master=…)`; returns its answer."""
+def start_job(tmp_path: Path) -> Iterator[StartJob]:
+    """Start jobs.py in a process of its own, killed at the end: `start_job("count", checkpoint=…, files=…)`."""
+    with contextlib.ExitStack() as stack:
 
-    def run(job: str, **arguments: Any) -> dict[str, Any]:
-        arguments.setdefault("master", "local[2]")
-        finished = subprocess.run(
-            [sys.executable, str(HERE / "jobs.py"), job, json.dumps(arguments)],
-            cwd=tmp_path,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "TZ": "UTC"},
-            capture_output=True,
-            text=True,
-            timeout=200,
-        )
-        assert finished.returncode == 0, finished.stderr[-6_000:]
-        answer: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
-        return answer
+        def start(job: str, **arguments: Any) -> subprocess.Popen[str]:
+            arguments.setdefault("master", "local[2]")
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, str(HERE / "jobs.py"), job, json.dumps(arguments)],
+                    cwd=tmp_path,
+                    env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "TZ": "UTC"},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    start_new_session=True,
+                )
+            )
+            stack.callback(_end, process)
+            return process
 
-    return run
+        yield start
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def answer_of(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Wait for a job and return its answer."""
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err[-6_000:]
+    answer: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return answer
+
+
+@pytest.fixture
+def run_job(start_job: StartJob) -> RunJob:
+    """Run jobs.py to its end: `run_job("count", checkpoint=…, files=…, master=…)`; returns its answer."""
+    return lambda job, **arguments: answer_of(start_job(job, **arguments))

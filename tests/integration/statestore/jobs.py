@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -11,8 +12,21 @@ from pyspark.sql import functions as F
 
 import statestore
 
+ROCKSDB = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+# Snapshots and cleaning after few batches and at once, so that files go while they are copied.
+HASTE = {
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "300ms",
+}
 
-def session(master: str, options: dict[str, str] | None = None) -> SparkSession:
+
+def session(master: str, options: dict[str, str] | None, conf: dict[str, str]) -> SparkSession:
     builder = (
         SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
@@ -21,29 +35,42 @@ def session(master: str, options: dict[str, str] | None = None) -> SparkSession:
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1")
     )
+    for name, value in conf.items():
+        builder = builder.config(name, value)
     made: SparkSession = statestore.configure_spark(builder, options or {}).getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     return made
 
 
-def count(master: str, checkpoint: str, files: str, options: dict[str, str] | None = None) -> dict[str, object]:
-    """Count the words of all files that earlier runs have not seen, on top of what the state knows."""
-    spark = session(master, options)
+def count(
+    master: str,
+    checkpoint: str,
+    files: str,
+    options: dict[str, str] | None = None,
+    provider: str = "hdfs",
+    until: str | None = None,
+) -> dict[str, object]:
+    """Count the words of all files that earlier runs have not seen, on top of what the state knows.
+
+    With `until` it goes on with new files until there is one of that name, and cleans up in haste.
+    """
+    conf = (ROCKSDB if provider == "rocksdb" else {}) | (HASTE if until else {})
+    spark = session(master, options, conf)
     lines = spark.readStream.option("maxFilesPerTrigger", 1).text(files)
     words = lines.groupBy(F.col("value").alias("word")).count()
-    query = (
-        words.writeStream.outputMode("complete")
-        .format("memory")
-        .queryName("counts")
-        .option("checkpointLocation", checkpoint)
-        .trigger(availableNow=True)
-        .start()
-    )
+    writer = words.writeStream.outputMode("complete").format("memory").queryName("counts")
+    writer = writer.option("checkpointLocation", checkpoint)
+    query = (writer if until else writer.trigger(availableNow=True)).start()
+    while until and query.isActive and not Path(until).exists():
+        time.sleep(0.1)
+    if until and query.isActive:
+        query.processAllAvailable()
+        query.stop()
     query.awaitTermination()
     counts = {row["word"]: row["count"] for row in spark.table("counts").collect()}
-    answer = {"counts": counts, "batch": query.lastProgress["batchId"] if query.lastProgress else None}
+    progress = query.lastProgress
     spark.stop()
-    return answer
+    return {"counts": counts, "batch": progress["batchId"] if progress else None}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,79 @@
+"""A checkpoint is copied under a running query that cleans up in haste; the copy goes on to the same result."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statestore import transfer
+from statestore.checkpoint import LocalFiles, batch_ids, committed
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.hadoop import Hadoop
+from statestore.inspection import inspect
+
+WORDS = ("state", "is", "what", "a", "query", "knows", "of", "the", "rows", "it", "has", "seen")
+
+
+class Feeder:
+    """Files of words for a query; each is there whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.counts: Counter[str] = Counter()
+        self.files = 0
+        folder.mkdir()
+
+    def feed(self) -> None:
+        words = [WORDS[(self.files * 7 + place) % len(WORDS)] for place in range(self.files % 5 + 1)]
+        scratch = self.folder.parent / "scratch"
+        scratch.write_text("\n".join(words) + "\n")
+        self.counts.update(words)
+        scratch.rename(self.folder / f"{self.files:04d}.txt")
+        self.files += 1
+
+
+def feed_until_committed(feeder: Feeder, process: subprocess.Popen[str], hadoop: Hadoop, uri: str, batch: int) -> None:
+    """Keep the query a few files ahead: each is a batch."""
+    deadline = time.monotonic() + 150
+    while (done := max(committed(HadoopFiles(hadoop, uri)), default=-1)) < batch:
+        assert process.poll() is None, process.communicate()[1][-4_000:]
+        assert time.monotonic() < deadline, f"no batch {batch} in time"
+        if feeder.files < done + 4:
+            feeder.feed()
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(("provider", "scheme"), [("hdfs", "bk"), ("rocksdb", "file")])
+def test_the_copy_of_a_running_query_goes_on_to_the_same_result(
+    provider: str, scheme: str, bk: str, start_job: Any, run_job: Any, tmp_path: Path
+) -> None:
+    hadoop = Hadoop.of()
+    feeder = Feeder(tmp_path / "files")
+    stop = tmp_path / "stop"
+    process = start_job("count", checkpoint=f"{bk}/q", files=str(feeder.folder), provider=provider, until=str(stop))
+    feed_until_committed(feeder, process, hadoop, f"{bk}/q", 8)
+    target = f"{bk}/copy" if scheme == "bk" else f"file://{tmp_path}/copy"
+    told: list[tuple[int, int, int]] = []
+    copied = transfer.copy_checkpoint(f"{bk}/q", target, progress=lambda *now: told.append(now))
+    feed_until_committed(feeder, process, hadoop, f"{bk}/q", copied.batch + 2)
+    stop.touch()
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err[-4_000:]
+    whole = json.loads(out.splitlines()[-1])["counts"]
+    assert whole == feeder.counts
+
+    files = HadoopFiles(hadoop, target)
+    assert committed(files)[-1] == max(batch_ids(files, "offsets")) == copied.batch >= 8
+    assert told[-1][2] <= copied.bytes
+    if scheme == "file":
+        report = inspect(LocalFiles(tmp_path / "copy"), 1)
+        assert not [finding for finding in report.findings if finding.severity == "error"]
+    again = run_job("count", checkpoint=target, files=str(feeder.folder), provider=provider)
+    assert again["counts"] == whole
+    assert again["batch"] > copied.batch
