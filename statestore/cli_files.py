@@ -61,8 +61,8 @@ def stat(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> Non
 
 def cat(uri: Uri, option: HadoopOptions = None) -> None:
     """Write a file's bytes to standard output, checked against their CRC."""
-    data = _hadoop(uri, option).read(uri)
-    sys.stdout.buffer.write(data)
+    for block in _hadoop(uri, option).blocks(uri):
+        sys.stdout.buffer.write(block)
     sys.stdout.buffer.flush()
 
 

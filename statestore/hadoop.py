@@ -37,6 +37,7 @@ _JAVA_OPTIONS = (
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
 )
 _END_S = 20
+_BLOCK = 1 << 20
 _NOT_FOUND = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException")
 _REFUSED = (
     "org.apache.hadoop.fs.FileAlreadyExistsException",
@@ -130,9 +131,7 @@ class Hadoop:
     @property
     def options(self) -> dict[str, str]:
         """The options `fs.bk.…` in force: those given, and those of the Spark session."""
-        found = {
-            str(entry.getKey()): str(entry.getValue()) for entry in self._conf if entry.getKey().startswith(PREFIX)
-        }
+        found = {PREFIX + str(name): str(value) for name, value in self._conf.getPropsWithPrefix(PREFIX).items()}
         return {name: value for name, value in found.items() if name not in _IMPLEMENTATIONS}
 
     def status(self, uri: str) -> Status | None:
@@ -163,6 +162,16 @@ class Hadoop:
             stream = self.file_system(uri).open(self._path(uri))
             try:
                 return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+
+    def blocks(self, uri: str) -> Iterator[bytes]:
+        """Yield a file's bytes in blocks of 1 MiB, for files of any length."""
+        with self._explained(uri):
+            stream = self.file_system(uri).open(self._path(uri))
+            try:
+                while block := bytes(stream.readNBytes(_BLOCK)):
+                    yield block
             finally:
                 stream.close()
 

@@ -65,6 +65,7 @@ def test_copies_there_and_back(hadoop: Hadoop, bk: str, tmp_path: Path) -> None:
     copied: list[int] = []
     assert hadoop.copy(f"file://{tmp_path}/in", f"{bk}/copy", copied.append) == len(big) + 1
     assert sorted(copied) == [1, len(big)]
+    assert b"".join(hadoop.blocks(f"{bk}/copy/big")) == big
     hadoop.copy(f"{bk}/copy", f"file://{tmp_path}/out")
     assert (tmp_path / "out/big").read_bytes() == big
     assert (tmp_path / "out/deep/small with space%20").read_bytes() == b"x"
