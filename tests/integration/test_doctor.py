@@ -1,0 +1,189 @@
+"""Readers that a dead or a late writer holds up: found, explained and freed, on a real broker."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from eos.cli import typer_app
+from eos.commit import Identity
+from eos.config import Cluster
+from eos.control_log import control_topic
+from eos.micro_batch import Written, attempt
+from eos.net.admin import Admin
+from eos.net.client import Client
+from eos.ports import CoordinatorPort
+from eos.protocol.messages import MessageId
+from eos.takeover import Owner, bound_coordinator
+from eos.wire.txn import TxnId
+from tests.contract.official import readable_now
+from tests.contract.raw import RawProducer
+
+
+class DriverDies(BaseException):
+    """Nothing is cleaned up."""
+
+
+class Sink:
+    """A sink without Spark: its owner, its topic, and batches of one row."""
+
+    def __init__(self, pulsar: Any, make_topic: Any) -> None:
+        self.client = Client(Cluster(pulsar.service_url))
+        self.topic = make_topic("rows")
+        self.name = _quiet_name(pulsar, self.client)
+        log = control_topic(self.name, self.topic)
+        self.client.ensure_topic(log)
+        self.owner = Owner(self.client, self.name, log)
+        self.owner.take_over("query", "run")
+
+    def write(self, batch_id: int) -> TxnId:
+        used: list[TxnId] = []
+        attempt(self.owner, batch_id, _identity(batch_id), lambda txn, at: self._rows(txn, at, batch_id, used))
+        return used[0]
+
+    def die_in_the_middle(self, batch_id: int) -> TxnId:
+        used: list[TxnId] = []
+
+        def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+            self._rows(txn, coordinator, batch_id, used)
+            raise DriverDies
+
+        with pytest.raises(DriverDies):
+            attempt(self.owner, batch_id, _identity(batch_id), write)
+        return used[0]
+
+    def _rows(self, txn: TxnId, coordinator: CoordinatorPort, batch_id: int, used: list[TxnId]) -> Written:
+        used.append(txn)
+        coordinator.add_partitions(txn, [self.topic])
+        with self.client.producer(self.topic) as producer:
+            producer.send_record(f"row of batch {batch_id}".encode(), txn)
+        return Written({self.topic: 1}, {self.topic: 1})
+
+
+def _identity(batch_id: int) -> Identity:
+    return Identity("query", "run", f"offsets {batch_id}")
+
+
+def _quiet_name(pulsar: Any, client: Client) -> str:
+    """A name whose coordinator has no open transaction, such as other tests may leave: each would delay a healing."""
+    with Admin(pulsar.admin_url) as admin:
+        busy = {one.txn.coordinator for one in admin.open_transactions()}
+    while True:
+        name = f"doctor-{uuid.uuid4().hex[:8]}"
+        if bound_coordinator(name, client.coordinators()) not in busy:
+            return name
+
+
+@pytest.fixture
+def sink(pulsar: Any, make_topic: Any) -> Iterator[Sink]:
+    made = Sink(pulsar, make_topic)
+    yield made
+    made.client.close()
+
+
+def eos(pulsar: Any, *words: str, admin: bool = True) -> Result:
+    urls = ["--service-url", pulsar.service_url, *(["--admin-url", pulsar.admin_url] if admin else [])]
+    return CliRunner().invoke(typer_app, [*words, *urls])
+
+
+def found(pulsar: Any, topic: str) -> dict[str, Any]:
+    """The one finding there is."""
+    answer = eos(pulsar, "doctor", topic, "--json", "--older-than", "0")
+    assert answer.exit_code == 1, answer.output
+    (finding,) = json.loads(answer.stdout)
+    return dict(finding)
+
+
+def expect_healthy(pulsar: Any, topic: str) -> None:
+    answer = eos(pulsar, "doctor", topic, "--older-than", "0")
+    assert answer.exit_code == 0, answer.output
+
+
+def plain(sink: Sink, text: str) -> None:
+    with sink.client.producer(sink.topic) as producer:
+        producer.send_record(text.encode(), None)
+
+
+def late(pulsar: Any, producer: RawProducer, txn: TxnId) -> None:
+    producer.send(b"late", txn, 1)
+    assert isinstance(producer.event(), MessageId), "the broker takes a late frame"
+
+
+def test_a_dead_drivers_transaction_is_named_and_aborted(pulsar: Any, sink: Sink) -> None:
+    sink.write(0)
+    txn = sink.die_in_the_middle(1)
+    plain(sink, "behind it")
+    finding = found(pulsar, sink.topic)
+    assert (finding["state"], finding["transaction"]) == ("waiting", str(txn))
+    assert (finding["sink"], finding["batch_id"], finding["committed"]) == (sink.name, 1, False)
+    assert f"eos abort {sink.name}" in finding["remedy"]
+    assert readable_now(pulsar.service_url, sink.topic) == [b"row of batch 0"]
+
+    alive = eos(pulsar, "abort", sink.name, "--yes", admin=False)
+    assert "A driver owns the sink" in str(alive.exception)
+    assert found(pulsar, sink.topic)["transaction"] == str(txn)
+
+    sink.client.close()
+    noticed_by = time.monotonic() + 20  # the broker may not have noticed yet
+    while (answer := eos(pulsar, "abort", sink.name, "--yes", admin=False)).exit_code:
+        assert time.monotonic() < noticed_by, answer.exception
+    assert (answer.exit_code, f"Aborted transaction {txn}" in answer.output) == (0, True), answer.output
+    expect_healthy(pulsar, sink.topic)
+    assert readable_now(pulsar.service_url, sink.topic) == [b"row of batch 0", b"behind it"]
+    assert "It had ended before" in eos(pulsar, "abort", sink.name, "--yes").output
+
+    with Client(Cluster(pulsar.service_url)) as again:
+        successor = Owner(again, sink.name, control_topic(sink.name, sink.topic))
+        successor.take_over("query", "next run")
+        newest = successor.view.newest
+        assert newest is not None
+        assert newest.batch_id == 0, "the aborted batch is still to be written"
+
+
+def test_a_late_frame_of_an_aborted_batch_freezes_a_partition_until_it_is_healed(
+    pulsar: Any, sink: Sink, make_topic: Any
+) -> None:
+    other = make_topic("other")
+    zombie = RawProducer(pulsar.service_url, sink.topic)
+    sink.write(0)
+    txn = _aborted_elsewhere(sink, other)
+    late(pulsar, zombie, txn)
+    plain(sink, "behind it")
+    finding = found(pulsar, sink.topic)
+    assert (finding["state"], finding["transaction"], finding["committed"]) == ("frozen", str(txn), None)
+
+    answer = eos(pulsar, "doctor", sink.topic, "--heal")
+    assert answer.exit_code == 0, answer.output
+    assert readable_now(pulsar.service_url, sink.topic) == [b"row of batch 0", b"behind it"]
+    zombie.connection.close()
+
+
+def test_a_late_frame_of_a_committed_batch_is_healed_only_when_its_loss_is_accepted(pulsar: Any, sink: Sink) -> None:
+    zombie = RawProducer(pulsar.service_url, sink.topic)
+    txn = sink.write(0)
+    late(pulsar, zombie, txn)
+    plain(sink, "behind it")
+    finding = found(pulsar, sink.topic)
+    assert (finding["state"], finding["sink"], finding["committed"]) == ("frozen", sink.name, True)
+    assert "write them again" in finding["remedy"]
+
+    assert eos(pulsar, "doctor", sink.topic, "--heal").exit_code == 1
+    assert readable_now(pulsar.service_url, sink.topic) == [b"row of batch 0"]
+    assert eos(pulsar, "doctor", sink.topic, "--heal", "--accept-loss").exit_code == 0
+    assert readable_now(pulsar.service_url, sink.topic) == [b"behind it"]
+    zombie.connection.close()
+
+
+def _aborted_elsewhere(sink: Sink, topic: str) -> TxnId:
+    """Abort a transaction of the sink's coordinator that has written to another topic only."""
+    coordinator = sink.owner.coordinator()
+    txn = coordinator.new_transaction(60_000)
+    coordinator.add_partitions(txn, [topic])
+    coordinator.end(txn, commit=False)
+    return txn
