@@ -216,6 +216,49 @@ def test_stop_aborts_the_batch_and_the_next_start_writes_it(
     assert account_for(pulsar.service_url, job.topic, 3, ROWS).is_exact()
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [Moment(Step.FIRST_SEND, "after", 1), Moment(Step.END_SENT, "before", 1)],
+    ids=["after the first frame", "before the commit"],
+)
+def test_a_stop_on_the_driver_path_leaves_the_batch_whole_or_not_there(
+    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path, moment: Moment
+) -> None:
+    """No Spark job is running that a stop could cancel: the batch in hand is finished or given up, never left open."""
+    job = streaming(pulsar, make_topic, tmp_path)
+    gate = Gate(moment, str(tmp_path / "gate"))
+    sink = make_sink(pulsar, job.topic, 1_000, gate)
+    problems: list[BaseException] = []
+
+    def write_and_note(df: DataFrame, batch_id: int) -> None:
+        try:
+            sink(df, batch_id)
+        except BaseException as error:
+            problems.append(error)
+            raise
+
+    query = start(spark, job, write_and_note)
+    gate.wait()
+    in_hand = [record["txn"] for record in records(pulsar, job.topic) if record["kind"] == "intent"][-1]
+    stopping = threading.Thread(target=query.stop)
+    stopping.start()
+    while query.isActive:
+        time.sleep(0.05)
+    assert is_open(pulsar, in_hand)
+    gate.open()
+    stopping.join(60)
+    assert not stopping.is_alive()
+    assert [type(problem) for problem in problems] in ([], [eos.Stopped])
+    assert not is_open(pulsar, in_hand)
+    seen = 1 if problems else 2
+    assert sink.metrics.committed == seen
+    assert account_for(pulsar.service_url, job.topic, seen, ROWS).is_exact()
+
+    again = make_sink(pulsar, job.topic, 1_000, unobserved, request_timeout_s=29)
+    start(spark, job, again).awaitTermination()
+    assert account_for(pulsar.service_url, job.topic, 3, ROWS).is_exact()
+
+
 @pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
 @BOTH
 def test_a_batch_that_spark_forgot_to_commit_is_skipped(

@@ -1,0 +1,72 @@
+"""A driver that stands still in the middle of a batch, as in a long pause of its machine, while a second takes over."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.crash.here import run_here
+from tests.crash.job import Job, prepare_input
+from tests.crash.process import Driver, account_for
+
+FILES, ROWS = 4, 300
+
+
+def family(pid: int) -> list[int]:
+    """The process and all that come from it; Spark's Python workers have process groups of their own."""
+    return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("small_batch_rows", "moment"),
+    [(1_000, ("end-sent", "before")), (0, ("first-send", "after"))],
+    ids=["driver path, before its commit", "task path, while a task sends"],
+)
+def test_a_driver_that_wakes_up_behind_its_successor_is_fenced(
+    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path, small_batch_rows: int, moment: tuple[str, str]
+) -> None:
+    prepare_input(tmp_path / "input", FILES, ROWS)
+    topic = make_topic("paused", partitions=2)
+    job = Job(
+        pulsar.service_url,
+        topic,
+        topic.rsplit("/")[-1],
+        str(tmp_path),
+        small_batch_rows=small_batch_rows,
+        fault=("gate", *moment, 1),
+        options={"request_timeout_s": 8.0},  # a fenced producer's send may get no answer at all
+    )
+    first = Driver(job)
+    asleep: list[int] = []
+    try:
+        job.gate.wait()
+        asleep += family(first.process.pid)
+        for pid in asleep:
+            os.kill(pid, signal.SIGSTOP)
+        job.gate.open()
+
+        second = run_here(spark, job)
+        assert second.metrics.committed == FILES - 1
+        assert account_for(pulsar.service_url, topic, FILES, ROWS).is_exact()
+
+        for pid in reversed(asleep):
+            os.kill(pid, signal.SIGCONT)
+        assert first.wait(120) != 0
+        assert "Fenced" in first.tail()
+    finally:
+        first.kill()
+        for pid in asleep:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    result = account_for(pulsar.service_url, topic, FILES, ROWS)
+    assert result.is_exact(), result
+    run_here(spark, job)
+    assert account_for(pulsar.service_url, topic, FILES, ROWS).is_exact()
