@@ -1,0 +1,76 @@
+"""What must be true of queries that were killed: their results, their state, their checkpoints, and the ledgers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import statestore
+from statestore.hadoop import Hadoop
+from statestore.names import Names
+from tests.soak.expected import results
+
+Pairs = Sequence[tuple[str, str]]
+SESSION_MS = 6_000  # how soon ZooKeeper takes a killed driver for dead
+
+
+def tree(zookeeper: str, name: str) -> tuple[str, dict[str, str]]:
+    """An address with a tree of names of its own, bk://NAME/, and its options."""
+    return f"bk://{name}/", {
+        f"fs.bk.{name}.metadata-service-uri": f"zk://{zookeeper}/ledgers",
+        "fs.bk.root": f"/{name}",
+        "fs.bk.session.timeout.ms": str(SESSION_MS),
+    }
+
+
+def check_results(out: Path, pairs: Pairs, batches: int) -> None:
+    """Each batch gave what a computation from all rows gives, each time that it ran."""
+    for provider, query in pairs:
+        folder = out / f"{provider}-{query}"
+        assert not list(folder.glob("*.differs")), f"{folder.name}: a batch that ran again gave something else"
+        for batch in range(batches):
+            given = [tuple(row) for row in json.loads((folder / f"{batch}.json").read_text())]
+            assert given == results(query, batch), f"{folder.name}: batch {batch} is wrong"
+
+
+def check_states(states: Mapping[str, object], others: Mapping[str, object], pairs: Pairs) -> None:
+    """The state is there, and the same in both places."""
+    for provider, query in pairs:
+        name = f"{provider}-{query}"
+        assert states[name], f"{name} has no state"
+        assert states[name] == others[name], f"{name}: the state is not that of the query that nobody killed"
+
+
+def check_checkpoints(root: str, options: Mapping[str, str], pairs: Pairs) -> int:
+    """Nothing is found by `verify`; return how many files were read."""
+    files = 0
+    for provider, query in pairs:
+        report = statestore.verify(f"{root}{provider}-{query}", options=options)
+        assert report.findings == (), report.findings
+        assert len(report.batches) == 2
+        assert report.copies is None or report.copies > 0
+        files += report.files
+    return files
+
+
+def check_ledgers(root: str, options: Mapping[str, str]) -> tuple[int, int]:
+    """After a sweep without grace no ledger is left that nothing needs, and none is gone that something needs.
+
+    Returns:
+        How many ledgers were freed, and how many are left.
+    """
+    time.sleep(SESSION_MS / 1000 + 2)
+    hadoop = Hadoop.of(options={**options, "fs.bk.grace.ms": "0"})
+    fs = hadoop.file_system(root)
+    # What the first round compacts, and what it saw without references for the first time, the next ones free.
+    freed = sum(len(hadoop.jvm.eos.bk.Maintenance.sweep(fs)) for _ in range(3))
+    assert list(hadoop.jvm.eos.bk.Maintenance.orphans(fs)) == []
+    with Names.connect(statestore.Address.parse(root, options)) as names:
+        ledgers = {ledger.id: ledger for ledger in names.ledgers()}
+        assert [ledger.id for ledger in ledgers.values() if not ledger.references] == []
+        for path, record in names.walk("/"):
+            if record.length:
+                assert record.write in ledgers[record.ledger].references, path
+    return freed, len(ledgers)
