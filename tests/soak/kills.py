@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -45,10 +46,8 @@ def answer(started: subprocess.Popen[str], log: Path) -> dict[str, Any]:
 
 def kill(started: subprocess.Popen[str]) -> None:
     """SIGKILL the driver, its JVM and its workers, wherever they are."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(started.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     started.wait()
     if started.stdout is not None:
         started.stdout.close()
