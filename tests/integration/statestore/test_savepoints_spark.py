@@ -140,6 +140,6 @@ def test_spark_starts_no_query_on_what_is_half_restored(spark: SparkSession, own
     job.add(2)
     hadoop = job.hadoop()
     hadoop.write(f"{job.uri}half/metadata", b"")
-    with pytest.raises(Exception, match=r"No content to map due to end-of-input|metadata"):
+    with pytest.raises(Exception, match=r"No content to map due to end-of-input"):
         job.run(f"{job.uri}half")
     assert [one.name for one in hadoop.list(f"{job.uri}half")] == ["metadata"]
