@@ -20,7 +20,7 @@ demo: ## stream a year of flights into Pulsar, kill things on the way, count wha
 test: $(JAR) ## unit, property, contract and integration tests, with the branch coverage of eos and statestore
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python -m pytest -m "not crash" --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
+	$(BIN)/python -m pytest -m "not crash and not soak" --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
 
 models: ## explore the models of the commit protocol and of bk://'s names in larger worlds, some minutes long
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
@@ -32,10 +32,10 @@ crash: ## kill a process at each step of the protocol and look for lost or doubl
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m crash tests $(TEST_ARGS)
 
-soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, some twenty minutes long
+soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, and what else takes long: some twenty-five minutes
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python -m pytest -m soak -s tests/soak $(TEST_ARGS)
+	$(BIN)/python -m pytest -m soak -s tests/soak tests/integration $(TEST_ARGS)
 
 jar: $(JAR) ## build the jar of the bk:// file system, if its sources are newer
 

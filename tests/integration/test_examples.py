@@ -82,6 +82,7 @@ def test_delays_ends_with_the_numbers_of_a_plain_recomputation(
         }
 
 
+@pytest.mark.soak
 def test_delays_by_day_go_on_from_bookkeeper_on_a_wiped_machine(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     topic = make_topic("days", partitions=2)
     folder = tmp_path / "flights"

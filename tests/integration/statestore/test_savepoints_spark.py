@@ -89,7 +89,7 @@ def wait_for_batch(query: StreamingQuery, batch: int) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", [pytest.param("hdfs-backed", marks=pytest.mark.soak), "rocksdb, format 2"])
 def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
     provider: str, spark: SparkSession, own_tree: OwnTree, tmp_path: Path, pulsar: Any
 ) -> None:

@@ -49,7 +49,9 @@ def feed_until_committed(feeder: Feeder, process: subprocess.Popen[str], hadoop:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize(("provider", "scheme"), [("hdfs", "bk"), ("rocksdb", "file")])
+@pytest.mark.parametrize(
+    ("provider", "scheme"), [("hdfs", "bk"), pytest.param("rocksdb", "file", marks=pytest.mark.soak)]
+)
 def test_the_copy_of_a_running_query_goes_on_to_the_same_result(
     provider: str, scheme: str, bk: str, start_job: Any, run_job: Any, tmp_path: Path
 ) -> None:
