@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """A micro-batch that the logs still know.
@@ -155,6 +158,9 @@ def read_state(
 ) -> DataFrame:
     """Read state back through Spark's own state data source.
 
+    That one looks for the files of the checkpoint format that its session would write. If the checkpoint has format 2
+    and the session is set to another, the rows come from a new session of the same application, set to 2.
+
     Args:
         spark: a session; for bk:// one that `configure_spark` made.
         uri: the checkpoint.
@@ -181,11 +187,27 @@ def read_state(
         "stateVarName": state_variable,
         **options,
     }
-    reader = spark.read.format("statestore")
+    reader = _session(spark, uri, batch_id).read.format("statestore")
     for name, value in named.items():
         if value is not None:
             reader = reader.option(name, str(value).lower() if isinstance(value, bool) else str(value))
     return reader.load(uri)
+
+
+def _session(spark: SparkSession, uri: str, batch_id: int | None) -> SparkSession:
+    """A session that reads the checkpoint's format: in format 2 each commit begins with "v2"."""
+    from pyspark.errors import AnalysisException
+
+    path = join(uri.rstrip("/"), COMMITS, "" if batch_id is None else str(batch_id))
+    try:
+        second = not spark.read.text(path).where("value = 'v2'").isEmpty()
+    except AnalysisException:
+        return spark  # there is no such batch: the data source says so
+    if not second or spark.conf.get(_FORMAT, "1") == "2":
+        return spark
+    session = spark.newSession()
+    session.conf.set(_FORMAT, "2")
+    return session
 
 
 def _stores(files: Files, commits: Mapping[int, Commit]) -> Iterator[Store]:
