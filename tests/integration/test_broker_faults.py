@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import eos
 from eos.local import LocalPulsar
-from eos.steps import Phase, Step
+from eos.steps import Observer, Phase, Step
 from eos.takeover import Settings
 from tests.conftest import create_topic
 from tests.crash.job import Job, prepare_input, start
@@ -77,6 +77,57 @@ def test_the_broker_dies_in_mid_batch_and_in_mid_commit(
     result = account_for(job.service_url, topic, files, ROWS)
     assert result.is_exact(), result
     assert result.found == files * ROWS
+
+
+@dataclass(frozen=True)
+class Die:
+    """Ends the driver at a moment as SIGKILL would: nothing is cleaned up."""
+
+    moment: Moment
+
+    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
+        if self.moment.is_at(step, phase, batch_id):
+            raise Died
+
+
+class Died(BaseException):
+    """No `except Exception` sees it."""
+
+
+@pytest.mark.timeout(300)
+def test_the_broker_dies_while_a_successor_takes_over(spark: SparkSession, broker: LocalPulsar, tmp_path: Path) -> None:
+    """Each driver leaves a transaction open; each successor meets a broker that dies at another step."""
+    topic = create_topic(broker.admin_url, "rows", 2)
+
+    def driver(observer: Observer) -> eos.Sink:
+        return eos.sink(broker.service_url, topic=topic, name=topic.rsplit("/")[-1], observer=observer)
+
+    def write(sink: eos.Sink, batch_id: int, run: str) -> None:
+        rows = spark.range(batch_id * ROWS, (batch_id + 1) * ROWS).selectExpr("cast(id as string) value")
+        with sink.batch(batch_id, eos.Identity("query", run, f"offsets {batch_id}")) as txn:
+            txn.write(rows)
+
+    def leave_open(batch_id: int) -> None:
+        with pytest.raises(Died):
+            write(driver(Die(Moment(Step.END_SENT, "before", batch_id))), batch_id, f"dies at {batch_id}")
+
+    def restart_at(gate: Gate, early: bool) -> None:
+        gate.wait()
+        broker.kill()
+        if early:
+            gate.open()  # the takeover goes on while there is no broker
+        broker.start()
+        gate.open()
+
+    moments = [(Step.TAKEOVER, "before"), (Step.TAKEOVER, "after"), (Step.OWNER, "after")]
+    for batch_id, (step, phase) in enumerate(moments):
+        leave_open(batch_id)
+        gate = Gate(Moment(step, phase, None), str(tmp_path / f"gate-{batch_id}"))
+        killer = threading.Thread(target=restart_at, args=(gate, phase == "before"))
+        killer.start()
+        write(driver(gate), batch_id, f"takes over at {batch_id}")
+        killer.join(60)
+    assert sorted(map(int, values_of(broker.service_url, topic))) == list(range(len(moments) * ROWS))
 
 
 def test_a_broker_that_stays_away_leaves_the_outcome_to_the_log(
