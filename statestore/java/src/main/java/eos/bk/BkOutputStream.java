@@ -80,17 +80,9 @@ final class BkOutputStream extends OutputStream implements Abortable {
         int length = filled;
         session = client.session();
         own = client.ledgers.create(session);
-        int entrySize = client.settings.entrySize;
-        for (int at = 0; at < length; at += filled) {
-            filled = Math.min(entrySize, length - at);
-            buffer = Arrays.copyOfRange(begun, at, at + entrySize);
-            if (filled < entrySize) {
-                return;
-            }
-            send();
-            filled = entrySize;
-        }
+        buffer = new byte[client.settings.entrySize];
         filled = 0;
+        write(begun, 0, length);
     }
 
     /** Sends the buffer as an entry; BookKeeper keeps it until all copies are acknowledged, so a new one is begun. */

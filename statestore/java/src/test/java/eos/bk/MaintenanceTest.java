@@ -80,6 +80,26 @@ class MaintenanceTest {
     }
 
     @Test
+    void whatASavepointHoldsIsNeitherFreedNorCompacted() throws Exception {
+        long pack = write("/a", 100).ledger();
+        for (int i = 0; i < 9; i++) {
+            write("/" + i, 100);
+            fs.delete(new Path("/" + i), false);
+        }
+        client.packs.close();
+        String reference = client.names.ledger(pack) + "/s-before-upgrade";
+        client.zk.write(
+                List.of(Op.create(reference, Names.NOTHING, ZooDefs.Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT)),
+                () -> true);
+        assertEquals(List.of(), Maintenance.sweep(fs));
+        assertEquals(pack, client.names.find("/a").file().ledger(), "not compacted");
+        fs.delete(new Path("/a"), false);
+        assertEquals(List.of(), Maintenance.sweep(fs), "not freed");
+        client.zk.write(List.of(Op.delete(reference, -1)), () -> true);
+        assertEquals(List.of(pack), Maintenance.sweep(fs));
+    }
+
+    @Test
     void eachCopyOfEachEntryIsLookedAt() throws IOException {
         FileEntry file = write("/f", (2 << 20) + 1);
         List<String> lines = Maintenance.replicas(fs, file.ledger(), file.first(), file.last())

@@ -5,6 +5,7 @@ import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import org.apache.bookkeeper.client.BookKeeperAdmin;
@@ -25,8 +26,10 @@ public final class TestCluster {
 
     private TestCluster() {}
 
+    private record Bookie(int port, Path folder, LifecycleComponentStack server) {}
+
     private static final class Started {
-        static final List<LifecycleComponentStack> SERVERS = new ArrayList<>();
+        static final List<Bookie> RUNNING = new ArrayList<>();
         static final String ADDRESS = start();
 
         private static String start() {
@@ -37,9 +40,9 @@ public final class TestCluster {
                         1000,
                         port,
                         Files.createDirectories(folder.resolve("zk")).toFile());
-                BookKeeperAdmin.initNewCluster(bookie(port, folder));
+                BookKeeperAdmin.initNewCluster(bookie(port, freePort(), folder));
                 for (int i = 0; i < BOOKIES; i++) {
-                    startBookie(port, folder.resolve("bookie" + i));
+                    startBookie(port, freePort(), folder.resolve("bookie" + i));
                 }
                 return "127.0.0.1:" + port;
             } catch (Exception e) {
@@ -47,20 +50,20 @@ public final class TestCluster {
             }
         }
 
-        static void startBookie(int zookeeperPort, Path folder) throws Exception {
-            var server = EmbeddedServer.builder(new BookieConfiguration(bookie(zookeeperPort, folder)))
+        static void startBookie(int zookeeperPort, int port, Path folder) throws Exception {
+            var server = EmbeddedServer.builder(new BookieConfiguration(bookie(zookeeperPort, port, folder)))
                     .build()
                     .getLifecycleComponentStack();
             server.start();
-            SERVERS.add(server);
+            RUNNING.add(new Bookie(port, folder, server));
         }
 
-        private static ServerConfiguration bookie(int zookeeperPort, Path folder) throws IOException {
+        private static ServerConfiguration bookie(int zookeeperPort, int port, Path folder) {
             var conf = new ServerConfiguration();
             conf.setMetadataServiceUri("zk+hierarchical://127.0.0.1:" + zookeeperPort + "/ledgers");
             conf.setAllowLoopback(true);
             conf.setAdvertisedAddress("127.0.0.1");
-            conf.setBookiePort(freePort());
+            conf.setBookiePort(port);
             conf.setJournalDirName(folder.resolve("journal").toString());
             conf.setLedgerDirNames(new String[] {folder.resolve("ledgers").toString()});
             conf.setJournalSyncData(false);
@@ -70,7 +73,7 @@ public final class TestCluster {
             return conf;
         }
 
-        private static int freePort() throws IOException {
+        static int freePort() throws IOException {
             try (var socket = new ServerSocket(0)) {
                 return socket.getLocalPort();
             }
@@ -88,15 +91,63 @@ public final class TestCluster {
         return System.getProperty("bk.address", "").isEmpty();
     }
 
+    private static int zookeeperPort() {
+        return Integer.parseInt(address().split(":")[1]);
+    }
+
     /** Ends one of our bookies, as if its machine were gone. */
     static void stopBookie() {
-        Started.SERVERS.remove(0).close();
+        Started.RUNNING.remove(0).server().close();
+    }
+
+    /** Ends the bookie {@code host:port}. */
+    static void stopBookie(String id) {
+        Bookie bookie = find(id);
+        Started.RUNNING.remove(bookie);
+        bookie.server().close();
     }
 
     /** Starts an empty bookie of ours. */
     static void startBookie() throws Exception {
-        Started.startBookie(
-                Integer.parseInt(address().split(":")[1]), Path.of("target", "cluster-" + UUID.randomUUID()));
+        Started.startBookie(zookeeperPort(), Started.freePort(), Path.of("target", "cluster-" + UUID.randomUUID()));
+    }
+
+    /** Flips a bit in whatever file of the bookie holds these bytes, while the bookie is down. */
+    static void damage(String id, byte[] stored) throws Exception {
+        Bookie bookie = find(id);
+        stopBookie(id);
+        int found = 0;
+        try (var files = Files.walk(bookie.folder())) {
+            for (Path file : files.filter(Files::isRegularFile).toList()) {
+                found += flip(file, stored);
+            }
+        }
+        Started.startBookie(zookeeperPort(), bookie.port(), bookie.folder());
+        if (found == 0) {
+            throw new IllegalStateException("Bookie " + id + " does not hold these bytes");
+        }
+    }
+
+    private static int flip(Path file, byte[] stored) throws IOException {
+        byte[] content = Files.readAllBytes(file);
+        int found = 0;
+        for (int at = 0; at + stored.length <= content.length; at++) {
+            if (Arrays.equals(content, at, at + stored.length, stored, 0, stored.length)) {
+                content[at + stored.length / 2] ^= 4;
+                found++;
+            }
+        }
+        if (found > 0) {
+            Files.write(file, content);
+        }
+        return found;
+    }
+
+    private static Bookie find(String id) {
+        return Started.RUNNING.stream()
+                .filter(bookie -> id.equals("127.0.0.1:" + bookie.port()))
+                .findFirst()
+                .orElseThrow();
     }
 
     /** The file system's address. */

@@ -1,0 +1,102 @@
+package eos.bk;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Random;
+import java.util.TreeSet;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.zookeeper.ZooKeeper;
+
+/** A root of its own on the test cluster, and a client that outlives the others. */
+final class TestTree implements AutoCloseable {
+    final Configuration conf = TestCluster.configure(new Configuration());
+    final Client survivor;
+
+    TestTree(int entrySize) {
+        conf.set("fs.bk.root", "/eos-bk-test/" + UUID.randomUUID());
+        conf.setInt("fs.bk.entry.bytes", entrySize);
+        conf.setInt("fs.bk.maintenance.ms", 0);
+        conf.setInt("fs.bk.grace.ms", 0);
+        conf.setInt("fs.bk.patience.ms", 20_000);
+        try {
+            survivor = client(TestCluster.address());
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    Client client(String address) throws IOException {
+        var client = new Client(new Settings(URI.create("bk://" + address), conf));
+        client.session();
+        return client;
+    }
+
+    /** Sweeps, and looks whether each ledger of this tree is registered and has a use. */
+    void mustBeTidy(String what) throws IOException {
+        for (int i = 0; i < 3; i++) {
+            survivor.sweeper.sweep(true);
+        }
+        var session = survivor.session();
+        var stored = new TreeSet<Long>();
+        var ranges = session.bk().getLedgerManager().getLedgerRanges(0);
+        while (ranges.hasNext()) {
+            for (long ledger : ranges.next().getLedgers()) {
+                var metadata = Ledgers.metadata(session, ledger);
+                byte[] owner =
+                        metadata == null ? null : metadata.getCustomMetadata().get(Ledgers.ROOT_KEY);
+                if (owner != null && new String(owner, StandardCharsets.UTF_8).equals(session.rootId())) {
+                    stored.add(ledger);
+                }
+            }
+        }
+        assertEquals(new TreeSet<>(survivor.names.ledgers()), stored, what + ": registered, and stored");
+        for (long ledger : stored) {
+            var node = survivor.zk.node(survivor.names.ledger(ledger));
+            assertTrue(
+                    node.stat().getNumChildren() > 0
+                            || LedgerState.decode(node.data()).process().equals(session.process()),
+                    what + ": nothing refers to ledger " + ledger);
+        }
+        assertEquals(List.of(), survivor.zk.children(survivor.settings.root + "/del"), what);
+        assertEquals(List.of(session.process()), survivor.zk.children(survivor.settings.root + "/w"), what);
+    }
+
+    @Override
+    public void close() {
+        survivor.close();
+    }
+
+    static byte[] random(int size) {
+        var data = new byte[size];
+        new Random(size).nextBytes(data);
+        return data;
+    }
+
+    static void write(Client client, String path, byte[] data) throws IOException {
+        try (var out = new BkOutputStream(client, path, true)) {
+            out.write(data, 0, data.length);
+        }
+    }
+
+    static byte[] read(Client client, String path) throws IOException {
+        try (var in = new BkInputStream(client, path, client.names.find(path).file())) {
+            return in.readAllBytes();
+        }
+    }
+
+    /** Ends a session as ZooKeeper does when nothing is heard of it. */
+    static void expire(ZooKeeper zk) throws Exception {
+        var thief = new ZooKeeper(TestCluster.address(), 10_000, event -> {}, zk.getSessionId(), zk.getSessionPasswd());
+        while (thief.getState() != ZooKeeper.States.CONNECTED) {
+            Thread.sleep(5);
+        }
+        thief.close();
+    }
+}
