@@ -365,7 +365,8 @@ def test_a_former_owner_that_is_refused_throws_the_present_one_out_all_the_same(
     topic = bench.topic()
     former, present = fencing(bench, topic), fencing(bench, topic)
     assert answer(lambda: fencing(bench, topic, former.topic_epoch)) == "Fenced"
-    assert answer(lambda: present.send_record(b"lost", None)) == "no receipt"
+    # The broker closes the producer. A send that gets there before it is closed whole is answered in words.
+    assert answer(lambda: present.send_record(b"lost", None)) in ("no receipt", "PersistenceError")
     back = fencing(bench, topic, present.topic_epoch)
     assert answer(lambda: back.send_record(b"back", None)) == "ok"
     assert read(bench, topic) == [b"back"]
