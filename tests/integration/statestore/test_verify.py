@@ -30,10 +30,16 @@ def errors(uri: str, **options: Any) -> list[Finding]:
 
 
 def needed(uri: str, kind: str) -> str:
-    """The last file of a kind that the last batch needs, relative to the checkpoint."""
+    """The last file of a kind that the last batches need, relative to the checkpoint.
+
+    The newest batch alone may need no change at all: Spark's maintenance has just made a snapshot of it.
+    """
     files = HadoopFiles(Hadoop.of(), uri)
-    found = [path for path, need in needs_of(files, committed(files)[-1]).files.items() if need.kind == kind]
-    return found[-1]
+    for batch in reversed(committed(files)[-2:]):
+        found = [path for path, need in needs_of(files, batch).files.items() if need.kind == kind]
+        if found:
+            return found[-1]
+    raise AssertionError(f"neither of the last two batches of {uri} needs a {kind}")
 
 
 @contextmanager
