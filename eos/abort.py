@@ -8,7 +8,6 @@ fenced, or its transaction gone, and writes the batch again. So an abort is safe
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from eos.commit import Ending, ending
@@ -100,9 +99,7 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
 def _end(client: Client, found: Abandoned, admin: Admin | None, patience_s: float) -> bool:
     txn = found.intent.txn
     known = admin.transaction(txn) if admin is not None else None
-    patience = Patience(
-        Settings(), patience_s, patience_s, sleep=time.sleep, clock=time.monotonic, stopped=lambda: False
-    )
+    patience = Patience(Settings(), patience_s, patience_s)
     asked = False
     while True:
         why: NetworkError | None = None

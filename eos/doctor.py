@@ -142,9 +142,7 @@ class Doctor:
         """
         if finding.state is not State.FROZEN:
             raise ValueError(f"{finding.partition} is {finding.state}; only a frozen partition can be healed")
-        patience = Patience(
-            Settings(), self.patience_s, self.patience_s, sleep=time.sleep, clock=time.monotonic, stopped=lambda: False
-        )
+        patience = Patience(Settings(), self.patience_s, self.patience_s)
         while True:
             for coordinator in self._coordinators(finding.txn):
                 self._end_an_empty_transaction(finding.partition, coordinator)

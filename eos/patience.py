@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,8 +39,8 @@ class Patience:
     Args:
         settings: the pauses.
         limit_s: seconds to wait in all; `stopped_s` once the query was stopped.
-        sleep, clock: seconds.
-        stopped: says whether the query was stopped.
+        sleep, clock: seconds. Default: the machine's.
+        stopped: says whether the query was stopped. Default: there is none that could be.
     """
 
     def __init__(
@@ -48,9 +49,9 @@ class Patience:
         limit_s: float,
         stopped_s: float,
         *,
-        sleep: Callable[[float], None],
-        clock: Callable[[], float],
-        stopped: Callable[[], bool],
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._pause = settings.first_pause_s
         self._longest = settings.longest_pause_s

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -360,5 +361,5 @@ def _end(gateway: Any) -> None:
     gateway.java_process.stdin.close()
     try:
         gateway.java_process.wait(_END_S)
-    except Exception:
+    except subprocess.TimeoutExpired:
         gateway.java_process.kill()

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statestore.checkpoint import batch_ids, committed, moved_metadata, needs_of
+from statestore.checkpoint import batch_ids, committed, moved_metadata, needs_of, plain_files
 from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS
@@ -136,14 +136,13 @@ def cut_of(files: Files) -> Cut:
     history = {
         join(log, str(number)) for log in (OFFSETS, COMMITS) for number in batch_ids(files, log) if number <= batch
     }
-    plain = {name for name, entry in files.list("").items() if not entry.is_directory and not name.startswith(".")}
     return Cut(
         batch,
         bulk=frozenset(kinds.keys() - logs - {METADATA}),
         operators=frozenset(path for path, kind in kinds.items() if kind == "operator"),
         logs=frozenset(logs),
         history=frozenset(history - logs),
-        beside=frozenset(plain - {METADATA}),
+        beside=frozenset(plain_files(files)) - {METADATA},
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from statestore.checkpoint.files import Entry, Files, LocalFiles
 from statestore.checkpoint.logs import Commit, Offsets, batch_ids, read_commit, read_offsets, read_query_id
-from statestore.checkpoint.needs import Need, Needs, committed, needs_of
+from statestore.checkpoint.needs import Need, Needs, committed, needs_of, plain_files
 from statestore.checkpoint.operators import Operator, moved_metadata, operator_ids, read_operator
 from statestore.checkpoint.stores import Chain, Gap, StoreFile, store_files
 
@@ -32,6 +32,7 @@ __all__ = [
     "moved_metadata",
     "needs_of",
     "operator_ids",
+    "plain_files",
     "read_commit",
     "read_offsets",
     "read_operator",

@@ -82,6 +82,11 @@ def committed(files: Files) -> tuple[int, ...]:
     return tuple(logs.batch_ids(files, COMMITS))
 
 
+def plain_files(files: Files) -> list[str]:
+    """Return the names of the files at the top of a checkpoint: Spark's `metadata`, and what a sink remembers there."""
+    return [name for name, entry in files.list("").items() if not entry.is_directory and not name.startswith(".")]
+
+
 def needs_of(files: Files, batch: int) -> Needs:
     """Return what a committed batch needs.
 

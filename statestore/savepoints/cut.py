@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Mapping
 
-from statestore.checkpoint import Entry, Files, committed, needs_of
+from statestore.checkpoint import Entry, Files, committed, needs_of, plain_files
 from statestore.errors import CutFailed, InvalidInput, NotFound
 from statestore.names import Directory, FileRecord, Names
 from statestore.savepoints.creating import query_of
@@ -70,9 +70,7 @@ def choose(files: Files, batch: int | None) -> tuple[int, tuple[str, ...]]:
     if needs.gaps:
         gap = needs.gaps[0]
         raise CutFailed(f"Batch {chosen} can't be restored: {gap.path}: {gap.reason}; {len(needs.gaps)} such files")
-    # Beside Spark's own files lies what a sink remembers there: a few plain files at the top.
-    beside = [name for name, entry in files.list("").items() if not entry.is_directory and not name.startswith(".")]
-    return chosen, tuple(dict.fromkeys([*needs.files, *beside]))
+    return chosen, tuple(dict.fromkeys([*needs.files, *plain_files(files)]))
 
 
 def take(names: Names, root: str, read: Read, batch: int | None = None) -> Cut:

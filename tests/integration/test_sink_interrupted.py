@@ -183,13 +183,8 @@ def streaming(pulsar: Any, make_topic: Any, folder: Path, *, files: int = 3, **f
     return Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder), **fields)
 
 
-def test_stop_aborts_the_batch_and_the_next_start_writes_it(
-    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path
-) -> None:
-    job = streaming(pulsar, make_topic, tmp_path)
-    gate = Gate(Moment(Step.FIRST_SEND, "after", 1), str(tmp_path / "gate"))
-    sink = make_sink(pulsar, job.topic, 0, gate)
-    problems: list[BaseException] = []
+def noting(sink: Any, problems: list[BaseException]) -> Callable[[DataFrame, int], None]:
+    """The sink as Spark calls it; what it raises is noted on the way."""
 
     def write_and_note(df: DataFrame, batch_id: int) -> None:
         try:
@@ -198,7 +193,17 @@ def test_stop_aborts_the_batch_and_the_next_start_writes_it(
             problems.append(error)
             raise
 
-    query = start(spark, job, write_and_note)
+    return write_and_note
+
+
+def test_stop_aborts_the_batch_and_the_next_start_writes_it(
+    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path
+) -> None:
+    job = streaming(pulsar, make_topic, tmp_path)
+    gate = Gate(Moment(Step.FIRST_SEND, "after", 1), str(tmp_path / "gate"))
+    sink = make_sink(pulsar, job.topic, 0, gate)
+    problems: list[BaseException] = []
+    query = start(spark, job, noting(sink, problems))
     gate.wait()
     open_now = [record["txn"] for record in records(pulsar, job.topic) if record["kind"] == "intent"][-1]
     assert is_open(pulsar, open_now)
@@ -229,15 +234,7 @@ def test_a_stop_on_the_driver_path_leaves_the_batch_whole_or_not_there(
     gate = Gate(moment, str(tmp_path / "gate"))
     sink = make_sink(pulsar, job.topic, 1_000, gate)
     problems: list[BaseException] = []
-
-    def write_and_note(df: DataFrame, batch_id: int) -> None:
-        try:
-            sink(df, batch_id)
-        except BaseException as error:
-            problems.append(error)
-            raise
-
-    query = start(spark, job, write_and_note)
+    query = start(spark, job, noting(sink, problems))
     gate.wait()
     in_hand = [record["txn"] for record in records(pulsar, job.topic) if record["kind"] == "intent"][-1]
     stopping = threading.Thread(target=query.stop)
