@@ -1,6 +1,6 @@
-"""Pulsar's jars: fetched by Maven once, kept in the cache folder.
+"""Jars fetched by Maven once and kept in the cache folder: Pulsar's, above all.
 
-The folder appears under its final name only when it is complete, so an interrupted
+A set's folder appears under its final name only when it is complete, so an interrupted
 fetch leaves no half cache. Jars that Maven keeps on the same disk are linked, not copied.
 """
 
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from eos.local import checks
@@ -21,8 +22,6 @@ from eos.local.places import Tell, cache, locked, quiet
 PULSAR_VERSION = "4.2.4"
 OPENTELEMETRY_VERSION = "1.62.0"  # without it the broker stops with NoSuchMethodError
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-ABOUT_JARS = 330
-ABOUT_BYTES = 243 * checks.MEGABYTE
 _TELL_EVERY_S = 2.0
 
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -52,84 +51,109 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Jars:
+    """Something that runs in a JVM, with all jars that it needs.
+
+    Attributes:
+        what: its name and version, for people and for the folder.
+        pom: depends on it; Maven resolves the rest.
+        about_jars, about_bytes: how many and how large they are together, for the progress and the disk.
+    """
+
+    what: str
+    pom: str
+    about_jars: int
+    about_bytes: int
+
+    def folder(self) -> Path:
+        """The folder of the jars, there or not. Its name changes with the pom."""
+        stem = self.what.lower().replace(" ", "-")
+        return cache() / f"{stem}-{hashlib.sha256(self.pom.encode()).hexdigest()[:8]}"
+
+    def classpath(self, tell: Tell = quiet) -> str:
+        """A Java class path with all of them; fetches them when they are not there.
+
+        Raises:
+            LocalError: Java, Maven, disk space or the network is missing.
+        """
+        target = self.folder()
+        if not target.exists():
+            with locked("jars", tell):
+                if not target.exists():
+                    with checks.disk_errors(f"Fetching the jars of {self.what}"):
+                        self._fetch(target, tell)
+        return f"{target}{os.sep}*"
+
+    def _fetch(self, target: Path, tell: Tell) -> None:
+        checks.java()
+        mvn = checks.maven()
+        checks.free_space(target, 3 * self.about_bytes, f"Fetching {self.what}")
+        for leftover in target.parent.glob(f"{target.name}.*"):
+            shutil.rmtree(leftover)
+        scratch = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+        try:
+            jars = self._resolve(mvn, scratch, tell)
+            lib = scratch / "lib"
+            lib.mkdir()
+            for jar in jars:
+                _link(jar, lib / jar.name)
+            held = sum(jar.stat().st_size for jar in lib.iterdir())
+            lib.rename(target)
+            tell(f"{self.what}: {len(jars)} jars, {held // checks.MEGABYTE} MB in {target}")
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _resolve(self, mvn: Path, scratch: Path, tell: Tell) -> list[Path]:
+        """Let Maven find the jars and bring them into its own repository; follow what it prints."""
+        (scratch / "pom.xml").write_text(self.pom)
+        answer = scratch / "classpath"
+        goal = [f"{DEPENDENCY_PLUGIN}:build-classpath", f"-Dmdep.outputFile={answer}", "-DincludeScope=runtime"]
+        about = self.about_bytes // checks.MEGABYTE
+        tell(f"Asking Maven for {self.what}: about {self.about_jars} jars, {about} MB")
+        count, size, told = 0, 0.0, time.monotonic()
+        complaints: list[str] = []
+        with subprocess.Popen(
+            [mvn, "-B", "-f", scratch / "pom.xml", *goal],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process:
+            try:
+                for line in process.stdout or ():
+                    if line.startswith("[ERROR]"):
+                        complaints.append(line.removeprefix("[ERROR]").strip())
+                    count_of_line, size_of_line = downloaded(line)
+                    count, size = count + count_of_line, size + size_of_line
+                    if count_of_line and time.monotonic() - told > _TELL_EVERY_S:
+                        told = time.monotonic()
+                        here = int(size // checks.MEGABYTE)
+                        tell(f"  {count} of about {self.about_jars} jars, {here} of {about} MB here")
+            except BaseException:
+                process.terminate()
+                raise
+        if process.returncode != 0 or not answer.exists():
+            reason = next((line for line in complaints if line), f"{mvn} ended with {process.returncode}")
+            raise checks.LocalError(f"Maven could not fetch {self.what}: {reason}")
+        jars = [Path(entry) for entry in answer.read_text().strip().split(os.pathsep)]
+        if len({jar.name for jar in jars}) != len(jars):
+            raise checks.LocalError(f"Maven found two different jars of one name for {self.what}")
+        return jars
+
+
+PULSAR = Jars(f"Pulsar {PULSAR_VERSION}", POM, about_jars=330, about_bytes=243 * checks.MEGABYTE)
+
+
 def folder() -> Path:
-    """The folder of the jars, there or not. Its name changes with the pom."""
-    return cache() / f"pulsar-{PULSAR_VERSION}-{hashlib.sha256(POM.encode()).hexdigest()[:8]}"
+    """The folder of Pulsar's jars, there or not."""
+    return PULSAR.folder()
 
 
 def classpath(tell: Tell = quiet) -> str:
-    """A Java class path with the broker, the Java client and BookKeeper; fetches the jars when they are not there.
-
-    Raises:
-        LocalError: Java, Maven, disk space or the network is missing.
-    """
-    target = folder()
-    if not target.exists():
-        with locked("jars", tell):
-            if not target.exists():
-                with checks.disk_errors("Fetching Pulsar's jars"):
-                    _fetch(target, tell)
-    return f"{target}{os.sep}*"
-
-
-def _fetch(target: Path, tell: Tell) -> None:
-    checks.java()
-    mvn = checks.maven()
-    checks.free_space(target, 3 * ABOUT_BYTES, f"Fetching Pulsar {PULSAR_VERSION}")
-    for leftover in target.parent.glob(f"{target.name}.*"):
-        shutil.rmtree(leftover)
-    scratch = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
-    try:
-        jars = _resolve(mvn, scratch, tell)
-        lib = scratch / "lib"
-        lib.mkdir()
-        for jar in jars:
-            _link(jar, lib / jar.name)
-        held = sum(jar.stat().st_size for jar in lib.iterdir())
-        lib.rename(target)
-        tell(f"Pulsar {PULSAR_VERSION}: {len(jars)} jars, {held // checks.MEGABYTE} MB in {target}")
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _resolve(mvn: Path, scratch: Path, tell: Tell) -> list[Path]:
-    """Let Maven find the jars and bring them into its own repository; follow what it prints."""
-    (scratch / "pom.xml").write_text(POM)
-    answer = scratch / "classpath"
-    goal = [f"{DEPENDENCY_PLUGIN}:build-classpath", f"-Dmdep.outputFile={answer}", "-DincludeScope=runtime"]
-    tell(f"Asking Maven for Pulsar {PULSAR_VERSION}: about {ABOUT_JARS} jars, {ABOUT_BYTES // checks.MEGABYTE} MB")
-    count, size, told = 0, 0.0, time.monotonic()
-    complaints: list[str] = []
-    with subprocess.Popen(
-        [mvn, "-B", "-f", scratch / "pom.xml", *goal],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
-        try:
-            for line in process.stdout or ():
-                if line.startswith("[ERROR]"):
-                    complaints.append(line.removeprefix("[ERROR]").strip())
-                count_of_line, size_of_line = downloaded(line)
-                count, size = count + count_of_line, size + size_of_line
-                if count_of_line and time.monotonic() - told > _TELL_EVERY_S:
-                    told = time.monotonic()
-                    megabytes = int(size // checks.MEGABYTE)
-                    tell(
-                        f"  {count} of about {ABOUT_JARS} jars, {megabytes} of {ABOUT_BYTES // checks.MEGABYTE} MB here"
-                    )
-        except BaseException:
-            process.terminate()
-            raise
-    if process.returncode != 0 or not answer.exists():
-        reason = next((line for line in complaints if line), f"{mvn} ended with {process.returncode}")
-        raise checks.LocalError(f"Maven could not fetch Pulsar {PULSAR_VERSION}: {reason}")
-    jars = [Path(entry) for entry in answer.read_text().strip().split(os.pathsep)]
-    if len({jar.name for jar in jars}) != len(jars):
-        raise checks.LocalError(f"Maven found two different jars of one name for Pulsar {PULSAR_VERSION}")
-    return jars
+    """A Java class path with the broker, the Java client and BookKeeper; raises `LocalError` as `Jars.classpath`."""
+    return PULSAR.classpath(tell)
 
 
 def downloaded(line: str) -> tuple[int, float]:

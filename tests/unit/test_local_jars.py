@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -140,7 +141,7 @@ def test_the_pom_imports_what_the_broker_needs_to_start() -> None:
     assert [part.text for part in broker] == ["org.apache.pulsar", "pulsar-broker", "4.2.4"]
 
 
-def test_another_pom_gets_another_folder(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = jars.folder()
-    monkeypatch.setattr(jars, "POM", jars.POM.replace("4.2.4", "4.2.5"))
-    assert jars.folder() != before
+def test_another_pom_gets_another_folder(machine: Path) -> None:
+    other = dataclasses.replace(jars.PULSAR, pom=jars.POM.replace("4.2.4", "4.2.5"))
+    assert other.folder() != jars.folder()
+    assert other.folder().name.startswith("pulsar-4.2.4-")
