@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +42,8 @@ class LocalCluster:
         memory: each broker's heap, and as much again outside the heap, as Java writes it. Default "384m".
         autorecovery: whether the bookies copy what a lost bookie held. Default off: with three bookies there is nowhere
             to copy to, and 30 s after a bookie is lost it fences the ledgers that are being written there.
+        listeners: further listeners, such as a proxy's: a name, and for each broker the port on 127.0.0.1 that clients
+            which ask for that name are sent to. Default none.
         start_timeout_s: how long each member may take to answer. Default 120.
         die_with_parent: kill it, and remove a temporary `data`, when this Python process dies, even by SIGKILL.
         credentials: those of an administrator, when `settings` turn authentication on.
@@ -53,6 +55,7 @@ class LocalCluster:
     coordinators: int = 4
     memory: str = "384m"
     autorecovery: bool = False
+    listeners: Mapping[str, Sequence[int]] = field(default_factory=dict)
     start_timeout_s: float = 120.0
     die_with_parent: bool = True
     credentials: Credentials = field(default_factory=Credentials)
@@ -83,6 +86,7 @@ class LocalCluster:
             coordinators=plan.coordinators,
             memory=plan.memory,
             autorecovery=plan.autorecovery,
+            listeners=plan.listeners,
             die_with_parent=False,
             tell=tell,
         )
@@ -214,7 +218,8 @@ class LocalCluster:
         if fresh:
             checks.free_space(self.data, _DATA_BYTES, "Starting a Pulsar cluster")
         ports = ClusterPorts.free() if fresh else Plan.from_json(record.read_text()).ports
-        plan = Plan(ports, dict(self.settings), self.memory, self.autorecovery, self.coordinators)
+        settings, listeners = dict(self.settings), dict(self.listeners)
+        plan = Plan(ports, settings, self.memory, self.autorecovery, self.coordinators, listeners)
         record.write_text(plan.to_json())
         self._assemble(plan)
         return fresh

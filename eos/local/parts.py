@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from eos.local import checks
@@ -20,6 +20,7 @@ SETUP = "org.apache.pulsar.PulsarClusterMetadataSetup"
 # How long ZooKeeper waits for a part that says nothing before others take over what it had. A part that is paused for
 # longer loses its session, as on a real cluster; there it is 30 s.
 SESSION_MS = 8_000
+_OWN_LISTENER = "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Plan:
         memory: each broker's heap, and as much again outside the heap.
         autorecovery: whether bookies copy what a lost bookie held.
         coordinators: how many transaction coordinators it gets; 0: one, that nobody waits for.
+        listeners: further listeners by name, each with the port of every broker that it stands for.
     """
 
     ports: ClusterPorts
@@ -74,6 +76,7 @@ class Plan:
     memory: str
     autorecovery: bool
     coordinators: int
+    listeners: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The text for `from_json`."""
@@ -234,9 +237,21 @@ def _broker(number: int, plan: Plan) -> Part:
         name=f"broker-{number}",
         main="org.apache.pulsar.PulsarBrokerStarter",
         option=("--broker-conf",),
-        configuration=properties({**_BROKER, **own, **plan.settings}),
+        configuration=properties({**_BROKER, **own, **_listeners(number, plan), **plan.settings}),
         port=ports.brokers[number],
         heap=plan.memory,
         direct=plan.memory,
         http=ports.http[number],
     )
+
+
+def _listeners(number: int, plan: Plan) -> Mapping[str, Setting]:
+    """What makes a broker tell clients that ask for a listener another address than its own."""
+    if not plan.listeners:
+        return {}
+    known = {_OWN_LISTENER: plan.ports.brokers, **plan.listeners}
+    return {
+        "advertisedAddress": "",  # must not be set beside the listeners
+        "advertisedListeners": ",".join(f"{name}:pulsar://{HOST}:{ports[number]}" for name, ports in known.items()),
+        "internalListenerName": _OWN_LISTENER,
+    }

@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,16 @@ def test_settings_are_the_brokers_and_win() -> None:
     assert "clusterName" not in settings("bookie-0", plan)
     assert settings("bookie-0", plan)["autoRecoveryDaemonEnabled"] == "true"
     assert settings("bookie-0")["autoRecoveryDaemonEnabled"] == "false"
+
+
+def test_a_listener_sends_clients_that_ask_for_it_to_its_ports() -> None:
+    plan = replace(PLAN, listeners={"proxy": (71, 72)})
+    told = settings("broker-1", plan)
+    assert told["advertisedListeners"] == "own:pulsar://127.0.0.1:6,proxy:pulsar://127.0.0.1:72"
+    assert told["internalListenerName"] == "own"
+    assert told["advertisedAddress"] == ""
+    assert "advertisedListeners" not in settings("broker-1")
+    assert settings("broker-1", Plan.from_json(plan.to_json())) == told
 
 
 def test_a_member_is_killed_paused_and_started_again(member: Member, tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""Which faults there are, and which of them a drill does, in which order: drawn from a seed alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from statestore.drills.journal import PlannedFault
+from statestore.errors import InvalidInput
+
+AT_LEAST = 5
+"""How often a plan has each kind before it has a cheap one more often."""
+KILLS = 150
+SEED = 7
+
+
+class Family(StrEnum):
+    """What a fault is done to; the words of `--faults`."""
+
+    DRIVER = "driver"
+    WORKER = "worker"
+    EXECUTOR = "executor"
+    BROKER = "broker"
+    BOOKIE = "bookie"
+    ZOOKEEPER = "zookeeper"
+    NETWORK = "network"
+    TTL = "ttl"
+    DISK = "disk"
+    CHECKPOINT = "checkpoint"
+    CONTROL_TOPIC = "control-topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of fault.
+
+    Attributes:
+        does: what is done, for people; it stands in docs/drills.md.
+        cheap: over in seconds, so that a plan may have more than `AT_LEAST` of it.
+        on_executors: the job must run on executors of its own for it.
+    """
+
+    name: str
+    family: Family
+    does: str
+    cheap: bool = False
+    on_executors: bool = False
+
+
+KINDS = (
+    Kind("driver-kill", Family.DRIVER, "SIGKILL the driver with its JVM, at any moment; start it again"),
+    Kind("driver-pause", Family.DRIVER, "SIGSTOP the driver, its JVM and its workers for 3 to 6 s", cheap=True),
+    Kind("driver-second", Family.DRIVER, "start a second driver while the first stands still; the first must then end"),
+    Kind("worker-kill", Family.WORKER, "SIGKILL the Python workers while a batch is written", cheap=True),
+    Kind("executor-kill", Family.EXECUTOR, "SIGKILL one of two executors and its workers", on_executors=True),
+    Kind("broker-kill", Family.BROKER, "SIGKILL a broker; start it again"),
+    Kind("broker-pause", Family.BROKER, "SIGSTOP a broker for 3 to 10 s, past its session with ZooKeeper", cheap=True),
+    Kind("bookie-kill", Family.BOOKIE, "SIGKILL a bookie; start it again"),
+    Kind("bookie-pause", Family.BOOKIE, "SIGSTOP a bookie for 3 to 10 s", cheap=True),
+    Kind("zookeeper-kill", Family.ZOOKEEPER, "SIGKILL the only ZooKeeper; start it again"),
+    Kind("zookeeper-pause", Family.ZOOKEEPER, "SIGSTOP ZooKeeper for 2 to 5 s", cheap=True),
+    Kind("broker-link-delay", Family.NETWORK, "each packet between job and brokers 0.1 to 0.4 s late", cheap=True),
+    Kind("broker-link-cut", Family.NETWORK, "reset all connections between job and brokers", cheap=True),
+    Kind("broker-link-half-open", Family.NETWORK, "swallow all packets between job and brokers, then cut", cheap=True),
+    Kind("state-link-delay", Family.NETWORK, "each packet between state and ZooKeeper 0.1 to 0.4 s late", cheap=True),
+    Kind("state-link-cut", Family.NETWORK, "reset all connections between bk:// and ZooKeeper", cheap=True),
+    Kind(
+        "state-link-half-open", Family.NETWORK, "swallow all packets between bk:// and ZooKeeper, then cut", cheap=True
+    ),
+    Kind("transaction-timeout", Family.TTL, "hold a batch just before its commit until its transaction has timed out"),
+    Kind("bookie-disk-full", Family.DISK, "start a bookie again with a disk that it takes for full: it is read-only"),
+    Kind("checkpoint-file-corrupted", Family.CHECKPOINT, "other bytes in a file that the job needs to start"),
+    Kind("checkpoint-file-deleted", Family.CHECKPOINT, "delete a file that the job needs to start"),
+    Kind("checkpoint-folder-deleted", Family.CHECKPOINT, "delete the whole checkpoint while the job is down"),
+    Kind("control-topic-deleted", Family.CONTROL_TOPIC, "delete the sink's control topic while the job is down"),
+)
+"""Every kind of fault. Plans, faults, docs and `--faults` are made of this table."""
+
+_BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def kind_of(name: str) -> Kind:
+    """Return a kind by its name. Raises KeyError when there is none."""
+    return _BY_NAME[name]
+
+
+def parse_families(text: str | None) -> tuple[Family, ...]:
+    """Read `driver,broker,network`; None or nothing: all families.
+
+    Raises:
+        InvalidInput: there is no such family.
+    """
+    words = [word.strip() for word in (text or "").split(",") if word.strip()]
+    unknown = sorted(set(words) - set(Family))
+    if unknown:
+        raise InvalidInput(f"There is no fault family {', '.join(unknown)}. There are: {', '.join(Family)}.")
+    return tuple(family for family in Family if family in words or not words)
+
+
+def make_plan(kills: int, seed: int, families: Collection[Family] = tuple(Family)) -> tuple[PlannedFault, ...]:
+    """Draw a plan; the same arguments give the same plan.
+
+    Each kind comes `AT_LEAST` times, if `kills` allows it, and what is left goes to the cheap ones. With fewer kills
+    than kinds each comes once at most. Faults to executors are done one after the other: the job moves to executors of
+    its own for them.
+
+    Raises:
+        InvalidInput: `kills` is less than 1.
+    """
+    if kills < 1:
+        raise InvalidInput(f"--kills is {kills}; a drill needs one fault at least.")
+    chance = random.Random(seed)
+    kinds = [kind for kind in KINDS if kind.family in families]
+    drawn = _draw(kinds, kills, chance)
+    chance.shuffle(drawn)
+    first = next((place for place, kind in enumerate(drawn) if kind.on_executors), 0)
+    later = drawn[first:]
+    ordered = drawn[:first] + sorted(later, key=lambda kind: not kind.on_executors)
+    return tuple(PlannedFault(n, kind.name, kind.family.value) for n, kind in enumerate(ordered, start=1))
+
+
+def _draw(kinds: Sequence[Kind], kills: int, chance: random.Random) -> list[Kind]:
+    if kills < len(kinds):
+        return chance.sample(list(kinds), kills)
+    each = min(AT_LEAST, kills // len(kinds))
+    drawn = [kind for kind in kinds for _ in range(each)]
+    more = [kind for kind in kinds if kind.cheap] or list(kinds)
+    left = kills - len(drawn)
+    return drawn + more * (left // len(more)) + chance.sample(more, left % len(more))
+
+
+def chance_of(seed: int, fault: PlannedFault) -> random.Random:
+    """The chance that decides what a fault is done to, and when: each fault has its own, whatever came before it."""
+    return random.Random(f"{seed}/{fault.n}/{fault.kind}")
