@@ -91,11 +91,16 @@ class Action(Enum):
 
 
 class Case(NamedTuple):
-    """One question to the table: what the log says, the batch, and who asks."""
+    """One question to the table: what the log says, the batch, and who asks.
+
+    `kept` is the MARKER kept for this very batch, where the checkpoint says that it is being rolled forward to the
+    output; else None.
+    """
 
     known: Known
     batch_id: int
     identity: Identity
+    kept: Past | None = None
 
 
 class Rule(NamedTuple):
@@ -117,6 +122,10 @@ def _newest(case: Case) -> int:
 
 def _same_input(case: Case) -> bool:
     return case.known.marker is not None and case.known.marker.digest == case.identity.digest
+
+
+def _rolls_forward(case: Case) -> bool:
+    return case.kept is not None and case.batch_id < _newest(case)
 
 
 def _other_principal(case: Case) -> bool:
@@ -150,8 +159,6 @@ OWNERSHIP: Final[tuple[Rule, ...]] = (
 )
 
 # Rules about one batch. b is the batch in hand and m the newest MARKER's.
-# Rolling state forward to the output after a savepoint was restored will be one more row, above "stale":
-# b < m, a MARKER kept for b with exactly the same offsets, and the mode declared -> SKIP.
 DECISION: Final[tuple[Rule, ...]] = (
     *OWNERSHIP,
     Rule(
@@ -169,11 +176,26 @@ DECISION: Final[tuple[Rule, ...]] = (
         " belongs to the output, or give the job a new sink name and decide what becomes of the output",
     ),
     Rule(
+        "in step",
+        lambda c: _rolls_forward(c) and c.kept is not None and c.kept.digest == c.identity.digest,
+        Action.SKIP,
+        "b < m in a checkpoint that is being rolled forward, with the same offsets: batch {batch} is committed",
+    ),
+    Rule(
+        "out of step",
+        _rolls_forward,
+        IdentityMismatch,
+        "batch {batch} is committed with other offsets than those that the query was started with. A checkpoint is"
+        " rolled forward by `statestore restore --in-step`, which gives Spark the offsets of each batch, and by nothing"
+        " else: run it again",
+    ),
+    Rule(
         "stale",
         lambda c: c.batch_id < _newest(c),
         StaleBatch,
         "the output holds batch {newest}, and Spark hands over batch {batch}. Another driver is ahead, or the"
-        " checkpoint is older than the output. Stop the other driver, or restore the newer checkpoint",
+        " checkpoint is older than the output. Stop the other driver, restore the newer checkpoint, or bring this one"
+        " in step with `statestore restore --in-step`",
     ),
     Rule(
         "damaged",
@@ -211,12 +233,12 @@ def _judge(rules: tuple[Rule, ...], case: Case) -> Action | None:
     )
 
 
-def decide(known: Known, batch_id: int, identity: Identity) -> Action:
-    """Look the batch up in the table.
+def decide(known: Known, batch_id: int, identity: Identity, kept: Past | None = None) -> Action:
+    """Look the batch up in the table; `kept` is as in `Case`.
 
     Raises IdentityMismatch, InvalidInput, StaleBatch or DamagedLog with the reason of the row.
     """
-    action = _judge(DECISION, Case(known, batch_id, identity))
+    action = _judge(DECISION, Case(known, batch_id, identity, kept))
     assert action is not None, "the last row of the table always applies"
     return action
 

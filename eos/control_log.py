@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from eos.commit import Known, Past, digest
@@ -32,6 +32,12 @@ HOLD: Final = "__eos-hold"
 
 CONTROL: Final = "__eos-"
 """What the name of every control topic begins with."""
+
+REGISTRATION: Final = "eos-sink.json"
+"""The file in the query's checkpoint folder that holds a `Registration`."""
+
+KEEP: Final = "eos-keep.json"
+"""The file in the query's checkpoint folder that says which markers savepoints need: {"markers_since": batch}."""
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _TOPIC = re.compile(r"(?:(persistent|non-persistent)://)?(?:([^/]+)/([^/]+)/)?([^/]+)")
@@ -172,11 +178,43 @@ class Registration:
         name: the sink's.
         control_topic: where the log was.
         last_number: the number of a record that was readable at that time: it must be there for ever.
+        rolls_forward_from: None: no. Otherwise state is behind the output, and batches from this one on are run
+            without being written, where the log has their MARKER with the same offsets.
+        shadow: the checkpoint is a copy beside a live query: its runs write nothing at all, and take nothing over.
     """
 
     name: str
     control_topic: str
     last_number: int
+    rolls_forward_from: int | None = None
+    shadow: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of its file."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Registration:
+        """Read the text of its file. Raises DamagedLog."""
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise DamagedLog(
+                f"{REGISTRATION} in the query's checkpoint can't be read: {error}. It tells which control log belongs "
+                "to this checkpoint. Restore the file from a backup of the checkpoint."
+            ) from error
+
+
+def kept_since(text: str | None) -> int | None:
+    """Read the text of the file `KEEP`; None where there is none. Raises DamagedLog."""
+    try:
+        return None if text is None else int(json.loads(text)["markers_since"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise DamagedLog(
+            f"{KEEP} in the query's checkpoint can't be read: {error}. It tells how far back savepoints need the"
+            ' control log. Write {"markers_since": BATCH} into it, with the batch of the oldest savepoint, or delete it'
+        ) from error
 
 
 @dataclass(slots=True)
@@ -272,13 +310,18 @@ class LogView:
         said = newest or intent or first
         return Known(
             query_id=None if said is None else said.query_id,
-            marker=None
-            if newest is None
-            else Past(newest.batch_id, newest.query_id, digest(newest.offsets), newest.principal),
+            marker=None if newest is None else self.past(newest.batch_id),
             intent=None
             if intent is None
             else Past(intent.batch_id, intent.query_id, principal=intent.principal, ended=self.unfinished is None),
         )
+
+    def past(self, batch_id: int) -> Past | None:
+        """A retained MARKER as the decision table wants it."""
+        marker = self.markers.get(batch_id)
+        if marker is None:
+            return None
+        return Past(marker.batch_id, marker.query_id, digest(marker.offsets), marker.principal)
 
     def check_whole(self, registered: Registration | None) -> None:
         """Refuse a log whose end or beginning is missing. Raises DamagedLog.

@@ -10,13 +10,12 @@ again in a new one; a try whose outcome is unknown is settled by the control log
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,10 +25,10 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from eos import micro_batch, spark
 from eos.columns import canonical
 from eos.commit import Action, Identity
-from eos.control_log import Registration
+from eos.control_log import KEEP, REGISTRATION, Registration, fits, kept_since
 from eos.control_topic import check_retention, holders
 from eos.delivery import Delivered, Delivery, Prepared
-from eos.errors import CommitUnknown, DamagedLog, EosError, InvalidInput, NetworkError, NotCommitted, Stopped
+from eos.errors import CommitUnknown, EosError, InvalidInput, NetworkError, NotCommitted, Stopped
 from eos.metrics import Metrics, Snapshot
 from eos.micro_batch import Written
 from eos.net.client import Client
@@ -42,8 +41,7 @@ from eos.writer import Report, WriteSettings
 
 log = logging.getLogger("eos.sink")
 
-REGISTRATION = "eos-sink.json"
-"""The file in the query's checkpoint folder that remembers the sink and its control log."""
+_LOOK_AGAIN = 100  # batches until the sink looks again which markers savepoints need
 
 
 def sink(service_url: str, **options: Any) -> Sink:
@@ -99,6 +97,7 @@ class Sink:
         self._owner: Owner | None = None
         self._query: spark.Query | None = None
         self._run_id: str | None = None
+        self._registered: Registration | None = None
         self._topics: set[str] = set()
         self._lock = threading.Lock()
         settings = WriteSettings(
@@ -170,8 +169,13 @@ class Sink:
     def _commit(self, batch: Batch, identity: Identity | None) -> None:
         if identity is None:
             identity = self._identify(batch)
+        if self._is_shadow(identity):
+            self._skip(batch, run=True)
+            return
         owner = self._own(identity, batch._writes[0][0].sparkSession)
         batch_id = batch.batch_id
+        if batch_id % _LOOK_AGAIN == 0:
+            owner.keep_markers_since(self._markers_since())
         tries = Retrying(
             stop=stop_after_attempt(self._options.attempts),
             wait=wait_random_exponential(multiplier=0.2, max=10),
@@ -218,7 +222,7 @@ class Sink:
 
     def _skip(self, batch: Batch, *, run: bool) -> None:
         """Write nothing; run the DataFrames to their end unless a try of this call has run them already."""
-        log.info("batch %d is committed already; nothing is written", batch.batch_id)
+        log.info("batch %d: nothing is written", batch.batch_id)
         self._metrics.skipped()
         if run:
             for df, _ in batch._writes:
@@ -289,18 +293,31 @@ class Sink:
         self._query = query
         return Identity(query.query_id, query.run_id, query.offsets(batch.batch_id), self._options.principal)
 
+    def _is_shadow(self, identity: Identity) -> bool:
+        """Tell whether the checkpoint is a copy beside a live query; looked up once for each run of the query."""
+        if self._run_id != identity.run_id:
+            self.close()
+            self._registered, self._run_id = self._registration(), identity.run_id
+            if self._registered is not None and self._registered.shadow:
+                fits(self._registered, self._options.name, self._options.control_topic)
+                log.warning("this checkpoint is a shadow of a live one: nothing is written to any topic")
+        return self._registered is not None and self._registered.shadow
+
     def _own(self, identity: Identity, session: SparkSession) -> Owner:
         """Take the sink over, once for each run of the query."""
-        if self._owner is not None and self._run_id == identity.run_id:
+        if self._owner is not None:
             return self._owner
-        self.close()
         spark.refuse_speculation(session)
         options = self._options
         owner = Owner(
             self._client,
             options.name,
             options.control_topic,
-            Settings(ttl_s=options.transaction_timeout_s),
+            Settings(
+                ttl_s=options.transaction_timeout_s,
+                markers_kept=options.markers_kept,
+                markers_kept_since=self._markers_since(),
+            ),
             observer=self._observer,
             stopped=self._stopped,
             holders=self._holders,
@@ -309,15 +326,21 @@ class Sink:
         self._client.ensure_topic(options.control_topic)
         if options.admin_url is not None:
             check_retention(options.admin_url, self._cluster, options.control_topic)
-        owner.take_over(identity.query_id, identity.run_id, self._registration(), identity.principal)
+        owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal)
         if self._query is not None:
-            self._query.register(REGISTRATION, json.dumps(asdict(owner.registration)))
+            self._query.register(REGISTRATION, owner.registration.text)
         newest = owner.view.newest
         self._delivery.last_rows = sum(newest.rows.values()) if newest is not None else None
         self._delivery.last_bytes = None
         self._delivery.spark_bounds_results = spark.bounds_results(session)
-        self._owner, self._run_id = owner, identity.run_id
+        self._owner = owner
         return owner
+
+    def _markers_since(self) -> int | None:
+        """The first batch whose marker must be kept: that of the oldest savepoint, or of a roll forward under way."""
+        kept = kept_since(self._query.read(KEEP)) if self._query is not None else None
+        rolled = self._registered.rolls_forward_from if self._registered is not None else None
+        return min((batch for batch in (kept, rolled) if batch is not None), default=None)
 
     def _holders(self, coordinator: int, _topic: str) -> str | None:
         admin_url = self._options.admin_url
@@ -325,15 +348,7 @@ class Sink:
 
     def _registration(self) -> Registration | None:
         text = self._query.read(REGISTRATION) if self._query is not None else None
-        if text is None:
-            return None
-        try:
-            return Registration(**json.loads(text))
-        except (ValueError, TypeError) as error:
-            raise DamagedLog(
-                f"{REGISTRATION} in the query's checkpoint can't be read: {error}. It tells which control log belongs "
-                "to this checkpoint. Restore the file from a backup of the checkpoint."
-            ) from error
+        return None if text is None else Registration.parse(text)
 
     def _check_cluster(self) -> None:
         """Refuse a broker out of reach, one without transactions, and a missing topic."""

@@ -59,7 +59,7 @@ def decide(owner: Owner, batch_id: int, identity: Identity) -> Action:
 
     Raises StaleBatch, IdentityMismatch, InvalidInput or DamagedLog; see `eos.commit.DECISION`.
     """
-    return commit.decide(owner.view.known, batch_id, identity)
+    return commit.decide(owner.view.known, batch_id, identity, owner.kept(batch_id))
 
 
 def attempt(

@@ -41,6 +41,8 @@ class SinkOptions:
         tls_certificate, tls_key: PEM files of a client certificate.
         listener_name: the advertised listener to ask the broker for.
         admin_url: the broker's HTTP address; where given, message TTL and retention are checked at start.
+        markers_kept: how many of the newest batches the control log remembers with their offsets; so far back a
+            savepoint can be brought in step with the output. Default 1000.
         principal: the role the broker knows this job by, where it is known; kept in the control log.
         observer: told before and after each protocol step; for tests and drills. It must be picklable.
     """
@@ -64,6 +66,7 @@ class SinkOptions:
     tls_key: str | None = None
     listener_name: str | None = None
     admin_url: str | None = None
+    markers_kept: int = 1_000
     principal: str | None = None
     observer: Observer = unobserved
 
@@ -145,6 +148,7 @@ def _check_values(options: SinkOptions) -> None:
         "max_in_flight_bytes": MIB,
         "small_batch_rows": 0,
         "attempts": 1,
+        "markers_kept": 1,
         "request_timeout_s": 0.1,
         "connect_timeout_s": 0.1,
     }

@@ -23,10 +23,10 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from eos.commit import Ending, Identity, check_ownership, ending
+from eos.commit import Ending, Identity, Past, check_ownership, ending
 from eos.control_log import HOLD, LogView, OwnerRecord, Record, Registration, encode, fits
 from eos.errors import CommitUnknown, ConnectionLost, DamagedLog, EosError, Fenced, NetworkError, NotCommitted, Stopped
 from eos.log_reading import read_log
@@ -108,6 +108,7 @@ class Owner:
         self.in_hand: InHand | None = None
         self._holders = holders
         self._who = Identity("", "", "")
+        self._rolls_forward_from: int | None = None
         self._coordinator = 0
         self._epoch: int | None = None
         self._number = 0
@@ -131,6 +132,7 @@ class Owner:
         self._refuse_if_fenced()
         fits(registered, self.name, self.topic)
         self._who = Identity(query_id, run_id, "", principal)
+        self._rolls_forward_from = None if registered is None else registered.rolls_forward_from
         self.in_hand = self._producer = self._epoch = None
         seen = self._look(registered)
         check_ownership(seen.known, self._who)
@@ -176,7 +178,17 @@ class Owner:
     @property
     def registration(self) -> Registration:
         """What the query's checkpoint should remember. Write it before the first batch."""
-        return Registration(self.name, self.topic, self.view.last_number)
+        return Registration(self.name, self.topic, self.view.last_number, self._rolls_forward_from)
+
+    def kept(self, batch_id: int) -> Past | None:
+        """The MARKER of a batch, if it is kept and the checkpoint is being rolled forward from there; see `decide`."""
+        since = self._rolls_forward_from
+        return None if since is None or batch_id < since else self.view.past(batch_id)
+
+    def keep_markers_since(self, batch_id: int | None) -> None:
+        """Retain all markers from this batch on, from now on; None: the newest ones only."""
+        self.settings = replace(self.settings, markers_kept_since=batch_id)
+        self.view.keep_since = batch_id
 
     def coordinator(self) -> CoordinatorPort:
         """Connect to the sink's coordinator."""

@@ -68,21 +68,40 @@ ROWS: list[tuple[str, Known, int, Action | type[EosError]]] = [
 ]
 
 
-@pytest.mark.parametrize(("row", "log", "batch", "follows"), ROWS)
-def test_the_table(row: str, log: Known, batch: int, follows: Action | type[EosError]) -> None:
-    first = next(rule for rule in DECISION if rule.applies(Case(log, batch, OURS)))
+def kept(batch: int, offsets: str = "offsets") -> Past:
+    return Past(batch, "query", digest(offsets))
+
+
+# The same in a checkpoint that is being rolled forward, with the MARKER that is kept for the batch.
+FORWARD: list[tuple[str, Known, Past | None, int, Action | type[EosError]]] = [
+    ("in step", known(marker=5, intent=5), kept(3), 3, Action.SKIP),
+    ("in step", known(marker=5, intent=6, ended=False), kept(4), 4, Action.SKIP),
+    ("out of step", known(marker=5, intent=5), kept(3, "others"), 3, IdentityMismatch),
+    ("stale", known(marker=5, intent=5), None, 3, StaleBatch),  # no longer kept
+    ("replay", known(marker=5, intent=5), kept(5), 5, Action.SKIP),
+    ("write", known(marker=5, intent=5), None, 6, Action.WRITE),
+    ("another query", Known("other", Past(5, "other")), kept(3), 3, IdentityMismatch),
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "log", "marker", "batch", "follows"),
+    [*((row, log, None, batch, follows) for row, log, batch, follows in ROWS), *FORWARD],
+)
+def test_the_table(row: str, log: Known, marker: Past | None, batch: int, follows: Action | type[EosError]) -> None:
+    first = next(rule for rule in DECISION if rule.applies(Case(log, batch, OURS, marker)))
     assert first.name == row
     if isinstance(follows, Action):
-        assert decide(log, batch, OURS) is follows
+        assert decide(log, batch, OURS, marker) is follows
         return
     with pytest.raises(follows) as raised:
-        decide(log, batch, OURS)
+        decide(log, batch, OURS, marker)
     assert type(raised.value) is follows
     assert "{" not in str(raised.value)
 
 
 def test_each_row_of_the_table_is_tested() -> None:
-    assert {row for row, *_ in ROWS} == {rule.name for rule in DECISION}
+    assert {row for row, *_ in (*ROWS, *FORWARD)} == {rule.name for rule in DECISION}
 
 
 def test_a_refusal_names_both_sides() -> None:

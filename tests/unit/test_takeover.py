@@ -303,6 +303,23 @@ def test_what_lies_before_the_kept_markers_is_let_go(world: Alone) -> None:
     assert list(owning(world, "run-2").view.markers) == [3, 4, 5]
 
 
+def test_a_checkpoint_that_is_rolled_forward_says_so_until_it_is_in_step(world: Alone) -> None:
+    owner = owning(world, settings=Settings(ttl_s=60, markers_kept=2, markers_kept_since=1))
+    for batch in range(5):
+        commit(world, owner, batch)
+    assert list(owner.view.markers) == [1, 2, 3, 4], "the newest two, and all since batch 1"
+    assert owner.kept(3) is None, "it was not said that the checkpoint is behind"
+    owner.close()
+    owner.take_over("query", "run-2", Registration(NAME, CONTROL, 1, rolls_forward_from=3))
+    assert owner.registration.rolls_forward_from == 3
+    assert owner.kept(2) is None
+    assert owner.kept(3) == owner.view.past(3)
+    assert owner.kept(3) is not None
+    owner.keep_markers_since(None)
+    commit(world, owner, 5)
+    assert list(owner.view.markers) == [4, 5]
+
+
 def test_a_log_that_cannot_be_trimmed_is_trimmed_later(world: Alone) -> None:
     owner = owning(world, settings=Settings(ttl_s=60, markers_kept=1))
     owner.close()
