@@ -1,0 +1,248 @@
+"""The account: what a job's output should hold, against what independent readers have read. Pure; no I/O.
+
+Rows are values: two rows with the same fields are copies of one another. A row whose fields are not all as expected
+is another row: it is counted as unexpected, and the one that should be there as lost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby, islice
+from typing import NamedTuple
+
+from statestore.drills.journal import Account, Readers, Verdict
+
+OFFENDERS = 10
+"""How many ids of each kind an account names."""
+
+
+class Row(NamedTuple):
+    """One row of a job's output.
+
+    Attributes:
+        batch: the micro-batch that wrote it.
+        key: what it is ordered by; "" for a row without a key, which has no order.
+        order: ascends within a key.
+        content: the rest of what it says.
+    """
+
+    batch: int
+    key: str
+    order: int
+    content: str = ""
+
+    def __str__(self) -> str:
+        words = [f"batch {self.batch}", *([f"key {self.key} #{self.order}"] if self.key else []), self.content]
+        return " ".join(word for word in words if word)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a job's output should hold.
+
+    Attributes:
+        attempted: every row that the input asks for.
+        committed: the batches that the query has committed. Others may be there, but then as a whole.
+        stateful: the newest row of each key is the job's state.
+    """
+
+    attempted: frozenset[Row]
+    committed: frozenset[int]
+    stateful: bool = False
+
+    @cached_property
+    def batches(self) -> Mapping[int, frozenset[Row]]:
+        """The rows of each batch."""
+        found: dict[int, set[Row]] = defaultdict(set)
+        for row in self.attempted:
+            found[row.batch].add(row)
+        return {batch: frozenset(rows) for batch, rows in found.items()}
+
+    @cached_property
+    def due(self) -> frozenset[Row]:
+        """The rows of committed batches."""
+        return frozenset(row for row in self.attempted if row.batch in self.committed)
+
+
+@dataclass
+class Reading:
+    """What one reader has read: the rows of each partition, in the order in which they came.
+
+    Attributes:
+        reader: its name.
+        shortfall: why it did not come to the end of the topic; "" if it did.
+    """
+
+    reader: str
+    rows: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    shortfall: str = ""
+
+    def all_rows(self) -> Iterator[Row]:
+        """Give every row, partition after partition."""
+        for rows in self.rows.values():
+            yield from rows
+
+
+def account(
+    job: str,
+    expected: Expected,
+    final: Reading,
+    live: Sequence[Reading] = (),
+    state_equal: bool | None = None,
+) -> Account:
+    """Compare the output with what it should be.
+
+    Args:
+        job: its name.
+        expected: what should be there.
+        final: what a reader found that started from earliest after all was over.
+        live: what other readers saw while the job ran.
+        state_equal: whether the state itself, wherever it is kept, was found right; None: it wasn't looked at.
+
+    The verdict is UNKNOWN when the final reader did not come to the end, or nothing was committed; what is
+    wrong for sure is FAIL all the same. Rows are only called lost when the end was reached.
+    """
+    copies = Counter(final.all_rows())
+    wrong: dict[str, Counter[str]] = {
+        "lost": Counter(map(str, expected.due - copies.keys())) if not final.shortfall else Counter(),
+        "duplicated": Counter(
+            {str(row): count - 1 for row, count in copies.items() if count > 1 and row in expected.attempted}
+        ),
+        "unexpected": Counter({str(row): count for row, count in copies.items() if row not in expected.attempted}),
+        "out_of_order": Counter(map(str, _out_of_order(expected, final))),
+        "torn": Counter(torn_batches(expected, [final, *live]).values()),
+    }
+    if expected.stateful and not final.shortfall:
+        state_equal = _newest(expected.due) == _newest(_due(expected, final)) and state_equal is not False
+    totals = {kind: found.total() for kind, found in wrong.items()}
+    verdict, reason = _verdict(expected, final, live, totals, wrong, state_equal)
+    return Account(
+        job=job,
+        attempted=len(expected.attempted),
+        committed=len(expected.due),
+        found=copies.total(),
+        lost=totals["lost"],
+        duplicated=totals["duplicated"],
+        unexpected=totals["unexpected"],
+        out_of_order=totals["out_of_order"],
+        torn=totals["torn"],
+        state_equal=state_equal,
+        offenders={kind: tuple(islice(sorted(found), OFFENDERS)) for kind, found in wrong.items() if found},
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def live_findings(job: str, expected: Expected, final: Reading, live: Sequence[Reading]) -> Readers:
+    """Say what the readers saw that read while the job ran; `final` tells what else belongs to a batch."""
+    torn = torn_batches(expected, live, [final])
+    return Readers(job, len(live), len(torn), tuple(islice(torn.values(), OFFENDERS)))
+
+
+def torn_batches(expected: Expected, readings: Sequence[Reading], others: Sequence[Reading] = ()) -> dict[int, str]:
+    """Return the batches that a reader has seen in part, each with a sentence about the first sight of that.
+
+    Pulsar shows a committed transaction on one partition after the other, so a reader that looks at all of them may
+    have a batch on one and not yet on the next. That is not torn. A batch is torn for a reader that has read any of
+    it when
+
+    - its rows on one partition don't stand together: rows of other batches stand between them; or
+    - on a partition where the reader has read a row of a later batch, or has come to the end, a row of the batch is
+      missing that belongs there.
+
+    What belongs on a partition is what any reader has found on it, of `readings` and `others`; at the end of the
+    topic, all rows of the batch. Rows that nobody asked for and rows with copies are counted elsewhere: it doesn't
+    matter here where they stand.
+    """
+    places: dict[tuple[str, int], set[Row]] = defaultdict(set)
+    for reading in [*readings, *others]:
+        for partition, rows in reading.rows.items():
+            for row in rows:
+                places[partition, row.batch].add(row)
+    torn: dict[int, str] = {}
+    for reading in readings:
+        for batch, what in _torn_for(expected, reading, places):
+            torn.setdefault(batch, f"batch {batch}: {reading.reader} {what}")
+    return dict(sorted(torn.items()))
+
+
+def _torn_for(
+    expected: Expected, reading: Reading, places: Mapping[tuple[str, int], Collection[Row]]
+) -> Iterator[tuple[int, str]]:
+    seen: dict[int, set[Row]] = defaultdict(set)
+    newest: dict[str, int] = {}
+    for partition, rows in _once(expected, reading):
+        runs = Counter(batch for batch, _ in groupby(rows, key=lambda row: row.batch))
+        yield from ((batch, f"found it in {count} pieces on {partition}") for batch, count in runs.items() if count > 1)
+        newest[partition] = max(runs, default=-1)
+    for row in expected.attempted.intersection(reading.all_rows()):
+        seen[row.batch].add(row)
+    for batch, rows_seen in seen.items():
+        must: set[Row] = set()
+        if reading.shortfall:
+            for partition, last in newest.items():
+                if last > batch:
+                    must.update(places.get((partition, batch), ()))
+            must &= expected.batches[batch]
+        else:
+            must.update(expected.batches[batch])
+        missing = len(must - rows_seen)
+        if missing:
+            yield batch, f"found {len(rows_seen)} of its rows and missed {missing}"
+
+
+def _once(expected: Expected, reading: Reading) -> Iterator[tuple[str, list[Row]]]:
+    """Give the rows of each partition that were expected and found once: their places can be judged."""
+    copies = Counter(reading.all_rows())
+    for partition, rows in reading.rows.items():
+        yield partition, [row for row in rows if copies[row] == 1 and row in expected.attempted]
+
+
+def _out_of_order(expected: Expected, final: Reading) -> Iterator[Row]:
+    """Give rows that come after a later one of their key, or on another partition than those before."""
+    homes: dict[str, str] = {}
+    newest: dict[str, int] = {}
+    for partition, rows in _once(expected, final):
+        for row in rows:
+            if not row.key:
+                continue
+            home = homes.setdefault(row.key, partition)
+            if home != partition or row.order < newest.get(row.key, row.order):
+                yield row
+            newest[row.key] = max(row.order, newest.get(row.key, row.order))
+
+
+def _due(expected: Expected, final: Reading) -> Iterator[Row]:
+    return (row for row in final.all_rows() if row.batch in expected.committed)
+
+
+def _newest(rows: Iterable[Row]) -> dict[str, Row]:
+    newest: dict[str, Row] = {}
+    for row in rows:
+        newest[row.key] = max(row, newest.get(row.key, row), key=lambda one: one.order)
+    return newest
+
+
+def _verdict(
+    expected: Expected,
+    final: Reading,
+    live: Sequence[Reading],
+    totals: Mapping[str, int],
+    wrong: Mapping[str, Mapping[str, int]],
+    state_equal: bool | None,
+) -> tuple[Verdict, str]:
+    found = [f"{count} {kind.replace('_', ' ')} (first: {min(wrong[kind])})" for kind, count in totals.items() if count]
+    if state_equal is False:
+        found.append("the final state is not what plain pandas computes")
+    behind = f" {final.reader} did not read to the end: {final.shortfall}" if final.shortfall else ""
+    if found:
+        return Verdict.FAIL, f"{'; '.join(found)}.{behind}"
+    if behind:
+        return Verdict.UNKNOWN, behind.strip()
+    if not expected.due:
+        return Verdict.UNKNOWN, "The query has committed no row, so nothing was put to the test."
+    readers = f", and {len(live)} readers saw no torn batch" if live else ""
+    return Verdict.PASS, f"Each of {len(expected.due)} committed rows was found exactly once and in order{readers}."
