@@ -102,8 +102,8 @@ def account(
         live: what other readers saw while the job ran.
         state_equal: whether the state itself, wherever it is kept, was found right; None: it wasn't looked at.
 
-    The verdict is UNKNOWN when the final reader did not come to the end, or nothing was committed; what is
-    wrong for sure is FAIL all the same. Rows are only called lost when the end was reached.
+    The verdict is UNKNOWN when a reader did not come to the end, or nothing was committed; what is wrong for sure is
+    FAIL all the same. Rows are only called lost when the final reader has come to the end.
     """
     copies = Counter(final.all_rows())
     wrong: dict[str, Counter[str]] = {
@@ -237,11 +237,11 @@ def _verdict(
     found = [f"{count} {kind.replace('_', ' ')} (first: {min(wrong[kind])})" for kind, count in totals.items() if count]
     if state_equal is False:
         found.append("the final state is not what plain pandas computes")
-    behind = f" {final.reader} did not read to the end: {final.shortfall}" if final.shortfall else ""
+    behind = [f"{one.reader} did not read to the end: {one.shortfall}" for one in (final, *live) if one.shortfall]
     if found:
-        return Verdict.FAIL, f"{'; '.join(found)}.{behind}"
+        return Verdict.FAIL, " ".join([f"{'; '.join(found)}.", *behind])
     if behind:
-        return Verdict.UNKNOWN, behind.strip()
+        return Verdict.UNKNOWN, " ".join(behind)
     if not expected.due:
         return Verdict.UNKNOWN, "The query has committed no row, so nothing was put to the test."
     readers = f", and {len(live)} readers saw no torn batch" if live else ""

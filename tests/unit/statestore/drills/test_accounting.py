@@ -181,8 +181,13 @@ def test_a_reader_that_is_further_on_one_partition_than_on_another_sees_no_torn_
     early = reading(rows, "reader 1", shortfall="It was stopped.")
     assert torn_batches(ALL, [early], [reading(right())]) == {}
     found = account("rows", ALL, reading(right()), [early])
-    assert found.verdict is Verdict.PASS
-    assert found.reason.endswith("in order, and 1 readers saw no torn batch.")
+    assert (found.verdict, errors(found)) == (Verdict.UNKNOWN, {})
+    assert found.reason == "reader 1 did not read to the end: It was stopped."
+
+
+def test_readers_that_came_to_the_end_are_part_of_a_pass() -> None:
+    found = account("rows", ALL, reading(right()), [reading(right(), f"reader {number}") for number in range(3)])
+    assert found.reason.endswith("in order, and 3 readers saw no torn batch.")
 
 
 @given(st.integers(0, PARTITIONS - 1), st.integers(0, BATCHES - 2), st.integers(1, SIZE))
