@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import typer
 
-from statestore import cli_checkpoint, cli_files, cli_ledgers, cli_savepoint, cli_transfer, console
+from statestore import cli_checkpoint, cli_drill_report, cli_files, cli_ledgers, cli_savepoint, cli_transfer, console
 from statestore.jar import jar_path
 
 typer_app = typer.Typer(
@@ -20,6 +20,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     cli_transfer.cp,
     *cli_checkpoint.COMMANDS,
     *cli_ledgers.COMMANDS,
+    cli_drill_report.drill_report,
 )
 for _command in _COMMANDS:
     typer_app.command()(_command)
