@@ -164,8 +164,12 @@ class LocalCluster:
         """Kill a member, start it on its port and data, and wait until it does its work again."""
         member = self[name]
         member.kill()
-        member.launch(checks.java(), jars.classpath(self.tell))
+        self.launch(name)
         member.wait_until_ready()
+
+    def launch(self, name: str) -> None:
+        """Start a member that is dead, and don't wait for it."""
+        self[name].launch(checks.java(), jars.classpath(self.tell))
 
     def ready(self) -> bool:
         """Whether every member does its work, and the transaction coordinators answer."""

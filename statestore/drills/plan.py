@@ -12,8 +12,6 @@ from statestore.errors import InvalidInput
 
 AT_LEAST = 5
 """How often a plan has each kind before it has a cheap one more often."""
-KILLS = 150
-SEED = 7
 
 
 class Family(StrEnum):

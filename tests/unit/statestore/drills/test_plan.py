@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statestore.drills.plan import AT_LEAST, KILLS, KINDS, Family, chance_of, kind_of, make_plan, parse_families
+from statestore.cli_drill import KILLS
+from statestore.drills.plan import AT_LEAST, KINDS, Family, chance_of, kind_of, make_plan, parse_families
 from statestore.errors import InvalidInput
 
 families = st.sets(st.sampled_from(Family), min_size=1)

@@ -1,0 +1,111 @@
+"""Faults to what a job remembers, done while it is down: its checkpoint, and its sink's control topic."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import httpx
+
+import statestore
+from eos.control_log import REGISTRATION, control_topic
+from statestore import savepoints
+from statestore.checkpoint import logs
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.needs import needs_of
+from statestore.drills.stage import Stage
+from statestore.drills.supervisor import Running
+from statestore.hadoop import Hadoop
+
+_STATE = "state/0/"
+
+
+def corrupt_file(stage: Stage, chance: random.Random) -> None:
+    """Put other bytes in the place of a file's second half."""
+
+    def damage(hadoop: Hadoop, uri: str) -> None:
+        whole = hadoop.read(uri)
+        hadoop.write(uri, whole[: len(whole) // 2] + bytes(byte ^ 0x5A for byte in whole[len(whole) // 2 :]), True)
+
+    _damage_file(stage, chance, "corrupted", damage)
+
+
+def delete_file(stage: Stage, chance: random.Random) -> None:
+    """Delete a file."""
+    _damage_file(stage, chance, "deleted", lambda hadoop, uri: hadoop.delete(uri))
+
+
+def delete_folder(stage: Stage, chance: random.Random) -> None:
+    """Delete the checkpoint as a whole."""
+    running, name = _down_with_savepoint(stage, chance)
+    Hadoop.of(options=stage.options).delete(running.spec.checkpoint, recursive=True)
+    stage.done(f"the checkpoint of {running.spec.job} deleted while the job was down")
+    refusal = stage.supervisor.try_to_start(running.spec.job)
+    stage.check("a job without its checkpoint is refused", refusal is not None, refusal or "it ran")
+    _restore(stage, running, name)
+
+
+def delete_control_topic(stage: Stage, chance: random.Random) -> None:
+    """Delete a sink's control topic; the way out is a new name for the sink, as the error says."""
+    running = _choose(stage, chance)
+    spec = running.spec
+    stage.stop(spec.job)
+    topic = control_topic(spec.sink, spec.topic)
+    url = f"{stage.cluster.admin_url}/admin/v2/{topic.replace('://', '/')}?force=true"
+    httpx.delete(url, timeout=60, follow_redirects=True).raise_for_status()
+    stage.done(f"{topic} deleted while {spec.job} was down")
+    refusal = stage.supervisor.try_to_start(spec.job)
+    passed = refusal is not None and refusal.startswith("DamagedLog")
+    stage.check("a sink without its control log is refused", passed, refusal or "it ran")
+    Hadoop.of(options=stage.options).delete(f"{spec.checkpoint}/{REGISTRATION}")
+    stage.supervisor.move(spec.job, sink=f"drill-{spec.job}-{stage.fault.n}")
+
+
+def _damage_file(stage: Stage, chance: random.Random, word: str, damage: Callable[[Hadoop, str], object]) -> None:
+    running, name = _down_with_savepoint(stage, chance)
+    spec = running.spec
+    hadoop = Hadoop.of(options=stage.options)
+    path = chance.choice(_needed(hadoop, spec.checkpoint, spec.stateful))
+    damage(hadoop, f"{spec.checkpoint}/{path}")
+    stage.done(f"{path} of {spec.job} {word} while the job was down")
+    report = statestore.verify(spec.checkpoint, options=stage.options, replicas=False)
+    named = [finding.message for finding in report.findings if finding.severity == "error"]
+    stage.check(
+        "verify names the damage", any(path in message for message in named), "; ".join(named) or "nothing found"
+    )
+    refusal = stage.supervisor.try_to_start(spec.job)
+    stage.check("the job is refused, or goes on", True, refusal or "it went on; the account tells how")
+    if refusal is None:
+        savepoints.delete(name, stage.tree, stage.options)
+        return
+    _restore(stage, running, name)
+
+
+def _needed(hadoop: Hadoop, checkpoint: str, stateful: bool) -> list[str]:
+    """Files of which the job needs each: the query's id, the newest plan, the newest state."""
+    files = HadoopFiles(hadoop, checkpoint)
+    newest = max(logs.batch_ids(files, logs.COMMITS))
+    needed = ["metadata", f"offsets/{newest}"]
+    if stateful:
+        needed += [path for path in sorted(needs_of(files, newest).files) if path.startswith(_STATE)][-1:]
+    return needed
+
+
+def _choose(stage: Stage, chance: random.Random) -> Running:
+    return stage.supervisor.jobs[chance.choice(sorted(stage.supervisor.jobs))]
+
+
+def _down_with_savepoint(stage: Stage, chance: random.Random) -> tuple[Running, str]:
+    """Stop one of the jobs in good order and make a savepoint of it: its output is not ahead of that."""
+    running = _choose(stage, chance)
+    stage.stop(running.spec.job)
+    name = f"drill-{stage.fault.n}"
+    savepoints.create(name, running.spec.checkpoint, options=stage.options)
+    return running, name
+
+
+def _restore(stage: Stage, running: Running, name: str) -> None:
+    checkpoint = f"{stage.tree}/{running.spec.job}-{stage.fault.n}"
+    savepoints.restore(name, checkpoint, options=stage.options)
+    savepoints.delete(name, stage.tree, stage.options)
+    stage.supervisor.move(running.spec.job, checkpoint=checkpoint)

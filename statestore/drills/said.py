@@ -1,0 +1,94 @@
+"""What a driver of the drill says: one JSON object a line on its standard output. Tasks import this too."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+
+from eos.steps import Phase, Step
+
+_lock = threading.Lock()
+
+
+class Word(StrEnum):
+    """What there is to say."""
+
+    READY = "ready"  # the Spark session is up
+    STARTED = "started"  # a job's query runs
+    FENCED = "fenced"  # a job's sink has thrown out whoever had it before
+    BEGAN = "began"  # Spark has handed over a batch
+    OPENED = "opened"  # a transaction is open for it
+    HELD = "held"  # it stands still before its commit, as it was told to
+    TRIED = "tried"  # a try failed; the text says why
+    COMMITTED = "committed"  # it is in the output
+    STOPPED = "stopped"  # a job's query was stopped; all its input is committed
+    FAILED = "failed"  # a job's query ended with an error
+    STATE = "state"  # the rows of a job's state
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One line.
+
+    Attributes:
+        batch: the batch it is about; -1: none.
+        rows: of COMMITTED: how many rows this run has written so far.
+        skipped: the batch was in the output already.
+        state: of STATE, key, count and sum.
+    """
+
+    word: Word
+    job: str = ""
+    batch: int = -1
+    text: str = ""
+    rows: int = 0
+    skipped: bool = False
+    state: tuple[tuple[str, int, int], ...] = ()
+
+    @classmethod
+    def parse(cls, line: str) -> Said | None:
+        """Read a line; None for what Spark or Java have printed."""
+        with suppress(ValueError, TypeError):
+            held = json.loads(line)
+            if isinstance(held, dict) and held.keys() == {field.name for field in fields(cls)}:
+                state = tuple((str(key), int(count), int(total)) for key, count, total in held["state"])
+                return cls(**{**held, "word": Word(held["word"]), "state": state})
+        return None
+
+
+def say(said: Said) -> None:
+    """Print it as one line."""
+    with _lock:
+        print(json.dumps(asdict(said)), flush=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Observes a sink: says what it does, and holds a batch when it is told to.
+
+    Attributes:
+        hold: a file. When it is there just before a commit, it is removed and the batch waits as many seconds as it
+            says.
+    """
+
+    job: str
+    hold: str
+
+    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
+        """See `eos.steps.Observer`."""
+        batch = -1 if batch_id is None else batch_id
+        if (step, phase) == (Step.TAKEOVER, "after"):
+            say(Said(Word.FENCED, self.job))
+        elif (step, phase) == (Step.OPEN, "after"):
+            say(Said(Word.OPENED, self.job, batch))
+        elif (step, phase) == (Step.END_SENT, "before"):
+            with suppress(FileNotFoundError):
+                seconds = float(Path(self.hold).read_text())
+                Path(self.hold).unlink()
+                say(Said(Word.HELD, self.job, batch))
+                time.sleep(seconds)
