@@ -6,34 +6,26 @@ oracle reads what they have written. Whatever happens, nothing that was started 
 
 from __future__ import annotations
 
-import os
-import platform
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
-from types import FrameType
 
 import httpx
-import psutil
 
 import statestore
 from eos.errors import EosError
 from eos.local import LocalCluster
-from eos.local.jars import PULSAR_VERSION
 from statestore.drills import oracle, plan, rows
 from statestore.drills.accounting import Expected
 from statestore.drills.faults import FAULTS
 from statestore.drills.faults.driver import LOCAL, master_for
 from statestore.drills.feed import KEYS, ROWS, Feeder
+from statestore.drills.interruption import terminable, undisturbed
 from statestore.drills.job import JobSpec, Settings
 from statestore.drills.journal import (
-    Began,
     Check,
     Ended,
     Event,
@@ -49,6 +41,7 @@ from statestore.drills.oracle import LiveReaders
 from statestore.drills.proxy import Proxy
 from statestore.drills.stage import Stage
 from statestore.drills.supervisor import Refused, Running, Supervisor
+from statestore.drills.surroundings import began
 
 JOURNAL = "journal.jsonl"
 DRIVER_LOG = "driver.log"
@@ -105,7 +98,7 @@ def run(chaos: Chaos, tell: Tell) -> Path:
         EosError: what the drill runs on could not be started; the journal says so too.
     """
     path = chaos.folder / JOURNAL
-    with Journal.create(path, _began(chaos)) as journal, _terminable():
+    with Journal.create(path, began("chaos", chaos.rerun, chaos.seed, chaos.faults)) as journal, terminable():
         interrupted, reason = True, ""
         try:
             reason = _drill(chaos, journal.write, tell)
@@ -140,7 +133,7 @@ def _drill(chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> str:
         tell("Waiting for the jobs to finish, and accounting for their output", len(chaos.faults) - left)
         _settle(stage, live, write)
     finally:
-        with _undisturbed():
+        with undisturbed():
             stack.close()
     return f"the time was out, and {left} of {len(chaos.faults)} faults were not done" if left else ""
 
@@ -277,48 +270,3 @@ def _state_options(zookeeper: str) -> dict[str, str]:
 def _target(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     return host, int(port)
-
-
-def _began(chaos: Chaos) -> Began:
-    return Began(
-        drill="chaos",
-        at=datetime.now().astimezone().isoformat(timespec="seconds"),
-        rerun=chaos.rerun,
-        seed=chaos.seed,
-        versions={
-            "spark-pulsar-eos": version("spark-pulsar-eos"),
-            "Pulsar": PULSAR_VERSION,
-            "PySpark": version("pyspark"),
-            "Python": platform.python_version(),
-        },
-        machine={
-            "cores": os.cpu_count() or 0,
-            "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
-            "system": platform.platform(terse=True),
-        },
-        plan=tuple(chaos.faults),
-    )
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does, also where a shell has turned that off."""
-    with _signals(signal.default_int_handler):
-        yield
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Clean up to the end, however often Ctrl-C is pressed."""
-    with _signals(signal.SIG_IGN):
-        yield
-
-
-@contextmanager
-def _signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)

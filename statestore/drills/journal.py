@@ -18,6 +18,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from statestore.errors import Damaged, InvalidInput, NotFound
 
+DrillKind = Literal["chaos", "rehearsal", "shadow", "total-loss", "in-step"]
+
 
 class Verdict(StrEnum):
     """What a drill or an account came to. UNKNOWN always goes with a reason."""
@@ -71,7 +73,7 @@ class Began(_Happened):
     """
 
     event: Literal["began"] = field(default="began", kw_only=True)
-    drill: Literal["chaos", "rehearsal", "shadow", "total-loss", "in-step"]
+    drill: DrillKind
     at: str
     rerun: str
     seed: int | None = None
@@ -223,6 +225,10 @@ class Account(_Happened):
     offenders: Mapping[str, tuple[str, ...]]
     verdict: Verdict
     reason: str
+
+    def is_exact(self) -> bool:
+        """Tell whether nothing that was counted is wrong, if only nothing was."""
+        return not (self.lost or self.duplicated or self.unexpected or self.out_of_order or self.torn)
 
 
 @dataclass(frozen=True)
