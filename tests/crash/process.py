@@ -12,9 +12,10 @@ from typing import Any
 
 import pyspark
 
-from eos.config import Cluster
-from eos.net.client import Client
-from examples.accounting import Account, account, rows_of
+from statestore.drills.accounting import Expected, Row, account
+from statestore.drills.journal import Account
+from statestore.drills.later_transactions import end_later_transactions
+from statestore.drills.oracle import read_all
 from tests.crash.job import Job, expected_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,25 +104,17 @@ def run_into_crash(job: Job) -> None:
     assert code == -signal.SIGKILL
 
 
-def end_later_transactions(service_url: str, topic: str, coordinators: int | None = None) -> None:
-    """End one empty transaction of each coordinator on each partition: what was left open late shows its harm."""
-    client = Client(Cluster(service_url))
-    try:
-        partitions = client.partitions(topic)
-        names = [f"{topic}-partition-{number}" for number in range(partitions)] or [topic]
-        for index in range(client.coordinators() if coordinators is None else coordinators):
-            coordinator = client.coordinator(index)
-            txn = coordinator.new_transaction(60_000)
-            coordinator.add_partitions(txn, names)
-            coordinator.end(txn, commit=True)
-    finally:
-        client.close()
-
-
 def account_for(
     service_url: str, topic: str, files: int, rows: int, *, stateful: bool = False, coordinators: int | None = None
 ) -> Account:
     """Count the topic with the official client, after later transactions have ended on it."""
     end_later_transactions(service_url, topic, coordinators)
-    found = rows_of(service_url, topic, lambda message: message.data().decode())
-    return account(expected_rows(files, rows, stateful), found)
+    values = expected_rows(files, rows, stateful)
+    expected = {value: Row(batch, "", 0, value) for value, batch in values.items()}
+
+    def parse(_key: str, data: bytes) -> Row:
+        value = data.decode()
+        return expected.get(value, Row(-1, "", 0, value))
+
+    everything = Expected(frozenset(expected.values()), committed=frozenset(values.values()))
+    return account("rows", everything, read_all(service_url, topic, parse))

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from examples.accounting import read_all
+from statestore.drills.oracle import messages_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COLUMNS = (
@@ -58,7 +58,7 @@ def run(script: str, *arguments: str) -> None:
 def test_flights_writes_each_flight_once(pulsar: Any, make_topic: Any, flights: Path, tmp_path: Path) -> None:
     topic = make_topic("flights", partitions=2)
     run("flights.py", pulsar.service_url, topic, str(flights), str(tmp_path / "checkpoint"))
-    found = list(read_all(pulsar.service_url, topic))
+    found = list(messages_of(pulsar.service_url, topic))
     values = sorted((json.loads(message.data()) for message in found), key=lambda value: value["flight_id"])
     assert [value["flight_id"] for value in values] == [0, 1, 2, 3, 4, 5]
     assert [value["status"] for value in values] == ["on time", "on time", "cancelled", "late", "on time", "on time"]
@@ -72,7 +72,7 @@ def test_delays_ends_with_the_numbers_of_a_plain_recomputation(
 ) -> None:
     topic = make_topic("delays", partitions=2)
     run("delays.py", pulsar.service_url, topic, str(flights), str(tmp_path / "checkpoint"))
-    newest = {message.partition_key(): json.loads(message.data()) for message in read_all(pulsar.service_url, topic)}
+    newest = {message.partition_key(): json.loads(message.data()) for message in messages_of(pulsar.service_url, topic)}
     rows = pd.concat(pd.read_csv(path) for path in flights.glob("*.csv"))
     for origin, group in rows.groupby("origin"):
         assert newest[str(origin)] == {
@@ -96,7 +96,7 @@ def test_delays_by_day_go_on_from_bookkeeper_on_a_wiped_machine(pulsar: Any, mak
             run("delays.py", pulsar.service_url, topic, str(folder), checkpoint, "--by-day", "--local-dir", str(local))
             shutil.rmtree(local, ignore_errors=True)  # Spark's JVM may just be removing the same
             assert not local.exists()
-    days = [(message.partition_key(), json.loads(message.data())) for message in read_all(pulsar.service_url, topic)]
+    days = [(message.partition_key(), json.loads(message.data())) for message in messages_of(pulsar.service_url, topic)]
     rows = pd.concat(pd.read_csv(path) for path in folder.glob("*.csv"))
     # The flights of the sixth say that the fourth is over; whether theirs is, nobody knows yet.
     over = rows[rows.day < 6].groupby(["origin", "day"])

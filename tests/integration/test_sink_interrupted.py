@@ -20,7 +20,7 @@ from eos.net.connection import Connection
 from eos.steps import Observer, Phase, Step, unobserved
 from eos.wire.frames import FrameDecoder
 from eos.wire.txn import TxnId
-from examples.accounting import rows_of
+from tests.contract.official import readable_now
 from tests.crash.job import Job, expected_state, prepare_input, start
 from tests.crash.moments import Gate, KillWorker, Moment
 from tests.crash.process import account_for
@@ -88,7 +88,7 @@ def expect_batches(pulsar: Any, topic: str, *batches: int) -> None:
 def records(pulsar: Any, topic: str) -> list[dict[str, Any]]:
     name = topic.rsplit("/")[-1]
     control = f"persistent://public/default/__eos-{name}"
-    return rows_of(pulsar.service_url, control, lambda message: json.loads(message.data()))
+    return [json.loads(data) for data in readable_now(pulsar.service_url, control)]
 
 
 def is_open(pulsar: Any, txn: str) -> bool:
