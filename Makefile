@@ -4,10 +4,11 @@ SHELL := /bin/sh
 PYTHON ?= $(shell sh tools/find-python.sh)
 BIN := .venv/bin
 TEST_ARGS ?=
+DRILL_ARGS ?=
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo test models crash soak jar java lint bench-sink bench docs clean proto format constraints
+.PHONY: help demo test models crash soak drills jar java lint bench-sink bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -36,6 +37,13 @@ soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, and what
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m soak -s tests/soak tests/integration $(TEST_ARGS)
+
+drills: $(JAR) ## break everything a job stands on, 150 times, and account for all rows: up to an hour; build/drills/report.html
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
+	@mkdir -p build/drills
+	@rm -f build/drills/journal.jsonl build/drills/driver.log
+	$(BIN)/statestore drill --minutes 55 --report build/drills $(DRILL_ARGS)
 
 jar: $(JAR) ## build the jar of the bk:// file system, if its sources are newer
 

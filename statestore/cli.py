@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 import typer
 
-from statestore import cli_checkpoint, cli_drill_report, cli_files, cli_ledgers, cli_savepoint, cli_transfer, console
+from statestore import (
+    cli_checkpoint,
+    cli_drill,
+    cli_drill_report,
+    cli_files,
+    cli_ledgers,
+    cli_savepoint,
+    cli_transfer,
+    console,
+)
 from statestore.jar import jar_path
 
 typer_app = typer.Typer(
@@ -25,6 +34,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 for _command in _COMMANDS:
     typer_app.command()(_command)
 typer_app.add_typer(cli_savepoint.typer_app)
+typer_app.add_typer(cli_drill.typer_app)
 
 
 @typer_app.callback()

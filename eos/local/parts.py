@@ -175,8 +175,7 @@ _BOOKIE: Mapping[str, Setting] = {
 # With three bookies and ledgers 3/3/2 no bookie can replace a lost one: its writes are then left out as long as two
 # answer, instead of closing the ledger. Bundles stay where they are until their broker is gone.
 _BROKER: Mapping[str, Setting] = {
-    **DEFAULTS,
-    "advertisedAddress": HOST,
+    **{key: value for key, value in DEFAULTS.items() if key != "advertisedAddress"},
     "clusterName": CLUSTER,
     "metadataStoreSessionTimeoutMillis": SESSION_MS,
     "managedLedgerDefaultEnsembleSize": 3,
@@ -237,7 +236,7 @@ def _broker(number: int, plan: Plan) -> Part:
         name=f"broker-{number}",
         main="org.apache.pulsar.PulsarBrokerStarter",
         option=("--broker-conf",),
-        configuration=properties({**_BROKER, **own, **_listeners(number, plan), **plan.settings}),
+        configuration=properties({**_BROKER, **own, **_addresses(number, plan), **plan.settings}),
         port=ports.brokers[number],
         heap=plan.memory,
         direct=plan.memory,
@@ -245,13 +244,12 @@ def _broker(number: int, plan: Plan) -> Part:
     )
 
 
-def _listeners(number: int, plan: Plan) -> Mapping[str, Setting]:
-    """What makes a broker tell clients that ask for a listener another address than its own."""
+def _addresses(number: int, plan: Plan) -> Mapping[str, Setting]:
+    """What a broker tells clients to connect to: its own address, or to those that ask for a listener, that one's."""
     if not plan.listeners:
-        return {}
+        return {"advertisedAddress": HOST}
     known = {_OWN_LISTENER: plan.ports.brokers, **plan.listeners}
     return {
-        "advertisedAddress": "",  # must not be set beside the listeners
         "advertisedListeners": ",".join(f"{name}:pulsar://{HOST}:{ports[number]}" for name, ports in known.items()),
         "internalListenerName": _OWN_LISTENER,
     }

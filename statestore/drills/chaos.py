@@ -155,6 +155,7 @@ def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object]) ->
         listener=_LISTENER,
         input=str(work / "input"),
         hold=str(hold),
+        scratch=str(work / "scratch"),
         master=LOCAL,
         ttl_s=_TTL_S,
         request_timeout_s=_REQUEST_S,

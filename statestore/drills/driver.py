@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,7 +21,8 @@ from statestore.drills.job import JobSpec, Settings
 from statestore.drills.said import Said
 
 # A driver lives for minutes at most: what the optimising compiler would gain, it never earns back.
-_QUICK_START = "--driver-memory 768m --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={scratch}"
+_SUBMIT = "--driver-memory 768m --driver-java-options {java} pyspark-shell"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _WORKERS = "pyspark.daemon"
 
@@ -29,11 +31,10 @@ class Driver:
     """One driver process in a process group of its own. `hear` is called by a thread with all that it says."""
 
     def __init__(self, settings: Settings, log: Path, hear: Callable[[Driver, Said], None]) -> None:
-        import pyspark
-
         self.settings = settings
         self.log = log
         self._hear = hear
+        java = shlex.quote(_JAVA.format(scratch=settings.scratch))
         with log.open("a") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "statestore.drills.job", settings.to_json()],
@@ -41,8 +42,9 @@ class Driver:
                 env={
                     **os.environ,
                     "PYSPARK_PYTHON": sys.executable,
-                    "PYSPARK_SUBMIT_ARGS": _QUICK_START,
-                    "SPARK_HOME": str(Path(pyspark.__file__).parent),
+                    "PYSPARK_SUBMIT_ARGS": _SUBMIT.format(java=java),
+                    "SPARK_HOME": str(_spark_home(Path(settings.scratch))),
+                    "TMPDIR": settings.scratch,
                     "PYTHONPATH": os.pathsep.join(part for part in sys.path if part),
                 },
                 stdin=subprocess.PIPE,
@@ -123,6 +125,19 @@ class Driver:
                 said = Said.parse(line)
                 if said is not None:
                     self._hear(self, said)
+
+
+def _spark_home(scratch: Path) -> Path:
+    """Spark's home in the scratch folder, by links: executors leave a folder `work` in it."""
+    import pyspark
+
+    home = scratch / "spark-home"
+    home.mkdir(parents=True, exist_ok=True)
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        link = home / entry.name
+        if entry.name != "work" and not link.is_symlink():
+            link.symlink_to(entry)
+    return home
 
 
 def _parent(process: psutil.Process) -> psutil.Process | None:

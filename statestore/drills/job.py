@@ -74,6 +74,7 @@ class Settings:
         service_url, listener: how sinks reach the brokers.
         input: the folder of files.
         hold: a folder; a file in it with a job's name holds that job's next commit, see `Watch`.
+        scratch: a folder for all that Spark and Java write besides; it goes with the drill.
         master: Spark's.
         ttl_s, request_timeout_s: of the sinks.
         options: of bk://.
@@ -83,6 +84,7 @@ class Settings:
     listener: str
     input: str
     hold: str
+    scratch: str
     master: str
     ttl_s: float
     request_timeout_s: float
@@ -162,7 +164,12 @@ def _session(settings: Settings) -> SparkSession:
 
     builder: Any = SparkSession.builder
     builder = builder.master(settings.master).appName("drill")
-    for name, value in SPARK.items():
+    places = {
+        "spark.local.dir": settings.scratch,
+        "spark.sql.warehouse.dir": f"{settings.scratch}/warehouse",
+        "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir={settings.scratch}",
+    }
+    for name, value in (SPARK | places).items():
         builder = builder.config(name, value)
     made: SparkSession = statestore.configure_spark(builder, settings.options).getOrCreate()
     made.sparkContext.setLogLevel("ERROR")

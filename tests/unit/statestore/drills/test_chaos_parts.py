@@ -100,3 +100,9 @@ def test_a_journal_is_never_written_over(tmp_path: Path) -> None:
     answer = drill("--kills", "1", "--report", str(tmp_path))
     assert "journal" in str(answer.exception)
     assert (tmp_path / "journal.jsonl").read_text() == "precious"
+
+
+def test_the_docs_have_each_kind_of_fault() -> None:
+    page = Path(__file__).parents[4].joinpath("docs", "drills.md").read_text()
+    rows = [f"| {kind.family} | `{kind.name}` | {kind.does} |" for kind in KINDS]
+    assert "\n".join(rows) in page

@@ -14,7 +14,7 @@ from statestore.drills.journal import Transactions
 from statestore.drills.said import Said, Word
 from statestore.drills.supervisor import Refused, Stalled, Supervisor
 
-SETTINGS = Settings("pulsar://x", "drill", "in", "hold", "local[2]", 15, 8)
+SETTINGS = Settings("pulsar://x", "drill", "in", "hold", "scratch", "local[2]", 15, 8)
 JOBS = [JobSpec("rows", False, "t", "a", "bk://d/rows"), JobSpec("sums", True, "t2", "b", "bk://d/sums")]
 Answer = Callable[["FakeDriver", str, JobSpec], None]
 

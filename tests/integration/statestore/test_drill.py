@@ -1,0 +1,121 @@
+"""The chaos drill end to end: a short one passes, and one that is interrupted leaves nothing but its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from statestore.drills import journal
+from statestore.drills.journal import Fault
+from statestore.drills.plan import make_plan
+
+MARK = "EOS_DRILL_OF_TEST"
+SHORT = 14
+SEED = 5
+
+
+class Drill:
+    """A drill in a process of its own. What it leaves is known by a variable that all its processes inherit."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        self.report = folder / "report"
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        self.log = folder / "drill.log"
+        self._mark = uuid.uuid4().hex
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "statestore.cli", "drill", "--report", str(self.report), *words],
+                env={**os.environ, MARK: self._mark, "TMPDIR": str(self.temporary)},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def faults(self) -> int:
+        path = self.report / "journal.jsonl"
+        return sum(isinstance(event, Fault) for event in journal.read(path)) if path.exists() else 0
+
+    def end(self, timeout_s: float) -> int:
+        """Wait for the end and return the exit code."""
+        return self.process.wait(timeout_s)
+
+    def left(self) -> list[str]:
+        """The processes that it has left."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                if process.environ().get(MARK) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(" ".join(process.cmdline())[:200])
+        return found
+
+    def result(self) -> dict[str, Any]:
+        return dict(json.loads((self.report / "report.json").read_text()))
+
+    def words(self) -> str:
+        driver = self.report / "driver.log"
+        return self.log.read_text() + (driver.read_text()[-4_000:] if driver.exists() else "")
+
+
+@contextmanager
+def started(folder: Path, *words: str) -> Iterator[Drill]:
+    drill = Drill(folder, *words)
+    try:
+        yield drill
+    finally:
+        if drill.process.poll() is None:
+            drill.process.terminate()
+            drill.process.wait(120)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_short_drill_passes(tmp_path: Path) -> None:
+    with started(tmp_path, "--kills", str(SHORT), "--seed", str(SEED)) as drill:
+        code = drill.end(880)
+        assert code == 0, drill.words()
+    found = drill.result()
+    summary = found["summary"]
+    assert summary["verdict"] == "PASS"
+    assert summary["faults"] == SHORT
+    assert [fault["kind"] for fault in found["faults"]] == [fault.kind for fault in make_plan(SHORT, SEED)]
+    assert (summary["lost"], summary["duplicated"], summary["torn"]) == (0, 0, 0)
+    assert summary["recover_s"]["p95"] > 0
+    assert {(job["job"], job["account"]["verdict"]) for job in found["jobs"]} == {("rows", "PASS"), ("sums", "PASS")}
+    assert {job["job"]: job["account"]["state_equal"] for job in found["jobs"]}["sums"] is True
+    assert all(check["passed"] for check in found["checks"])
+    assert drill.left() == []
+    assert list(drill.temporary.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_ctrl_c_leaves_no_process_and_no_folder_and_a_report_that_says_unknown(tmp_path: Path) -> None:
+    with started(tmp_path, "--kills", "40", "--faults", "network") as drill:
+        while not drill.faults():
+            assert drill.process.poll() is None, drill.words()
+            time.sleep(0.2)
+        drill.process.send_signal(signal.SIGINT)
+        code = drill.end(180)
+        assert code == 3, drill.words()
+    summary = drill.result()["summary"]
+    assert summary["verdict"] == "UNKNOWN"
+    assert "the drill was interrupted" in " ".join(summary["reasons"])
+    assert "UNKNOWN" in (drill.report / "report.html").read_text()
+    deadline = time.monotonic() + 30
+    while drill.left() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert drill.left() == []
+    assert list(drill.temporary.iterdir()) == []
