@@ -8,7 +8,7 @@ DRILL_ARGS ?=
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo test models crash soak drills jar java lint bench-sink bench docs clean proto format constraints
+.PHONY: help demo test test-report models crash soak drills jar java lint bench-sink bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -22,6 +22,11 @@ test: $(JAR) ## unit, property, contract and integration tests, with the branch 
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m "not crash and not soak" --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
+
+test-report: ## look at the report of a drill in Chromium: on a phone, on a desk, on paper, without a network
+	@sh tools/need-chromium.sh
+	@sh tools/bootstrap.sh "$(PYTHON)" report-tests
+	$(BIN)/python -m pytest -m browser tests/browser $(TEST_ARGS)
 
 models: ## explore the models of the commit protocol and of bk://'s names in larger worlds, some minutes long
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
@@ -86,7 +91,7 @@ format: ## let ruff put the code in order
 	$(BIN)/ruff format .
 
 constraints: ## write requirements/constraints.txt from what .venv holds
-	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint,examples,docs
+	@sh tools/bootstrap.sh "$(PYTHON)" report-tests,lint,examples,docs
 	@{ head -n 1 requirements/constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > requirements/constraints.new
 	@mv requirements/constraints.new requirements/constraints.txt
 

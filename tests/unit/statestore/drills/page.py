@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 EMPTY = {"meta", "link", "br", "img", "rect", "path", "hr", "input"}
-INLINE = {"b", "em", "sup"}
+INLINE = {"b", "em"}
 
 
 @dataclass
