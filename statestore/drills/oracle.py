@@ -35,6 +35,7 @@ _END = "end-of-reading"
 _POLL_MS = 500
 _REQUEST_S = 10
 _PAUSE_S = 0.5
+_LONGEST_LEAVE_S = 3 * _REQUEST_S  # a reader whose broker is gone
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class LiveReaders:
         for reader in self._readers:
             reader.stop.set()
         for reader in self._readers:
-            reader.join()
+            reader.join(_LONGEST_LEAVE_S)
 
     @property
     def progress(self) -> Progress:
@@ -185,15 +186,18 @@ class _LiveReader(threading.Thread):
         self._until = (mark, frozenset(partitions), patience_s)
 
     def run(self) -> None:
-        while not self._over():
+        while True:
             try:
                 with _client(self._service_url) as client:
                     consumer = _subscribe(client, self._topic, self._subscription)
                     self._follow(consumer)
                     if self._over():
                         consumer.unsubscribe()
+                        return
             except pulsar.PulsarException as error:
                 self._trouble = f" The last error: {error}."
+                if self._over():
+                    return
                 self.stop.wait(_PAUSE_S)
 
     def _follow(self, consumer: pulsar.Consumer) -> None:
