@@ -20,6 +20,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,8 +147,9 @@ class _Driver:
 
     def _stop(self, spec: JobSpec) -> None:
         query = self._queries[spec.job]
-        query.processAllAvailable()  # so the output is not ahead of the checkpoint
-        query.stop()
+        with suppress(Exception):  # a query that has failed says so in its own thread
+            query.processAllAvailable()  # so the output is not ahead of the checkpoint
+            query.stop()
 
     def _state(self, spec: JobSpec) -> None:
         import statestore

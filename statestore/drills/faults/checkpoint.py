@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 
 import httpx
@@ -17,7 +18,7 @@ from statestore.drills.stage import Stage
 from statestore.drills.supervisor import Running
 from statestore.hadoop import Hadoop
 
-_STATE = "state/0/"
+_STATE = re.compile(r"state/0/\d+/(\d+)(?:_[^.]*)?\.(?:changelog|zip)")
 
 
 def corrupt_file(stage: Stage, chance: random.Random) -> None:
@@ -69,10 +70,9 @@ def _damage_file(stage: Stage, chance: random.Random, word: str, damage: Callabl
     damage(hadoop, f"{spec.checkpoint}/{path}")
     stage.done(f"{path} of {spec.job} {word} while the job was down")
     report = statestore.verify(spec.checkpoint, options=stage.options, replicas=False)
-    named = [finding.message for finding in report.findings if finding.severity == "error"]
-    stage.check(
-        "verify names the damage", any(path in message for message in named), "; ".join(named) or "nothing found"
-    )
+    found = [finding for finding in report.findings if finding.severity == "error"]
+    said = "; ".join(finding.message for finding in found)
+    stage.check("verify names the file", any(finding.file == path for finding in found), said or "it found nothing")
     refusal = stage.supervisor.try_to_start(spec.job)
     stage.check("the job is refused, or goes on", True, refusal or "it went on; the account tells how")
     if refusal is None:
@@ -87,8 +87,13 @@ def _needed(hadoop: Hadoop, checkpoint: str, stateful: bool) -> list[str]:
     newest = max(logs.batch_ids(files, logs.COMMITS))
     needed = ["metadata", f"offsets/{newest}"]
     if stateful:
-        needed += [path for path in sorted(needs_of(files, newest).files) if path.startswith(_STATE)][-1:]
+        needed.append(max(needs_of(files, newest).files, key=_version))
     return needed
+
+
+def _version(path: str) -> int:
+    match = _STATE.fullmatch(path)
+    return int(match[1]) if match else -1
 
 
 def _choose(stage: Stage, chance: random.Random) -> Running:
