@@ -106,31 +106,30 @@ def account(
     FAIL all the same. Rows are only called lost when the final reader has come to the end.
     """
     copies = Counter(final.all_rows())
-    wrong: dict[str, Counter[str]] = {
-        "lost": Counter(map(str, expected.due - copies.keys())) if not final.shortfall else Counter(),
-        "duplicated": Counter(
-            {str(row): count - 1 for row, count in copies.items() if count > 1 and row in expected.attempted}
-        ),
-        "unexpected": Counter({str(row): count for row, count in copies.items() if row not in expected.attempted}),
-        "out_of_order": Counter(map(str, _out_of_order(expected, final))),
-        "torn": Counter(torn_batches(expected, [final, *live]).values()),
+    extra = {row: count - 1 for row, count in copies.items() if row in expected.attempted}
+    foreign = {row: count for row, count in copies.items() if row not in expected.attempted}
+    wrong: dict[str, list[str]] = {
+        "lost": _ids(expected.due - copies.keys()) if not final.shortfall else [],
+        "duplicated": _ids(Counter(extra).elements()),
+        "unexpected": _ids(Counter(foreign).elements()),
+        "out_of_order": _ids(_out_of_order(expected, final)),
+        "torn": list(torn_batches(expected, [final, *live]).values()),
     }
     if expected.stateful and not final.shortfall:
         state_equal = _newest(expected.due) == _newest(_due(expected, final)) and state_equal is not False
-    totals = {kind: found.total() for kind, found in wrong.items()}
-    verdict, reason = _verdict(expected, final, live, totals, wrong, state_equal)
+    verdict, reason = _verdict(expected, final, live, wrong, state_equal)
     return Account(
         job=job,
         attempted=len(expected.attempted),
         committed=len(expected.due),
         found=copies.total(),
-        lost=totals["lost"],
-        duplicated=totals["duplicated"],
-        unexpected=totals["unexpected"],
-        out_of_order=totals["out_of_order"],
-        torn=totals["torn"],
+        lost=len(wrong["lost"]),
+        duplicated=len(wrong["duplicated"]),
+        unexpected=len(wrong["unexpected"]),
+        out_of_order=len(wrong["out_of_order"]),
+        torn=len(wrong["torn"]),
         state_equal=state_equal,
-        offenders={kind: tuple(islice(sorted(found), OFFENDERS)) for kind, found in wrong.items() if found},
+        offenders={kind: tuple(islice(dict.fromkeys(ids), OFFENDERS)) for kind, ids in wrong.items() if ids},
         verdict=verdict,
         reason=reason,
     )
@@ -194,6 +193,11 @@ def _torn_for(
             yield batch, f"found {len(rows_seen)} of its rows and missed {missing}"
 
 
+def _ids(rows: Iterable[Row]) -> list[str]:
+    """Name rows, the earliest first."""
+    return [str(row) for row in sorted(rows)]
+
+
 def _once(expected: Expected, reading: Reading) -> Iterator[tuple[str, list[Row]]]:
     """Give the rows of each partition that were expected and found once: their places can be judged."""
     copies = Counter(reading.all_rows())
@@ -230,11 +234,10 @@ def _verdict(
     expected: Expected,
     final: Reading,
     live: Sequence[Reading],
-    totals: Mapping[str, int],
-    wrong: Mapping[str, Mapping[str, int]],
+    wrong: Mapping[str, Sequence[str]],
     state_equal: bool | None,
 ) -> tuple[Verdict, str]:
-    found = [f"{count} {kind.replace('_', ' ')} (first: {min(wrong[kind])})" for kind, count in totals.items() if count]
+    found = [f"{len(ids)} {kind.replace('_', ' ')} (first: {ids[0]})" for kind, ids in wrong.items() if ids]
     if state_equal is False:
         found.append("the final state is not what plain pandas computes")
     behind = [f"{one.reader} did not read to the end: {one.shortfall}" for one in (final, *live) if one.shortfall]

@@ -64,7 +64,7 @@ def test_rows_that_are_missing_are_lost_and_their_batches_torn_unless_they_are_g
     in_part = {one.batch for one in gone if not ALL.batches[one.batch] <= gone}
     assert found.verdict is Verdict.FAIL
     assert errors(found) == {"lost": len(gone)} | ({"torn": len(in_part)} if in_part else {})
-    assert found.offenders["lost"] == tuple(sorted(map(str, gone)))
+    assert found.offenders["lost"] == tuple(map(str, sorted(gone)))
     assert balanced(found)
 
 
@@ -118,7 +118,7 @@ def test_rows_that_nobody_asked_for_are_unexpected_and_nothing_else(foreign: lis
         here.insert(data.draw(st.integers(0, len(here))), one)
     found = account("rows", ALL, reading(rows))
     assert errors(found) == {"unexpected": len(foreign)}
-    assert found.offenders["unexpected"] == tuple(sorted({str(one) for one in foreign}))
+    assert found.offenders["unexpected"] == tuple(map(str, sorted(set(foreign))))
     assert balanced(found)
 
 
@@ -145,9 +145,11 @@ def test_the_batch_that_was_under_way_may_be_there_as_a_whole_or_not_at_all() ->
     assert errors(account("rows", under_way, reading(in_part))) == {"torn": 1}
 
 
-def test_offenders_are_the_first_few() -> None:
-    found = account("rows", ALL, reading({}))
-    assert (found.lost, len(found.offenders["lost"])) == (60, OFFENDERS)
+def test_offenders_are_the_first_few_by_batch_and_number() -> None:
+    many = Expected(frozenset(Row(batch, "k", batch) for batch in range(20)), committed=frozenset(range(20)))
+    found = account("rows", many, reading({}))
+    assert (found.lost, found.offenders["lost"]) == (20, tuple(f"batch {n} key k #{n}" for n in range(OFFENDERS)))
+    assert found.reason == "20 lost (first: batch 0 key k #0)."
 
 
 def test_a_reader_that_did_not_come_to_the_end_leaves_it_unknown() -> None:
