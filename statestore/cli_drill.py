@@ -20,7 +20,7 @@ SEED = 7
 UNKNOWN = 3
 """Exit code: the drill ended, and it is not known whether all is well."""
 _CODES = {"PASS": 0, "FAIL": console.FINDINGS, "UNKNOWN": UNKNOWN}
-_EXTRA = ("pydantic", "psutil", "pulsar", "jinja2", "matplotlib", "pyspark")
+_EXTRA = ("pydantic", "psutil", "pulsar", "jinja2", "pyspark")
 
 typer_app = typer.Typer(
     name="drill",
@@ -84,13 +84,14 @@ def needed_packages() -> Iterator[None]:
         ) from error
 
 
-def show(journal: Path) -> None:
-    """Write the report beside a journal, say what came out, and end with the exit code for it."""
+def show(journal: Path, html: Path | None = None, json: Path | None = None) -> None:
+    """Write the report, beside its journal if nothing else is said; tell what came out, and exit with its code."""
     from statestore.drills.report import write_report
 
-    found = write_report(journal, journal.with_name("report.html"), journal.with_name("report.json"))
+    page = html or journal.with_name("report.html")
+    found = write_report(journal, page, json or journal.with_name("report.json"))
     console.tell(found.summary.sentence)
     for reason in found.summary.reasons:
         console.tell(f"- {reason}")
-    console.tell(f"The report: {journal.with_name('report.html')}")
+    console.tell(f"The report: {page}")
     raise typer.Exit(_CODES[found.summary.verdict])

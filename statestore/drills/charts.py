@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, median_low
 
 from statestore.drills.journal import Sample
 from statestore.drills.summary import FaultTimes
@@ -70,7 +70,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Strip:
-    """The times of one kind of fault as dots, 0 to 1000 from the left; `middle` is their median."""
+    """The times of one kind of fault as dots, 0 to 1000 from the left; `middle` is the p50, one of them."""
 
     kind: str
     dots: tuple[float, ...]
@@ -156,8 +156,10 @@ def strips(times: Mapping[str, Sequence[float]], target: float) -> tuple[Axis, t
     for kind, found in times.items():
         label = f"{kind}: no time known"
         if found:
-            label = f"{kind}: {len(found)} times, {min(found):.1f} to {max(found):.1f} s, median {median(found):.1f} s"
-        rows.append(Strip(kind, place[kind], median(place[kind]) if found else None, label))
+            label = (
+                f"{kind}: {len(found)} times, {min(found):.1f} to {max(found):.1f} s, median {median_low(found):.1f} s"
+            )
+        rows.append(Strip(kind, place[kind], median_low(place[kind]) if found else None, label))
     return scale, tuple(rows)
 
 

@@ -20,11 +20,11 @@ NOT_SEEN = "not seen"
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of a fault's course: what it ended with, its percent of the whole, and its seconds."""
+    """A part of a fault's course: what it ended with, its seconds, and their percent of the kind's longest course."""
 
     until: str
-    percent: float
     seconds: float
+    percent: float
 
 
 @dataclass(frozen=True)
@@ -210,29 +210,34 @@ def _offenders(report: Report) -> Iterator[Offenders]:
 
 def _kind(name: str, numbers: Kind, faults: Iterable[FaultTimes]) -> KindOfFault:
     those = [fault for fault in faults if fault.kind == name]
+    longest = max((seconds for fault in those for seconds in _ends(fault).values()), default=0.0)
     return KindOfFault(
         name=name,
         family=those[0].family,
         numbers=numbers,
         recovered_s=tuple(fault.recovered_s for fault in those if fault.recovered_s is not None),
-        courses=tuple(Course(fault, _phases(fault)) for fault in those),
+        courses=tuple(Course(fault, _phases(fault, longest)) for fault in those),
     )
 
 
-def _phases(fault: FaultTimes) -> tuple[Phase, ...]:
-    """The phases in the order in which they ended; a thing that wasn't seen ends no phase."""
-    seen = {
+def _ends(fault: FaultTimes) -> dict[str, float]:
+    """The seconds until each thing that was seen."""
+    ends = {
         "detected": fault.detected_s,
         "fenced": fault.fenced_s,
         "recovered": fault.recovered_s,
         "caught up": fault.caught_up_s,
     }
-    ends = sorted((seconds, name) for name, seconds in seen.items() if seconds is not None)
-    whole = max((seconds for seconds, _ in ends), default=0.0) or 1.0
-    before = [0.0, *(seconds for seconds, _ in ends)]
+    return {name: seconds for name, seconds in ends.items() if seconds is not None}
+
+
+def _phases(fault: FaultTimes, longest: float) -> tuple[Phase, ...]:
+    """The phases in the order in which they ended; a thing that wasn't seen ends no phase."""
+    ends = sorted(_ends(fault).items(), key=lambda end: end[1])
+    starts = [0.0, *(seconds for _, seconds in ends)]
     return tuple(
-        Phase(name, round(100 * (stop - start) / whole, 1), round(stop - start, 3))
-        for start, (stop, name) in zip(before, ends, strict=False)
+        Phase(name, round(stop - start, 3), round(100 * (stop - start) / (longest or 1.0), 1))
+        for start, (name, stop) in zip(starts, ends, strict=False)
     )
 
 

@@ -249,7 +249,10 @@ def _missing(began: Began, faults: tuple[FaultTimes, ...], events: Sequence[Even
     ends = _of(Ended, events)
     if not ends:
         yield "The journal has no end: the drill died, or is still running."
-    yield from (f"The drill was interrupted: {end.reason}" for end in ends if end.interrupted)
+    for end in ends:
+        if end.interrupted or end.reason:
+            how = "was interrupted" if end.interrupted else "ended early"
+            yield f"The drill {how}: {end.reason or 'no reason is known'}".removesuffix(".") + "."
     not_done = {planned.n: planned.kind for planned in began.plan}
     for fault in faults:
         not_done.pop(fault.n, None)
@@ -304,10 +307,10 @@ def _sentence(verdict: Verdict, faults: int, findings: str, recover_s: Percentil
 
 
 def _in_words(errors: Errors, events: Sequence[Event]) -> str:
-    """Say what was counted; a drill that counted no rows has only checks to tell of."""
-    if not _of(Account, events) + _of(Readers, events):
+    """Say what was counted; a drill without an account knows of no row, and has only checks to tell of."""
+    if not _of(Account, events):
         checks = _of(Check, events)
-        return f"{sum(check.passed for check in checks)} of {len(checks)} checks passed"
+        return f"{sum(check.passed for check in checks)} of {len(checks)} checks passed" if checks else "no row counted"
     return (
         f"{errors.lost} rows lost, {errors.duplicated} duplicated, {errors.unexpected} unexpected, "
         f"{errors.out_of_order} out of order, {errors.torn} torn batches"

@@ -20,7 +20,6 @@ from statestore.drills.journal import (
     Fenced,
     Job,
     NotTested,
-    PlannedFault,
     Readers,
     Recovered,
     Sample,
@@ -31,39 +30,22 @@ from statestore.drills.journal import (
     Verdict,
     to_plain,
 )
+from statestore.drills.plan import Family, make_plan
 
-KINDS = {
-    "driver": ("driver killed", "driver paused beyond the ttl", "two drivers at once"),
-    "worker": ("Python worker killed", "executor killed"),
-    "broker": ("broker killed", "broker restarted in commit", "coordinator unloaded"),
-    "bookie": ("bookie killed", "bookie paused", "disk of a bookie full"),
-    "zookeeper": ("ZooKeeper killed", "ZooKeeper session expired"),
-    "network": ("connection cut", "connection delayed", "connection half-open"),
-    "clock": ("transaction ttl passed",),
-    "checkpoint": ("checkpoint file corrupted", "checkpoint file deleted", "checkpoint folder deleted"),
-    "control": ("control topic deleted",),
-}
 JOBS = ("flights", "delays")
 SECONDS_EACH = 22.0
-
-
-def plan(faults: int = 150) -> tuple[PlannedFault, ...]:
-    kinds = [(kind, family) for family, kinds in KINDS.items() for kind in kinds]
-    chosen = [kinds[n % len(kinds)] for n in range(faults)]
-    random.Random(7).shuffle(chosen)
-    return tuple(PlannedFault(n, kind, family) for n, (kind, family) in enumerate(chosen, start=1))
 
 
 def began(faults: int = 150) -> Began:
     return Began(
         drill="chaos",
         at="2026-11-21T20:00:00+00:00",
-        rerun="statestore drill --faults all --kills 150 --seed 7",
+        rerun="statestore drill --kills 150 --seed 7",
         seed=7,
         versions={"spark-pulsar-eos": "0.1.0", "Spark": "4.3.0", "Pulsar": "4.2.1", "BookKeeper": "4.17.3"},
         machine={"cores": 2, "memory_gb": 23.5, "system": "Linux 6.1"},
         targets=Targets(recover_s=30.0, data_at_risk_rows=20_000),
-        plan=plan(faults),
+        plan=make_plan(faults, 7),
     )
 
 
@@ -86,7 +68,7 @@ def account(job: str, attempted: int) -> Account:
 
 
 def chaos(faults: int = 150) -> list[Event]:
-    """A drill that passed: `faults` faults, one every 22 seconds, of 21 kinds, on two jobs."""
+    """A drill that passed: `faults` faults, one every 22 seconds, of every kind, on two jobs."""
     chance = random.Random(11)
     first = began(faults)
     events: list[Event] = [first]
@@ -100,7 +82,7 @@ def chaos(faults: int = 150) -> list[Event]:
     for planned in first.plan:
         start = 12 + (planned.n - 1) * SECONDS_EACH + chance.uniform(0, 5)
         times = [start]
-        for longest in (1.5, 3.0, 9.0 if planned.family != "clock" else 16.0, 3.0):
+        for longest in (1.5, 3.0, 16.0 if planned.family == Family.TTL else 9.0, 3.0):
             times.append(times[-1] + chance.uniform(0.1, longest))
         away.append((times[0], times[3]))
         events += [
@@ -111,7 +93,7 @@ def chaos(faults: int = 150) -> list[Event]:
             Recovered(t=times[3], n=planned.n, detail=f"batch {planned.n * 3}"),
             CaughtUp(t=times[4], n=planned.n),
         ]
-        if planned.family in ("driver", "worker", "clock"):
+        if planned.family in (Family.DRIVER, Family.EXECUTOR, Family.TTL):
             events.append(Fenced(t=times[2], n=planned.n, detail=f"epoch {planned.n + 1}"))
     end = 12 + faults * SECONDS_EACH + 20
     for job in JOBS:

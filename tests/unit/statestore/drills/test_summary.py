@@ -91,7 +91,17 @@ def test_missing_evidence_is_unknown(left_out: type, reason: str) -> None:
 def test_an_interrupted_drill_is_unknown_and_says_so() -> None:
     report = summarize([*GOOD[:-1], Ended(interrupted=True, reason="Ctrl-C")])
     assert report.summary.verdict is Verdict.UNKNOWN
-    assert report.summary.sentence.endswith("The drill was interrupted: Ctrl-C")
+    assert report.summary.sentence.endswith("The drill was interrupted: Ctrl-C.")
+
+
+def test_a_drill_that_could_not_go_on_is_unknown_and_says_why() -> None:
+    report = summarize([*GOOD[:-1], Ended(interrupted=False, reason="No broker answers.")])
+    assert (report.summary.verdict, reasons(report)) == (Verdict.UNKNOWN, "The drill ended early: No broker answers.")
+
+
+def test_without_an_account_no_zero_is_claimed() -> None:
+    report = summarize([began(), JOB, Readers("rows", 3, 0), Ended(interrupted=True)])
+    assert "UNKNOWN: no row counted. The drill was interrupted: no reason is known." in report.summary.sentence
 
 
 @pytest.mark.parametrize(
