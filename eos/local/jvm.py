@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,13 @@ def prepare(home: Path) -> None:
     """Make what `Jvm.command` expects in `home`."""
     (home / "tmp").mkdir(parents=True, exist_ok=True)
     (home / "log4j2.properties").write_text(LOGGING)
+
+
+def as_localhost(home: Path) -> Sequence[str]:
+    """Write a file of hosts into `home`, and return the flags that let Java know this machine as localhost by it."""
+    hosts = home / "hosts"
+    hosts.write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
+    return (f"-Djdk.net.hosts.file={hosts}",)
 
 
 def last_lines(log: Path) -> str:

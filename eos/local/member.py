@@ -100,7 +100,8 @@ class Member:
         jvm.prepare(self.home)
         settings = self.home / f"{self.name}.conf"
         settings.write_text(self.part.configuration)
-        machine = Jvm(java, classpath, self.part.heap, self.part.direct, QUICK_START)
+        flags = (*QUICK_START, *jvm.as_localhost(self.home)) if self.part.is_localhost else QUICK_START
+        machine = Jvm(java, classpath, self.part.heap, self.part.direct, flags)
         line = machine.command(self.home, self.part.main, [*self.part.option, str(settings)])
         self._started = process.start(line, {}, self.log, self.die_with)
         known = ProcessId.of(self._started.leader.pid) or ProcessId(0, "")

@@ -122,6 +122,8 @@ class Part:
         port: where it is reached.
         heap, direct: memory, as Java writes it.
         http: a broker's port for the admin API; None for the others.
+        is_localhost: Java is to take this machine's own name for 127.0.0.1. A broker with listeners can't be told the
+            address of its admin API otherwise: it takes the machine's name.
     """
 
     name: str
@@ -132,6 +134,7 @@ class Part:
     heap: str
     direct: str
     http: int | None = None
+    is_localhost: bool = False
 
     @property
     def address(self) -> str:
@@ -241,6 +244,7 @@ def _broker(number: int, plan: Plan) -> Part:
         heap=plan.memory,
         direct=plan.memory,
         http=ports.http[number],
+        is_localhost=bool(plan.listeners),
     )
 
 

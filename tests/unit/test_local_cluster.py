@@ -96,6 +96,16 @@ def test_a_listener_sends_clients_that_ask_for_it_to_its_ports() -> None:
     assert settings("broker-1", Plan.from_json(plan.to_json())) == told
 
 
+def test_java_knows_a_member_as_localhost_when_it_should(member: Member, tmp_path: Path) -> None:
+    member.part = replace(member.part, is_localhost=True)
+    member.launch(program(tmp_path, 'for word; do echo "$word"; done; exec sleep 300'), "jars")
+    hosts = member.home / "hosts"
+    while "-Djava.io.tmpdir" not in member.log.read_text():
+        time.sleep(0.02)
+    assert f"-Djdk.net.hosts.file={hosts}" in member.log.read_text().splitlines()
+    assert hosts.read_text().split() == ["127.0.0.1", "localhost", socket.gethostname()]
+
+
 def test_a_member_is_killed_paused_and_started_again(member: Member, tmp_path: Path) -> None:
     java = program(tmp_path, "exec sleep 300")
     assert member.state is State.ENDED
