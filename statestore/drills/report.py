@@ -191,8 +191,12 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
         ("timeline", "Timeline of each fault", chaos or bool(report.faults)),
         ("course", "Throughput and latency", chaos or bool(report.samples)),
         ("steps", "Steps", bool(report.steps)),
-        ("transactions", "Transactions and state", chaos or bool(report.transactions or report.states)),
-        ("checks", "Other checks", bool(report.checks)),
+        (
+            "transactions",
+            "Transactions and state" if chaos or report.transactions else "State",
+            chaos or bool(report.transactions or report.states),
+        ),
+        ("checks", "Other checks" if counted else "Checks", bool(report.checks)),
         ("limits", "What was not tested", True),
         ("again", "Run it again", True),
     )

@@ -22,6 +22,7 @@ JOURNALS: dict[str, Callable[[], list[Event]]] = {
     "unknown": journals.unknown,
     "interrupted": journals.interrupted,
     "rehearsal": journals.rehearsal,
+    "endless": journals.endless,
     "just_begun": lambda: [journals.began()],
 }
 WIDTHS = (375, 768, 1280)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from statestore.drills.journal import (
@@ -149,6 +149,22 @@ def interrupted() -> list[Event]:
     """What Ctrl-C after some hundred seconds leaves: the journal says so."""
     events = [event for event in chaos(30) if event.t < 110]
     return [*events, Ended(t=111.0, interrupted=True, reason="Ctrl-C")]
+
+
+def endless(word: str = "w" * 300) -> list[Event]:
+    """A drill that failed, in whose journal each free text has a word of 300 letters; of many jobs."""
+    kept = {"event", "drill", "verdict", "at"}
+
+    def longer(event: Event) -> Event:
+        texts = {each.name: str(getattr(event, each.name)) for each in fields(event) if each.name not in kept}
+        changed = {name: text + word for name, text in texts.items() if isinstance(getattr(event, name), str)}
+        return replace(event, **changed)
+
+    events = [longer(event) for event in failed()]
+    assert isinstance(events[0], Began)
+    events[0] = replace(events[0], versions={word: word}, machine={word: word})
+    jobs = [Job(t=1, job=f"{n}{word}", stateful=True, topic=word, checkpoint=word) for n in range(12)]
+    return [events[0], *jobs, *events[1:]]
 
 
 def rehearsal() -> list[Event]:
