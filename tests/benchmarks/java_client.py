@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
-import subprocess
 from pathlib import Path
-from types import TracebackType
 
 import pyarrow as pa
 
 from eos.local import jars
+from tests.java_peer import JavaPeer
 
 SOURCE = Path(__file__).with_name("JavaTransaction.java")
 THREADS = 2
@@ -19,38 +17,14 @@ THREADS = 2
 _LENGTH = struct.Struct(">i")
 
 
-class JavaClient:
+class JavaClient(JavaPeer):
     """A JVM with `JavaTransaction`, warm as long as the block lasts."""
 
     def __init__(self, folder: Path, service_url: str) -> None:
         """Args: where its class and its rows may be kept for that time; the broker."""
         self._rows = folder / "rows"
-        self.log = folder / "java.log"
-        javac = shutil.which("javac")
-        if javac is None:
-            raise RuntimeError("javac is missing: the comparison with the Java client needs a JDK, not only a JRE")
-        classpath = jars.classpath()
-        subprocess.run([javac, "-d", str(folder), "-cp", classpath, str(SOURCE)], check=True)
-        with self.log.open("w") as log:
-            self._process = subprocess.Popen(
-                ["java", "-Xms2g", "-Xmx2g", "-cp", f"{folder}:{classpath}", SOURCE.stem, service_url, str(THREADS)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-
-    def order(self, verb: str, what: str) -> int:
-        """Have it do something; return the number of rows in its answer."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{verb} {what}\n")
-        self._process.stdin.flush()
-        for line in self._process.stdout:
-            answer, _, rows = line.strip().partition(" ")
-            if answer in ("loaded", "committed"):
-                return int(rows)
-        raise RuntimeError(f"the Java client ended at `{verb} {what}`:\n{self.log.read_text()[-4_000:]}")
+        flags = ("-Xms2g", "-Xmx2g")
+        super().__init__(SOURCE, folder, jars.classpath(), (service_url, str(THREADS)), flags)
 
     def load(self, rows: pa.Table) -> None:
         """Give it the rows that it is to write from now on; columns `key` and `value`."""
@@ -59,25 +33,9 @@ class JavaClient:
             for batch in rows.to_batches():
                 for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True):
                     out.write(b"".join((_LENGTH.pack(len(key)), key, _LENGTH.pack(len(value)), value)))
-        loaded = self.order("load", str(self._rows))
+        loaded = int(self.order(f"load {self._rows}", "loaded"))
         assert loaded == rows.num_rows
         self._rows.unlink()
-
-    def __enter__(self) -> JavaClient:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
 
 
 class JavaTransaction:
@@ -91,4 +49,4 @@ class JavaTransaction:
 
     def run(self) -> int:
         """Write the rows; return how many were committed."""
-        return self._java.order("run", self._topic)
+        return int(self._java.order(f"run {self._topic}", "committed"))

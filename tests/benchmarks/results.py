@@ -45,13 +45,13 @@ def throughput(timed: Mapping[str, Timed]) -> Json:
     others = {name: other for name, other in timed.items() if name in AIMS}
     return {
         "rounds": {
-            name: {"rows": one.rows, "seconds": [round(seconds, 4) for seconds in one.seconds]}
+            name: {"rows": one.amount, "seconds": [round(seconds, 4) for seconds in one.seconds]}
             for name, one in timed.items()
         },
-        "rows_per_s": {name: _spread(one.rates, digits=0) for name, one in timed.items()},
+        "rows_per_s": {name: spread(one.rates, digits=0) for name, one in timed.items()},
         "ratios": {name: round(sink.rate / other.rate, 3) for name, other in others.items()},
         "ratios_of_rounds": {
-            name: _spread([ours / theirs for ours, theirs in zip(sink.rates, other.rates, strict=True)])
+            name: spread([ours / theirs for ours, theirs in zip(sink.rates, other.rates, strict=True)])
             for name, other in others.items()
         },
     }
@@ -100,9 +100,9 @@ def _growth(pairs: list[list[Pair]]) -> float:
 
 def _three(pairs: list[Pair]) -> Json:
     return {
-        "added": _spread([pair.added for pair in pairs]),
-        "sink": _spread([pair.sink for pair in pairs]),
-        "baseline": _spread([pair.baseline for pair in pairs]),
+        "added": spread([pair.added for pair in pairs]),
+        "sink": spread([pair.sink for pair in pairs]),
+        "baseline": spread([pair.baseline for pair in pairs]),
     }
 
 
@@ -110,7 +110,8 @@ def _raw(pairs: list[Pair]) -> list[list[float]]:
     return [[round(pair.baseline, 2), round(pair.sink, 2)] for pair in pairs]
 
 
-def _spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:
+def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:
+    """Return the least, the median and the largest of them."""
     return {
         "min": round(min(values), digits),
         "median": round(median(values), digits),

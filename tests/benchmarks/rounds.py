@@ -8,11 +8,27 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
-from tests.benchmarks.plan import Plan
+from tests.benchmarks.plan import Tell
+
+
+class Turns(Protocol):
+    """How often each contender's turn comes.
+
+    Attributes:
+        tell: takes a line about what has been done.
+        rounds, warm_ups: runs of each contender that count, and those before that don't.
+    """
+
+    @property
+    def tell(self) -> Tell: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def warm_ups(self) -> int: ...
 
 
 class Contender(Protocol):
-    """One way to bring the same rows to where they go.
+    """One way to bring the same rows, or bytes, to where they go.
 
     Attributes:
         name: its name in the results.
@@ -21,7 +37,7 @@ class Contender(Protocol):
     name: str
 
     def run(self) -> int:
-        """Do the whole of it once; return how many rows were dealt with, as known afterwards."""
+        """Do the whole of it once; return how many rows or bytes were dealt with, as known afterwards."""
 
 
 @dataclass(frozen=True)
@@ -29,40 +45,42 @@ class Timed:
     """What the rounds of one contender took.
 
     Attributes:
-        rows: of each round.
+        amount: rows or bytes of each round.
         seconds: of each round, in order.
     """
 
-    rows: int
+    amount: int
     seconds: tuple[float, ...]
 
     @property
     def rates(self) -> list[float]:
-        """Rows a second of each round."""
-        return [self.rows / seconds for seconds in self.seconds]
+        """Rows or bytes a second of each round."""
+        return [self.amount / seconds for seconds in self.seconds]
 
     @property
     def rate(self) -> float:
-        """The median of the rounds' rows a second."""
+        """The median of the rounds' rates."""
         return median(self.rates)
 
 
-def take_turns(contenders: Sequence[Contender], plan: Plan, title: str) -> dict[str, Timed]:
+def take_turns(
+    contenders: Sequence[Contender], turns: Turns, title: str, amount: int, unit: str = "rows"
+) -> dict[str, Timed]:
     """Run A B C A B C …; return what each took, without the warm-up.
 
-    Raises RuntimeError when a contender didn't deal with all rows: it is out of the race.
+    Raises RuntimeError when a contender didn't deal with the whole amount: it is out of the race.
     """
     seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
-    for number in range(plan.warm_ups + plan.rounds):
-        counts = number >= plan.warm_ups
-        turn = f"round {number - plan.warm_ups + 1}/{plan.rounds}" if counts else "warming up"
+    for number in range(turns.warm_ups + turns.rounds):
+        counts = number >= turns.warm_ups
+        turn = f"round {number - turns.warm_ups + 1}/{turns.rounds}" if counts else "warming up"
         for contender in contenders:
             began = time.perf_counter()
             dealt = contender.run()
             took = time.perf_counter() - began
-            if dealt != plan.rows:
-                raise RuntimeError(f"{contender.name} dealt with {dealt} of {plan.rows} rows")
+            if dealt != amount:
+                raise RuntimeError(f"{contender.name} dealt with {dealt} of {amount} {unit}")
             if counts:
                 seconds[contender.name].append(took)
-            plan.tell(f"{title}: {turn}: {contender.name}: {dealt / took:,.0f} rows/s")
-    return {name: Timed(plan.rows, tuple(taken)) for name, taken in seconds.items()}
+            turns.tell(f"{title}: {turn}: {contender.name}: {dealt / took:,.0f} {unit}/s")
+    return {name: Timed(amount, tuple(taken)) for name, taken in seconds.items()}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+
+import statestore
 
 KEYS = 10_000
 """Distinct keys, spread evenly over the rows."""
@@ -34,8 +36,11 @@ RANDOM = Case("values_50_to_300_bytes", 50, 300)
 
 
 @contextmanager
-def spark_session() -> Iterator[SparkSession]:
-    """A session on two cores, with Spark's defaults but for the heap, for the time of the block."""
+def spark_session(settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session on two cores, with Spark's defaults but for the heap, for the time of the block.
+
+    With `settings` it has these too, and knows `bk://`.
+    """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("benchmark")
     options = {
@@ -44,8 +49,10 @@ def spark_session() -> Iterator[SparkSession]:
         "spark.driver.memory": "3g",
         "spark.driver.host": "localhost",
     }
-    for name, value in options.items():
+    for name, value in (options | dict(settings or {})).items():
         builder = builder.config(name, value)
+    if settings is not None:
+        builder = statestore.configure_spark(builder)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     try:

@@ -39,7 +39,7 @@ def compare(session: SparkSession, java: JavaClient, plan: Plan, case: Case) -> 
             CountOnly(df),
         ]
         try:
-            timed = take_turns(contenders, plan, case.name)
+            timed = take_turns(contenders, plan, case.name, plan.rows)
         finally:
             sink.close()
     expected = plan.rows * (plan.warm_ups + plan.rounds)
