@@ -5,10 +5,11 @@ PYTHON ?= $(shell sh tools/find-python.sh)
 BIN := .venv/bin
 TEST_ARGS ?=
 DRILL_ARGS ?=
+BENCH_ARGS ?=
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo test test-report models crash soak drills jar java lint bench-sink bench docs clean proto format constraints
+.PHONY: help demo test test-report models crash soak drills jar java lint bench-sink bench-state bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -75,7 +76,12 @@ bench-sink: ## rows a second, side by side with the official client
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m tests.benchmarks.sink
 
-bench: bench-sink ## all benchmarks
+bench-state: $(JAR) ## commits of Spark's state on bk://, side by side with file:// and an HDFS
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
+	$(BIN)/python -m tests.benchmarks.state $(BENCH_ARGS)
+
+bench: bench-sink bench-state ## all benchmarks
 
 docs: ## draw again the parts of docs/ that are drawn from code
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,docs

@@ -1,1 +1,1 @@
-"""What the sink costs, next to the clients and baselines that one would use without it. Run by `make bench-sink`."""
+"""What the sink and the state on `bk://` cost, next to what one would use without them. Run by `make bench`."""

@@ -1,39 +1,37 @@
-"""Puts the figures of a run into docs/benchmarks.md: `python -m tests.benchmarks.page [build/bench/sink.json]`.
+"""Puts the figures of a run into docs/benchmarks.md: `python -m tests.benchmarks.page [build/bench/sink.json …]`.
 
-The page's tables are made from the JSON and never typed.
+The page's tables are made from the JSON and never typed. What a file is about is told by its name, `sink.json` or
+`state.json`; without arguments both are looked for in build/bench.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tests.benchmarks.results import AIMS, Json
 from tests.benchmarks.rows import RANDOM
+from tests.benchmarks.state_table import sheets
 from tests.benchmarks.table import LABELS, other_figures
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
+FOUND = Path("build/bench")
 
 
-def page_with(text: str, found: Json) -> str:
-    """Return the page's text with the figures of a run between its markers."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{figures(found)}\n{END}{after}"
+def page_with(text: str, about: str, found: Json) -> str:
+    """Return the page's text with the figures of a run between the markers of what it is about."""
+    begin, end = f"<!-- {about} figures: begin -->\n", f"<!-- {about} figures: end -->\n"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{FIGURES[about](found)}\n{end}{after}"
 
 
-def figures(found: Json) -> str:
-    """Return the tables in Markdown."""
-    about = found["machine"]
+def sink_figures(found: Json) -> str:
+    """Return the tables of `make bench-sink` in Markdown."""
     versions = {"Pulsar": "pulsar", "PySpark": "pyspark", "pulsar-client": "pulsar-client", "Java": "java"}
-    with_what = ", ".join(f"{name} {about[key]}" for name, key in versions.items())
-    parts = [
-        f"{about['cpu']}, {about['cores']} cores, {about['memory_gib']} GiB. {with_what}, Python {about['python']}. "
-        f"Load before the run: {about['load_before']}.\n"
-    ]
+    parts = [_machine(found, versions)]
     for title, part in (("Values of 100 bytes", found), ("Values of 50 to 300 bytes", found[RANDOM.name])):
         first = next(iter(part["rounds"].values()))
         parts.append(f"{title}: {first['rows']:,} rows, medians of {len(first['seconds'])} rounds.\n")
@@ -41,6 +39,26 @@ def figures(found: Json) -> str:
     lines = ((label, f"{value:g}", "" if aim is None else f"≤ {aim:g}") for label, value, aim in other_figures(found))
     parts.append(_table(("", "measured", "aim"), lines))
     return "\n".join(parts)
+
+
+def state_figures(found: Json) -> str:
+    """Return the tables of `make bench-state` in Markdown."""
+    parts = [_machine(found, {"Pulsar": "pulsar", "PySpark": "pyspark", "Hadoop": "hadoop", "Java": "java"})]
+    for sheet in sheets(found):
+        parts += [f"{sheet.title}:\n", _table(sheet.head, sheet.lines)]
+    return "\n".join(parts)
+
+
+FIGURES = {"sink": sink_figures, "state": state_figures}
+
+
+def _machine(found: Json, versions: Mapping[str, str]) -> str:
+    about = found["machine"]
+    with_what = ", ".join(f"{name} {about[key]}" for name, key in versions.items())
+    return (
+        f"{about['cpu']}, {about['cores']} cores, {about['memory_gib']} GiB. {with_what}, Python {about['python']}. "
+        f"Load before the run: {about['load_before']}.\n"
+    )
 
 
 def _throughput(part: Json) -> Iterable[tuple[str, ...]]:
@@ -61,5 +79,6 @@ def _table(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    source = Path(sys.argv[1] if len(sys.argv) > 1 else "build/bench/sink.json")
-    PAGE.write_text(page_with(PAGE.read_text(), json.loads(source.read_text())))
+    named = [Path(name) for name in sys.argv[1:]]
+    for source in named or [path for about in FIGURES if (path := FOUND / f"{about}.json").exists()]:
+        PAGE.write_text(page_with(PAGE.read_text(), source.stem, json.loads(source.read_text())))

@@ -1,0 +1,187 @@
+"""One stateful query on each file system in turn: what its commits take and leave behind, and how it comes back.
+
+A turn starts the query on the checkpoint of the turn before, lets it run for some batches and stops it. To Spark that
+is a restart: the state stores are new ones, and load what they need from the checkpoint.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kazoo.client import KazooClient
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+from statestore.address import Address
+from tests.benchmarks.state_plan import StatePlan
+
+STORE = "spark.sql.streaming.stateStore."
+# Spark's defaults, but for: the provider; cleaning and maintenance so often that short turns have their share of them.
+SETTINGS = {
+    f"{STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{STORE}rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+}
+MAINTENANCE = {f"{STORE}maintenanceInterval": "10s"}
+"""For the whole Spark application: it has one maintenance thread."""
+
+_POLL_S = 0.05
+_PATIENCE_S = 300.0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A micro-batch as Spark's progress tells of it, in milliseconds.
+
+    Attributes:
+        wal, state, log: `walCommit`, the largest `commitTimeMs` of a stateful operator, which is the sum over its
+            partitions, and `commitOffsets`.
+        whole: from the trigger to the end.
+    """
+
+    wal: float
+    state: float
+    log: float
+    whole: float
+
+    @property
+    def commit(self) -> float:
+        """What committing took."""
+        return self.wal + self.state + self.log
+
+    @classmethod
+    def of(cls, progress: dict[str, Any]) -> Batch:
+        took = progress["durationMs"]
+        state = max(operator["commitTimeMs"] for operator in progress["stateOperators"])
+        return cls(took["walCommit"], state, took["commitOffsets"], took["triggerExecution"])
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What ZooKeeper has counted, read at one moment.
+
+    Attributes:
+        moment: of a clock, in seconds.
+        batch: the last one that was committed.
+        writes: ZooKeeper's number of its last write; a multi is one.
+        ledgers: those that bk:// has registered.
+    """
+
+    moment: float
+    batch: int
+    writes: int
+    ledgers: int
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of one file system.
+
+    Attributes:
+        batches: those that count.
+        restart_s: from the call that starts the query until its first batch is committed.
+        rows: in the state at the end.
+        seconds, written, zookeeper_writes, ledgers: a stretch of its batches, how many there were in it, and how many
+            writes of ZooKeeper and new ledgers of bk://, whoever made them.
+    """
+
+    batches: Sequence[Batch]
+    restart_s: float
+    rows: int
+    seconds: float
+    written: int
+    zookeeper_writes: int
+    ledgers: int
+
+
+class Counters:
+    """Reads ZooKeeper's counters; a session of its own for the time of the block."""
+
+    def __init__(self, zookeeper: str) -> None:
+        self._client = KazooClient(hosts=zookeeper)
+        self._ledgers = f"{Address.parse(f'bk://{zookeeper}/').root}/L"
+
+    def read(self, batch: int) -> Reading:
+        """Both counters; `batch` is noted with them."""
+        ledgers = len(self._client.get_children(self._ledgers)) if self._client.exists(self._ledgers) else 0
+        return Reading(time.perf_counter(), batch, self._client.last_zxid, ledgers)
+
+    def __enter__(self) -> Counters:
+        self._client.start(timeout=30)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.stop()
+        self._client.close()
+
+
+def take_turn(session: SparkSession, plan: StatePlan, counters: Counters, name: str, partitions: int) -> Turn:
+    """Run the query on this file system until its batches that count are committed.
+
+    Raises whatever ends the query, and TimeoutError when it gets nowhere.
+    """
+    query, asked = _start(session, plan, f"{plan.roots[name]}/state-{partitions}", partitions)
+    try:
+        first = _reached(query, lambda progress: True)
+        before = first["batchId"] + plan.batch_warm_ups
+        _reached(query, lambda progress: progress["batchId"] >= before)
+        since = counters.read(_batch(query))
+        last = before + plan.batches[partitions]
+        newest = _reached(query, lambda progress: progress["batchId"] >= last)
+        until = counters.read(_batch(query))
+        counted = [one for one in query.recentProgress if before < one["batchId"] <= last]
+    finally:
+        query.stop()
+    return Turn(
+        batches=[Batch.of(one) for one in counted],
+        restart_s=_end(first) - asked,
+        rows=sum(operator["numRowsTotal"] for operator in newest["stateOperators"]),
+        seconds=until.moment - since.moment,
+        written=until.batch - since.batch,
+        zookeeper_writes=until.writes - since.writes,
+        ledgers=until.ledgers - since.ledgers,
+    )
+
+
+def _start(session: SparkSession, plan: StatePlan, checkpoint: str, partitions: int) -> tuple[StreamingQuery, float]:
+    own = session.newSession()
+    for setting, value in (SETTINGS | {"spark.sql.shuffle.partitions": str(partitions)}).items():
+        own.conf.set(setting, value)
+    stream = own.readStream.format("rate-micro-batch").option("rowsPerBatch", plan.rows).option("numPartitions", 2)
+    groups = stream.load().groupBy((F.col("value") % plan.keys).alias("key"))
+    totals = groups.agg(F.count("*").alias("rows"), F.sum("value").alias("total"))
+    writer = totals.writeStream.outputMode("update").format("noop").option("checkpointLocation", checkpoint)
+    asked = time.time()
+    return writer.start(), asked
+
+
+def _reached(query: StreamingQuery, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Wait for a batch; return the oldest one that is enough."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        progress = query.lastProgress
+        if progress is not None and enough(progress):
+            return next(one for one in query.recentProgress if enough(one))
+        if (failure := query.exception()) is not None:
+            raise failure
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the query is at batch {progress and progress['batchId']} after {_PATIENCE_S:g} s")
+        time.sleep(_POLL_S)
+
+
+def _batch(query: StreamingQuery) -> int:
+    progress = query.lastProgress
+    assert progress is not None
+    return int(progress["batchId"])
+
+
+def _end(progress: dict[str, Any]) -> float:
+    """The time of day when a batch was committed."""
+    began = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00"))
+    return began.timestamp() + progress["durationMs"]["triggerExecution"] / 1e3
