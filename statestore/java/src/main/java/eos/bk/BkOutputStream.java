@@ -145,19 +145,10 @@ final class BkOutputStream extends OutputStream implements Abortable {
     public synchronized AbortableResult abort() {
         boolean already = closed;
         closed = true;
-        IOException trouble = already ? null : release();
-        return new AbortableResult() {
-            @Override
-            public boolean alreadyClosed() {
-                return already;
-            }
-
-            @Override
-            public IOException anyCleanupException() {
-                return trouble;
-            }
-        };
+        return new Aborted(already, already ? null : release());
     }
+
+    private record Aborted(boolean alreadyClosed, IOException anyCleanupException) implements AbortableResult {}
 
     /** Leaves the ledger to the sweeper: sealed, without a reference. */
     private IOException release() {

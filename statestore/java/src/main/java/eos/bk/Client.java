@@ -2,11 +2,13 @@ package eos.bk;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ThreadLocalRandom;
@@ -34,6 +36,9 @@ final class Client {
     private static final Map<String, Client> SHARED = new ConcurrentHashMap<>();
     private static final int AFTER_FILE_SYSTEMS = 5;
     private static final int ROUNDS_PER_THOROUGH_ONE = 12;
+    private static final long SEALING_MS = 5_000;
+    private static final long LEAVING_MS = 2_000;
+    private static final long LAST_OUT_MS = 1_000;
 
     /** One ZooKeeper session: our client, BookKeeper's on top of it, and the writer identity that lives as long. */
     record Session(ZooKeeper zk, BookKeeper bk, String process, String rootId) {}
@@ -50,14 +55,15 @@ final class Client {
     private final AtomicLong writes = new AtomicLong();
     private final String writer = UUID.randomUUID().toString().replace("-", "").substring(0, 16);
     private long rounds;
-    private Session session;
-    private boolean closed;
+    private final CompletableFuture<Void> closing = new CompletableFuture<>();
+    private volatile Session session;
 
     /** The process's client for these settings. */
     static Client of(Settings settings) {
         return SHARED.computeIfAbsent(settings.key, key -> {
             var client = new Client(settings);
             ShutdownHookManager.get().addShutdownHook(client::close, AFTER_FILE_SYSTEMS);
+            daemon("bk-last-out", client::closeAsTheLast).start();
             return client;
         });
     }
@@ -71,11 +77,7 @@ final class Client {
         unnamed = new Unnamed(this);
         sweeper = new Sweeper(this);
         compactor = new Compactor(this);
-        background = Executors.newSingleThreadScheduledExecutor(task -> {
-            var thread = new Thread(task, "bk-maintenance");
-            thread.setDaemon(true);
-            return thread;
-        });
+        background = Executors.newSingleThreadScheduledExecutor(task -> daemon("bk-maintenance", task));
         if (settings.maintenanceMs > 0) {
             // The first round is spread: the executors of a job start together.
             long first =
@@ -99,19 +101,38 @@ final class Client {
         return writer + "-" + writes.incrementAndGet();
     }
 
-    /** The session, a new one when the last has ended. */
-    synchronized Session session() throws IOException {
-        if (closed) {
+    /** The session, a new one when the last has ended, but none once the client is being closed. */
+    Session session() throws IOException {
+        // Without the lock: closing still needs the live session, and mustn't wait for who waits for another.
+        Session now = session;
+        return isAlive(now) ? now : nextSession();
+    }
+
+    private synchronized Session nextSession() throws IOException {
+        if (isAlive(session)) {
+            return session;
+        }
+        mustNotClose();
+        if (session != null) {
+            LOG.warn("ZooKeeper session of writer {} is over; starting another", session.process());
+            end(session);
+        }
+        session = connectPatiently();
+        if (closing.isDone()) {
+            end(session);
+        }
+        mustNotClose();
+        return session;
+    }
+
+    private static boolean isAlive(Session session) {
+        return session != null && session.zk().getState().isAlive();
+    }
+
+    private void mustNotClose() throws IOException {
+        if (closing.isDone()) {
             throw new IOException("The bk client of this process is closed");
         }
-        if (session == null || !session.zk().getState().isAlive()) {
-            if (session != null) {
-                LOG.warn("ZooKeeper session of writer {} is over; starting another", session.process());
-                end(session);
-            }
-            session = connectPatiently();
-        }
-        return session;
     }
 
     private Session connectPatiently() throws IOException {
@@ -131,13 +152,13 @@ final class Client {
 
     private Session connect() throws IOException {
         return Zk.uninterrupted(() -> {
-            var connected = new CountDownLatch(1);
+            var connected = new CompletableFuture<Void>();
             var ours = new ZooKeeper(
                     settings.zkServers,
                     settings.sessionTimeoutMs,
                     event -> {
                         if (event.getState() == KeeperState.SyncConnected) {
-                            connected.countDown();
+                            connected.complete(null);
                         }
                     },
                     false,
@@ -149,7 +170,11 @@ final class Client {
                             settings.zkAuth.substring(0, Math.max(colon, 0)),
                             settings.zkAuth.substring(colon + 1).getBytes(StandardCharsets.UTF_8));
                 }
-                if (!connected.await(settings.patienceMs, TimeUnit.MILLISECONDS)) {
+                CompletableFuture.anyOf(connected, closing)
+                        .completeOnTimeout(null, settings.patienceMs, TimeUnit.MILLISECONDS)
+                        .join();
+                mustNotClose();
+                if (!connected.isDone()) {
                     throw new IOException("No ZooKeeper answers at " + settings.zkServers);
                 }
                 var rootId = prepareRoot(ours);
@@ -163,10 +188,10 @@ final class Client {
                         .build();
                 return new Session(ours, bk, process, rootId);
             } catch (KeeperException | BKException e) {
-                ours.close();
+                within(LEAVING_MS, () -> close(ours));
                 throw new IOException("Can't start on ZooKeeper " + settings.zkServers + ": " + e.getMessage(), e);
             } catch (IOException | RuntimeException | InterruptedException e) {
-                ours.close();
+                within(LEAVING_MS, () -> close(ours));
                 throw e;
             }
         });
@@ -203,24 +228,74 @@ final class Client {
     static void end(Session session) {
         try {
             session.bk().close();
-            session.zk().close();
         } catch (BKException e) {
             LOG.info("BookKeeper's client did not close cleanly: {}", e.getMessage());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
+        close(session.zk());
     }
 
-    /** Seals the packs and leaves; files already visible are untouched. */
+    private static void close(ZooKeeper zk) {
+        Zk.uninterrupted(() -> {
+            zk.close();
+            return null;
+        });
+    }
+
+    /**
+     * Leaves within seconds, whatever answers. Packs are sealed as long as the last session does it; what stays open is
+     * closed by a sweeper, as for a writer that died. Files already visible are untouched.
+     */
     void close() {
+        if (!closing.complete(null)) {
+            return;
+        }
         SHARED.remove(settings.key, this);
         background.shutdownNow();
-        packs.close();
-        synchronized (this) {
-            closed = true;
-            if (session != null) {
-                end(session);
-            }
+        Session last = session;
+        if (last != null) {
+            within(SEALING_MS, packs::close);
+            within(LEAVING_MS, () -> end(last));
         }
+    }
+
+    /** Waits so long for a task, and not at all when interrupted, as Hadoop does with slow shutdown hooks. */
+    private static void within(long ms, Runnable task) {
+        var thread = daemon("bk-close", task);
+        thread.start();
+        try {
+            thread.join(ms);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** A JVM whose main has returned would never end: BookKeeper's threads aren't daemons. */
+    private void closeAsTheLast() {
+        while (!closing.isDone() && isNeeded()) {
+            Zk.pause(LAST_OUT_MS);
+        }
+        close();
+    }
+
+    private static boolean isNeeded() {
+        ThreadGroup all = Thread.currentThread().getThreadGroup();
+        while (all.getParent() != null) {
+            all = all.getParent();
+        }
+        var threads = new Thread[2 * all.activeCount()];
+        int count = all.enumerate(threads);
+        return Arrays.stream(threads, 0, count)
+                .filter(thread -> !thread.isDaemon())
+                .map(thread -> thread.getName().toLowerCase(Locale.ROOT))
+                // That of the JVM itself waits for all others.
+                .anyMatch(name -> !name.startsWith("bookkeeper") && !name.equals("destroyjavavm"));
+    }
+
+    private static Thread daemon(String name, Runnable task) {
+        var thread = new Thread(task, name);
+        thread.setDaemon(true);
+        return thread;
     }
 }

@@ -18,6 +18,7 @@
  *   <li>{@code LedgerEntry.getLength} is the ledger's length so far, not the entry's.
  *   <li>Calls fail, and appends fail their ledger, when the thread is interrupted: they start with the flag put aside.
  *   <li>An error inside its client (a missing class) loses the answer: every wait has an end.
+ *   <li>Its threads aren't daemons: {@code Client} closes it when no other thread keeps the JVM.
  *   <li>It looks for netty's old io_uring classes by name: they are in the jar. rocksdbjni, a bookie's, isn't:
  *       it would break Spark's own RocksDB.
  * </ul>

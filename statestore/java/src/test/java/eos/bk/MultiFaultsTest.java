@@ -15,7 +15,6 @@ import eos.bk.ZkProxy.When;
 import java.io.IOException;
 import java.net.URI;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -104,7 +103,7 @@ class MultiFaultsTest {
     }
 
     private int multisOfALife() throws Exception {
-        try (var proxy = new ZkProxy(TestCluster.address(), 0, When.BEFORE, What.CUT)) {
+        try (var proxy = new ZkProxy(TestCluster.address())) {
             var client = tree.client(proxy.address());
             for (Step step : life()) {
                 step.action().run(client);
@@ -270,21 +269,9 @@ class MultiFaultsTest {
     void aJvmThatIsKilledLosesNothingThatItClosedAndLeavesNothingBehind(int multi, When when) throws Exception {
         survivor.names.mkdirs("/d");
         var said = new ArrayList<Integer>();
-        // A file, since the pipe of a process that is destroyed is closed on our side too.
         var output = Files.createTempFile("writer", ".txt");
         try (var proxy = new ZkProxy(TestCluster.address(), multi, when, What.PAUSE)) {
-            var jvm = new ProcessBuilder(
-                            Path.of(System.getProperty("java.home"), "bin", "java")
-                                    .toString(),
-                            "-XX:TieredStopAtLevel=1",
-                            "-cp",
-                            System.getProperty("java.class.path"),
-                            Writer.class.getName(),
-                            proxy.address(),
-                            tree.survivor.settings.root)
-                    .redirectError(ProcessBuilder.Redirect.DISCARD)
-                    .redirectOutput(output.toFile())
-                    .start();
+            var jvm = TestTree.jvm(output, Writer.class, proxy.address(), tree.survivor.settings.root);
             assertTrue(proxy.happened.await(60, TimeUnit.SECONDS));
             jvm.destroyForcibly().waitFor();
             Files.readAllLines(output).forEach(line -> said.add(Integer.valueOf(line)));
@@ -296,7 +283,7 @@ class MultiFaultsTest {
             assertArrayEquals(Writer.content(i), read(survivor, "/d/" + i));
         }
         assertEquals(when == When.AFTER, survivor.names.find("/d/4") != null);
-        waitUntilDead();
+        tree.waitUntilOthersAreDead();
         tree.mustBeTidy("SIGKILL");
         assertEquals(
                 said.size() + (when == When.AFTER ? 1 : 0),
@@ -304,16 +291,6 @@ class MultiFaultsTest {
         for (var status : survivor.names.list("/d")) {
             int i = Integer.parseInt(status.path().substring("/d/".length()));
             assertArrayEquals(Writer.content(i), read(survivor, status.path()));
-        }
-    }
-
-    private void waitUntilDead() throws Exception {
-        String writers = survivor.settings.root + "/w";
-        for (String process : survivor.zk.children(writers)) {
-            while (!process.equals(survivor.session().process())
-                    && survivor.zk.stat(writers + "/" + process + "/alive") != null) {
-                Thread.sleep(50);
-            }
         }
     }
 }

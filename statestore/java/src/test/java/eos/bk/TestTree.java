@@ -7,6 +7,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.TreeSet;
@@ -20,13 +22,18 @@ final class TestTree implements AutoCloseable {
     final Client survivor;
 
     TestTree(int entrySize) {
+        this(entrySize, TestCluster.address());
+    }
+
+    /** {@code address}: of the ZooKeeper that the survivor talks to. */
+    TestTree(int entrySize, String address) {
         conf.set("fs.bk.root", "/eos-bk-test/" + UUID.randomUUID());
         conf.setInt("fs.bk.entry.bytes", entrySize);
         conf.setInt("fs.bk.maintenance.ms", 0);
         conf.setInt("fs.bk.grace.ms", 0);
         conf.setInt("fs.bk.patience.ms", 20_000);
         try {
-            survivor = client(TestCluster.address());
+            survivor = client(address);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -68,9 +75,36 @@ final class TestTree implements AutoCloseable {
         assertEquals(List.of(session.process()), survivor.zk.children(survivor.settings.root + "/w"), what);
     }
 
+    /** Waits until ZooKeeper has ended the sessions of all writers but the survivor. */
+    void waitUntilOthersAreDead() throws Exception {
+        String writers = survivor.settings.root + "/w";
+        for (String process : survivor.zk.children(writers)) {
+            while (!process.equals(survivor.session().process())
+                    && survivor.zk.stat(writers + "/" + process + "/alive") != null) {
+                Thread.sleep(50);
+            }
+        }
+    }
+
     @Override
     public void close() {
         survivor.close();
+    }
+
+    /** Starts a JVM that runs {@code main} of the class, with its output in a file. */
+    static Process jvm(Path output, Class<?> main, String... arguments) throws IOException {
+        var command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                System.getProperty("java.class.path"),
+                main.getName()));
+        command.addAll(List.of(arguments));
+        // A file, since the pipe of a process that is destroyed is closed on our side too.
+        return new ProcessBuilder(command)
+                .redirectError(ProcessBuilder.Redirect.DISCARD)
+                .redirectOutput(output.toFile())
+                .start();
     }
 
     static byte[] random(int size) {
