@@ -30,11 +30,12 @@ import org.apache.hadoop.util.Progressable;
 /**
  * {@code bk://host:port/path} or {@code bk://NAME/path}: files in BookKeeper ledgers, names in ZooKeeper.
  *
- * <p>Guarantees. A file becomes visible when its close returns, whole, for every process at once, and then survives the
- * loss of as many bookies as its quorum allows. Renaming a file, with or without overwriting, is atomic: a reader sees
- * the old file or the new one. Each operation has happened when it returns and has not when it throws, but for one
- * error that says that its outcome isn't known (ZooKeeper stayed away for {@code fs.bk.patience.ms}). Reading never
- * disturbs a writer. Bytes are checked against a CRC32C.
+ * <p>Guarantees. A file becomes visible when its close returns, whole, and then survives the loss of as many bookies
+ * as its quorum allows. From then on every process can open it; its own process lists it too, others when the
+ * ZooKeeper server that they talk to has caught up. No process sees the tree go back. Renaming a file, with or without
+ * overwriting, is atomic: a reader sees the old file or the new one. Each operation has happened when it returns and
+ * has not when it throws, but for one error that says that its outcome isn't known (ZooKeeper stayed away for {@code
+ * fs.bk.patience.ms}). Reading never disturbs a writer. Bytes are checked against a CRC32C.
  *
  * <p>Not offered: append, truncate and hsync (nothing is visible before close), permissions, owners and setTimes. A
  * temporary name as Spark makes them ({@code .name.UUID.tmp}) is seen by its own process only until it is renamed.
@@ -113,7 +114,12 @@ public final class BookKeeperFileSystem extends FileSystem {
     public FSDataInputStream open(Path file, int bufferSize) throws IOException {
         String path = pathOf(file);
         byte[] held = client.unnamed.read(path);
-        Status status = require(path);
+        Status status = find(path);
+        if (status == null) {
+            // Another process may have closed it, and our ZooKeeper server not know it yet.
+            client.zk.sync();
+            status = require(path);
+        }
         if (status.isDirectory()) {
             throw new FileNotFoundException(path + " is a directory");
         }

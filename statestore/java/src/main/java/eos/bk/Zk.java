@@ -15,9 +15,10 @@ import org.apache.zookeeper.data.Stat;
 
 /**
  * ZooKeeper calls whose outcome is always known. A read is asked again until it is answered. A write that got no answer
- * is never sent again blindly: after {@code sync} its own trace decides. That is sound: ZooKeeper carries nothing out
- * for a session that has expired or moved to another server. A call isn't cut short by an interrupt (the flag is kept),
- * because a request on its way can't be taken back.
+ * is never sent again blindly: after {@code sync} its own trace decides. ZooKeeper carries nothing out for a session
+ * that it has ended or moved to another server; but a client gives its session up by its own clock, so a request may
+ * still be carried out late. Then the second one is refused, and the trace decides once more. A call isn't cut short by
+ * an interrupt (the flag is kept), because a request on its way can't be taken back.
  */
 final class Zk {
     private static final Set<Code> UNANSWERED = EnumSet.of(
@@ -103,6 +104,7 @@ final class Zk {
      * @throws IOException another refusal; or ZooKeeper stayed away for too long, and whether it happened isn't known
      */
     boolean write(List<Op> ops, Trace trace) throws IOException {
+        boolean unanswered = false;
         for (long deadline = System.currentTimeMillis() + patienceMs; ; ) {
             var answer = new CompletableFuture<Void>();
             source.get().multi(ops, (rc, path, context, results) -> settle(answer, rc, path), null);
@@ -111,9 +113,10 @@ final class Zk {
                 return true;
             } catch (KeeperException e) {
                 if (OUTDATED.contains(e.code())) {
-                    return false;
+                    return unanswered && trace.isThere();
                 }
-                if (UNANSWERED.contains(e.code()) && hasHappened(trace)) {
+                unanswered |= UNANSWERED.contains(e.code());
+                if (unanswered && hasHappened(trace)) {
                     return true;
                 }
                 goOn(deadline, e);

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.net.URI;
+import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -24,17 +25,20 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * A real ZooKeeper whose connection breaks at the worst moments: before a write was carried out, or after it was, with
- * its answer on the way. Either way each operation must happen once, and say so.
+ * its answer on the way, or while it is still on its way to a server that knows its session. Either way each operation
+ * must happen once, and say so.
  */
 class AmbiguousAnswersTest {
     private enum Break {
         BEFORE,
-        AFTER
+        AFTER,
+        LATE
     }
 
-    /** Loses the answer to the next write, or the write itself. */
+    /** Loses the answer to the next write, or the write itself, or lets it arrive only with the one after. */
     private static final class Unreliable extends ZooKeeper {
         volatile Break next;
+        private volatile Iterable<Op> late = List.of();
         final AtomicInteger lost = new AtomicInteger();
 
         Unreliable(String servers, CountDownLatch connected) throws IOException {
@@ -46,18 +50,23 @@ class AmbiguousAnswersTest {
             boolean writes = ops.iterator().next().getKind() == Op.OpKind.TRANSACTION;
             Break now = writes ? next : null;
             if (now == null) {
+                if (writes && late.iterator().hasNext()) {
+                    super.multi(late, (rc, path, c, results) -> {}, null);
+                    late = List.of();
+                }
                 super.multi(ops, callback, context);
                 return;
             }
             next = null;
             lost.incrementAndGet();
             int loss = Code.CONNECTIONLOSS.intValue();
-            if (now == Break.BEFORE) {
+            if (now != Break.AFTER) {
+                late = now == Break.LATE ? ops : List.of();
                 callback.processResult(loss, null, context, null);
             } else {
                 super.multi(
                         ops,
-                        (int rc, String path, Object c, java.util.List<OpResult> results) ->
+                        (int rc, String path, Object c, List<OpResult> results) ->
                                 callback.processResult(loss, path, c, null),
                         context);
             }

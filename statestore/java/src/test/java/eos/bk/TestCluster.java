@@ -51,32 +51,36 @@ public final class TestCluster {
         }
 
         static void startBookie(int zookeeperPort, int port, Path folder) throws Exception {
-            var server = EmbeddedServer.builder(new BookieConfiguration(bookie(zookeeperPort, port, folder)))
-                    .build()
-                    .getLifecycleComponentStack();
-            server.start();
-            RUNNING.add(new Bookie(port, folder, server));
+            RUNNING.add(new Bookie(port, folder, TestCluster.start(bookie(zookeeperPort, port, folder))));
         }
+    }
 
-        private static ServerConfiguration bookie(int zookeeperPort, int port, Path folder) {
-            var conf = new ServerConfiguration();
-            conf.setMetadataServiceUri("zk+hierarchical://127.0.0.1:" + zookeeperPort + "/ledgers");
-            conf.setAllowLoopback(true);
-            conf.setAdvertisedAddress("127.0.0.1");
-            conf.setBookiePort(port);
-            conf.setJournalDirName(folder.resolve("journal").toString());
-            conf.setLedgerDirNames(new String[] {folder.resolve("ledgers").toString()});
-            conf.setJournalSyncData(false);
-            conf.setDiskUsageThreshold(0.999f);
-            conf.setDiskUsageWarnThreshold(0.998f);
-            conf.setMinUsableSizeForEntryLogCreation(0);
-            return conf;
-        }
+    /** Starts a bookie in this process. */
+    static LifecycleComponentStack start(ServerConfiguration conf) throws Exception {
+        var server =
+                EmbeddedServer.builder(new BookieConfiguration(conf)).build().getLifecycleComponentStack();
+        server.start();
+        return server;
+    }
 
-        static int freePort() throws IOException {
-            try (var socket = new ServerSocket(0)) {
-                return socket.getLocalPort();
-            }
+    static ServerConfiguration bookie(int zookeeperPort, int port, Path folder) {
+        var conf = new ServerConfiguration();
+        conf.setMetadataServiceUri("zk+hierarchical://127.0.0.1:" + zookeeperPort + "/ledgers");
+        conf.setAllowLoopback(true);
+        conf.setAdvertisedAddress("127.0.0.1");
+        conf.setBookiePort(port);
+        conf.setJournalDirName(folder.resolve("journal").toString());
+        conf.setLedgerDirNames(new String[] {folder.resolve("ledgers").toString()});
+        conf.setJournalSyncData(false);
+        conf.setDiskUsageThreshold(0.999f);
+        conf.setDiskUsageWarnThreshold(0.998f);
+        conf.setMinUsableSizeForEntryLogCreation(0);
+        return conf;
+    }
+
+    static int freePort() throws IOException {
+        try (var socket = new ServerSocket(0)) {
+            return socket.getLocalPort();
         }
     }
 
@@ -109,7 +113,7 @@ public final class TestCluster {
 
     /** Starts an empty bookie of ours. */
     static void startBookie() throws Exception {
-        Started.startBookie(zookeeperPort(), Started.freePort(), Path.of("target", "cluster-" + UUID.randomUUID()));
+        Started.startBookie(zookeeperPort(), freePort(), Path.of("target", "cluster-" + UUID.randomUUID()));
     }
 
     /** Flips a bit in whatever file of the bookie holds these bytes, while the bookie is down. */
