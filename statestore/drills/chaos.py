@@ -53,7 +53,7 @@ _FEED_S = 1.0
 _AHEAD = 4
 _SAMPLE_S = 1.0
 _SETTLE_S = (0.2, 1.0)
-_TTL_S = 15.0
+_TTL_S = 30.0  # the first batch of a driver takes its time on a slow machine
 # Shorter than the defaults, which are for larger clusters, so that a fault shows its consequences within the drill.
 _REQUEST_S = 8.0
 _STATE_OPTIONS = {"fs.bk.session.timeout.ms": "10000"}

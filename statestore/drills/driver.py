@@ -25,6 +25,7 @@ _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={scratch}"
 _SUBMIT = "--driver-memory 768m --driver-java-options {java} pyspark-shell"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _WORKERS = "pyspark.daemon"
+_END_S = 10.0
 
 
 class Driver:
@@ -107,8 +108,8 @@ class Driver:
         for process in family:
             _signal(process, signal.SIGKILL)
         self._process.wait()
-        psutil.wait_procs([process for process in family if process.pid != self.pid], timeout=10)
-        self._thread.join()
+        psutil.wait_procs([process for process in family if process.pid != self.pid], timeout=_END_S)
+        self._thread.join(_END_S)
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 assert stream is not None

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _STORE = "spark.sql.streaming.stateStore."
 SPARK = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "localhost",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.pollingDelay": "100ms",
