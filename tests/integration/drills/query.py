@@ -1,0 +1,123 @@
+"""A streaming query without Spark on a real broker, made of the sink's own parts. Spark's part is played here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from eos.commit import Action, Identity
+from eos.config import Cluster
+from eos.control_log import control_topic
+from eos.errors import CommitUnknown, NotCommitted
+from eos.micro_batch import Write, Written, attempt, decide
+from eos.net.client import Client
+from eos.patience import Settings
+from eos.ports import CoordinatorPort
+from eos.steps import unobserved
+from eos.takeover import Owner
+from eos.wire.txn import TxnId
+from eos.writer import Report, Transaction, Writer, WriteSettings, send_all
+from statestore.drills import rows
+
+BATCHES, SIZE, PARTITIONS = 4, 40, 2
+HIT = 1
+"""The batch that the accidents happen to."""
+
+_QUERY = "a query"
+
+
+class Died(BaseException):
+    """The driver is gone, with no chance to clean up."""
+
+
+@dataclass
+class Query:
+    """A query: its input, its checkpoint, and where it writes.
+
+    Attributes:
+        committed: the batches that Spark has noted as committed.
+    """
+
+    service_url: str
+    topic: str
+    name: str
+    folder: Path
+    committed: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for batch in range(BATCHES):
+            rows.write_input(self.folder, batch, SIZE, at_ms=1_700_000_000_000)
+        # A client of its own: executors are other processes, which don't know what the driver has asked for.
+        self._cluster = Cluster(self.service_url, request_timeout_s=31)
+
+    @property
+    def control(self) -> str:
+        return control_topic(self.name, self.topic)
+
+    def rows_of(self, batch: int) -> pa.RecordBatch:
+        """The messages of a batch, as Spark would hand them over."""
+        inputs = rows.read_input(self.folder).query(f"batch == {batch}")
+        places = [(int(p), int(s)) for p, s in zip(inputs["p"], inputs["s"], strict=True)]
+        values = [json.dumps({"p": p, "s": s, "batch": batch}) for p, s in places]
+        return pa.record_batch({"value": values, "key": [f"p{p}" for p, _ in places]})
+
+    def task(self, txn: TxnId, batch: int, kind: type[Writer] = Writer) -> Writer:
+        """A task that writes into a transaction."""
+        settings = WriteSettings(self._cluster, self.topic, "murmur3", "none", 1 << 20)
+        return kind(settings, Transaction(txn, batch, unobserved))
+
+
+class Driver:
+    """A driver: one run of the query. It takes the sink over at once."""
+
+    def __init__(self, query: Query, owner: type[Owner] = Owner, client: Callable[[Cluster], Client] = Client) -> None:
+        self.query = query
+        self.client = client(Cluster(query.service_url))
+        self.client.ensure_topic(query.control)
+        self.owner = owner(self.client, query.name, query.control, Settings(ttl_s=60))
+        self.run_id = f"run {id(self)}"
+        self.owner.take_over(_QUERY, self.run_id)
+
+    def identity(self, batch: int) -> Identity:
+        return Identity(_QUERY, self.run_id, f"offsets of batch {batch}")
+
+    def run(self, until: int = BATCHES) -> None:
+        """Run the batches that are not noted yet, up to `until`."""
+        for batch in range(max(self.query.committed, default=-1) + 1, until):
+            self.batch(batch)
+
+    def batch(self, batch: int, write: Write | None = None) -> None:
+        """Write a batch as the sink does, trying again where that is right, and let Spark note it."""
+        for tries_left in reversed(range(3)):
+            try:
+                if decide(self.owner, batch, self.identity(batch)) is Action.WRITE:
+                    attempt(self.owner, batch, self.identity(batch), write or self.writing(batch))
+                break
+            except (NotCommitted, CommitUnknown):
+                write = None
+                if not tries_left:
+                    raise
+        self.query.committed.add(batch)
+
+    def writing(self, batch: int, kind: type[Writer] = Writer) -> Write:
+        """What writes a batch: one task, whose rows have their receipts and whose producers are closed."""
+
+        def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+            return written(deliver(self.query.task(txn, batch, kind), self.query.rows_of(batch)))
+
+        return write
+
+
+def deliver(task: Writer, messages: pa.RecordBatch) -> Report:
+    """Let a task send messages, await their receipts and close its producers."""
+    report = send_all(task, [messages])
+    task.finish()
+    return report
+
+
+def written(report: Report) -> Written:
+    return Written(report.rows, report.bytes)
