@@ -21,7 +21,7 @@ from eos.local import LocalCluster
 from statestore.drills import oracle, plan, rows
 from statestore.drills.accounting import Expected
 from statestore.drills.faults import FAULTS
-from statestore.drills.faults.driver import LOCAL, master_for
+from statestore.drills.faults.driver import EXECUTORS, LOCAL
 from statestore.drills.feed import KEYS, ROWS, Feeder
 from statestore.drills.interruption import terminable, undisturbed
 from statestore.drills.job import JobSpec, Settings
@@ -156,7 +156,7 @@ def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object]) ->
         input=str(work / "input"),
         hold=str(hold),
         scratch=str(work / "scratch"),
-        master=LOCAL,
+        master=_master(chaos.faults[0]),
         ttl_s=_TTL_S,
         request_timeout_s=_REQUEST_S,
         options=_state_options(f"127.0.0.1:{state_link.port}"),
@@ -187,7 +187,7 @@ def _do_faults(chaos: Chaos, stage: Stage, tell: Tell) -> int:
         tell(f"Fault {fault.n} of {len(chaos.faults)}: {fault.kind}", number)
         chance = plan.chance_of(chaos.seed, fault)
         stage.fault = fault
-        stage.supervisor.use(master_for(plan.kind_of(fault.kind).on_executors))
+        stage.supervisor.use(_master(fault))
         stage.let_pass(chance.uniform(*_SETTLE_S))
         FAULTS[fault.kind](stage, chance)
         recovery = stage.supervisor.recovery
@@ -262,6 +262,11 @@ def _spec(cluster: LocalCluster, job: str, stateful: bool) -> JobSpec:
     url = f"{cluster.admin_url}/admin/v2/persistent/public/default/{name}/partitions"
     httpx.put(url, json=_PARTITIONS, timeout=60, follow_redirects=True).raise_for_status()
     return JobSpec(job, stateful, f"persistent://public/default/{name}", name, f"{_TREE}/{job}")
+
+
+def _master(fault: PlannedFault) -> str:
+    """Spark's master that a fault needs."""
+    return EXECUTORS if plan.kind_of(fault.kind).on_executors else LOCAL
 
 
 def _state_options(zookeeper: str) -> dict[str, str]:

@@ -101,8 +101,8 @@ def make_plan(kills: int, seed: int, families: Collection[Family] = tuple(Family
     """Draw a plan; the same arguments give the same plan.
 
     Each kind comes `AT_LEAST` times, if `kills` allows it, and what is left goes to the cheap ones. With fewer kills
-    than kinds each comes once at most. Faults to executors are done one after the other: the job moves to executors of
-    its own for them.
+    than kinds each comes once at most. Faults to executors come first: the jobs run on executors of their own for them,
+    and move to the driver's process after that.
 
     Raises:
         InvalidInput: `kills` is less than 1.
@@ -113,9 +113,7 @@ def make_plan(kills: int, seed: int, families: Collection[Family] = tuple(Family
     kinds = [kind for kind in KINDS if kind.family in families]
     drawn = _draw(kinds, kills, chance)
     chance.shuffle(drawn)
-    first = next((place for place, kind in enumerate(drawn) if kind.on_executors), 0)
-    later = drawn[first:]
-    ordered = drawn[:first] + sorted(later, key=lambda kind: not kind.on_executors)
+    ordered = sorted(drawn, key=lambda kind: not kind.on_executors)
     return tuple(PlannedFault(n, kind.name, kind.family.value) for n, kind in enumerate(ordered, start=1))
 
 

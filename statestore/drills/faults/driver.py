@@ -111,8 +111,3 @@ def _kill(processes: list[psutil.Process]) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-
-
-def master_for(on_executors: bool) -> str:
-    """Spark's master that a kind of fault needs."""
-    return EXECUTORS if on_executors else LOCAL
