@@ -47,8 +47,10 @@ class Running:
         wanted: whether it should run. up: whether it was told to, and has not ended since.
         committed: its newest committed batch; -1: none.
         failure: why it ended last time; None: it didn't, or was stopped.
-        opened, batches, replayed, resolved: transactions opened, batches committed, batches that a new run found
-            committed, and batches that a run found committed itself after it had lost an answer.
+        first: whether this run has committed nothing yet.
+        opened: transactions.
+        resolved: batches that were found committed in the log, while no driver had said so.
+        replayed: batches that Spark handed over again after a restart, and that were skipped.
     """
 
     spec: JobSpec
@@ -59,9 +61,8 @@ class Running:
     again_at: float = 0.0
     first: bool = True
     opened: int = 0
-    batches: int = 0
-    replayed: int = 0
     resolved: int = 0
+    replayed: int = 0
 
     def see(self, said: Said) -> None:
         """Take note."""
@@ -77,20 +78,17 @@ class Running:
             self.again_at = time.monotonic() + _AGAIN_S
 
     def _committed(self, said: Said) -> None:
+        if said.skipped:
+            self.resolved += said.batch > self.committed
+            self.replayed += self.first
         self.committed = max(self.committed, said.batch)
-        if not said.skipped:
-            self.batches += 1
-        elif self.first:
-            self.replayed += 1
-        else:
-            self.resolved += 1
         self.first = False
 
     def transactions(self) -> Transactions:
-        """What became of its transactions."""
-        done = self.batches + self.resolved + self.replayed
-        aborted = max(0, self.opened - done)
-        return Transactions(self.spec.job, self.opened, done, aborted, self.resolved + self.replayed, self.replayed)
+        """What became of its transactions: each batch is one that was committed."""
+        committed = self.committed + 1
+        aborted = max(0, self.opened - committed)
+        return Transactions(self.spec.job, self.opened, committed, aborted, self.resolved, self.replayed)
 
 
 class Supervisor:

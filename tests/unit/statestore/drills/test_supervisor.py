@@ -195,4 +195,6 @@ def test_transactions_are_counted_over_all_drivers() -> None:
     driver.says(Word.OPENED, "rows", batch=2)
     driver.says(Word.STARTED, "rows")
     driver.says(Word.COMMITTED, "rows", batch=2, skipped=True)  # its former run had committed it
-    assert supervisor.jobs["rows"].transactions() == Transactions("rows", 4, 3, 1, 2, 1)
+    driver.says(Word.STARTED, "rows")
+    driver.says(Word.COMMITTED, "rows", batch=2, skipped=True)  # Spark had not written down that it is done
+    assert supervisor.jobs["rows"].transactions() == Transactions("rows", 4, 3, 1, 2, 2)
