@@ -8,6 +8,8 @@ fenced, or its transaction gone, and writes the batch again. So an abort is safe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from eos.commit import Ending, ending
@@ -80,18 +82,29 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
         InvalidInput: the log has moved on since `abandoned`, or another role opened the transaction.
         NetworkError: it did not end in time.
     """
-    try:
-        guard = client.producer(found.topic, access="exclusive")
-    except (Refused, Fenced) as error:
-        raise OwnerAlive(
-            f'A driver owns the sink "{found.name}": it is connected to {found.topic}. Stop its query first. The '
-            f"connection of a machine that was cut off lasts up to a minute more. ({error})"
-        ) from error
-    try:
+    with alone(client, found.name, found.topic):
         intent = read_log(client, found.topic, Settings()).unfinished
         if intent != found.intent:
             raise InvalidInput(f'The log of the sink "{found.name}" has moved on: look again')
         return _end(client, found, admin, patience_s)
+
+
+@contextmanager
+def alone(client: Client, name: str, topic: str) -> Iterator[None]:
+    """Hold the control topic of a sink, so that no driver is at work on it within the block.
+
+    Raises:
+        OwnerAlive: a driver holds the sink.
+    """
+    try:
+        guard = client.producer(topic, access="exclusive")
+    except (Refused, Fenced) as error:
+        raise OwnerAlive(
+            f'A driver owns the sink "{name}": it is connected to {topic}. Stop its query first. The '
+            f"connection of a machine that was cut off lasts up to a minute more. ({error})"
+        ) from error
+    try:
+        yield
     finally:
         guard.abandon()
 

@@ -10,6 +10,7 @@ import atexit
 import os
 import subprocess
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -182,6 +183,19 @@ class Hadoop:
             stream = self.file_system(uri).create(self._path(uri), overwrite)
             stream.write(bytearray(data))
             stream.close()
+
+    def replace(self, uri: str, data: bytes) -> None:
+        """Write a file whole, in place of the one that may be there: a reader sees the old bytes or the new."""
+        folder, _, name = uri.rpartition("/")
+        scratch = f"{folder}/.{name}.{uuid.uuid4().hex[:12]}.tmp"
+        self.write(scratch, data)
+        with self._explained(uri):
+            jvm = self.jvm
+            context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path(uri).toUri(), self._conf)
+            rename = jvm.org.apache.hadoop.fs.Options.Rename
+            choices = jvm.java.lang.reflect.Array.newInstance(rename.OVERWRITE.getClass(), 1)
+            choices[0] = rename.OVERWRITE
+            context.rename(self._path(scratch), self._path(uri), choices)
 
     def copy(self, source: str, target: str, progress: Progress | None = None) -> int:
         """Copy a file, or a directory with all below it; return the bytes. A target that exists is refused.

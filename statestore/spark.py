@@ -6,13 +6,17 @@ import argparse
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statestore.errors import InvalidInput
 from statestore.jar import jar_path
 from statestore.options import PREFIX, checked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HADOOP = "spark.hadoop."
 FILE_SYSTEM = {
@@ -69,6 +73,26 @@ def configure_spark(builder: Any, options: Mapping[str, object] | None = None) -
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder
+
+
+@contextmanager
+def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Make a Spark session that knows `bk://`, and stop it at the end of the block.
+
+    Args:
+        options: as of `configure_spark`.
+        settings: of Spark; under spark-submit those that it was told count too.
+    """
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark: SparkSession = configure_spark(builder, options).getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _is_ours(name: str) -> bool:

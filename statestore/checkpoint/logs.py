@@ -30,6 +30,7 @@ class Offsets:
         time_ms: when it was planned.
         conf: the settings of Spark's that a query keeps for its life.
         sources: the offset of each source up to which the batch reads, as JSON; None if it has none yet.
+        folders: where each source keeps a log of its own, if it does, relative to the checkpoint.
     """
 
     version: int
@@ -37,6 +38,7 @@ class Offsets:
     time_ms: int
     conf: Mapping[str, str]
     sources: tuple[str | None, ...]
+    folders: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +84,25 @@ def read_offsets(files: Files, batch: int) -> Offsets:
         Damaged: the file can't be read.
     """
     path = join(OFFSETS, str(batch))
-    version, metadata, lines = _lines(path, files.read(path))
+    return parse_offsets(path, files.read(path))
+
+
+def parse_offsets(path: str, data: bytes) -> Offsets:
+    """Return what the bytes of a file of `offsets` say; `path` is for the error.
+
+    Raises:
+        Damaged: they can't be read.
+    """
+    version, metadata, lines = _lines(path, data)
     conf = metadata.get("conf")
-    sources = [line.partition(":")[2] if version == 2 else line for line in lines]
+    named = [line.partition(":")[::2] if version == 2 else (str(at), line) for at, line in enumerate(lines)]
     return Offsets(
         version,
         _count(path, metadata, "batchWatermarkMs"),
         _count(path, metadata, "batchTimestampMs"),
         {str(name): str(value) for name, value in conf.items()} if isinstance(conf, dict) else {},
-        tuple(None if offset == "-" else offset for offset in sources),
+        tuple(None if offset == "-" else offset for _, offset in named),
+        tuple(join(SOURCES, name) for name, _ in named),
     )
 
 

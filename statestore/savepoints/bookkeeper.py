@@ -9,7 +9,7 @@ from statestore.address import Address
 from statestore.checkpoint import moved_metadata
 from statestore.hadoop import Hadoop
 from statestore.names import Names
-from statestore.savepoints import creating, cut, deleting, restoring, store
+from statestore.savepoints import creating, cut, deleting, keeping, restoring, store
 from statestore.savepoints.folder import await_visible
 from statestore.savepoints.manifest import Savepoint
 
@@ -50,13 +50,26 @@ def create(
         return hadoop.read(address.at(path).uri)
 
     with Names.connect(address) as names:
-        return creating.create(names, name, address.uri, lambda: cut.take(names, address.path, read, batch))
+        made = creating.create(names, name, address.uri, lambda: cut.take(names, address.path, read, batch))
+        keeping.tell_sink(names, address, made.query, lambda: hadoop)
+        return made
 
 
 def list_savepoints(tree: str, options: Mapping[str, object] | None = None) -> list[Savepoint]:
     """Return the savepoints of the tree that an address lies in, oldest first, in whatever state."""
     with Names.connect(Address.parse(tree, options)) as names:
         return store.all_savepoints(names)
+
+
+def find(name: str, tree: str, options: Mapping[str, object] | None = None) -> Savepoint:
+    """Return a ready savepoint of the tree that an address lies in.
+
+    Raises:
+        NotFound: there is none of that name.
+        InvalidInput: it is not ready.
+    """
+    with Names.connect(Address.parse(tree, options)) as names:
+        return store.read(names, name)[0]
 
 
 def restore(
@@ -87,7 +100,9 @@ def restore(
             hadoop.write(uri, moved_metadata(hadoop.read(uri), address.uri), overwrite=True)
 
     with Names.connect(address) as names:
-        return restoring.restore(names, name, address.path, rewrite)
+        restored = restoring.restore(names, name, address.path, rewrite)
+        keeping.tell_sink(names, address, restored.query, lambda: Hadoop.of(spark, options))
+        return restored
 
 
 def delete(name: str, tree: str, options: Mapping[str, object] | None = None) -> None:
@@ -96,8 +111,13 @@ def delete(name: str, tree: str, options: Mapping[str, object] | None = None) ->
     Raises:
         NotFound: there is none of that name.
     """
-    with Names.connect(Address.parse(tree, options)) as names:
+    address = Address.parse(tree, options)
+    with Names.connect(address) as names:
+        known = {savepoint.name: savepoint for savepoint in store.all_savepoints(names)}
         try:
             deleting.delete(names, name)
         finally:
             names.remove_tree(f"{COPIES}/{name}")
+        if name in known and known[name].source:
+            source = address.at(Address.parse(known[name].source, options).path)
+            keeping.tell_sink(names, source, known[name].query, lambda: Hadoop.of(None, options))

@@ -74,6 +74,16 @@ def create(
     raise AssertionError
 
 
+def find(source: str, name: str | None = None, cluster: Cluster | None = None) -> Manifest:
+    """Return the savepoint on a topic that `restore` would restore.
+
+    Raises:
+        NotFound, InvalidInput, Damaged: as `topic.read`.
+    """
+    where = TopicAddress.parse(source)
+    return topic.find(cluster or Cluster(where.service_url), where.topic, name)
+
+
 def restore(
     source: str,
     target: str,

@@ -145,6 +145,17 @@ def list_topic(cluster: Cluster, topic: str) -> list[tuple[Manifest | None, str,
         return [(seen.manifest, seen.name, seen.lacks()) for seen in _scan(client, topic)[0].values()]
 
 
+def find(cluster: Cluster, topic: str, name: str | None) -> Manifest:
+    """Return the savepoint that `read` would restore.
+
+    Raises:
+        NotFound, InvalidInput, Damaged: as `read`.
+    """
+    with Client(cluster) as client:
+        found, _ = _scan(client, topic)
+        return _whole(found[_choose(found, name, topic)], topic)
+
+
 def read(
     cluster: Cluster, topic: str, name: str | None, target: Target, progress: Progress = lambda *_: None
 ) -> Manifest:
@@ -163,23 +174,28 @@ def read(
         found, begins = _scan(client, topic)
         id_ = _choose(found, name, topic)
         seen = found[id_]
-        lacks = seen.lacks()
-        if seen.manifest is None or lacks:
-            raise Damaged(
-                f"Savepoint {seen.name} on {topic} is incomplete: {lacks}. If geo-replication brought it here, wait "
-                "until all of it has come, or restore it on the cluster that it was written to; else write it again"
-            )
-        contents = unpack_list(seen.manifest, seen.lists)
+        manifest = _whole(seen, topic)
+        contents = unpack_list(manifest, seen.lists)
         target.begin()
         try:
-            data = _data(client, topic, id_, begins[id_], seen.manifest, progress)
-            for path, blocks in files_of(seen.manifest, contents, data):
+            data = _data(client, topic, id_, begins[id_], manifest, progress)
+            for path, blocks in files_of(manifest, contents, data):
                 target.write(path, blocks)
         except BaseException:
             with contextlib.suppress(EosError, OSError):
                 target.abandon()
             raise
-        return seen.manifest
+        return manifest
+
+
+def _whole(seen: Seen, topic: str) -> Manifest:
+    lacks = seen.lacks()
+    if seen.manifest is None or lacks:
+        raise Damaged(
+            f"Savepoint {seen.name} on {topic} is incomplete: {lacks}. If geo-replication brought it here, wait "
+            "until all of it has come, or restore it on the cluster that it was written to; else write it again"
+        )
+    return seen.manifest
 
 
 class _Writing:

@@ -7,11 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyspark
 
+from eos.local.class_archive import spark_flags, submit_environment
+from eos.local.jvm import QUICK_START
 from statestore.drills.accounting import Expected, Row, account
 from statestore.drills.journal import Account
 from statestore.drills.later_transactions import end_later_transactions
@@ -20,8 +24,13 @@ from tests.crash.job import Job, expected_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# A driver lives for one batch here: what the optimising compiler would gain, it never earns back.
-QUICK_START = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
+SPARK = Path(pyspark.__file__).parent
+
+
+@cache
+def quick_start() -> Mapping[str, str]:
+    """The environment of a driver that lives for one batch, and shares its classes with those before it."""
+    return submit_environment(SPARK, spark_flags(SPARK, QUICK_START, tell=print))
 
 
 class Driver:
@@ -38,12 +47,7 @@ class Driver:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={
-                    **os.environ,
-                    "PYSPARK_PYTHON": sys.executable,
-                    "SPARK_HOME": str(Path(pyspark.__file__).parent),
-                    "PYSPARK_SUBMIT_ARGS": QUICK_START,
-                },
+                env={**os.environ, **quick_start()},
                 start_new_session=True,
             )
 

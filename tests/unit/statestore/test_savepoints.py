@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
+from statestore.address import Address
 from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
+from statestore.hadoop import Hadoop, Status
 from statestore.names import FileRecord, Names
-from statestore.savepoints import building, creating, deleting, manifest, restoring, store
+from statestore.savepoints import building, creating, deleting, keeping, manifest, restoring, store
 from statestore.savepoints.manifest import Cut, Savepoint
 from statestore.zookeeper import Operation
 from tests.unit.statestore.fake_zookeeper import FakeZooKeeper, Killed
@@ -444,3 +447,44 @@ def test_the_query_is_named_by_the_checkpoint() -> None:
     assert creating.query_of(b'{"id":"5f"}') == "5f"
     with pytest.raises(CutFailed, match="does not name a query"):
         creating.query_of(b"")
+
+
+class Files:
+    """What is written to a checkpoint beside the names."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def status(self, uri: str) -> Status:
+        return Status(uri, uri, uri, 5, 0, False)
+
+    def replace(self, uri: str, data: bytes) -> None:
+        self.texts[uri] = data.decode()
+
+    def delete(self, uri: str) -> None:
+        self.texts.pop(uri, None)
+
+
+def test_the_sink_is_told_which_markers_the_oldest_savepoint_needs() -> None:
+    world, files = World(), Files()
+    checkpoint = Address.parse(SOURCE)
+
+    def tell() -> dict[str, str]:
+        keeping.tell_sink(world.names, checkpoint, "a-query", lambda: cast(Hadoop, files))
+        return files.texts
+
+    world.create("one")
+    assert tell() == {}, "no sink of this project has used it"
+    registration = record("w-9", 1)
+    world.zookeeper.write(
+        world.names.create_file("/q/eos-sink.json", registration), lambda: world.names.has_reference(registration)
+    )
+    kept = f"{SOURCE}/eos-keep.json"
+    assert tell() == {kept: '{"markers_since": 1}'}
+    world.create("two", lambda: Cut(5, "a-query", FILES))
+    world.create("other", lambda: Cut(0, "another-query", FILES))
+    assert tell() == {kept: '{"markers_since": 1}'}
+    deleting.delete(world.names, "one")
+    assert tell() == {kept: '{"markers_since": 6}'}
+    deleting.delete(world.names, "two")
+    assert tell() == {}

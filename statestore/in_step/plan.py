@@ -1,0 +1,137 @@
+"""What a roll forward needs, and whether it is there: decided before anything is changed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eos.config import Cluster
+from eos.control_log import LogView, Marker, control_topic
+from eos.log_reading import read_log
+from eos.net.client import Client
+from eos.patience import Settings
+from statestore.checkpoint import Files
+from statestore.checkpoint.logs import OFFSETS, missing_in, parse_offsets, source_logs
+from statestore.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a sink has written, as its control log tells.
+
+    Attributes:
+        cluster: where it is.
+        name: the sink's.
+        namespace: "tenant/namespace" of its control topic, which is that of its topic. Default: public/default.
+    """
+
+    cluster: Cluster
+    name: str
+    namespace: str = "public/default"
+
+    @property
+    def topic(self) -> str:
+        """The control topic."""
+        return control_topic(self.name, f"persistent://{self.namespace}/any")
+
+    def log(self, client: Client) -> LogView:
+        """Read the control log with every MARKER that is still there. Raises TopicMissing, DamagedLog, NetworkError."""
+        client.partitions(self.topic)
+        return read_log(client, self.topic, Settings(markers_kept=sys.maxsize))
+
+
+def behind(log: LogView, query: str, batch: int, offsets: str | None = None) -> tuple[Marker, ...]:
+    """Return the MARKERs of the batches that state at `batch` lacks, lowest first.
+
+    Args:
+        log: with all MARKERs that are kept.
+        query: the id of the query whose state it is.
+        batch: the newest that is in the state.
+        offsets: the text of its file `offsets/<batch>`, where that is known.
+
+    Raises:
+        InvalidInput: the state can't be brought in step: it is another query's, ahead of the output, of other input, or
+            MARKERs are missing.
+    """
+    newest = log.newest
+    if newest is None:
+        raise InvalidInput("The sink's control log holds no committed batch: there is no output to be in step with")
+    if newest.query_id != query:
+        raise InvalidInput(
+            f"The sink's output is of query {newest.query_id}, and the state of query {query}: name the "
+            "sink of this query"
+        )
+    if batch > newest.batch_id:
+        raise InvalidInput(
+            f"The state is at batch {batch}, and the output at batch {newest.batch_id}: batches "
+            f"{newest.batch_id + 1} … {batch} are missing from the output, and rolling forward can't bring them back. "
+            f"Restore a savepoint at batch {newest.batch_id} or before"
+        )
+    own = log.markers.get(batch)
+    if own is not None and offsets is not None and own.offsets != offsets:
+        raise InvalidInput(
+            f"Batch {batch} of this state and batch {batch} of the output read different input: this is not the state "
+            "that the output belongs to. Restore another savepoint"
+        )
+    missing = [number for number in range(batch + 1, newest.batch_id) if number not in log.markers]
+    if missing:
+        raise InvalidInput(
+            f"The state is at batch {batch}, the output at batch {newest.batch_id}, and the control log no longer "
+            f"holds {len(missing)} of the batches between them, {missing[0]} the first: their input is not known. "
+            f"Restore a savepoint at batch {missing[-1]} or later; the sink's option markers_kept keeps more of them"
+        )
+    return tuple(log.markers[number] for number in range(batch + 1, newest.batch_id + 1))
+
+
+def numbered(before: str | None, after: str) -> dict[str, int]:
+    """Return the logs that a roll forward needs of sources whose offsets are mere numbers of their own log's entries.
+
+    Spark's file source is one: which files an entry stands for is in its log only.
+
+    Args:
+        before, after: the texts of the first and the last batch's offsets; before None: not known.
+
+    Returns:
+        The log's folder, relative to the checkpoint, and the newest entry that is needed.
+    """
+    known = {} if before is None else _numbers(before)
+    return {folder: number for folder, number in _numbers(after).items() if known.get(folder) != number}
+
+
+def _numbers(text: str) -> dict[str, int]:
+    offsets = parse_offsets(OFFSETS, text.encode())
+    found = {}
+    for folder, source in zip(offsets.folders, offsets.sources, strict=True):
+        try:
+            offset = json.loads(source) if source is not None else None
+        except ValueError:
+            continue  # a source's offset may be any text
+        if isinstance(offset, dict) and offset.keys() == {"logOffset"}:
+            found[folder] = int(offset["logOffset"])
+    return found
+
+
+def check_sources(files: Files, place: str, needed: Mapping[str, int]) -> None:
+    """Refuse logs of sources that don't hold what a roll forward needs.
+
+    Args:
+        files: the original checkpoint; place: its address.
+        needed: from `numbered`.
+
+    Raises:
+        InvalidInput: a log doesn't reach so far, or has a hole.
+    """
+    logs = source_logs(files)
+    for folder, number in needed.items():
+        log = logs.get(folder, ())
+        newest = max((int(path.rpartition("/")[2].removesuffix(".compact")) for path in log), default=-1)
+        if newest < number or missing_in(log):
+            raise InvalidInput(
+                f"The source of {folder} is one whose offsets are numbers in a log of its own, as files are: entry "
+                f"{number} must be in {place}/{folder}, and the log there "
+                f"{'has a hole' if missing_in(log) else f'ends at {newest}' if log else 'is missing'}. Name the "
+                "checkpoint that the output was written from, or a copy of its folder sources (--source-logs). "
+                "Without it the batches can't be run again"
+            )
