@@ -18,6 +18,10 @@ from statestore.drills.summary import FaultTimes
 WIDTH = 1000.0
 HEIGHT = 100.0
 BINS = 240
+# Rows come out a batch at a time: a shorter stretch would show each batch as a peak beside nothing.
+LEAST_STRETCH_S = 5.0
+# After so long without a measurement a curve is interrupted.
+GAP_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -103,26 +107,32 @@ def clock(seconds: float) -> str:
 
 
 def throughput(samples: Sequence[Sample], end: float) -> Plot | None:
-    """Rows that came out in each second, or None without two samples."""
+    """Rows that came out in each second, or None without two samples that lie apart."""
     rates: dict[int, float] = {}
-    size = max(end, 1.0) / BINS
+    stretch = max(end / BINS, LEAST_STRETCH_S)
     before: Sample | None = None
-    for bin_, group in _binned(samples, size).items():
+    for number, group in _stretches(samples, stretch).items():
         last = group[-1]
         if before is not None and last.t > before.t and last.rows_out >= before.rows_out:
-            rates[bin_] = (last.rows_out - before.rows_out) / (last.t - before.t)
+            rates[number] = (last.rows_out - before.rows_out) / (last.t - before.t)
         before = last
-    return _plot(rates, end, _rate, "rows out a second")
+    return _plot(rates, stretch, end, _rate, "rows out a second")
 
 
 def latency(samples: Sequence[Sample], end: float) -> Plot | None:
-    """The longest end-to-end latency in each stretch of time, in seconds, or None if none was measured."""
+    """The longest end-to-end latency in each stretch of time, in seconds, or None if none was measured.
+
+    A sample that has no newer row than the one before it says nothing about latency, and counts as silence.
+    """
     longest: dict[int, float] = {}
-    for bin_, group in _binned(samples, max(end, 1.0) / BINS).items():
-        known = [sample.latency_ms for sample in group if sample.latency_ms is not None]
-        if known:
-            longest[bin_] = max(known) / 1000
-    return _plot(longest, end, _seconds, "seconds from row in to row out")
+    stretch = max(end, 1.0) / BINS
+    seen = 0
+    for number, group in _stretches(samples, stretch).items():
+        for sample in group:
+            if sample.rows_out != seen and sample.latency_ms is not None:
+                longest[number] = max(longest.get(number, 0.0), sample.latency_ms / 1000)
+            seen = sample.rows_out
+    return _plot(longest, stretch, end, _seconds, "seconds from row in to row out")
 
 
 def shades(faults: Iterable[FaultTimes], end: float) -> tuple[Bar, ...]:
@@ -167,25 +177,28 @@ def _recovered(fault: FaultTimes, end: float) -> float:
     return end if fault.recovered_s is None else fault.t + fault.recovered_s
 
 
-def _binned(samples: Sequence[Sample], size: float) -> dict[int, list[Sample]]:
-    bins: dict[int, list[Sample]] = {}
+def _stretches(samples: Sequence[Sample], seconds: float) -> dict[int, list[Sample]]:
+    """The samples by the number of the stretch of time that they are in; both in order."""
+    found: dict[int, list[Sample]] = {}
     for sample in sorted(samples, key=lambda sample: sample.t):
-        bins.setdefault(min(int(sample.t / size), BINS - 1), []).append(sample)
-    return bins
+        found.setdefault(int(sample.t / seconds), []).append(sample)
+    return found
 
 
-def _plot(values: Mapping[int, float], end: float, label: Callable[[float], str], unit: str) -> Plot | None:
+def _plot(
+    values: Mapping[int, float], stretch: float, end: float, label: Callable[[float], str], unit: str
+) -> Plot | None:
     if not values:
         return None
     scale = axis(max(values.values()), label, 3)
     runs: list[list[tuple[float, float]]] = []
     previous = None
-    for bin_, value in sorted(values.items()):
-        # Readings come about once a second, and bins may be shorter: only a longer silence is a gap.
-        if previous is None or (bin_ - previous) * end / BINS > max(5.0, 2 * end / BINS):
+    for number, value in values.items():
+        # Batches come every few seconds, and stretches may be shorter: only a longer silence is a gap.
+        if previous is None or (number - previous) * stretch > max(GAP_S, 2 * stretch):
             runs.append([])
-        runs[-1].append((_across(bin_ + 0.5, BINS), round(HEIGHT - HEIGHT * value / scale.top, 1)))
-        previous = bin_
+        runs[-1].append((_across((number + 0.5) * stretch, end), round(HEIGHT - HEIGHT * value / scale.top, 1)))
+        previous = number
     curves = ["L".join(f"{x:g} {y:g}" for x, y in run) for run in runs]
     line = "".join(f"M{curve}" + ("h1" if len(run) == 1 else "") for curve, run in zip(curves, runs, strict=True))
     area = "".join(f"M{run[0][0]:g} {HEIGHT:g}L{curve}V{HEIGHT:g}Z" for curve, run in zip(curves, runs, strict=True))

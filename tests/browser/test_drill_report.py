@@ -92,9 +92,9 @@ def test_sections_are_there_and_links_lead_to_them(pages: dict[str, Path], brows
 
 def test_a_table_with_the_faults_of_a_kind_unfolds(pages: dict[str, Path], browser: Browser) -> None:
     browser.open(pages["chaos"], 375)
-    seen = "return [...document.querySelectorAll('details table')].filter(e => e.checkVisibility()).length"
+    seen = "return [...document.querySelectorAll('#timeline table')].filter(e => e.checkVisibility()).length"
     assert browser.run(seen) == 0
-    browser.run("document.querySelector('details summary').click()")
+    browser.run("document.querySelector('#timeline summary').click()")
     assert browser.run(seen) == 1
 
 

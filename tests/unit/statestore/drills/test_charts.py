@@ -71,9 +71,9 @@ def test_throughput_is_the_slope_of_the_total() -> None:
 
 def test_a_total_that_starts_again_is_no_negative_throughput() -> None:
     totals = [0, 100, 200, 10, 110]
-    plot = charts.throughput([sample(float(t), rows) for t, rows in enumerate(totals)], end=5)
+    plot = charts.throughput([sample(10.0 * t, rows) for t, rows in enumerate(totals)], end=50)
     assert plot is not None
-    assert plot.label.endswith("median 100, highest 100")
+    assert plot.label.endswith("median 10, highest 10")
     assert max(float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", plot.line)) <= 100
 
 
@@ -83,14 +83,32 @@ def test_no_throughput_of_less_than_two_samples(samples: list[Sample]) -> None:
 
 
 def test_latency_is_the_longest_of_each_stretch_and_has_gaps() -> None:
-    known = [sample(t / 10, 1, 100.0 * t) for t in range(20)]
-    silent = [sample(float(t), 1, None) for t in range(2, 80)]
-    plot = charts.latency([*known, *silent, sample(90, 1, 500.0)], end=100)
+    known = [sample(t / 10, 1 + t, 100.0 * t) for t in range(20)]
+    silent = [sample(float(t), 21, None) for t in range(2, 80)]
+    plot = charts.latency([*known, *silent, sample(90, 22, 500.0)], end=100)
     assert plot is not None
     assert plot.label == "seconds from row in to row out: median 1, highest 1.9"
     assert plot.line.count("M") == 2, "what was before the silence, and what came after"
     assert plot.area.count("Z") == 2
     assert charts.latency(silent, end=100) is None
+
+
+def test_the_latency_of_a_row_counts_when_the_row_is_new() -> None:
+    """While nothing comes out, the newest row's latency is still known; it says nothing about that time."""
+    samples = [sample(float(t), min(t, 10), 1000.0) for t in range(1, 60)]
+    plot = charts.latency([*samples, sample(60, 50, 48_000.0)], end=60)
+    assert plot is not None
+    assert plot.line.count("M") == 2
+    assert plot.label.endswith("median 1, highest 48")
+
+
+def test_a_batch_every_few_seconds_is_a_steady_flow() -> None:
+    samples = [sample(float(t), 40 * (t // 4)) for t in range(121)]
+    plot = charts.throughput(samples, end=120)
+    assert plot is not None
+    assert "median 8," in plot.label, plot.label
+    heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", plot.line)]
+    assert max(heights) < 100, "it never falls to nothing"
 
 
 def test_long_drills_make_no_longer_curves() -> None:

@@ -17,6 +17,7 @@ from statestore.drills.journal import (
     Account,
     Began,
     CaughtUp,
+    Check,
     Detected,
     Ended,
     Event,
@@ -90,9 +91,9 @@ def test_pass(passed: Page, report: Report) -> None:
 
 
 def test_each_fault_is_in_a_table_of_its_kind(passed: Page) -> None:
-    assert len(passed.all("details")) == len(KINDS)
+    assert len(passed.all("details")) == len(KINDS) + 1, "and one for the checks that held, which are few"
     assert all(kind.name in passed.words for kind in KINDS)
-    assert not any("open" in details for details in passed.all("details"))
+    assert ["open" in details for details in passed.all("details")] == [False] * len(KINDS) + [True]
     assert sum(attributes.get("class") == "phases" for attributes in passed.all("div")) == 150
     assert sum("fault" in str(attributes.get("class")) for attributes in passed.all("rect")) == 150
 
@@ -125,7 +126,7 @@ def test_an_interrupted_drill_claims_no_zero_that_nobody_counted() -> None:
     assert "It was interrupted." in page.words
     assert page.words.count("not counted") == 5
     assert "Rows lost not counted" in page.words
-    assert "25 faults that were planned and not done" in page.words
+    assert "Planned and not done, 25 of 30 faults: " in page.words
     assert "No account was written." in page.words
 
 
@@ -141,6 +142,13 @@ def test_a_journal_without_an_end_is_unknown(tmp_path: Path) -> None:
     report = write_report(torn, tmp_path / "a.html", tmp_path / "a.json")
     assert report.summary.verdict == "UNKNOWN"
     assert "The journal has no end." in Page((tmp_path / "a.html").read_text()).words
+
+
+def test_many_checks_are_folded_but_for_those_that_failed() -> None:
+    checks: list[Event] = [Check(t=n, name=f"check {n}", passed=n != 7) for n in range(30)]
+    page = page_of([*journals.rehearsal()[:-1], *checks, journals.rehearsal()[-1]])
+    assert ["open" in details for details in page.all("details")] == [False]
+    assert re.search("Checks.*check 7 ✗ FAIL.*32 of 33 held.*check 8 ✓ PASS", page.words)
 
 
 def test_a_drill_that_ended_early_says_why() -> None:
@@ -171,7 +179,7 @@ def test_phases_are_as_long_as_they_took() -> None:
 def test_a_fault_without_recovery_is_open_and_marked() -> None:
     events = [event for event in journals.chaos(42) if not (isinstance(event, Recovered) and event.n == 5)]
     page = page_of(events)
-    assert ["open" in details for details in page.all("details")].count(True) == 1
+    assert ["open" in details for details in page.all("details")].count(True) == 1 + 1
     assert "1 not seen to recover" in page.words
     assert [attributes["class"] for attributes in page.all("rect")].count("fault open") == 1
 
@@ -197,7 +205,7 @@ def test_rehearsal() -> None:
 def test_a_drill_that_has_just_begun_has_a_page() -> None:
     page = page_of([journals.began()])
     assert "No fault was done." in page.words
-    assert "150 faults that were planned and not done" in page.words
+    assert "Planned and not done, 150 of 150 faults: " in page.words
 
 
 def test_each_page_is_well_formed(any_page: Page) -> None:
