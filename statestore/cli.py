@@ -12,6 +12,8 @@ from statestore import (
     cli_drill_report,
     cli_files,
     cli_ledgers,
+    cli_rehearsal,
+    cli_restore,
     cli_savepoint,
     cli_transfer,
     console,
@@ -29,11 +31,15 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     cli_transfer.cp,
     *cli_checkpoint.COMMANDS,
     *cli_ledgers.COMMANDS,
+    cli_restore.restore,
     cli_drill_report.drill_report,
 )
 for _command in _COMMANDS:
     typer_app.command()(_command)
+cli_savepoint.typer_app.command()(cli_restore.restore)
 typer_app.add_typer(cli_savepoint.typer_app)
+for _name, _drill in cli_rehearsal.COMMANDS.items():
+    cli_drill.typer_app.command(_name)(_drill)
 typer_app.add_typer(cli_drill.typer_app)
 
 

@@ -28,13 +28,13 @@ typer_app = typer.Typer(
 
 Token = Annotated[Path | None, typer.Option("--token-file", help="A file with a token for Pulsar.")]
 Trust = Annotated[Path | None, typer.Option("--trust-certs", help="PEM file of authorities, for pulsar+ssl://.")]
-_SAVEPOINT = "The savepoint's name."
+SAVEPOINT = "The savepoint's name."
 _TREE = "Any bk:// address in the tree, or a topic: pulsar://host:port/tenant/namespace/topic."
 
 
 @typer_app.command()
 def create(
-    name: Annotated[str, typer.Argument(help=_SAVEPOINT)],
+    name: Annotated[str, typer.Argument(help=SAVEPOINT)],
     checkpoint: Annotated[str, typer.Argument(help="The checkpoint; its query may run. bk:// unless --to is given.")],
     batch: Annotated[int | None, typer.Option(help="A committed batch. Default: the newest.")] = None,
     to: Annotated[str | None, typer.Option(help="Write it to this topic instead, as one transaction.")] = None,
@@ -49,10 +49,10 @@ def create(
     if to is None:
         savepoint = bookkeeper.create(name, checkpoint, batch=batch, options=options)
         said = f"{savepoint.files} files, {console.size(savepoint.size)}, in {savepoint.ledgers} ledgers"
-        _show(asdict(savepoint), as_json, f"Savepoint {name} holds batch {savepoint.batch}: {said}. Nothing was copied")
+        show(asdict(savepoint), as_json, f"Savepoint {name} holds batch {savepoint.batch}: {said}. Nothing was copied")
         return
-    cluster = _cluster(to, token_file, trust_certs)
-    with _bar(f"Writing {name}") as progress:
+    cluster = cluster_of(to, token_file, trust_certs)
+    with bar(f"Writing {name}") as progress:
         manifest = portable.create(
             name,
             checkpoint,
@@ -64,7 +64,7 @@ def create(
             progress=progress,
         )
     said = f"{manifest.files} files, {console.size(manifest.size)}, in {manifest.messages} messages"
-    _show(asdict(manifest), as_json, f"Savepoint {name} of batch {manifest.batch} is on the topic: {said}")
+    show(asdict(manifest), as_json, f"Savepoint {name} of batch {manifest.batch} is on the topic: {said}")
 
 
 @typer_app.command("list")
@@ -77,7 +77,7 @@ def list_(
 ) -> None:
     """List the savepoints of a tree, or on a topic."""
     if is_topic(place):
-        _list_topic(place, _cluster(place, token_file, trust_certs), as_json)
+        _list_topic(place, cluster_of(place, token_file, trust_certs), as_json)
         return
     savepoints = bookkeeper.list_savepoints(place, parse_options(option))
     if as_json:
@@ -97,32 +97,8 @@ def list_(
 
 
 @typer_app.command()
-def restore(
-    source: Annotated[str, typer.Argument(help="The savepoint's name, or the topic that it is on.")],
-    target: Annotated[str, typer.Argument(help="The new checkpoint, where nothing is. For a name: bk:// in its tree.")],
-    name: Annotated[str | None, typer.Option(help="Which savepoint on the topic. Default: the only one.")] = None,
-    token_file: Token = None,
-    trust_certs: Trust = None,
-    option: HadoopOptions = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make a new checkpoint of a savepoint; its query resumes from there."""
-    options = parse_options(option)
-    if not is_topic(source):
-        if name is not None:
-            raise InvalidInput("--name is for topics: a savepoint on BookKeeper is restored by `restore NAME TARGET`")
-        savepoint = bookkeeper.restore(source, target, options=options)
-        _show(asdict(savepoint), as_json, f"{target} is at batch {savepoint.batch} of savepoint {source}")
-        return
-    cluster = _cluster(source, token_file, trust_certs)
-    with _bar(f"Reading {name or 'the savepoint'}") as progress:
-        manifest = portable.restore(source, target, name, options=options, cluster=cluster, progress=progress)
-    _show(asdict(manifest), as_json, f"{target} is at batch {manifest.batch} of savepoint {manifest.name}")
-
-
-@typer_app.command()
 def delete(
-    name: Annotated[str, typer.Argument(help=_SAVEPOINT)],
+    name: Annotated[str, typer.Argument(help=SAVEPOINT)],
     tree: Annotated[str, typer.Argument(help="Any bk:// address in its tree.")],
     option: HadoopOptions = None,
 ) -> None:
@@ -166,13 +142,15 @@ def _row(name: str, lacks: str, one: Manifest | None) -> tuple[object, ...]:
     )
 
 
-def _cluster(uri: str, token_file: Path | None, trust_certs: Path | None) -> Cluster:
+def cluster_of(uri: str, token_file: Path | None, trust_certs: Path | None) -> Cluster:
+    """The cluster of a topic's address, with what tells it who we are."""
     credentials = Credentials() if token_file is None else Credentials("token", f"file:{token_file}")
     tls = Tls() if trust_certs is None else Tls(str(trust_certs))
     return Cluster(TopicAddress.parse(uri).service_url, credentials, tls)
 
 
-def _show(fields: dict[str, object], as_json: bool, line: str) -> None:
+def show(fields: dict[str, object], as_json: bool, line: str) -> None:
+    """Print what was done: as JSON, or as a line for people."""
     if as_json:
         console.show_json(fields)
     else:
@@ -180,7 +158,7 @@ def _show(fields: dict[str, object], as_json: bool, line: str) -> None:
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[topic.Progress]:
+def bar(what: str) -> Iterator[topic.Progress]:
     """A bar on a terminal; silent elsewhere."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

@@ -1,0 +1,93 @@
+"""Rehearsal and shadow beside a job that runs: they find the state right or wrong, and leave no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from statestore import savepoints
+from statestore.drills.acts import perform
+from statestore.drills.journal import Check, NotTested, Step, Verdict, read
+from statestore.drills.rehearsal import SCRATCH, Live, rehearse
+from statestore.drills.shadow import Shadow, follow
+from statestore.drills.summary import summarize
+from statestore.hadoop import Hadoop
+from tests.conftest import MakeTopic
+from tests.integration.statestore.in_step_job import CountingJob, written
+from tests.integration.statestore.test_in_step import made, newest
+from tests.reading import values_of
+
+
+class OtherCode(CountingJob):
+    """What an upgrade that goes wrong would run: it overlooks some of the input."""
+
+    def _input(self, spark: SparkSession) -> DataFrame:
+        return super()._input(spark).where("value % 10 != 7")
+
+
+@pytest.fixture
+def running(
+    spark: SparkSession, bk: str, pulsar: Any, make_topic: MakeTopic
+) -> Iterator[tuple[CountingJob, Live, StreamingQuery]]:
+    """A job at work, with a savepoint."""
+    job, name = made(pulsar, make_topic)
+    checkpoint = f"{bk}/live"
+    job.run_to(spark, checkpoint, 1)
+    savepoints.create(name, checkpoint)
+    query = job(spark, checkpoint, {"processingTime": "1 second"})
+    yield job, Live(checkpoint, spark, job.output), query
+    query.stop()
+    job.close()
+    savepoints.delete(name, bk)
+
+
+def test_rehearsal_and_shadow_beside_a_running_job(
+    running: tuple[CountingJob, Live, StreamingQuery], spark: SparkSession, bk: str, pulsar: Any, tmp_path: Path
+) -> None:
+    job, live, query = running
+    path = perform("rehearsal", tmp_path / "a", "again", partial(rehearse, live))
+    events = read(path)
+    checks = {event.name: event.passed for event in events if isinstance(event, Check)}
+    assert summarize(events).summary.verdict is Verdict.PASS, [e for e in events if isinstance(e, Check)]
+    assert checks["the state of a cut of the checkpoint is the live one's"]
+    assert len(checks) == 6, "three of the cut and three of the savepoint"
+    assert [event for event in events if isinstance(event, NotTested)] == []
+    assert all(event.seconds >= 0 for event in events if isinstance(event, Step))
+
+    path = perform("shadow", tmp_path / "b", "again", partial(follow, live, Shadow(job)))
+    assert summarize(read(path)).summary.verdict is Verdict.PASS, [e for e in read(path) if isinstance(e, Check)]
+    other = OtherCode(job.service_url, job.topic, job.name)
+    path = perform("shadow", tmp_path / "c", "again", partial(follow, live, Shadow(other, batches=1)))
+    found = summarize(read(path)).summary
+    assert found.verdict is Verdict.FAIL
+    assert "the state of the shadow is the live one's" in found.reasons[0]
+
+    assert query.isActive, "the live job was not disturbed"
+    assert query.exception() is None
+    query.stop()
+    last = newest(job.output)
+    assert sorted(values_of(pulsar.service_url, job.topic)) == written(range(last + 1)), "the shadows wrote nothing"
+    hadoop = Hadoop.of(spark)
+    assert hadoop.list(f"{bk.rsplit('/', 1)[0]}{SCRATCH}") == []
+    assert [one.name for one in savepoints.list_savepoints(bk) if one.name.startswith("rehearsal-")] == []
+
+
+def test_a_shadow_of_a_job_that_stands_still_is_unknown(
+    running: tuple[CountingJob, Live, StreamingQuery], tmp_path: Path
+) -> None:
+    _, live, query = running
+    query.stop()
+
+    def never(spark: SparkSession, checkpoint: str, trigger: Mapping[str, Any]) -> StreamingQuery:
+        raise AssertionError("there is nothing to run")
+
+    path = perform("shadow", tmp_path / "a", "again", partial(follow, live, Shadow(never, patience_s=2)))
+    found = summarize(read(path)).summary
+    assert found.verdict is Verdict.UNKNOWN
+    assert "has committed no batch after" in found.reasons[0]
