@@ -72,7 +72,9 @@ def main(
             plan = replace(plan, rounds=1, warm_ups=1, batches={FEW: 4, MANY: 2}, file_blocks=32)
         settings = {f"spark.hadoop.{name}": value for name, value in OPTIONS.items()} | MAINTENANCE
         save(state_results.large_file(compare(folder, plan, OPTIONS)))
-        measure(stack.enter_context(spark_session(settings)), plan, save)
+        session = stack.enter_context(spark_session(settings))
+        session.sparkContext.setLogLevel("OFF")  # a query that is stopped in the middle of a batch complains at length
+        measure(session, plan, save)
     save({"complete": True})
     show(console, found)
     console.print(f"every figure: {out}")

@@ -30,7 +30,7 @@ def large_file(timed: Mapping[str, Mapping[str, Timed]]) -> Json:
     for verb in (WRITE, READ):
         by_name = timed[verb]
         rounds[f"large_file_{verb}"] = {
-            name: {"bytes": one.amount, "seconds": [round(seconds, 4) for seconds in one.seconds]}
+            name: {"bytes": one.amount, "seconds": [round(seconds, 6) for seconds in one.seconds]}
             for name, one in by_name.items()
         }
         rates[verb] = {name: spread([rate / 1e6 for rate in one.rates], digits=1) for name, one in by_name.items()}
