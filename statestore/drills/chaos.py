@@ -20,6 +20,7 @@ from eos.errors import EosError
 from eos.local import LocalCluster
 from statestore.drills import oracle, plan, rows
 from statestore.drills.accounting import Expected
+from statestore.drills.driver import java_flags
 from statestore.drills.faults import FAULTS
 from statestore.drills.faults.driver import EXECUTORS, LOCAL
 from statestore.drills.feed import KEYS, ROWS, Feeder
@@ -122,7 +123,7 @@ def _drill(chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> str:
     stack = ExitStack()
     try:
         tell("Starting two brokers, three bookies and a ZooKeeper", 0)
-        stage = _set_up(stack, chaos, write)
+        stage = _set_up(stack, chaos, write, tell)
         live = _readers(stack, stage)
         tell("Starting the jobs", 0)
         stage.feeder.start()
@@ -138,7 +139,7 @@ def _drill(chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> str:
     return f"the time was out, and {left} of {len(chaos.faults)} faults were not done" if left else ""
 
 
-def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object]) -> Stage:
+def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> Stage:
     links = [stack.enter_context(Proxy()) for _ in range(3)]
     broker_links, state_link = links[:2], links[2]
     cluster = stack.enter_context(LocalCluster(listeners={_LISTENER: [link.port for link in broker_links]}))
@@ -159,6 +160,7 @@ def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object]) ->
         master=_master(chaos.faults[0]),
         ttl_s=_TTL_S,
         request_timeout_s=_REQUEST_S,
+        java=java_flags(lambda line: tell(line, 0)),
         options=_state_options(f"127.0.0.1:{state_link.port}"),
     )
     supervisor = Supervisor(settings, specs, chaos.folder / DRIVER_LOG)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,13 +15,15 @@ from pathlib import Path
 
 import psutil
 
+from eos.local.class_archive import spark_flags, submit_environment
+from eos.local.jvm import QUICK_START
+from eos.local.places import Tell
 from eos.local.process import kill_group
 from statestore.drills.job import JobSpec, Settings
 from statestore.drills.said import Said
+from statestore.jar import jar_path
 
-# A driver lives for minutes at most: what the optimising compiler would gain, it never earns back.
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={scratch}"
-_SUBMIT = "--driver-memory 768m --driver-java-options {java} pyspark-shell"
+_CLUSTER = "local-cluster"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _WORKERS = "pyspark.daemon"
 _END_S = 10.0
@@ -35,16 +36,16 @@ class Driver:
         self.settings = settings
         self.log = log
         self._hear = hear
-        java = shlex.quote(_JAVA.format(scratch=settings.scratch))
+        scratch = Path(settings.scratch)
+        home = _own_spark_home(scratch) if settings.master.startswith(_CLUSTER) else _spark_home()
+        flags = [*settings.java, f"-Djava.io.tmpdir={scratch}"]
         with log.open("a") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "statestore.drills.job", settings.to_json()],
                 cwd=log.parent,
                 env={
                     **os.environ,
-                    "PYSPARK_PYTHON": sys.executable,
-                    "PYSPARK_SUBMIT_ARGS": _SUBMIT.format(java=java),
-                    "SPARK_HOME": str(_spark_home(Path(settings.scratch))),
+                    **submit_environment(home, flags),
                     "TMPDIR": settings.scratch,
                     "PYTHONPATH": os.pathsep.join(part for part in sys.path if part),
                 },
@@ -128,13 +129,22 @@ class Driver:
                     self._hear(self, said)
 
 
-def _spark_home(scratch: Path) -> Path:
-    """Spark's home in the scratch folder, by links: executors leave a folder `work` in it."""
+def java_flags(tell: Tell) -> list[str]:
+    """What drivers' JVMs run with, so that they start soon. The first call on a machine takes a minute."""
+    return spark_flags(_spark_home(), QUICK_START, [jar_path()], tell)
+
+
+def _spark_home() -> Path:
     import pyspark
 
+    return Path(pyspark.__file__).parent
+
+
+def _own_spark_home(scratch: Path) -> Path:
+    """Spark's home in the scratch folder, by links: executors leave a folder `work` in it."""
     home = scratch / "spark-home"
     home.mkdir(parents=True, exist_ok=True)
-    for entry in Path(pyspark.__file__).parent.iterdir():
+    for entry in _spark_home().iterdir():
         link = home / entry.name
         if entry.name != "work" and not link.is_symlink():
             link.symlink_to(entry)

@@ -19,7 +19,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -79,6 +79,7 @@ class Settings:
         scratch: a folder for all that Spark and Java write besides; it goes with the drill.
         master: Spark's.
         ttl_s, request_timeout_s: of the sinks.
+        java: flags for the driver's JVM.
         options: of bk://.
     """
 
@@ -90,6 +91,7 @@ class Settings:
     master: str
     ttl_s: float
     request_timeout_s: float
+    java: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:

@@ -103,6 +103,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
         return account, Readers(job, 2, 0)
 
     monkeypatch.setattr(chaos, "LocalCluster", lambda **_: cluster)
+    monkeypatch.setattr(chaos, "java_flags", lambda tell: ["-Xshare:off"])
     monkeypatch.setattr(chaos, "Supervisor", lambda *given: supervisor(*given, launch=FakeDriver))  # type: ignore[arg-type]
     monkeypatch.setattr(chaos, "LiveReaders", lambda *_: nullcontext(LiveFake()))
     monkeypatch.setattr(chaos.httpx, "put", lambda *_, **__: SimpleNamespace(raise_for_status=lambda: None))
