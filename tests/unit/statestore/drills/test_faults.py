@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eos.local.parts import ClusterPorts, Plan
-from statestore.drills.faults import FAULTS
+from statestore.drills.faults import FAULTS, checkpoint
 from statestore.drills.feed import Feeder
 from statestore.drills.journal import Check, Fault, PlannedFault
 from statestore.drills.said import Said, Word
@@ -197,3 +197,22 @@ def test_a_batch_is_held_for_longer_than_its_transaction_lives(stage: Stage, rec
     assert order.name in ("rows", "sums")
     assert float(order.read_text()) > stage.ttl_s
     assert done == [f"wait for a commit of {order.name}", "FAULT", "time passes"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "passed"),
+    [
+        (["DamagedLog: empty"], True),
+        (["InvalidInput: no broker", "DamagedLog: empty"], True),
+        ([None], False),
+        (["InvalidInput: no broker"] * 5, False),
+    ],
+)
+def test_a_refusal_is_asked_for_until_the_broker_is_ready(
+    stage: Stage, recorder: Recorder, answers: list[str | None], passed: bool
+) -> None:
+    left = iter(answers)
+    stage.supervisor.try_to_start = lambda job: next(left)  # type: ignore[method-assign]
+    checkpoint._expect(stage, "rows", "DamagedLog", "refused")
+    assert recorder.lines == [f"{'passed' if passed else 'failed'}: fault 3, kind: refused"]
+    assert list(left) == []
