@@ -11,7 +11,7 @@ from pathlib import Path
 
 from eos.steps import Phase, Step
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 @dataclass(frozen=True)

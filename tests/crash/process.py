@@ -7,30 +7,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pyspark
-
-from eos.local.class_archive import spark_flags, submit_environment
-from eos.local.jvm import QUICK_START
 from statestore.drills.accounting import Expected, Row, account
 from statestore.drills.journal import Account
 from statestore.drills.later_transactions import end_later_transactions
 from statestore.drills.oracle import read_all
 from tests.crash.job import Job, expected_rows
+from tests.quick_start import quick_start
 
 ROOT = Path(__file__).resolve().parents[2]
-
-SPARK = Path(pyspark.__file__).parent
-
-
-@cache
-def quick_start() -> Mapping[str, str]:
-    """The environment of a driver that lives for one batch, and shares its classes with those before it."""
-    return submit_environment(SPARK, spark_flags(SPARK, QUICK_START, tell=print))
 
 
 class Driver:
@@ -59,7 +46,7 @@ class Driver:
                 return
         raise AssertionError(f"the driver ended before batch {batch_id}:\n{self.tail()}")
 
-    def wait(self, timeout: float = 240) -> int:
+    def wait(self, timeout: float = 400) -> int:
         """Wait for the end and return the exit code; negative: the signal that ended it."""
         try:
             self.output += self.process.communicate(timeout=timeout)[0]

@@ -16,11 +16,14 @@ import pytest
 
 from statestore import Address
 from statestore.names import Names
+from tests.quick_start import quick_start
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TOPIC = re.compile(r"persistent://public/default/(\w+)")
+AWAIT = re.compile(r"query\.awaitTermination\(\d+\)")
+UNTIL_COMMITTED = "[query.awaitTermination(0.1) for _ in range(2_000) if not query.recentProgress]"
 RUN = ("python", "sh")
 SHOWN = ("mermaid", "text")
 
@@ -50,13 +53,14 @@ def test_python_runs(code: str, pulsar: Any, tmp_path: Path) -> None:
     tree = f"bk://{pulsar.zookeeper}/{suffix}"
     on_bookkeeper = "bk://localhost:2181" in code
     code = code.replace("bk://localhost:2181", tree)
+    code = AWAIT.sub(UNTIL_COMMITTED, code)
     finished = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, **quick_start(with_bk=on_bookkeeper)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=400,
     )
     assert finished.returncode == 0, finished.stderr[-4_000:]
     if on_bookkeeper:

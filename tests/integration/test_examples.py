@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from statestore.drills.oracle import messages_of
+from tests.quick_start import quick_start
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COLUMNS = (
@@ -50,8 +51,8 @@ def run(script: str, *arguments: str) -> None:
     subprocess.run(
         [sys.executable, str(EXAMPLES / script), *arguments],
         check=True,
-        timeout=200,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "TZ": "UTC"},
+        timeout=400,
+        env={**os.environ, **quick_start(with_bk=any("bk://" in word for word in arguments)), "TZ": "UTC"},
     )
 
 

@@ -44,9 +44,7 @@ class Pace:
 
 
 def session(options: dict[str, str]) -> SparkSession:
-    builder = SparkSession.builder.master("local[2]").config(
-        "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    )
+    builder = SparkSession.builder.master("local[2]")
     for name, value in SESSION.items():
         builder = builder.config(name, value)
     made: SparkSession = statestore.configure_spark(builder, options).getOrCreate()

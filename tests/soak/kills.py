@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.quick_start import quick_start
+
 ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.05
 PATIENCE_S = 900
@@ -25,7 +27,7 @@ def launch(job: str, arguments: Mapping[str, Any], log: Path) -> subprocess.Pope
         return subprocess.Popen(
             [sys.executable, "-m", "tests.soak.driver", job, json.dumps(arguments)],
             cwd=log.parent,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "TZ": "UTC"},
+            env={**os.environ, **quick_start(with_bk=True), "PYTHONPATH": str(ROOT), "TZ": "UTC"},
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

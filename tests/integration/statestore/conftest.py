@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.integration.statestore.checkpoints import checkpoints as checkpoints
+from tests.quick_start import quick_start
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -61,7 +62,7 @@ def start_job(tmp_path: Path) -> Iterator[StartJob]:
                 subprocess.Popen(
                     [sys.executable, str(HERE / "jobs.py"), job, json.dumps(arguments)],
                     cwd=tmp_path,
-                    env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "TZ": "UTC"},
+                    env={**os.environ, **quick_start(with_bk=True), "PYTHONPATH": str(ROOT), "TZ": "UTC"},
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     text=True,
@@ -81,7 +82,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def answer_of(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Wait for a job and return its answer."""
-    out, err = process.communicate(timeout=200)
+    out, err = process.communicate(timeout=400)
     assert process.returncode == 0, err[-6_000:]
     answer: dict[str, Any] = json.loads(out.splitlines()[-1])
     return answer

@@ -32,7 +32,6 @@ def session(master: str, options: dict[str, str] | None, conf: dict[str, str]) -
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.host", "localhost")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1")
     )
     for name, value in conf.items():
