@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from eos.config import Cluster
 from eos.control_log import LogView, Marker, OwnerRecord
 from eos.protocol.messages import MessageId
 from eos.wire.txn import TxnId
-from statestore.checkpoint import LocalFiles
-from statestore.errors import InvalidInput
+from statestore.checkpoint import Entry, LocalFiles
+from statestore.errors import InvalidInput, Unavailable
 from statestore.in_step import Output, Step, behind
 from statestore.in_step.plan import check_sources, numbered
 
@@ -80,6 +81,16 @@ def source(folder: Path, *entries: str) -> LocalFiles:
 @pytest.mark.parametrize("entries", [("0", "1", "2", "3", "4"), ("9.compact", "10"), ("2", "3", "4.compact")])
 def test_a_log_that_reaches_far_enough_will_do(entries: tuple[str, ...], tmp_path: Path) -> None:
     check_sources(source(tmp_path, *entries), "bk://z:1/q", {"sources/0": 4})
+
+
+def test_a_lost_original_is_not_asked_for_what_nobody_needs() -> None:
+    class Lost(LocalFiles):
+        def list(self, path: str) -> Mapping[str, Entry]:
+            raise Unavailable("no ZooKeeper answers")
+
+    check_sources(Lost(Path("nowhere")), "bk://gone:1/q", {})
+    with pytest.raises(Unavailable):
+        check_sources(Lost(Path("nowhere")), "bk://gone:1/q", {"sources/0": 4})
 
 
 @pytest.mark.parametrize(
