@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,11 +89,26 @@ def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Itera
     builder: Any = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark: SparkSession = configure_spark(builder, options).getOrCreate()
+    builder = configure_spark(builder, options)
+    with _jvm_on_standard_error():
+        spark: SparkSession = builder.getOrCreate()
     try:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _jvm_on_standard_error() -> Iterator[None]:
+    """A JVM that is started in the block logs to standard error: standard output is for what was asked for."""
+    sys.stdout.flush()
+    output = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(output, 1)
+        os.close(output)
 
 
 def _is_ours(name: str) -> bool:

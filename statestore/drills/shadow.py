@@ -4,6 +4,9 @@ The shadow has a copy of the live checkpoint, in which its sink is told to write
 runs each batch that the live job commits, one behind the other, with exactly the offsets of the live job's MARKER: so
 the states can be compared, which they couldn't if both took their own batches. It shows beforehand what an upgrade of
 the job's code or of Spark would do to the state: run this command with the new code, while the old one runs.
+
+It must be another Spark application than the live one: within one, Spark ends a run of a query when the same query is
+started again, and the copy has the same id.
 """
 
 from __future__ import annotations

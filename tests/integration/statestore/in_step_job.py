@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import eos
 from eos.config import Cluster
+from statestore.cli_restore import settings_of
 from statestore.in_step import Output
+from statestore.spark import session
 
 ROWS = 10  # in each batch
 KEYS = 3
@@ -39,6 +42,12 @@ class CountingJob:
     source: str = "rate-micro-batch"
     folder: str = ""
     sinks: list[Any] = field(default_factory=list)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a process that is to run this job."""
+        fields = {"service_url": self.service_url, "topic": self.topic, "name": self.name}
+        return {**os.environ, "IN_STEP_JOB": json.dumps(fields), "PYSPARK_PYTHON": sys.executable}
 
     @property
     def output(self) -> Output:
@@ -97,6 +106,19 @@ def written(batches: Iterable[int]) -> list[str]:
     return sorted(f"{key}:{count}" for batch in batches for key, count in counted(batch).items())
 
 
+def settings() -> list[str]:
+    """What a small session of its own needs."""
+    return [
+        *("spark.master=local[2]", "spark.sql.shuffle.partitions=2", "spark.ui.enabled=false", "spark.log.level=OFF"),
+        *("spark.driver.host=localhost", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
+    ]
+
+
 def start(spark: SparkSession, checkpoint: str, trigger: Mapping[str, Any]) -> StreamingQuery:
     """The job as the command line finds it; the variable IN_STEP_JOB says which."""
     return CountingJob(**json.loads(os.environ["IN_STEP_JOB"]))(spark, checkpoint, trigger)
+
+
+if __name__ == "__main__":
+    with session({}, settings_of(settings())) as own:
+        start(own, sys.argv[1], {"processingTime": "1 second"}).awaitTermination()

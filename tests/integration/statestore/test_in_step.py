@@ -22,7 +22,7 @@ from statestore.hadoop import Hadoop
 from statestore.in_step import Output, Step, restore_in_step
 from tests.conftest import MakeTopic
 from tests.integration.statestore.conftest import ROOT
-from tests.integration.statestore.in_step_job import CountingJob, counted, written
+from tests.integration.statestore.in_step_job import CountingJob, counted, settings, written
 from tests.reading import values_of
 
 
@@ -177,14 +177,14 @@ def test_the_command_goes_on_after_it_was_killed(
 
 
 def command(job: CountingJob, savepoint: str, target: str, *more: str) -> subprocess.Popen[str]:
-    fields = {"service_url": job.service_url, "topic": job.topic, "name": job.name}
     given = [savepoint, target, "--in-step", "--job", "tests.integration.statestore.in_step_job:start"]
-    given += ["--sink", job.name, "--service-url", job.service_url, "--conf", "spark.sql.shuffle.partitions=2"]
-    given += ["--conf", "spark.ui.enabled=false", "--conf", "spark.log.level=OFF", "--conf", "spark.master=local[2]"]
+    given += ["--sink", job.name, "--service-url", job.service_url]
+    for setting in settings():
+        given += ["--conf", setting]
     return subprocess.Popen(
         [sys.executable, "-m", "statestore.cli", "restore", *given, *more],
         cwd=ROOT,
-        env={**os.environ, "IN_STEP_JOB": json.dumps(fields), "PYSPARK_PYTHON": sys.executable},
+        env=job.environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

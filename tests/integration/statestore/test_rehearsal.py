@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,6 +25,7 @@ from statestore.drills.shadow import Shadow, follow
 from statestore.drills.summary import summarize
 from statestore.hadoop import Hadoop
 from tests.conftest import MakeTopic
+from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.in_step_job import CountingJob, written
 from tests.integration.statestore.test_in_step import made, newest
 from tests.reading import values_of
@@ -32,25 +39,43 @@ class OtherCode(CountingJob):
 
 
 @pytest.fixture
-def running(
-    spark: SparkSession, bk: str, pulsar: Any, make_topic: MakeTopic
-) -> Iterator[tuple[CountingJob, Live, StreamingQuery]]:
-    """A job at work, with a savepoint."""
+def stopped(spark: SparkSession, bk: str, pulsar: Any, make_topic: MakeTopic) -> Iterator[tuple[CountingJob, Live]]:
+    """A job that has run, with a savepoint."""
     job, name = made(pulsar, make_topic)
     checkpoint = f"{bk}/live"
     job.run_to(spark, checkpoint, 1)
     savepoints.create(name, checkpoint)
-    query = job(spark, checkpoint, {"processingTime": "1 second"})
-    yield job, Live(checkpoint, spark, job.output), query
-    query.stop()
-    job.close()
+    yield job, Live(checkpoint, spark, job.output)
     savepoints.delete(name, bk)
 
 
+@pytest.fixture
+def running(stopped: tuple[CountingJob, Live]) -> Iterator[subprocess.Popen[bytes]]:
+    """The job at work, in a process of its own: Spark allows one run of a query in one application."""
+    job, live = stopped
+    before = newest(job.output)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.statestore.in_step_job", live.checkpoint],
+        cwd=ROOT,
+        env=job.environment,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 200
+    while newest(job.output) == before:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    yield process
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
 def test_rehearsal_and_shadow_beside_a_running_job(
-    running: tuple[CountingJob, Live, StreamingQuery], spark: SparkSession, bk: str, pulsar: Any, tmp_path: Path
+    stopped: tuple[CountingJob, Live], running: subprocess.Popen[bytes], bk: str, pulsar: Any, tmp_path: Path
 ) -> None:
-    job, live, query = running
+    job, live = stopped
     path = perform("rehearsal", tmp_path / "a", "again", partial(rehearse, live))
     events = read(path)
     checks = {event.name: event.passed for event in events if isinstance(event, Check)}
@@ -68,21 +93,19 @@ def test_rehearsal_and_shadow_beside_a_running_job(
     assert found.verdict is Verdict.FAIL
     assert "the state of the shadow is the live one's" in found.reasons[0]
 
-    assert query.isActive, "the live job was not disturbed"
-    assert query.exception() is None
-    query.stop()
+    assert running.poll() is None, "the live job was not disturbed"
+    os.killpg(running.pid, signal.SIGKILL)
+    job(live.spark, live.checkpoint, {"once": True}).awaitTermination()
+    job.close()
     last = newest(job.output)
     assert sorted(values_of(pulsar.service_url, job.topic)) == written(range(last + 1)), "the shadows wrote nothing"
-    hadoop = Hadoop.of(spark)
+    hadoop = Hadoop.of(live.spark)
     assert hadoop.list(f"{bk.rsplit('/', 1)[0]}{SCRATCH}") == []
     assert [one.name for one in savepoints.list_savepoints(bk) if one.name.startswith("rehearsal-")] == []
 
 
-def test_a_shadow_of_a_job_that_stands_still_is_unknown(
-    running: tuple[CountingJob, Live, StreamingQuery], tmp_path: Path
-) -> None:
-    _, live, query = running
-    query.stop()
+def test_a_shadow_of_a_job_that_stands_still_is_unknown(stopped: tuple[CountingJob, Live], tmp_path: Path) -> None:
+    _, live = stopped
 
     def never(spark: SparkSession, checkpoint: str, trigger: Mapping[str, Any]) -> StreamingQuery:
         raise AssertionError("there is nothing to run")

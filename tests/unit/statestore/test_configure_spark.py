@@ -144,3 +144,26 @@ def test_a_driver_that_runs_with_the_jar_is_fine_whatever_its_arguments_were(mon
     running_driver(monkeypatch, has_jar=True)
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {JAR} pyspark-shell")
     assert made(Builder())["spark.jars"] == JAR
+
+
+def test_what_a_new_jvm_says_does_not_come_between_what_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Talking(Builder):
+        stopped = False
+
+        def getOrCreate(self) -> Talking:  # noqa: N802
+            os.write(1, b"WARN of the JVM\n")
+            return self
+
+        def stop(self) -> None:
+            self.stopped = True
+
+    builder = Talking()
+    monkeypatch.setattr("pyspark.sql.SparkSession.builder", builder)
+    with spark.session({}, {"spark.app.name": "x"}) as made_session:
+        print("{}", flush=True)
+        assert made_session is builder
+        assert made(builder)["spark.app.name"] == "x"
+    assert builder.stopped
+    assert capfd.readouterr() == ("{}\n", "WARN of the JVM\n")
