@@ -1,3 +1,4 @@
+import java.io.PrintStream;
 import java.net.URI;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hdfs.HdfsConfiguration;
@@ -11,6 +12,8 @@ public final class SingleNodeHdfs {
     private SingleNodeHdfs() {}
 
     public static void main(String[] args) throws Exception {
+        PrintStream answers = System.out;
+        System.setOut(System.err); // the mini cluster logs there, and nobody may be reading answers any more
         Configuration conf = new HdfsConfiguration();
         conf.set(MiniDFSCluster.HDFS_MINIDFS_BASEDIR, args[0]);
         // As a NameNode is shipped: it syncs its log, which the mini cluster leaves out, and keeps it once, not twice.
@@ -21,7 +24,7 @@ public final class SingleNodeHdfs {
                 .build()) {
             cluster.waitActive();
             URI address = cluster.getURI();
-            System.out.println("ready " + address);
+            answers.println("ready " + address);
             System.in.transferTo(System.err);
         }
         System.exit(0); // threads that Hadoop leaves behind

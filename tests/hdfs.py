@@ -35,6 +35,15 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 JARS = Jars(f"Hadoop minicluster {HADOOP_VERSION}", POM, about_jars=200, about_bytes=150 * checks.MEGABYTE)
 
 
+# The mini cluster would tell of every call.
+LOGGING = """log4j.rootLogger=WARN, log
+log4j.appender.log=org.apache.log4j.ConsoleAppender
+log4j.appender.log.target=System.err
+log4j.appender.log.layout=org.apache.log4j.PatternLayout
+log4j.appender.log.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
+"""
+
+
 class SingleNodeHdfs(JavaPeer):
     """An HDFS for the time of the block.
 
@@ -48,5 +57,8 @@ class SingleNodeHdfs(JavaPeer):
         Raises:
             LocalError: Java, Maven, disk space or the network is missing.
         """
-        super().__init__(SOURCE, folder, JARS.classpath(tell), (str(folder / "hdfs"),))
+        logging = folder / "log4j.properties"
+        logging.write_text(LOGGING)
+        flags = ("-Xmx1g", f"-Dlog4j.configuration={logging.as_uri()}")
+        super().__init__(SOURCE, folder, JARS.classpath(tell), (str(folder / "hdfs"),), flags)
         self.uri = self.answer("ready")

@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -58,6 +59,8 @@ public final class FileThroughput {
     }
 
     public static void main(String[] args) throws Exception {
+        PrintStream answers = System.out;
+        System.setOut(System.err); // what libraries log there is no answer
         FileThroughput peer = new FileThroughput(args);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -70,7 +73,7 @@ public final class FileThroughput {
                         case "raw-read" -> peer.rawRead();
                         default -> throw new IllegalArgumentException(line);
                     };
-            System.out.println("done " + bytes);
+            answers.println("done " + bytes);
         }
         peer.client.close();
         FileSystem.closeAll();
