@@ -25,7 +25,7 @@ class StatePlan:
         tell: takes a line about what has been done.
         rounds, warm_ups: turns of each file system that count, and those before that don't.
         batches: of each turn that count, by the number of state partitions.
-        batch_warm_ups: batches of each turn before those.
+        batch_warm_ups: batches of each turn before those, besides the first one.
         rows, keys: of each micro-batch, and of the state when each key has come.
         file_blocks: the length of the large file, in entries of bk://.
     """
@@ -35,8 +35,8 @@ class StatePlan:
     tell: Tell
     rounds: int = 5
     warm_ups: int = 1
-    batches: Mapping[int, int] = field(default_factory=lambda: {FEW: 30, MANY: 8})
-    batch_warm_ups: int = 2
+    batches: Mapping[int, int] = field(default_factory=lambda: {FEW: 15, MANY: 4})
+    batch_warm_ups: int = 1
     rows: int = 2_000
     keys: int = 20_000
     file_blocks: int = 256
