@@ -80,10 +80,11 @@ def main() -> None:
     spark = make_session(given.checkpoint, given.local_dir)
     spark.sparkContext.setLogLevel("ERROR")
     flights = read_flights(spark, given.folder)
+    name = "delays-by-day" if given.by_day else "delays"  # two queries: a sink belongs to one
     query = (
         (delays_by_day(flights) if given.by_day else delays(flights))
         .writeStream.outputMode("append" if given.by_day else "update")
-        .foreachBatch(eos.sink(given.service_url, topic=given.topic, name="delays", value_format="json"))
+        .foreachBatch(eos.sink(given.service_url, topic=given.topic, name=name, value_format="json"))
         .option("checkpointLocation", given.checkpoint)
         .trigger(availableNow=True)
         .start()
