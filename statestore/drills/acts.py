@@ -20,10 +20,8 @@ from statestore.drills.journal import (
     PlannedFault,
     Step,
 )
-from statestore.drills.surroundings import began
+from statestore.drills.surroundings import JOURNAL, began
 from statestore.errors import Damaged, InvalidInput
-
-JOURNAL = "journal.jsonl"
 
 Tell = Callable[[str], None]
 """Called with what is going on."""

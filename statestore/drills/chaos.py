@@ -13,8 +13,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
-
 import statestore
 from eos.errors import EosError
 from eos.local import LocalCluster
@@ -42,9 +40,8 @@ from statestore.drills.oracle import LiveReaders
 from statestore.drills.proxy import Proxy
 from statestore.drills.stage import Stage
 from statestore.drills.supervisor import Refused, Running, Supervisor
-from statestore.drills.surroundings import began
+from statestore.drills.surroundings import JOURNAL, began, make_topic
 
-JOURNAL = "journal.jsonl"
 DRIVER_LOG = "driver.log"
 _LISTENER = "drill"
 _TREE = "bk://drill/chaos"
@@ -261,9 +258,9 @@ def _sampling(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Ev
 def _spec(cluster: LocalCluster, job: str, stateful: bool) -> JobSpec:
     """Make the job's topic."""
     name = f"drill-{job}"
-    url = f"{cluster.admin_url}/admin/v2/persistent/public/default/{name}/partitions"
-    httpx.put(url, json=_PARTITIONS, timeout=60, follow_redirects=True).raise_for_status()
-    return JobSpec(job, stateful, f"persistent://public/default/{name}", name, f"{_TREE}/{job}")
+    topic = f"persistent://public/default/{name}"
+    make_topic(cluster.admin_url, topic, _PARTITIONS)
+    return JobSpec(job, stateful, topic, name, f"{_TREE}/{job}")
 
 
 def _master(fault: PlannedFault) -> str:

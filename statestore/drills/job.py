@@ -216,7 +216,6 @@ def main() -> None:
     settings = Settings(**json.loads(sys.argv[1]))
     logging.getLogger("eos").addHandler(_Tries(logging.WARNING))
     # A daemon: the session may take long, and whoever started us may die meanwhile.
-    lines: threading.Thread
     driver: list[_Driver] = []
     ready = threading.Event()
 

@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass
 
 from eos.control_log import Marker
+from eos.net.client import Client
 from statestore.checkpoint import batch_ids, read_query_id
 from statestore.checkpoint.files import join
 from statestore.checkpoint.hadoop_files import HadoopFiles
@@ -83,11 +84,13 @@ def _next(live: Live, shadow: Shadow, query: str, batch: int, text: str) -> Mark
     """Wait until the live job has committed the batch after this one, in its checkpoint too; return its MARKER."""
     files = HadoopFiles(live.hadoop, live.checkpoint)
     deadline = time.monotonic() + shadow.patience_s
-    while time.monotonic() < deadline:
-        ahead = behind(live.log(), query, batch, text)
-        if ahead and ahead[0].batch_id in batch_ids(files, COMMITS):
-            return ahead[0]
-        time.sleep(_LOOK_S)
+    assert live.output is not None
+    with Client(live.output.cluster) as client:
+        while time.monotonic() < deadline:
+            ahead = behind(live.output.log(client), query, batch, text)
+            if ahead and ahead[0].batch_id in batch_ids(files, COMMITS):
+                return ahead[0]
+            time.sleep(_LOOK_S)
     raise Unavailable(
         f"The live job has committed no batch after {batch} within {shadow.patience_s:g} s: does it run, and has "
         "it input?"

@@ -16,8 +16,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import httpx
-
 from eos.config import Cluster
 from eos.errors import TopicMissing
 from eos.local import LocalPulsar
@@ -29,6 +27,7 @@ from statestore.drills.acts import Acts
 from statestore.drills.interruption import undisturbed
 from statestore.drills.journal import Fault, Job, NotTested, PlannedFault, Recovered, State
 from statestore.drills.later_transactions import end_later_transactions
+from statestore.drills.surroundings import make_topic
 from statestore.drills.total_loss_job import CONF, EVERY, Settings
 from statestore.errors import Unavailable
 from statestore.in_step import Output, Step
@@ -92,8 +91,7 @@ def lose_everything(folder: Path, acts: Acts) -> None:
                 cluster.wait_until_ready()
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="statestore-drill-"))
         topic = "persistent://public/default/drill-sums"
-        url = f"{second.admin_url}/admin/v2/{topic.replace('://', '/')}/partitions"
-        httpx.put(url, json=_PARTITIONS, timeout=60, follow_redirects=True).raise_for_status()
+        make_topic(second.admin_url, topic, _PARTITIONS)
         job = Settings(f"bk://{first.zookeeper}/drill/{_JOB}", second.service_url, topic, "drill-sums")
         acts.write(Job(_JOB, stateful=True, topic=topic, checkpoint=job.checkpoint))
         scene = _Scene(first, second, job, folder / "driver.log")

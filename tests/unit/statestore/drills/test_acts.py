@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from statestore.drills.acts import JOURNAL, Acts, perform
+from statestore.drills.acts import Acts, perform
 from statestore.drills.journal import Check, Ended, NotTested, Step, Verdict, read
 from statestore.drills.summary import summarize
+from statestore.drills.surroundings import JOURNAL
 from statestore.errors import Damaged, InvalidInput, Unavailable
 
 

@@ -106,7 +106,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
     monkeypatch.setattr(chaos, "java_flags", lambda tell: ["-Xshare:off"])
     monkeypatch.setattr(chaos, "Supervisor", lambda *given: supervisor(*given, launch=FakeDriver))  # type: ignore[arg-type]
     monkeypatch.setattr(chaos, "LiveReaders", lambda *_: nullcontext(LiveFake()))
-    monkeypatch.setattr(chaos.httpx, "put", lambda *_, **__: SimpleNamespace(raise_for_status=lambda: None))
+    monkeypatch.setattr(chaos, "make_topic", lambda *_: None)
     monkeypatch.setattr(chaos, "end_later_transactions", lambda *_: None)
     monkeypatch.setattr(chaos.oracle, "judge", judge)
     stores = [SimpleNamespace(versions=(1, 2)), SimpleNamespace(versions=(2,))]
