@@ -6,6 +6,7 @@ BIN := .venv/bin
 TEST_ARGS ?=
 DRILL_ARGS ?=
 BENCH_ARGS ?=
+TEST_WORKERS ?= 2
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
@@ -22,7 +23,7 @@ demo: ## stream a year of flights into Pulsar, kill things on the way, count wha
 test: $(JAR) ## unit, property, contract and integration tests, with the branch coverage of eos and statestore
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python -m pytest -m "not crash and not soak" --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
+	$(BIN)/python -m pytest -m "not crash and not soak" -n $(TEST_WORKERS) --dist loadfile --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
 
 test-report: ## look at the report of a drill in Chromium: on a phone, on a desk, on paper, without a network
 	@sh tools/need-chromium.sh

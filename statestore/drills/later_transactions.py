@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
-from eos.config import Cluster
-from eos.net.client import Client
-from eos.protocol.topics import partition_name
+from collections.abc import Sequence
 
-_TTL_MS = 60_000
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from eos.config import Cluster
+from eos.errors import ConnectionLost, Refused, Unanswered
+from eos.net.client import Client
+from eos.net.coordinator import Coordinator
+from eos.protocol.topics import partition_name
+from eos.wire.txn import TxnId
+
+_TTL_MS = 120_000
+_PATIENCE_S = 110  # less than the transaction lives
+_patiently = retry(
+    retry=retry_if_exception_type((Unanswered, ConnectionLost)),
+    stop=stop_after_delay(_PATIENCE_S),
+    wait=wait_fixed(1),
+    reraise=True,
+)
 
 
 def end_later_transactions(service_url: str, topic: str, coordinators: int | None = None) -> None:
     """End one empty transaction of each coordinator on each partition of a topic.
 
-    The end carries the coordinator's low watermark, below which the broker aborts what it finds open. `coordinators`:
-    how many there are; default: asked for. Raises an `EosError` when one doesn't answer.
+    The end carries the coordinator's low watermark, below which the broker aborts what it finds open. A broker that
+    is slow to answer is asked again, for some minutes. `coordinators`: how many there are; default: asked for.
+    Raises an `EosError` when one doesn't answer.
     """
     with Client(Cluster(service_url)) as client:
         names = [partition_name(topic, number) for number in range(client.partitions(topic))] or [topic]
         for index in range(client.coordinators() if coordinators is None else coordinators):
             coordinator = client.coordinator(index)
-            txn = coordinator.new_transaction(_TTL_MS)
-            coordinator.add_partitions(txn, names)
-            coordinator.end(txn, commit=True)
+            _end(coordinator, _open(coordinator, names))
+
+
+@_patiently
+def _open(coordinator: Coordinator, names: Sequence[str]) -> TxnId:
+    txn = coordinator.new_transaction(_TTL_MS)
+    coordinator.add_partitions(txn, names)
+    return txn
+
+
+@_patiently
+def _end(coordinator: Coordinator, txn: TxnId) -> None:
+    try:
+        coordinator.end(txn, commit=True)
+    except Refused as refused:
+        # An earlier request has ended it: its answer was lost.
+        if refused.code != "TransactionNotFound":
+            raise

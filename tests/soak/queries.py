@@ -121,12 +121,20 @@ def start(spark: SparkSession, provider: str, query: str, checkpoint: str, each:
     return writer.trigger(processingTime="100 milliseconds").start()
 
 
-def run(spark: SparkSession, provider: str, query: str, checkpoint: str, batches: int, each: Any = None) -> None:
-    """Run a query until so many batches are committed, and stop it."""
+def run(
+    spark: SparkSession,
+    provider: str,
+    query: str,
+    checkpoint: str,
+    batches: int,
+    each: Any = None,
+    enough: Callable[[], bool] = lambda: True,
+) -> None:
+    """Run a query until so many batches are committed and it is enough, and stop it."""
     running = start(spark, provider, query, checkpoint, each)
     deadline = time.monotonic() + 120
     try:
-        while (progress := running.lastProgress) is None or progress["batchId"] < batches - 1:
+        while (progress := running.lastProgress) is None or progress["batchId"] < batches - 1 or not enough():
             if running.exception() is not None:
                 raise running.exception()
             if time.monotonic() > deadline:
