@@ -51,6 +51,7 @@ class Running:
         opened: transactions.
         resolved: batches that were found committed in the log, while no driver had said so.
         replayed: batches that Spark handed over again after a restart, and that were skipped.
+        last, last_at: what was said of it last, and when by this process's clock.
     """
 
     spec: JobSpec
@@ -63,9 +64,12 @@ class Running:
     opened: int = 0
     resolved: int = 0
     replayed: int = 0
+    last: Said | None = None
+    last_at: float = 0.0
 
     def see(self, said: Said) -> None:
         """Take note."""
+        self.last, self.last_at = said, time.monotonic()
         if said.word is Word.STARTED:
             self.first = True
         elif said.word is Word.OPENED:
@@ -76,6 +80,16 @@ class Running:
             self.up = False
             self.failure = said.text if said.word is Word.FAILED else None
             self.again_at = time.monotonic() + _AGAIN_S
+
+    def in_words(self) -> str:
+        """How it is, for somebody who asks why nothing happens."""
+        how = "up" if self.up else "down"
+        last = "nothing was heard of it"
+        if self.last is not None:
+            age = time.monotonic() - self.last_at
+            last = f"last heard {age:.0f} s ago: {self.last.word} batch {self.last.batch} {self.last.text}".rstrip()
+        failure = f"; it failed: {self.failure}" if self.failure else ""
+        return f"{self.spec.job} is {how}, its newest committed batch is {self.committed}; {last}{failure}"
 
     def _committed(self, said: Said) -> None:
         if said.skipped:
@@ -102,6 +116,7 @@ class Supervisor:
         self._former: dict[Driver, list[Said]] = {}
         self._counts: Counter[tuple[Word, str]] = Counter()
         self._states: dict[str, Said] = {}
+        self._tried: str = ""
         self._changed = threading.Condition()
 
     @property
@@ -124,6 +139,8 @@ class Supervisor:
             if said.job in self.jobs:
                 self.jobs[said.job].see(said)
             self._counts[said.word, said.job] += 1
+            if said.word is Word.TRIED:
+                self._tried = said.text
             if said.word is Word.STATE:
                 self._states[said.job] = said
             if self.recovery is not None:
@@ -234,11 +251,15 @@ class Supervisor:
             if keep_up:
                 self._tend()
             if time.monotonic() > deadline:
-                failures = "; ".join(f"{job}: {one.failure}" for job, one in self.jobs.items() if one.failure)
-                words = self._driver.last_words() if self._driver is not None else ""
-                raise Stalled(f"Waited {timeout_s:g} s for {what}. {failures}\nThe driver's last words:\n{words}")
+                raise Stalled(f"Waited {timeout_s:g} s for {what}. {self._in_words()}")
             with self._changed:
                 self._changed.wait(_POLL_S)
+
+    def _in_words(self) -> str:
+        jobs = ". ".join(job.in_words() for job in self.jobs.values())
+        tried = f" The last try that failed: {self._tried}." if self._tried else ""
+        words = self._driver.last_words() if self._driver is not None else ""
+        return f"{jobs}.{tried}\nThe driver's last words:\n{words}"
 
     def _tend(self) -> None:
         if self._driver is None or not self._driver.alive:

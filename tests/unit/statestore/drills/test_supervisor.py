@@ -113,7 +113,8 @@ def test_a_job_that_is_refused_unexpectedly_ends_the_drill(refusal: str) -> None
 def test_what_does_not_come_in_time_is_an_error_with_the_last_words() -> None:
     world = World(lambda driver, do, spec: None)
     world.supervisor.jobs["rows"].wanted = True
-    with pytest.raises(Stalled, match=r"Waited 0\.2 s for rain(.|\n)*java\.lang\.Error"):
+    job = "rows is up, its newest committed batch is -1; nothing was heard of it"
+    with pytest.raises(Stalled, match=rf"Waited 0\.2 s for rain\. {job}(.|\n)*java\.lang\.Error"):
         world.supervisor.wait(lambda: False, "rain", 0.2)
 
 
