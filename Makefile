@@ -38,7 +38,7 @@ models: ## explore the models of the commit protocol and of bk://'s names in lar
 crash: ## kill a process at each step of the protocol and look for lost or doubled rows
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python -m pytest -m crash tests $(TEST_ARGS)
+	$(BIN)/python -m pytest -v -m crash -n $(TEST_WORKERS) tests $(TEST_ARGS)
 
 soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, and what else takes long: some twenty-five minutes
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
