@@ -7,11 +7,13 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
 
 from statestore import JarMissing, configure_spark
+from tests.quick_start import quick_start
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -21,6 +23,7 @@ def spark() -> Iterator[SparkSession]:
     """One local session with two task slots, `bk://` if its jar is built; Python workers can import the tests."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    has_bk = False
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -29,7 +32,9 @@ def spark() -> Iterator[SparkSession]:
     )
     with contextlib.suppress(JarMissing):
         builder = configure_spark(builder)
-    session = builder.getOrCreate()
+        has_bk = True
+    with patch.dict(os.environ, quick_start(with_bk=has_bk)):
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from eos.config import Credentials
-from eos.local import checks, jars, jvm, process
+from eos.local import checks, class_archive, jars, jvm, process
 from eos.local.jvm import QUICK_START, Jvm
 from eos.local.member import Member, State
 from eos.local.parts import HOST, PARTS, SETUP, ClusterPorts, Plan
@@ -274,7 +274,8 @@ class LocalCluster:
             return
         jvm.prepare(folder)
         log = folder / "setup.log"
-        machine = Jvm(java, classpath, heap="192m", direct="64m", flags=QUICK_START)
+        flags = class_archive.pulsar_flags(jars.folder(), QUICK_START)
+        machine = Jvm(java, classpath, heap="192m", direct="64m", flags=flags)
         command = machine.command(folder, SETUP, self._plan.setup_arguments())
         started = process.start(command, {}, log, folder / "tmp" if self.die_with_parent else None)
         try:

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from eos.local import clusters, instances, jars
+from eos.local import clusters, first_start, instances
 from eos.local.checks import LocalError
 from eos.local.clusters import ClusterInstance
 from eos.local.instances import Instance
@@ -193,8 +193,11 @@ def restart(part: Part, name: Name = "default") -> None:
 
 @app.command()
 def fetch() -> None:
-    """Fetch Pulsar's jars into the cache folder, and start nothing."""
-    jars.classpath(_tell)
+    """Fetch Pulsar's jars into the cache folder, and keep its classes there as Java has read them.
+
+    For the latter a Pulsar is started once and ended again; all that come after it start sooner.
+    """
+    first_start.keep_classes(_tell)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from eos.local import checks, jvm, process
+from eos.local import checks, class_archive, jars, jvm, process
 from eos.local.jvm import QUICK_START, Jvm
 from eos.local.parts import HOST, Part
 from eos.local.process import ProcessId
@@ -53,6 +53,7 @@ class Member:
 
     def __post_init__(self) -> None:
         self._started: process.Started | None = None
+        self._former: str | None = None
 
     @property
     def name(self) -> str:
@@ -93,6 +94,8 @@ class Member:
         if self.pid is not None:
             return
         self.kill()  # its watcher may be left
+        with suppress(OSError):
+            self._former = self._registered_by()
         if not checks.can_bind(self.part.port):
             raise checks.LocalError(
                 f"{self.name} can't start: another process listens on its port, {self.part.port}. Stop that one."
@@ -100,7 +103,9 @@ class Member:
         jvm.prepare(self.home)
         settings = self.home / f"{self.name}.conf"
         settings.write_text(self.part.configuration)
-        flags = (*QUICK_START, *jvm.as_localhost(self.home)) if self.part.is_localhost else QUICK_START
+        flags = class_archive.pulsar_flags(jars.folder(), QUICK_START)
+        if self.part.is_localhost:
+            flags += jvm.as_localhost(self.home)
         machine = Jvm(java, classpath, self.part.heap, self.part.direct, flags)
         line = machine.command(self.home, self.part.main, [*self.part.option, str(settings)])
         self._started = process.start(line, {}, self.log, self.die_with)
@@ -172,9 +177,18 @@ class Member:
             return _status(self.part.http, "/admin/v2/brokers/ready") in _BROKER_IS_THERE
         if self.part.port == self.zookeeper_port:
             return "Mode: standalone" in ask_zookeeper(self.zookeeper_port, "srvr")
-        # Registered alone proves nothing: after a kill the entry of the dead process stays for a while.
         with socket.create_connection((HOST, self.part.port), _ANSWER_S):
-            return f"/ledgers/available/{self.address}\n" in ask_zookeeper(self.zookeeper_port, "dump")
+            return self._registered_by() not in (None, self._former)
+
+    def _registered_by(self) -> str | None:
+        """The ZooKeeper session by which a bookie is registered. After a kill the dead process's stays for a while."""
+        session = None
+        for line in ask_zookeeper(self.zookeeper_port, "dump").splitlines():
+            if line.startswith("0x"):
+                session = line
+            elif line.strip() == f"/ledgers/available/{self.address}":
+                return session
+        return None
 
 
 def ask_zookeeper(port: int, word: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -84,9 +84,9 @@ def _text(value: Setting) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def command(java: Path, classpath: str, home: Path, ports: Ports, memory: str) -> list[str]:
+def command(java: Path, classpath: str, home: Path, ports: Ports, memory: str, flags: Sequence[str]) -> list[str]:
     """The command line of the JVM that runs ZooKeeper, one bookie and the broker; `home` is the instance's folder."""
-    return Jvm(java, classpath, heap=memory, direct=memory).command(
+    return Jvm(java, classpath, heap=memory, direct=memory, flags=flags).command(
         home,
         "org.apache.pulsar.PulsarStandaloneStarter",
         [

@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eos.local.jvm import QUICK_START
 from statestore.drills.rows import SCHEMA
 from statestore.drills.said import Said, Watch, Word, say
 
@@ -172,7 +173,7 @@ def _session(settings: Settings) -> SparkSession:
     places = {
         "spark.local.dir": settings.scratch,
         "spark.sql.warehouse.dir": f"{settings.scratch}/warehouse",
-        "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir={settings.scratch}",
+        "spark.executor.extraJavaOptions": " ".join([*QUICK_START, f"-Djava.io.tmpdir={settings.scratch}"]),
     }
     for name, value in (SPARK | places).items():
         builder = builder.config(name, value)

@@ -39,7 +39,7 @@ def main(rows: int = Plan.rows, rounds: int = Plan.rounds, batches: int = Plan.b
 
     found: results.Json = {"machine": results.machine()}
     tell("starting Pulsar")
-    with LocalPulsar(memory="2g", tell=tell) as broker:
+    with LocalPulsar(memory="2g", flags=(), tell=tell) as broker:
         plan = Plan(broker, tell, rows=rows, rounds=rounds, batches=batches)
         with spark_session() as session:
             found |= measure(session, plan)

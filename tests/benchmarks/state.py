@@ -83,7 +83,7 @@ def main(
 def begin(stack: ExitStack, folder: Path, tell: Tell, with_hdfs: bool) -> StatePlan:
     """Start the servers, to be stopped by `stack`; return a plan for a full run."""
     tell("starting Pulsar, with a bookie and ZooKeeper")
-    pulsar = stack.enter_context(LocalPulsar(settings=DURABLE, tell=tell))
+    pulsar = stack.enter_context(LocalPulsar(settings=DURABLE, flags=(), tell=tell))
     roots = {FILE: f"file://{folder}/files", BK: f"bk://{pulsar.zookeeper}/benchmark"}
     if with_hdfs:
         tell("starting HDFS")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,24 @@ FILES, ROWS = 4, 300
 def family(pid: int) -> list[int]:
     """The process and all that come from it; Spark's Python workers have process groups of their own."""
     return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+
+
+def stop(pids: list[int]) -> None:
+    """SIGSTOP them, and wait until each of their threads stands still: one may run on for a moment."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + 30
+    while running := [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir() if not stands_still(task)]:
+        assert time.monotonic() < deadline, running
+        time.sleep(0.01)
+
+
+def stands_still(task: Path) -> bool:
+    """Whether a thread, as a folder of /proc, is stopped or over: its state comes after the name in brackets."""
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0] in "TZX"
+    except FileNotFoundError:
+        return True
 
 
 @pytest.mark.timeout(300)
@@ -49,8 +68,7 @@ def test_a_driver_that_wakes_up_behind_its_successor_is_fenced(
     try:
         job.gate.wait()
         asleep += family(first.process.pid)
-        for pid in asleep:
-            os.kill(pid, signal.SIGSTOP)
+        stop(asleep)
         job.gate.open()
 
         second = run_here(spark, job)

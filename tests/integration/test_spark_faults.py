@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from eos.local.jvm import QUICK_START
 from tests.crash.job import Job, prepare_input
 from tests.crash.process import ROOT, Driver, account_for
 
@@ -21,6 +22,7 @@ FILES, ROWS = 4, 400
 
 CLUSTER = {
     "spark.executorEnv.PYTHONPATH": str(ROOT),
+    "spark.executor.extraJavaOptions": " ".join(QUICK_START),
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "100ms",
     # Files in many pieces, so that both executors hold shuffle blocks.

@@ -66,6 +66,24 @@ def test_drivers_start_without_where_training_fails(home: Path, monkeypatch: pyt
     assert not list(home.parent.glob("cache/**/*.jsa")), "half an archive is left"
 
 
+def test_a_broker_takes_what_was_kept_for_its_jars_and_flags(home: Path) -> None:
+    jars = home / "jars"
+    assert class_archive.pulsar_flags(jars, FLAGS) == list(FLAGS)
+    with class_archive.kept(class_archive.pulsar_archive(jars, FLAGS)) as unfinished:
+        unfinished.write_text("classes")
+    flags = class_archive.pulsar_flags(jars, FLAGS)
+    assert flags[:-1] == list(FLAGS)
+    assert archive_of(flags).read_text() == "classes"
+    assert class_archive.pulsar_flags(jars, ("-XX:+UseParallelGC",)) == ["-XX:+UseParallelGC"]
+
+
+def test_a_jvm_that_wrote_nothing_leaves_nothing(home: Path) -> None:
+    archive = class_archive.pulsar_archive(home / "jars", FLAGS)
+    with class_archive.kept(archive):
+        pass
+    assert list(archive.parent.iterdir()) == []
+
+
 def test_a_session_gets_the_flags_and_the_class_path(home: Path) -> None:
     given = submit_environment(home, [*FLAGS, "-Da=b"], [Path("/x/bk.jar")])
     assert given["SPARK_HOME"] == str(home)

@@ -125,6 +125,21 @@ def test_a_member_is_killed_paused_and_started_again(member: Member, tmp_path: P
     assert member.pid not in (None, first)
 
 
+def test_a_bookie_is_not_ready_by_the_registration_of_the_one_that_was_killed(
+    member: Member, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ["0x1:"]
+    monkeypatch.setattr(
+        "eos.local.member.ask_zookeeper",
+        lambda port, word: f"Sessions with Ephemerals (1):\n{session[0]}\n\t/ledgers/available/{member.address}\n",
+    )
+    member.launch(program(tmp_path, "exec sleep 300"), "jars")
+    with socket.create_server(("127.0.0.1", member.part.port)):
+        assert not member.ready()
+        session[0] = "0x2:"
+        assert member.ready()
+
+
 def test_another_process_that_knows_the_folder_can_end_a_member(member: Member, tmp_path: Path) -> None:
     member.launch(program(tmp_path, "trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.05; done"), "jars")
     while "up" not in member.log.read_text():

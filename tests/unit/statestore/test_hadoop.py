@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 
 from statestore import InvalidInput, Unavailable, hadoop
 from statestore.hadoop import Hadoop
@@ -35,6 +36,7 @@ def test_without_spark_it_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch) 
 def test_without_java_it_says_which_one_it_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setattr(hadoop, "_own", None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)  # another test's
     with pytest.raises(Unavailable, match=r"/nowhere/bin/java.* JAVA_HOME names it"):
         Hadoop.of()
 
