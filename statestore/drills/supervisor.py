@@ -20,7 +20,7 @@ from statestore.errors import StateStoreError
 _REFUSALS = ("IdentityMismatch", "StaleBatch", "DamagedLog")
 _AGAIN_S = 1.0
 _POLL_S = 0.1
-PATIENCE_S = 240.0
+PATIENCE_S = 480.0
 
 
 class Stalled(StateStoreError):
