@@ -120,7 +120,7 @@ def test_settings_win_over_the_defaults() -> None:
 
 
 def test_the_command_line_runs_a_standalone_with_a_real_zookeeper(tmp_path: Path) -> None:
-    line = command(Path("java"), "lib/*", tmp_path, Ports(1, 2, 3, 4), "512m")
+    line = command(Path("java"), "lib/*", tmp_path, Ports(1, 2, 3, 4), "512m", ("-XX:+UseSerialGC",))
     assert line[0] == "java"
     assert {"-Xmx512m", "-XX:MaxDirectMemorySize=512m", "--no-functions-worker"} <= set(line)
     assert line[line.index("--zookeeper-port") + 1] == "3"
