@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
@@ -64,9 +64,14 @@ class Timed:
 
 
 def take_turns(
-    contenders: Sequence[Contender], turns: Turns, title: str, amount: int, unit: str = "rows"
+    contenders: Sequence[Contender],
+    turns: Turns,
+    title: str,
+    amount: int,
+    unit: str = "rows",
+    before: Callable[[], object] = lambda: None,
 ) -> dict[str, Timed]:
-    """Run A B C A B C …; return what each took, without the warm-up.
+    """Run A B C A B C …; return what each took, without the warm-up and without what is done `before` each turn.
 
     Raises RuntimeError when a contender didn't deal with the whole amount: it is out of the race.
     """
@@ -75,6 +80,7 @@ def take_turns(
         counts = number >= turns.warm_ups
         turn = f"round {number - turns.warm_ups + 1}/{turns.rounds}" if counts else "warming up"
         for contender in contenders:
+            before()
             began = time.perf_counter()
             dealt = contender.run()
             took = time.perf_counter() - began

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import SparkSession
 
-from tests.benchmarks.counting import CountOnly
+from tests.benchmarks.counting import CountOnly, count_in_workers
 from tests.benchmarks.java_client import JavaClient, JavaTransaction
 from tests.benchmarks.official_client import OfficialClient
 from tests.benchmarks.plan import Plan
@@ -39,7 +41,7 @@ def compare(session: SparkSession, java: JavaClient, plan: Plan, case: Case) -> 
             CountOnly(df),
         ]
         try:
-            timed = take_turns(contenders, plan, case.name, plan.rows)
+            timed = take_turns(contenders, plan, case.name, plan.rows, before=partial(_wake_workers, session))
         finally:
             sink.close()
     expected = plan.rows * (plan.warm_ups + plan.rounds)
@@ -49,3 +51,8 @@ def compare(session: SparkSession, java: JavaClient, plan: Plan, case: Case) -> 
         if stored > expected:
             plan.tell(f"{case.name}: {name}: {stored - expected} messages of tries that were aborted are in its times")
     return timed
+
+
+def _wake_workers(session: SparkSession) -> None:
+    """Have Spark's Python workers up: it ends those that were idle for a minute, as while another has a long turn."""
+    count_in_workers(session.range(2, numPartitions=2))
