@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -23,17 +22,17 @@ def spark() -> Iterator[SparkSession]:
     """One local session with two task slots, `bk://` if its jar is built; Python workers can import the tests."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    has_bk = False
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.host", "localhost")
     )
-    with contextlib.suppress(JarMissing):
-        builder = configure_spark(builder)
-        has_bk = True
-    with patch.dict(os.environ, quick_start(with_bk=has_bk)):
+    try:
+        builder, flags = configure_spark(builder), quick_start(with_bk=True)
+    except JarMissing:
+        flags = quick_start()
+    with patch.dict(os.environ, flags):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session

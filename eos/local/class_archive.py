@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from eos.local import checks, places
+from eos.local import checks, jars, places
 from eos.local.places import Tell, quiet
 
 TRAINING = (sys.executable, "-m", "eos.local.first_query")
@@ -42,24 +42,22 @@ def spark_flags(home: Path, flags: Sequence[str], class_path: Sequence[Path] = (
     return _with(flags, archive)
 
 
-def pulsar_flags(folder: Path, flags: Sequence[str]) -> list[str]:
-    """Return `flags`, and those that let a JVM of Pulsar's share classes, if `eos local fetch` has kept any.
-
-    Args:
-        folder: of the jars on its class path.
-        flags: what it runs with besides.
-    """
-    return _with(flags, pulsar_archive(folder, flags))
+def pulsar_flags(flags: Sequence[str]) -> list[str]:
+    """Return `flags`, and those that let a JVM of Pulsar's share classes, if `eos local fetch` has kept any."""
+    return _with(flags, pulsar_archive(flags))
 
 
-def pulsar_archive(folder: Path, flags: Sequence[str]) -> Path:
+def pulsar_archive(flags: Sequence[str]) -> Path:
     """Where the archive for Pulsar's jars and these flags is, or would be."""
-    return _archive(_jars(folder), flags)
+    return _archive(_jars(jars.folder()), flags)
 
 
 @contextmanager
 def kept(archive: Path) -> Iterator[Path]:
-    """Give a name for a JVM to write its classes to (`-XX:ArchiveClassesAtExit`), and keep them when it has."""
+    """Give a name for a JVM to write its classes to (`-XX:ArchiveClassesAtExit`), and keep them when it has.
+
+    Nothing is kept when the block ends with an error.
+    """
     archive.parent.mkdir(parents=True, exist_ok=True)
     unfinished = archive.with_suffix(f".{os.getpid()}")
     try:

@@ -274,7 +274,7 @@ class LocalCluster:
             return
         jvm.prepare(folder)
         log = folder / "setup.log"
-        flags = class_archive.pulsar_flags(jars.folder(), QUICK_START)
+        flags = class_archive.pulsar_flags(QUICK_START)
         machine = Jvm(java, classpath, heap="192m", direct="64m", flags=flags)
         command = machine.command(folder, SETUP, self._plan.setup_arguments())
         started = process.start(command, {}, log, folder / "tmp" if self.die_with_parent else None)

@@ -23,7 +23,7 @@ def keep_classes(tell: Tell = quiet) -> None:
     What goes wrong is told: Pulsar then starts more slowly.
     """
     jars.classpath(tell)
-    archive = class_archive.pulsar_archive(jars.folder(), QUICK_START)
+    archive = class_archive.pulsar_archive(QUICK_START)
     with places.locked("classes", tell):
         if archive.exists():
             return
@@ -42,6 +42,5 @@ def _start_and_end(archive: Path) -> None:
         deadline = time.monotonic() + _END_S
         while pulsar.pid is not None:
             if time.monotonic() > deadline:
-                archive.unlink(missing_ok=True)
                 raise LocalError(f"it did not end within {_END_S:g} s of SIGTERM")
             time.sleep(_POLL_S)

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from eos.local import checks, class_archive, jars, jvm, process
+from eos.local import checks, class_archive, jvm, process
 from eos.local.jvm import QUICK_START, Jvm
 from eos.local.parts import HOST, Part
 from eos.local.process import ProcessId
@@ -103,7 +103,7 @@ class Member:
         jvm.prepare(self.home)
         settings = self.home / f"{self.name}.conf"
         settings.write_text(self.part.configuration)
-        flags = class_archive.pulsar_flags(jars.folder(), QUICK_START)
+        flags = class_archive.pulsar_flags(QUICK_START)
         if self.part.is_localhost:
             flags += jvm.as_localhost(self.home)
         machine = Jvm(java, classpath, self.part.heap, self.part.direct, flags)

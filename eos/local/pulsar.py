@@ -191,7 +191,7 @@ class LocalPulsar:
         scratch = None
         if self.die_with_parent:
             scratch = home if self._temporary else home / "tmp"
-        flags = class_archive.pulsar_flags(jars.folder(), self.flags)
+        flags = class_archive.pulsar_flags(self.flags)
         line = command(java, classpath, home, ports, self.memory, flags)
         self._started = process.start(line, ENVIRONMENT, self.log, scratch)
 

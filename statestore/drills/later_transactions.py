@@ -27,7 +27,7 @@ def end_later_transactions(service_url: str, topic: str, coordinators: int | Non
     """End one empty transaction of each coordinator on each partition of a topic.
 
     The end carries the coordinator's low watermark, below which the broker aborts what it finds open. A broker that
-    is slow to answer is asked again, for some minutes. `coordinators`: how many there are; default: asked for.
+    is slow to answer is asked again, for up to two minutes. `coordinators`: how many there are; default: asked for.
     Raises an `EosError` when one doesn't answer.
     """
     with Client(Cluster(service_url)) as client:

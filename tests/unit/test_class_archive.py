@@ -67,21 +67,33 @@ def test_drivers_start_without_where_training_fails(home: Path, monkeypatch: pyt
 
 
 def test_a_broker_takes_what_was_kept_for_its_jars_and_flags(home: Path) -> None:
-    jars = home / "jars"
-    assert class_archive.pulsar_flags(jars, FLAGS) == list(FLAGS)
-    with class_archive.kept(class_archive.pulsar_archive(jars, FLAGS)) as unfinished:
+    assert class_archive.pulsar_flags(FLAGS) == list(FLAGS)
+    with class_archive.kept(class_archive.pulsar_archive(FLAGS)) as unfinished:
         unfinished.write_text("classes")
-    flags = class_archive.pulsar_flags(jars, FLAGS)
+    flags = class_archive.pulsar_flags(FLAGS)
     assert flags[:-1] == list(FLAGS)
     assert archive_of(flags).read_text() == "classes"
-    assert class_archive.pulsar_flags(jars, ("-XX:+UseParallelGC",)) == ["-XX:+UseParallelGC"]
+    assert class_archive.pulsar_flags(("-XX:+UseParallelGC",)) == ["-XX:+UseParallelGC"]
 
 
 def test_a_jvm_that_wrote_nothing_leaves_nothing(home: Path) -> None:
-    archive = class_archive.pulsar_archive(home / "jars", FLAGS)
+    archive = class_archive.pulsar_archive(FLAGS)
     with class_archive.kept(archive):
         pass
     assert list(archive.parent.iterdir()) == []
+
+
+def test_what_was_written_before_an_error_is_not_kept(home: Path) -> None:
+    archive = class_archive.pulsar_archive(FLAGS)
+    with pytest.raises(TimeoutError):
+        _keep_half(archive)
+    assert list(archive.parent.iterdir()) == []
+
+
+def _keep_half(archive: Path) -> None:
+    with class_archive.kept(archive) as unfinished:
+        unfinished.write_text("half of the classes")
+        raise TimeoutError
 
 
 def test_a_session_gets_the_flags_and_the_class_path(home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +24,8 @@ def checkpoints(spark: Any, zookeeper: str) -> dict[str, str]:
     for provider, query in QUERIES.items():
         uri = f"{root}/{provider}"
         # Spark's maintenance makes the first snapshot of a changelog, when it comes round to it.
-        run(spark, provider, query, uri, BATCHES, enough=lambda uri=uri: "hdfs" in uri or _has_tables(uri))
+        ready = {} if provider == "hdfs" else {"enough": partial(_has_tables, uri)}
+        run(spark, provider, query, uri, BATCHES, **ready)
     return {provider: f"{root}/{provider}" for provider in QUERIES}
 
 
