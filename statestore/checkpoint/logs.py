@@ -126,7 +126,11 @@ def read_commit(files: Files, batch: int) -> Commit:
 
 
 def source_logs(files: Files) -> Mapping[str, tuple[str, ...]]:
-    """Return, for each source's log, the files that a restart reads: the newest compact one and all after it.
+    """Return, for each source's log, the files that a restart needs, by rising number.
+
+    They are the newest compact one, all after it, and the compact one before it, of which Spark reads only the name:
+    the distance between the two tells it which later files are compact ones. From one alone it guesses, and a wrong
+    guess ends the query: "…/29.compact doesn't exist" (CompactibleFileStreamLog.compactInterval).
 
     A gap in their numbers is a lost file; `missing_in` names it.
     """
@@ -139,17 +143,20 @@ def source_logs(files: Files) -> Mapping[str, tuple[str, ...]]:
                 for name in sorted(files.list(folder))  # 9.compact after 9
                 if name.removesuffix(_COMPACT).isdecimal()
             }
-            compact = max(
-                (n for n, name in numbers.items() if name.endswith(_COMPACT)), default=min(numbers, default=0)
+            *_, before, newest = [None, None, *(n for n in sorted(numbers) if numbers[n].endswith(_COMPACT))]
+            found[folder] = tuple(
+                join(folder, numbers[n]) for n in sorted(numbers) if n == before or newest is None or n >= newest
             )
-            found[folder] = tuple(join(folder, numbers[n]) for n in sorted(numbers) if n >= compact)
     return found
 
 
 def missing_in(log: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the numbers that a source's log skips."""
-    have = {int(path.rpartition("/")[2].removesuffix(_COMPACT)) for path in log}
-    return tuple(sorted(set(range(min(have, default=0), max(have, default=-1) + 1)) - have))
+    """Return the numbers that a source's log skips after its newest compact file."""
+    names = [path.rpartition("/")[2] for path in log]
+    have = {int(name.removesuffix(_COMPACT)) for name in names}
+    compact = [int(name.removesuffix(_COMPACT)) for name in names if name.endswith(_COMPACT)]
+    first = max(compact, default=min(have, default=0))
+    return tuple(sorted(set(range(first, max(have, default=-1) + 1)) - have))
 
 
 def _lines(path: str, data: bytes) -> tuple[int, dict[str, Any], list[str]]:
