@@ -44,6 +44,14 @@ def test_neighbours_and_slices_change_nothing(key_hash: KeyHash) -> None:
 
 
 @pytest.mark.parametrize("key_hash", KEY_HASHES)
+@pytest.mark.parametrize("padding", ["", "long " * 40], ids=["short keys", "long keys"])
+def test_many_keys_have_the_hashes_of_few(key_hash: KeyHash, padding: str) -> None:
+    keys = [f"{padding}key-{number * 7919 % 100_003}".encode() for number in range(70_000)]
+    few = [hash_keys(pa.array([key]), key_hash).item() for key in keys[65_500:65_600]]
+    assert hash_keys(pa.array(keys), key_hash)[65_500:65_600].tolist() == few
+
+
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
 def test_a_key_is_routed_alike_as_text_and_as_bytes(key_hash: KeyHash) -> None:
     as_bytes = pa.array([key.encode() for key in KEYS])
     assert partition_of(as_bytes, 9, key_hash).tolist() == partition_of(pa.array(KEYS), 9, key_hash).tolist()
