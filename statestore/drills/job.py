@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from eos.local.jvm import QUICK_START
 from statestore.drills.rows import SCHEMA
-from statestore.drills.said import Said, Watch, Word, say
+from statestore.drills.said import Said, Watch, Word, keep_standard_output, say
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -214,6 +214,7 @@ def _reason(error: Exception) -> str:
 
 def main() -> None:
     """Run until standard input ends."""
+    keep_standard_output()
     settings = Settings(**json.loads(sys.argv[1]))
     logging.getLogger("eos").addHandler(_Tries(logging.WARNING))
     # A daemon: the session may take long, and whoever started us may die meanwhile.

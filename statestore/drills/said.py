@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -61,10 +63,20 @@ class Said:
         return None
 
 
+def keep_standard_output() -> None:
+    """Keep standard output for what is said: what children of this process print, such as a JVM, goes to its errors.
+
+    Else a line of theirs that isn't ended could have one of ours at its end, which nobody would understand.
+    """
+    sys.stdout = os.fdopen(os.dup(1), "w")  # no child gets the copy
+    os.dup2(2, 1)
+
+
 def say(said: Said) -> None:
     """Print it as one line."""
     with _lock:
-        print(json.dumps(asdict(said)), flush=True)
+        sys.stdout.write(json.dumps(asdict(said)) + "\n")
+        sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True)
