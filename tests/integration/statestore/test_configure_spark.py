@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from statestore import jar_path
 
 
 def write(folder: Path, name: str, words: str) -> None:
@@ -24,3 +27,9 @@ def test_state_survives_on_bookkeeper(master: str, bk: str, run_job: Any, tmp_pa
     second = run_job("count", master=master, checkpoint=f"{bk}/q", files=str(files))
     assert second["counts"] == {"a": 3, "b": 2, "c": 3}
     assert second["batch"] > first["batch"]
+
+
+def test_the_jar_leaves_the_logging_to_spark() -> None:
+    with zipfile.ZipFile(jar_path()) as jar:
+        names = [name.rpartition("/")[2] for name in jar.namelist()]
+    assert not [name for name in names if name.startswith(("log4j", "logback")) and not name.endswith(".class")]
