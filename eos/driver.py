@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from eos import micro_batch, spark
+from eos import jobs, micro_batch, spark
 from eos.columns import canonical
 from eos.commit import Action, Identity
 from eos.control_log import KEEP, REGISTRATION, Registration, fits, kept_since
@@ -217,7 +217,7 @@ class Sink:
         newest = owner.view.newest
         if newest is not None:
             rows, size = sum(newest.rows.values()), sum(newest.bytes.values())
-            self._delivery.last_rows, self._delivery.last_bytes = rows, size
+            self._delivery.committed(rows, size)
             self._metrics.committed(rows, size)
 
     def _skip(self, batch: Batch, *, run: bool) -> None:
@@ -226,7 +226,7 @@ class Sink:
         self._metrics.skipped()
         if run:
             for df, _ in batch._writes:
-                spark.run_to_end(df)
+                jobs.run_to_end(df)
 
     def _prepare(self, batch: Batch) -> None:
         """Collect or plan each write; a second try finds collected rows, and plans jobs anew."""
@@ -330,9 +330,7 @@ class Sink:
         if self._query is not None:
             self._query.register(REGISTRATION, owner.registration.text)
         newest = owner.view.newest
-        self._delivery.last_rows = sum(newest.rows.values()) if newest is not None else None
-        self._delivery.last_bytes = None
-        self._delivery.spark_bounds_results = spark.bounds_results(session)
+        self._delivery.begin(session, sum(newest.rows.values()) if newest is not None else None)
         self._owner = owner
         return owner
 

@@ -10,15 +10,14 @@ because the session is a clone) and `AppStatusStore` (stage attempts).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkStageInfo
 from pyspark.errors import PythonException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from eos.errors import InvalidInput, NotCommitted
 
@@ -149,34 +148,16 @@ def refuse_speculation(session: SparkSession) -> None:
         )
 
 
-def bounds_results(session: SparkSession) -> bool:
-    """Tell whether Spark gives up a job whose result is too large for the driver (it does by default)."""
-    return session.sparkContext.getConf().get("spark.driver.maxResultSize", "1g") not in ("0", "0b")
+def result_limit(session: SparkSession) -> int | None:
+    """Return the bytes of results at which Spark gives up a job (1 GiB by default); None: it never does."""
+    conf: Jvm = session.sparkContext._jsc.getConf()
+    return int(conf.getSizeAsBytes("spark.driver.maxResultSize", "1g")) or None
 
 
-def plan(df: DataFrame) -> None:
-    """Plan the DataFrame's job now; the next action on it runs at once."""
-    df._jdf.queryExecution().executedPlan()
-
-
-@contextmanager
-def local_property(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Give a local property to the tasks of the jobs that this thread starts within the block."""
-    session.sparkContext.setLocalProperty(name, value)
-    try:
-        yield
-    finally:
-        session.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
-
-
-def run_to_end(df: DataFrame) -> None:
-    """Run the DataFrame over all its partitions and throw the rows away.
-
-    A batch that is already committed must still advance state, watermark and state
-    checkpoint: Spark ends a query whose stateful batch was not run over all partitions
-    (STATE_STORE_COMMIT_VALIDATION_FAILED).
-    """
-    df.write.format("noop").mode("overwrite").save()
+def driver_heap(session: SparkSession) -> int:
+    """Return the bytes that the heap of the driver's JVM can grow to."""
+    jvm: Jvm = session._jvm
+    return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
 
 
 def reason(error: Exception, limit: int = 1_000) -> str:

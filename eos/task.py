@@ -11,22 +11,29 @@ driver can plan the job while the transaction is being opened.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql.types import LongType, StringType, StructType
 
 from eos.errors import InvalidInput, NotCommitted
+from eos.jobs import Task
 from eos.steps import Observer
 from eos.wire.txn import TxnId
 from eos.writer import Report, Transaction, Writer, WriteSettings, send_all
 
-SUMMARY = "stage bigint, partition bigint, report string, invalid string"
+# Not as text, which Spark would parse for each batch.
+SUMMARY = (
+    StructType()
+    .add("stage", LongType())
+    .add("partition", LongType())
+    .add("report", StringType())
+    .add("invalid", StringType())
+)
 
 TRANSACTION = "eos.transaction"
 """The local property that carries the transaction of a batch to its tasks."""
-
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def transaction_property(transaction: Transaction) -> str:
