@@ -1,0 +1,82 @@
+"""Two drivers run one query on one checkpoint on bk://: Spark ends one of them, and nothing is damaged."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.soak.checks import check_checkpoints, check_ledgers, check_results, tree
+from tests.soak.expected import results
+from tests.soak.kills import answer, kill, launch
+
+QUERY = "aggregation"
+FOR_EVER = 100_000
+PATIENCE_S = 180
+# Of offsets or commits: both are written by a rename that must not overwrite (CheckpointFileManager.createAtomic).
+TOLD_BY_SPARK = ("CONCURRENT_STREAM_LOG_UPDATE", "concurrently using")
+
+
+@pytest.mark.parametrize("provider", ["hdfs", "changelog2"])
+def test_spark_ends_one_of_two_drivers_and_the_other_goes_on(provider: str, zookeeper: str, tmp_path: Path) -> None:
+    root, options = tree(zookeeper, f"d{uuid.uuid4().hex[:10]}")
+    pairs = [(provider, QUERY)]
+    name = f"{provider}-{QUERY}"
+    outs = [tmp_path / "first", tmp_path / "second"]
+    logs = [tmp_path / "first.log", tmp_path / "second.log"]
+
+    def arguments(out: Path, batches: int) -> dict[str, Any]:
+        return {"root": root, "out": str(out), "pairs": pairs, "batches": batches, "options": options}
+
+    with ExitStack() as stack:
+        drivers = []
+        for out, log in zip(outs, logs, strict=True):
+            drivers.append(launch("run", arguments(out, FOR_EVER), log))
+            stack.callback(kill, drivers[-1])
+            until(lambda out=out: bool(batches_in(out / name)) or ended(drivers), f"a batch in {out}")  # type: ignore[misc]
+        until(lambda: ended(drivers), "the end of one of two drivers")
+        loser = 0 if drivers[0].poll() is not None else 1
+        said = json.loads(drivers[loser].communicate()[0].splitlines()[-1])
+        assert any(words in str(said["failures"]) for words in TOLD_BY_SPARK), said
+        winner = 1 - loser
+        reached = max(batches_in(outs[winner] / name), default=-1)
+        until(lambda: max(batches_in(outs[winner] / name), default=-1) > reached + 2, "more batches of the other")
+        assert drivers[winner].poll() is None, logs[winner].read_text()[-2_000:]
+    for out in outs:
+        for batch in batches_in(out / name):
+            given = [tuple(row) for row in json.loads((out / name / f"{batch}.json").read_text())]
+            assert given == results(QUERY, batch), f"{out.name}: batch {batch} is wrong"
+
+    # What they leave behind is whole: the query goes on with it.
+    done = max(batch for out in outs for batch in batches_in(out / name))
+    for batch in range(done + 1):
+        written = next(out / name / f"{batch}.json" for out in outs if batch in batches_in(out / name))
+        target = tmp_path / "all" / name / written.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(written.read_text())
+    after = answer(launch("run", arguments(tmp_path / "all", done + 4), tmp_path / "after.log"), tmp_path / "after.log")
+    assert after["failures"] == []
+    check_results(tmp_path / "all", pairs, done + 4)
+    check_checkpoints(root, options, pairs)
+    check_ledgers(root, options)
+
+
+def batches_in(folder: Path) -> set[int]:
+    return {int(file.stem) for file in folder.glob("*.json")}
+
+
+def ended(drivers: list[subprocess.Popen[str]]) -> bool:
+    return any(driver.poll() is not None for driver in drivers)
+
+
+def until(so: Any, what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not so():
+        assert time.monotonic() < deadline, f"no {what} after {PATIENCE_S} s"
+        time.sleep(0.1)
