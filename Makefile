@@ -40,7 +40,7 @@ crash: ## kill a process at each step of the protocol and look for lost or doubl
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -v -m crash -n $(TEST_WORKERS) tests $(TEST_ARGS)
 
-soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, and what else takes long: some twenty-five minutes
+soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, and what else takes long: some half an hour
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m soak -s tests/soak tests/integration $(TEST_ARGS)

@@ -1,6 +1,6 @@
 """Every state store provider, every kind of stateful query, drivers killed again and again: nothing lost or doubled.
 
-`make soak` runs it, on three bookies; it takes some twenty minutes.
+`make soak` runs it, on three bookies; it takes some half an hour.
 """
 
 from __future__ import annotations
