@@ -10,8 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, settings
 
 from eos.local import LocalPulsar
+
+# A busy machine makes any example slow; how long one takes is not what is tested.
+settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no clock")
 
 
 @dataclass(frozen=True)
