@@ -28,6 +28,7 @@ from eos import jobs, spark
 from eos.errors import InvalidInput
 from eos.net.client import Client
 from eos.net.many import side_by_side
+from eos.producers import KeptProducers
 from eos.steps import Observer
 from eos.task import SUMMARY, TRANSACTION, parse_report, transaction_property, writing_task
 from eos.wire.txn import TxnId
@@ -95,9 +96,9 @@ class Delivered:
 
     Attributes:
         report: rows and bytes.
-        finish: awaits the receipts and closes the producers, or proves that the tasks ran once.
+        finish: awaits the receipts and takes the producers back, or proves that the tasks ran once.
             Raises NotCommitted or NetworkError when that is not so.
-        abandon: gives up what `finish` would have closed; for a batch that is not to be committed.
+        abandon: gives up the producers that `finish` would have taken back; for a batch that is not to be committed.
     """
 
     report: Report
@@ -127,10 +128,18 @@ class Delivery:
     least_care: Care = Care.SIZES
     _functions: dict[str | None, jobs.ArrowFunction] = field(default_factory=dict)
     _functions_of: SparkContext | None = None
+    _producers: KeptProducers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._producers = KeptProducers(self.settings.cluster, self.settings.max_in_flight_bytes)
 
     def begin(self, session: SparkSession, last_rows: int | None) -> None:
         """Begin a run of the query; `last_rows` are those of the last batch that the log knows."""
         self.last_rows, self.row_bytes, self.least_care = last_rows, None, least_care(session)
+
+    def close(self) -> None:
+        """Give up the producers that are kept open. Rows can be delivered again afterwards."""
+        self._producers.close()
 
     def committed(self, rows: int, size: int) -> None:
         """Learn what the last batch held: rows, and their bytes."""
@@ -201,7 +210,8 @@ class Delivery:
         if prepared.job is not None:
             return _write_by_tasks(prepared.job, transaction)
         assert prepared.rows is not None
-        writer = Writer(replace(self.settings, topic=prepared.topic), transaction, first_partition=batch_id)
+        settings = replace(self.settings, topic=prepared.topic)
+        writer = Writer(settings, transaction, self._producers, first_partition=batch_id)
         report = send_all(writer, prepared.rows.to_batches())
         return Delivered(report, writer.finish, writer.abandon)
 

@@ -150,7 +150,8 @@ class Sink:
             self._commit(collected, identity)
 
     def close(self) -> None:
-        """Close the sink's producer. Another driver, or this one, can take the sink over again."""
+        """Close the sink's producers. Another driver, or this one, can take the sink over again."""
+        self._delivery.close()
         if self._owner is not None:
             self._owner.close()
             self._owner = None

@@ -50,7 +50,7 @@ class Written:
 
 
 Write = Callable[[TxnId, CoordinatorPort], Written]
-"""Writes the batch's data into a transaction: adds partitions, sends, and closes its producers. What it
+"""Writes the batch's data into a transaction: adds partitions, sends, and gives its producers back. What it
 has not awaited when it returns, `Written.finish` awaits."""
 
 

@@ -22,7 +22,7 @@ class Step(StrEnum):
     ADD_PARTITIONS = "add-partitions"  # ADD_PARTITION_TO_TXN for data
     FIRST_SEND = "first-send"  # the first data frame handed to the socket
     ALL_SENT = "all-sent"  # every data frame acknowledged
-    CLOSE_PRODUCERS = "close-producers"  # producers closed, and confirmed by the broker
+    CLOSE_PRODUCERS = "close-producers"  # a task's producers closed, and confirmed by the broker; the driver's put by
     MARKER = "marker"  # write MARKER inside the transaction, acknowledged
     END_SENT = "end-sent"  # END_TXN(commit) handed to the socket
     END_ANSWERED = "end-answered"  # the coordinator's answer to it

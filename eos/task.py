@@ -19,6 +19,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from eos.errors import InvalidInput, NotCommitted
 from eos.jobs import Task
+from eos.producers import FreshProducers
 from eos.steps import Observer
 from eos.wire.txn import TxnId
 from eos.writer import Report, Transaction, Writer, WriteSettings, send_all
@@ -58,7 +59,8 @@ def writing_task(settings: WriteSettings, observer: Observer) -> Task:
                 "into this batch's transaction already. The batch is written again in a new transaction."
             )
         transaction = _transaction(context.getLocalProperty(TRANSACTION), observer)
-        report, invalid = _write(batches, Writer(settings, transaction, context.partitionId()))
+        producers = FreshProducers(settings.cluster, settings.max_in_flight_bytes)
+        report, invalid = _write(batches, Writer(settings, transaction, producers, context.partitionId()))
         yield pa.RecordBatch.from_pydict(
             {
                 "stage": [context.stageId()],

@@ -2,12 +2,12 @@
 
 One `Writer` serves one task (or one small batch on the driver) inside one transaction:
 
-    gather → route → add partitions → encode → send → await receipts → close producers
+    gather → route → add partitions → encode → send → await receipts → give producers back
 
 A crash anywhere in here leaves an open transaction that is not committed: the next owner of
 the sink aborts it. What must never happen is a send after the commit has been asked for,
-since the broker would accept it and lose the batch. Hence `finish()` closes every
-producer and waits for the broker's confirmation, and nothing is committed before it returns.
+since the broker would accept it and lose the batch. Hence `finish()` waits for every receipt, and
+gives the producers back, which closes those of a task; nothing is committed before it returns.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from eos.config import Cluster, Compression, KeyHash
 from eos.errors import InvalidInput
 from eos.net.client import Client
-from eos.net.in_flight import InFlight
-from eos.net.many import close_producers, open_producers, side_by_side
+from eos.net.many import side_by_side
 from eos.net.producer import Producer
+from eos.producers import FreshProducers
 from eos.protocol.topics import partition_name
 from eos.steps import Observer, Step
 from eos.wire.batch import BatchEncoder
@@ -94,15 +94,18 @@ class Writer:
     Args:
         settings: how to write.
         transaction: where to write.
+        producers: where its producers come from.
         first_partition: where this writer starts to spread keyless frames, so that
             many tasks don't all start at partition 0.
     """
 
-    def __init__(self, settings: WriteSettings, transaction: Transaction, first_partition: int = 0) -> None:
+    def __init__(
+        self, settings: WriteSettings, transaction: Transaction, producers: FreshProducers, first_partition: int = 0
+    ) -> None:
         self._settings = settings
         self._to = transaction
+        self._source = producers
         self._client = Client.shared(settings.cluster)
-        self._budget = InFlight(settings.max_in_flight_bytes)
         self._partitions = dict(transaction.partitions)
         self._producers: dict[str, Producer] = {}
         self._encoders: dict[int, BatchEncoder] = {}
@@ -136,7 +139,7 @@ class Writer:
         return self._report
 
     def finish(self) -> None:
-        """Await every receipt, close every producer and await the confirmations.
+        """Await every receipt, and give every producer back.
 
         Whatever goes wrong, the writer is abandoned before it is raised.
         """
@@ -153,7 +156,7 @@ class Writer:
             producer.flush()
         observe(Step.ALL_SENT, "after", batch_id)
         observe(Step.CLOSE_PRODUCERS, "before", batch_id)
-        close_producers(list(self._producers.values()))
+        self._source.give_back(list(self._producers.values()))
         observe(Step.CLOSE_PRODUCERS, "after", batch_id)
 
     def abandon(self) -> None:
@@ -246,7 +249,7 @@ class Writer:
         self._to.observer(Step.ADD_PARTITIONS, "after", self._to.batch_id)
 
     def _open_all(self, new: list[str]) -> None:
-        for producer in open_producers(self._client, new, self._budget):
+        for producer in self._source.open(new):
             self._producers[producer.topic] = producer
 
     def _send(self, physical: str, topic: str, rows: pa.RecordBatch) -> None:

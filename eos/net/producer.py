@@ -71,6 +71,12 @@ class Producer:
         """Bytes; the broker's limit for one entry."""
         return self._connection.max_message_size
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is open, and each frame that it sent has its receipt."""
+        with self._changed:
+            return self._line.state is State.READY and not self._line.unanswered
+
     def open(self, access: str, topic_epoch: int | None, name: str | None) -> None:
         """Open it; `Client.producer` does this. Raises Fenced, Refused, Unanswered, ConnectionLost."""
         asked = f"open a producer on {self.topic}"

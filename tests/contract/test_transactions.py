@@ -143,6 +143,33 @@ def test_a_finished_transaction_takes_no_new_partition(
     assert code_of(lambda: late.add_partitions(txn, [topic])) in ("TransactionNotFound", "InvalidTxnStatus")
 
 
+@pytest.mark.parametrize("commit", [True, False], ids=["committed", "aborted"])
+def test_a_partition_that_was_added_and_got_no_message_does_no_harm(
+    pulsar: Running, ours: Client, make_topic: MakeTopic, commit: bool
+) -> None:
+    written, untouched = make_topic("p-written"), make_topic("p-untouched")
+    gone = make_topic("p-gone", partitions=2) + "-partition-7"
+    txn = transaction(ours, written, untouched, gone)
+    with ours.producer(written) as producer:
+        producer.send_record(b"row", txn)
+    assert code_of(lambda: end(ours, txn, commit=commit)) == "OK"
+    rows = [b"row"] if commit else []
+    assert read_until(pulsar.service_url, written, last_word(ours, written)) == [*rows, b"last"]
+    assert read_until(pulsar.service_url, untouched, last_word(ours, untouched)) == [b"last"]
+
+
+def test_a_producer_that_stays_open_serves_one_transaction_after_another(
+    pulsar: Running, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("p-stays-open")
+    with ours.producer(topic) as producer:
+        for number in range(4):
+            txn = transaction(ours, topic)
+            producer.send_record(b"row %d" % number, txn)
+            end(ours, txn, commit=number != 2)
+    assert read_until(pulsar.service_url, topic, last_word(ours, topic)) == [b"row 0", b"row 1", b"row 3", b"last"]
+
+
 def test_a_send_on_a_closed_producer_is_refused_by_closing_the_connection(
     pulsar: Running, ours: Client, make_topic: MakeTopic, produce: Produce
 ) -> None:

@@ -28,17 +28,25 @@ if TYPE_CHECKING:
 KEYS = 7
 
 
-@dataclass(frozen=True)
+@dataclass
 class Crash:
-    """Kill the driver's process group at the first such moment; `trace` gets a line that says so."""
+    """Kill the driver's process group at the first such moment; `trace` gets a line that says so.
+
+    Attributes:
+        batch: in which micro-batch of this process, counted from 1; taking over comes before the first.
+    """
 
     step: Step
     phase: Phase
     group: int
     trace: str
+    batch: int = 1
+    begun: set[int] = field(default_factory=set)
 
     def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
-        if (step, phase) == (self.step, self.phase):
+        if batch_id is not None:
+            self.begun.add(batch_id)
+        if (step, phase) == (self.step, self.phase) and max(1, len(self.begun)) >= self.batch:
             Path(self.trace).write_text(f"{step} {phase} {batch_id}")
             os.killpg(self.group, signal.SIGKILL)
 
@@ -49,6 +57,7 @@ class Job:
 
     Attributes:
         crash: step and phase at which the driver dies.
+        crash_in: in which micro-batch of its run it dies there, counted from 1.
         fault: "kill-worker" or "gate", step, phase, and the batch it is for; see `tests.crash.moments`.
         spread: rows are shuffled into this many partitions before they are written; 0: not at all.
     """
@@ -60,6 +69,7 @@ class Job:
     stateful: bool = False
     small_batch_rows: int = 1_000
     crash: tuple[str, str] | None = None
+    crash_in: int = 1
     master: str = "local[2]"
     conf: dict[str, str] = field(default_factory=dict)
     options: dict[str, object] = field(default_factory=dict)
@@ -180,7 +190,8 @@ def run(job: Job) -> None:
 
 def _observer(job: Job) -> Observer | None:
     if job.crash is not None:
-        return Crash(Step(job.crash[0]), job.crash[1], os.getpgid(0), str(job.trace))  # type: ignore[arg-type]
+        step, phase = job.crash
+        return Crash(Step(step), phase, os.getpgid(0), str(job.trace), job.crash_in)  # type: ignore[arg-type]
     if job.fault is None:
         return None
     if job.fault[0] == "gate":

@@ -23,17 +23,21 @@ BY_DRIVER, BY_TASKS = 1_000, 0
 Point = tuple[Step, str]
 EVERYWHERE: list[Point] = list(product(Step, ("before", "after")))
 IN_TASKS: list[Point] = list(product(WRITER_STEPS, ("before", "after")))
+TAKING_OVER = (Step.TAKEOVER, Step.OWNER)
+IN_LATER_BATCHES: list[Point] = [point for point in EVERYWHERE if point[0] not in TAKING_OVER]
 
 
-def crash_at(pulsar: Any, make_topic: Any, folder: Path, points: list[Point], *, stateful: bool, turn: int) -> None:
+def crash_at(
+    pulsar: Any, make_topic: Any, folder: Path, points: list[Point], *, stateful: bool, turn: int, crash_in: int = 1
+) -> None:
     """Die at each point in turn. Odd turns send small batches through the driver, even ones leave them to tasks."""
-    files = len(points) + 4
+    files = len(points) * crash_in + 4
     prepare_input(folder / "input", files, ROWS)
     topic = make_topic("crash", partitions=3)
     rows = BY_DRIVER if turn % 2 else BY_TASKS
     job = Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder), stateful, rows)
     for step, phase in points:
-        run_into_crash(replace(job, crash=(step.value, phase)))
+        run_into_crash(replace(job, crash=(step.value, phase), crash_in=crash_in))
     run_to_end(job)
     result = account_for(pulsar.service_url, topic, files, ROWS, stateful=stateful)
     assert result.is_exact(), result
@@ -58,6 +62,19 @@ def test_each_step_once(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 def test_each_step_of_a_task_once(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     crash_at(pulsar, make_topic, tmp_path, IN_TASKS, stateful=False, turn=2)
+
+
+@pytest.mark.timeout(600)
+def test_each_step_of_the_writing_in_a_batch_that_finds_producers_open(
+    pulsar: Any, make_topic: Any, tmp_path: Path
+) -> None:
+    crash_at(pulsar, make_topic, tmp_path, IN_TASKS, stateful=False, turn=1, crash_in=3)
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(1_800)
+def test_each_step_in_a_batch_that_finds_producers_open(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
+    crash_at(pulsar, make_topic, tmp_path, IN_LATER_BATCHES, stateful=True, turn=1, crash_in=3)
 
 
 @pytest.mark.crash

@@ -1,4 +1,4 @@
-"""Batches that are interrupted in one driver's life: by the ttl, a stop, a rival, a dying worker, a late frame."""
+"""Batches that are interrupted in one driver's life: by the ttl, a stop, a rival, a dying worker."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import eos
-from eos.net.connection import Connection
 from eos.steps import Observer, Phase, Step, unobserved
-from eos.wire.frames import FrameDecoder
 from eos.wire.txn import TxnId
 from tests.contract.official import readable_now
 from tests.crash.job import Job, expected_state, prepare_input, start
@@ -40,18 +38,6 @@ class Delay:
     def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
         if self.moment.is_at(step, phase, batch_id):
             time.sleep(self.seconds)
-
-
-@dataclass(frozen=True)
-class Call:
-    """Calls a function of the driver at a moment."""
-
-    moment: Moment
-    action: Callable[[], None]
-
-    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
-        if self.moment.is_at(step, phase, batch_id):
-            self.action()
 
 
 def identity(batch_id: int, run: str = "run") -> eos.Identity:
@@ -282,30 +268,3 @@ def test_a_batch_that_spark_forgot_to_commit_is_skipped(
     if stateful:
         state = spark.read.format("statestore").load(str(job.checkpoint)).selectExpr("key.key", "value.count")
         assert {row["key"]: row["count"] for row in state.collect()} == expected_state(3, ROWS)
-
-
-# ---- a late frame
-
-
-def test_a_frame_pushed_after_the_commit_is_refused_by_the_broker(
-    spark: SparkSession, pulsar: Any, make_topic: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The client's own checks are passed by: only the close that the broker confirmed stands before the batch."""
-    topic = make_topic("late")
-    data_frames: list[Callable[[], None]] = []
-    send = Connection.send
-
-    def send_and_keep(connection: Connection, buffers: Any) -> None:
-        frame = b"".join(bytes(buffer) for buffer in buffers)
-        command = FrameDecoder().feed(frame)[0].command
-        if command.HasField("send") and command.send.num_messages == ROWS:
-            data_frames.append(lambda: send(connection, [frame]))
-        send(connection, buffers)
-
-    monkeypatch.setattr(Connection, "send", send_and_keep)
-    sink = make_sink(pulsar, topic, 1_000, Call(Moment(Step.END_ANSWERED, "after", 1), lambda: data_frames[-1]()))
-    write(spark, sink, 0)
-    write(spark, sink, 1)
-    assert len(data_frames) == 1
-    write(spark, sink, 2)
-    expect_batches(pulsar, topic, 0, 1, 2)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from eos.errors import CommitUnknown, Fenced, NotCommitted, StaleBatch
 from tests.simulation.broker import Broker
-from tests.simulation.job import Job, recover, verdict
+from tests.simulation.job import Job, KeptProducers, recover, verdict
 from tests.simulation.world import REQUESTS, Fault, Plan, Scheduler
 
 # What a driver may legally end with. Anything else, DamagedLog above all, is a false alarm.
@@ -64,7 +64,7 @@ def check(job: Job) -> None:
 
 
 @given(PLANS, st.integers(1, 3))
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1500)
 @example(Plan(), 1)
 @example(Plan(), 3)
 @example(HIDDEN_COMMIT, 2)
@@ -74,3 +74,12 @@ def test_every_row_of_every_batch_once(plan: Plan, drivers: int) -> None:
         event(f"a run ended with {type(end).__name__}")
     event(f"skipped: {job.skipped > 0}")
     check(job)
+
+
+@given(PLANS, st.integers(1, 3))
+@settings(max_examples=750)
+@example(Plan(), 1)
+@example(Plan(), 3)
+@example(HIDDEN_COMMIT, 2)
+def test_every_row_once_where_producers_stay_open_from_batch_to_batch(plan: Plan, drivers: int) -> None:
+    check(played(plan, drivers, writer=KeptProducers()))

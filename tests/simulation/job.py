@@ -18,7 +18,7 @@ from eos.ports import CoordinatorPort
 from eos.steps import Observer, Step, unobserved
 from eos.takeover import Owner, Settings
 from eos.wire.txn import TxnId
-from tests.simulation.world import Alone, Client, Scheduler
+from tests.simulation.world import Alone, Client, Producer, Scheduler
 
 NAME = "sim"
 CONTROL = "persistent://public/default/__eos-sim"
@@ -90,6 +90,31 @@ def write_data(client: Client, batch_id: int, observer: Observer = unobserved) -
         return Written(dict.fromkeys(partitions, ROWS), dict.fromkeys(partitions, 20))
 
     return write
+
+
+@dataclass
+class KeptProducers:
+    """Writes batches as the driver does on its own path: what a batch has given back serves the next of the run.
+
+    A client is a run's own, and so are its producers.
+    """
+
+    kept: dict[tuple[Client, str], Producer] = field(default_factory=dict)
+
+    def __call__(self, client: Client, batch_id: int, observer: Observer = unobserved) -> Callable[..., Written]:
+        """Make the function that writes a batch."""
+
+        def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+            partitions = partitions_of(batch_id)
+            coordinator.add_partitions(txn, partitions)
+            for partition in partitions:
+                producer = self.kept.pop((client, partition), None) or client.producer(partition)
+                for row in rows_of(batch_id, partition):
+                    producer.send_record(row, txn)
+                self.kept[client, partition] = producer
+            return Written(dict.fromkeys(partitions, ROWS), dict.fromkeys(partitions, 20))
+
+        return write
 
 
 @dataclass

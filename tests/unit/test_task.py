@@ -11,6 +11,7 @@ import pytest
 from eos import task
 from eos.config import Cluster
 from eos.errors import ConnectionLost, InvalidInput, NotCommitted
+from eos.producers import FreshProducers
 from eos.steps import unobserved
 from eos.wire.txn import TxnId
 from eos.writer import Report, Transaction, WriteSettings
@@ -64,7 +65,9 @@ def run(monkeypatch: pytest.MonkeyPatch, writer: FakeWriter, attempt: int = 0) -
     monkeypatch.setattr(task, "Writer", lambda *args: (given.extend(args), writer)[1])
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
     summaries = [row for batch in task.writing_task(SETTINGS, unobserved)([rows, rows]) for row in batch.to_pylist()]
-    assert given == [SETTINGS, TRANSACTION, 2]
+    settings, transaction, producers, partition = given
+    assert (settings, transaction, partition) == (SETTINGS, TRANSACTION, 2)
+    assert type(producers) is FreshProducers, "a task's producers are closed before it reports"
     return summaries
 
 
