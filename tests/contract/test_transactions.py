@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 import httpx
@@ -17,6 +16,7 @@ from eos.wire.txn import TxnId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until, readable_now
+from tests.waiting import until
 
 TTL_MS = 60_000
 
@@ -91,10 +91,7 @@ def test_the_outcome_of_a_finished_transaction_cannot_be_asked_for(
         end(ours, txn, commit=False)
         txn = TxnId(txn.most, txn.least + 1_000_000)
     elif was == "timed out":
-        gone_by = time.monotonic() + 20
-        while admin.transaction(txn) is not None:
-            assert time.monotonic() < gone_by, "a ttl of 500 did not mean milliseconds"
-            time.sleep(0.1)
+        until(lambda: admin.transaction(txn) is None, "a ttl of 500 did not mean milliseconds")
     else:
         end(ours, txn, commit=was == "committed")
     assert code_of(lambda: end(make_client(), txn, commit=asks_for_commit)) == "TransactionNotFound"
@@ -217,10 +214,7 @@ def test_with_deduplication_a_name_used_again_after_an_abort_loses_the_message(
     topic = make_topic("p-dedup")
     path = topic.replace("://", "/")
     httpx.post(f"{pulsar.admin_url}/admin/v2/{path}/deduplicationEnabled", json=True).raise_for_status()
-    on_by = time.monotonic() + 20
-    while not admin.keeping(topic).deduplicates:
-        assert time.monotonic() < on_by
-        time.sleep(0.05)
+    until(lambda: admin.keeping(topic).deduplicates)
     events = []
     for attempt, commit in enumerate([False, True]):
         txn = transaction(ours, topic)
@@ -283,9 +277,9 @@ def heal(client: Client, topic: str, coordinator_index: int) -> None:
 
 def heal_at_last(client: Client, admin: Admin, topic: str, coordinator_index: int) -> None:
     """Heal until it works: transactions of other tests on the same broker may delay it."""
-    healed_by = time.monotonic() + 30
-    heal(client, topic, coordinator_index)
-    while admin.buffer(topic).held_up:
-        assert time.monotonic() < healed_by, f"held up by one of {admin.open_transactions()}"
-        time.sleep(0.2)
+
+    def healed() -> bool:
         heal(client, topic, coordinator_index)
+        return not admin.buffer(topic).held_up
+
+    until(healed, lambda: f"held up by one of {admin.open_transactions()}", pause_s=0.2)

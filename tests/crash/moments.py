@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from eos.net.connection import Connection
 from eos.steps import Phase, Step
 from eos.wire.checksum import Buffer
 from eos.wire.frames import FrameDecoder
+from tests.waiting import until
 
 PATIENCE_S = 300.0
 
@@ -134,7 +134,4 @@ def first(folder: str, name: str) -> bool:
 
 
 def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not path.exists():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_S:g} s for {path}"
-        time.sleep(0.02)
+    until(path.exists, f"waited {PATIENCE_S:g} s for {path}", PATIENCE_S)

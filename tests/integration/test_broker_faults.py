@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from tests.crash.job import Job, prepare_input, start
 from tests.crash.moments import Gate, Moment
 from tests.crash.process import account_for
 from tests.reading import values_of
+from tests.waiting import until
 
 ROWS = 400
 DEATHS = {
@@ -186,12 +186,11 @@ def test_a_broker_without_transactions_is_refused() -> None:
 
 def wait_until_it_serves(broker: LocalPulsar) -> None:
     """Wait for its namespace; `wait_until_ready` would wait for the coordinators, which it has not."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
+
+    def serves() -> bool:
         try:
-            if "public/default" in httpx.get(f"{broker.admin_url}/admin/v2/namespaces/public", timeout=5).json():
-                return
+            return "public/default" in httpx.get(f"{broker.admin_url}/admin/v2/namespaces/public", timeout=5).json()
         except (httpx.TransportError, ValueError):
-            pass
-        time.sleep(0.1)
-    raise AssertionError("it did not come up")
+            return False
+
+    until(serves, "it did not come up", patience_s=120, pause_s=0.1)

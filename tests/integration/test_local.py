@@ -7,7 +7,6 @@ import hmac
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from eos.local import LocalError, LocalPulsar, instances, jars
 from eos.local.places import cache
 from eos.net.client import Client
 from tests.conftest import create_topic
+from tests.waiting import until
 
 Eos = Callable[..., Result]
 StartPulsar = Callable[..., LocalPulsar]
@@ -62,13 +62,6 @@ def processes_about(text: str) -> list[int]:
         if process.info["status"] != psutil.STATUS_ZOMBIE and any(text in word for word in words):
             found.append(process.pid)
     return found
-
-
-def wait_for(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_up_twice_finds_the_running_one_and_down_leaves_nothing(eos: Eos, tmp_path: Path) -> None:
@@ -126,7 +119,7 @@ def test_a_crashed_instance_is_shown_as_ended_and_comes_up_again_on_its_data(eos
     topic = create_topic(str(mine["admin_url"]), "kept").rpartition("/")[2]
     pid = int(str(mine["pid"]))
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: shown(eos)["default"]["running"] is False)
+    until(lambda: shown(eos)["default"]["running"] is False)
 
     assert eos("up").exit_code == 0
     again = shown(eos)["default"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import eos
 from tests.reading import values_of
+from tests.waiting import until
 
 Publishers = Callable[[str, int], list[str]]
 
@@ -27,14 +27,12 @@ def publishers(admin: httpx.Client) -> Publishers:
     """Wait until the broker knows so many producers of a topic, and return their names."""
 
     def ask(topic: str, number: int) -> list[str]:
-        deadline = time.monotonic() + 30
-        while True:
+        def names() -> list[str]:
             stats = admin.get(f"/{topic.replace('://', '/')}/stats").raise_for_status().json()
-            names = [one["producerName"] for one in stats["publishers"]]
-            if len(names) == number:
-                return names
-            assert time.monotonic() < deadline, names
-            time.sleep(0.1)
+            return [one["producerName"] for one in stats["publishers"]]
+
+        until(lambda: len(names()) == number, names)
+        return names()
 
     return ask
 

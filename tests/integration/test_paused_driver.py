@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 from tests.crash.here import run_here
 from tests.crash.job import Job, prepare_input
 from tests.crash.process import Driver, account_for
+from tests.waiting import until
 
 FILES, ROWS = 4, 300
 
@@ -29,10 +29,7 @@ def stop(pids: list[int]) -> None:
     """SIGSTOP them, and wait until each of their threads stands still: one may run on for a moment."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    deadline = time.monotonic() + 30
-    while running := [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir() if not stands_still(task)]:
-        assert time.monotonic() < deadline, running
-        time.sleep(0.01)
+    until(lambda: all(stands_still(task) for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()))
 
 
 def stands_still(task: Path) -> bool:

@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -16,19 +14,13 @@ import pytest
 from eos.local import process
 from eos.local.process import ProcessId
 from eos.local.settings import ENVIRONMENT, Ports, broker_conf, command
+from tests.waiting import until
 
 FAMILY = ["sh", "-c", "sleep 300 & echo $! > child; wait"]
 
 
-def wait_for(reached: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def child_of(folder: Path) -> int:
-    wait_for(lambda: (folder / "child").exists() and (folder / "child").read_text().strip())
+    until(lambda: (folder / "child").exists() and (folder / "child").read_text().strip())
     return int((folder / "child").read_text())
 
 
@@ -45,7 +37,7 @@ def test_a_pid_in_use_again_is_not_the_same_process() -> None:
 
 def test_a_dead_process_that_nobody_has_reaped_is_dead() -> None:
     child = subprocess.Popen(["sh", "-c", "exit 0"])
-    wait_for(lambda: gone(child.pid))
+    until(lambda: gone(child.pid))
     child.wait()
     assert ProcessId.of(child.pid) is None
 
@@ -58,7 +50,7 @@ def test_end_ends_the_whole_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     started = process.start(FAMILY, {}, tmp_path / "log", watched if scratch else None)
     child = child_of(tmp_path)
     started.end()
-    wait_for(lambda: gone(child))
+    until(lambda: gone(child))
     assert started.exit_code() is not None
     assert watched.exists(), "only the parent's death removes the folder"
 
@@ -67,7 +59,7 @@ def test_end_with_grace_lets_it_end_by_itself(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     polite = ["sh", "-c", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done"]
     started = process.start(polite, {}, tmp_path / "log", None)
-    wait_for(lambda: "up" in (tmp_path / "log").read_text())
+    until(lambda: "up" in (tmp_path / "log").read_text())
     started.end(grace_s=20)
     assert started.exit_code() == 7
     assert "bye" in (tmp_path / "log").read_text()
@@ -91,8 +83,8 @@ def test_a_group_dies_with_its_parent_even_by_sigkill(tmp_path: Path) -> None:
     leader = psutil.Process(child).ppid()
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    wait_for(lambda: gone(leader))
-    wait_for(lambda: gone(child))
+    until(lambda: gone(leader))
+    until(lambda: gone(child))
     assert not scratch.exists()
 
 
@@ -103,7 +95,7 @@ def test_another_process_group_is_ended_whole(tmp_path: Path, monkeypatch: pytes
     known = ProcessId.of(started.leader.pid)
     assert known is not None
     process.end_other(known, grace_s=0)
-    wait_for(lambda: gone(child))
+    until(lambda: gone(child))
     process.end_other(known, grace_s=1)
     started.end()
 

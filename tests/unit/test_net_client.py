@@ -36,6 +36,7 @@ from tests.unit.fake_broker import (
     refusing,
     silent,
 )
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -172,9 +173,7 @@ def test_a_living_broker_is_kept(broker: FakeBroker, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("eos.net.connection.KEEP_ALIVE_S", 0.05)
     with broker.client() as client:
         client.partitions("t")
-        deadline = time.monotonic() + 10
-        while len(broker.commands(Type.PING)) < 3 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: len(broker.commands(Type.PING)) >= 3)
         client.partitions("t")
     assert len(broker.sessions) == 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +16,7 @@ from eos.wire.batch import Chunk
 from eos.wire.pulsar_pb2 import BaseCommand, CommandCloseProducer, ServerError
 from eos.wire.txn import TxnId
 from tests.unit.fake_broker import FakeBroker, refusing, silent
+from tests.waiting import until
 
 CHUNK = Chunk(messages=1, payload=b"x", uncompressed_size=1, rows_bytes=1, compression="none")
 TXN = TxnId(0, 7)
@@ -49,13 +49,6 @@ def use(source: FreshProducers, *topics: str) -> list[Producer]:
         producer.flush()
     source.give_back(opened)
     return opened
-
-
-def wait_for_the_end_of(producer: Producer) -> None:
-    deadline = time.monotonic() + 20
-    while producer.is_idle:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_tasks_producers_are_closed_when_they_are_given_back(broker: FakeBroker, cluster: Cluster) -> None:
@@ -104,7 +97,7 @@ def test_one_that_the_broker_closed_meanwhile_is_opened_anew(broker: FakeBroker,
             type=Type.CLOSE_PRODUCER, close_producer=CommandCloseProducer(producer_id=number, request_id=2**64 - 1)
         )
     )
-    wait_for_the_end_of(used)
+    until(lambda: not used.is_idle)
     assert use(kept, "a") != [used]
     assert len(broker.commands(Type.PRODUCER)) == 2
 
@@ -112,7 +105,7 @@ def test_one_that_the_broker_closed_meanwhile_is_opened_anew(broker: FakeBroker,
 def test_a_lost_connection_ends_them_all(broker: FakeBroker, kept: KeptProducers) -> None:
     (used,) = use(kept, "a")
     broker.sessions[-1].cut()
-    wait_for_the_end_of(used)
+    until(lambda: not used.is_idle)
     (again,) = use(kept, "a")
     assert again is not used
 

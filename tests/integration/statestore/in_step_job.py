@@ -21,6 +21,7 @@ from eos.config import Cluster
 from statestore.cli_restore import settings_of
 from statestore.in_step import Output
 from statestore.spark import session
+from tests.waiting import until_batch
 
 ROWS = 10  # in each batch
 KEYS = 3
@@ -86,11 +87,7 @@ class CountingJob:
         """Run until a batch is committed, and stop."""
         query = self(spark, checkpoint, {"processingTime": "0 seconds"})
         try:
-            deadline = time.monotonic() + 120
-            while (query.lastProgress or {"batchId": -1})["batchId"] < batch:
-                assert query.exception() is None, query.exception()
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            until_batch(query, batch)
         finally:
             query.stop()
         self.close()

@@ -20,6 +20,7 @@ import pytest
 from statestore.drills import journal
 from statestore.drills.journal import Fault
 from statestore.drills.plan import make_plan
+from tests.waiting import until
 
 MARK = "EOS_DRILL_OF_TEST"
 SHORT = 12
@@ -114,8 +115,5 @@ def test_ctrl_c_leaves_no_process_and_no_folder_and_a_report_that_says_unknown(t
     assert summary["verdict"] == "UNKNOWN"
     assert "the drill was interrupted" in " ".join(summary["reasons"])
     assert "UNKNOWN" in (drill.report / "report.html").read_text()
-    deadline = time.monotonic() + 30
-    while drill.left() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert drill.left() == []
+    until(lambda: not drill.left(), drill.left, pause_s=0.2)
     assert list(drill.temporary.iterdir()) == []

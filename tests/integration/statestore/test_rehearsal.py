@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -29,6 +28,7 @@ from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.in_step_job import CountingJob, written
 from tests.integration.statestore.test_in_step import made, newest
 from tests.reading import values_of
+from tests.waiting import until
 
 
 class OtherCode(CountingJob):
@@ -61,11 +61,12 @@ def running(stopped: tuple[CountingJob, Live]) -> Iterator[subprocess.Popen[byte
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 200
-    while newest(job.output) == before:
+
+    def goes_on() -> bool:
         assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+        return newest(job.output) != before
+
+    until(goes_on, patience_s=200, pause_s=0.5)
     yield process
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

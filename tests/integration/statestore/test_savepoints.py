@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from statestore.names import FileRecord, Names
 from statestore.savepoints import creating, deleting, portable, restoring, store
 from statestore.savepoints.manifest import Cut
 from tests.integration.statestore.conftest import HERE, ROOT, OwnTree
+from tests.waiting import until
 
 SCHEMAS = "state/0/_stateSchema/default/0_schema"
 
@@ -139,10 +139,10 @@ def test_a_pack_that_a_savepoint_holds_is_not_compacted(own_tree: OwnTree) -> No
         assert isinstance(filler, FileRecord)
         assert record.ledger == filler.ledger
         tree.create("one", source)
-        deadline = time.monotonic() + 20
-        while not {ledger.id: ledger for ledger in names.ledgers()}[record.ledger].sealed:
-            assert time.monotonic() < deadline, "the first pack is full, and is closed in the background"
-            time.sleep(0.05)
+        until(
+            lambda: {ledger.id: ledger for ledger in names.ledgers()}[record.ledger].sealed,
+            "the first pack is full, and is closed in the background",
+        )
         for name in ("filler-1", "filler-2"):
             tree.hadoop.delete(f"{source}/{name}")
         tree.sweep()
@@ -333,7 +333,4 @@ def _steps(**arguments: Any) -> subprocess.CompletedProcess[str]:
 
 
 def _wait_for_the_session_to_end(names: Names) -> None:
-    deadline = time.monotonic() + 30
-    while (found := store.find(names, "one")) is None or found.state != "abandoned":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: (found := store.find(names, "one")) is not None and found.state == "abandoned")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections import Counter
 from pathlib import Path
@@ -18,6 +17,7 @@ from statestore.hadoop import Hadoop
 from statestore.names import Names
 from statestore.savepoints import portable
 from tests.integration.statestore.conftest import OwnTree
+from tests.waiting import until_batch
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDERS = {
@@ -81,14 +81,6 @@ class Job:
         return Hadoop.of(None, self.options)
 
 
-def wait_for_batch(query: StreamingQuery, batch: int) -> None:
-    deadline = time.monotonic() + 90
-    while (query.lastProgress or {"batchId": -1})["batchId"] < batch:
-        assert query.exception() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("provider", [pytest.param("hdfs-backed", marks=pytest.mark.soak), "rocksdb, format 2"])
 def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
     provider: str, spark: SparkSession, own_tree: OwnTree, tmp_path: Path, pulsar: Any
@@ -97,7 +89,7 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
     source = f"{job.uri}q"
     job.add(7)
     query = job.start(source, f"t{uuid.uuid4().hex}", processingTime="0 seconds")
-    wait_for_batch(query, 3)
+    until_batch(query, 3)
     made = savepoints.create("running", source, options=job.options)
     topic = f"{pulsar.service_url}/savepoints-{uuid.uuid4().hex[:10]}"
     copied = portable.create("copied", source, topic, options=job.options)

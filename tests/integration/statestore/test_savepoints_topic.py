@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from statestore.savepoints.topic import HOLD, What
 from tests.conftest import MakeTopic
 from tests.contract.official import fresh_consumer
 from tests.integration.statestore.conftest import ROOT
+from tests.waiting import until
 
 FILES = {
     "metadata": b'{"id":"5f"}',
@@ -222,10 +222,9 @@ topic.write(Cluster({cluster.service_url!r}), {topic!r}, what, Dying(Path({str(m
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     after = write(cluster, topic, made, "after")
     assert [name for _, name, _ in topics.list_topic(cluster, topic)] in (["before"], ["before", "after"])
-    deadline = time.monotonic() + 30
-    while (found := topics.list_topic(cluster, topic))[-1][0] != after:
-        assert time.monotonic() < deadline, "the dead writer's transaction has ended, and hides nothing any more"
-        time.sleep(0.5)
+    ended = "the dead writer's transaction has ended, and hides nothing any more"
+    until(lambda: topics.list_topic(cluster, topic)[-1][0] == after, ended, pause_s=0.5)
+    found = topics.list_topic(cluster, topic)
     assert [(name, lacks) for _, name, lacks in found] == [("before", ""), ("after", "")]
     topics.read(cluster, topic, "after", Folder(tmp_path / "b"))
     assert content(tmp_path / "b") == content(made.root)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import time
 import uuid
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from tests.soak.checks import check_checkpoints, check_ledgers, check_results, tree
 from tests.soak.expected import results
 from tests.soak.kills import answer, kill, launch
+from tests.waiting import until
 
 QUERY = "aggregation"
 FOR_EVER = 100_000
@@ -40,14 +41,18 @@ def test_spark_ends_one_of_two_drivers_and_the_other_goes_on(provider: str, zook
         for out, log in zip(outs, logs, strict=True):
             drivers.append(launch("run", arguments(out, FOR_EVER), log))
             stack.callback(kill, drivers[-1])
-            until(lambda out=out: bool(batches_in(out / name)) or ended(drivers), f"a batch in {out}")  # type: ignore[misc]
-        until(lambda: ended(drivers), "the end of one of two drivers")
+            until(partial(began, out / name, drivers), f"no batch in {out}", PATIENCE_S)
+        until(lambda: ended(drivers), "neither of two drivers ended", PATIENCE_S)
         loser = 0 if drivers[0].poll() is not None else 1
         said = json.loads(drivers[loser].communicate()[0].splitlines()[-1])
         assert any(words in str(said["failures"]) for words in TOLD_BY_SPARK), said
         winner = 1 - loser
         reached = max(batches_in(outs[winner] / name), default=-1)
-        until(lambda: max(batches_in(outs[winner] / name), default=-1) > reached + 2, "more batches of the other")
+        until(
+            lambda: max(batches_in(outs[winner] / name), default=-1) > reached + 2,
+            "no more batches of the other",
+            PATIENCE_S,
+        )
         assert drivers[winner].poll() is None, logs[winner].read_text()[-2_000:]
     for out in outs:
         for batch in batches_in(out / name):
@@ -69,12 +74,9 @@ def batches_in(folder: Path) -> set[int]:
     return {int(file.stem) for file in folder.glob("*.json")}
 
 
+def began(output: Path, drivers: list[subprocess.Popen[str]]) -> bool:
+    return bool(batches_in(output)) or ended(drivers)
+
+
 def ended(drivers: list[subprocess.Popen[str]]) -> bool:
     return any(driver.poll() is not None for driver in drivers)
-
-
-def until(so: Any, what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not so():
-        assert time.monotonic() < deadline, f"no {what} after {PATIENCE_S} s"
-        time.sleep(0.1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +16,7 @@ from statestore.hadoop import Hadoop, Status
 from statestore.inspection import inspect
 from statestore.transfer import copy_with, is_checkpoint
 from tests.unit.statestore.checkpoints import NAMES, unpack
+from tests.waiting import until
 
 
 class Folders:
@@ -115,7 +115,7 @@ def test_a_newer_batch_is_taken_when_files_go(tmp_path: Path) -> None:
 
     def go_on(path: Path) -> None:
         if path == source / "state/0/1/1.delta" and path.exists():
-            wait_for(target / "state/0/0/1.delta")
+            until((target / "state/0/0/1.delta").exists)
             made.batch(1, kind="snapshot")
             (source / "state/0/0/1.delta").unlink()
             path.unlink()
@@ -127,11 +127,6 @@ def test_a_newer_batch_is_taken_when_files_go(tmp_path: Path) -> None:
     # Copied for batch 0, of no use to batch 1.
     assert "state/0/0/1.delta" not in found
     assert copied.files == len(found)
-
-
-def wait_for(path: Path) -> None:
-    while not path.exists():
-        time.sleep(0.01)
 
 
 class Made:

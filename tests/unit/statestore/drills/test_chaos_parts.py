@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,7 @@ from statestore.drills.feed import KEYS, ROWS, Feeder
 from statestore.drills.plan import KINDS
 from statestore.drills.rows import read_input
 from statestore.drills.said import Said, Watch, Word, say
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+from tests.waiting import until
 
 
 def test_every_kind_of_fault_can_be_done() -> None:

@@ -3,11 +3,12 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from statestore.drills.proxy import Proxy
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -45,13 +46,6 @@ def proxy(echo: tuple[str, int]) -> Iterator[Proxy]:
 
 def connect(proxy: Proxy) -> socket.socket:
     return socket.create_connection(("127.0.0.1", proxy.port), timeout=5)
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def read(connection: socket.socket, length: int) -> bytes:

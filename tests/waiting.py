@@ -1,0 +1,42 @@
+"""Wait for something that happens elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+Answer = TypeVar("Answer")
+
+PATIENCE_S = 60.0
+
+
+def until(
+    ask: Callable[[], Answer], what: object = "it was not so", patience_s: float = PATIENCE_S, pause_s: float = 0.02
+) -> Answer:
+    """Ask until the answer is true, and return it.
+
+    Args:
+        ask: may assert what would make waiting useless, such as that a process is alive.
+        what: the words of the failure, or a function that finds them then.
+        patience_s: seconds until it fails. Default: 60, since the machine may be busy.
+        pause_s: seconds between two questions.
+    """
+    deadline = time.monotonic() + patience_s
+    while not (answer := ask()):
+        assert time.monotonic() < deadline, what() if callable(what) else what
+        time.sleep(pause_s)
+    return answer
+
+
+def until_batch(query: StreamingQuery, batch: int) -> None:
+    """Wait until a streaming query tells of the progress of this batch or a later one."""
+
+    def reached() -> bool:
+        assert query.exception() is None, query.exception()
+        return bool((query.lastProgress or {"batchId": -1})["batchId"] >= batch)
+
+    until(reached, f"no progress to batch {batch}", patience_s=120)
