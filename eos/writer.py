@@ -28,7 +28,7 @@ from eos.producers import FreshProducers
 from eos.protocol.topics import partition_name
 from eos.steps import Observer, Step
 from eos.wire.batch import BatchEncoder
-from eos.wire.routing import partition_of, split_by_partition
+from eos.wire.routing import Sorted, partition_of, sort_by_partition
 from eos.wire.txn import TxnId
 
 MESSAGE_COLUMNS = ("value", "key", "ordering_key", "event_time", "properties", "row")
@@ -171,13 +171,13 @@ class Writer:
         self._gathered, self._gathered_bytes = [], 0
         for batch in rows:
             routed = list(self._route(batch))
-            self._open({physical for physical, _, _ in routed})
-            for physical, topic, part in routed:
-                self._send(physical, topic, part)
+            self._open({physical for _, names, _ in routed for physical in names})
+            for topic, names, parts in routed:
+                self._send(topic, names, parts)
             self._row += batch.num_rows
 
-    def _route(self, batch: pa.RecordBatch) -> Iterator[tuple[str, str, pa.RecordBatch]]:
-        """Yield (physical topic, logical topic, rows)."""
+    def _route(self, batch: pa.RecordBatch) -> Iterator[tuple[str, list[str], Sorted]]:
+        """Yield (logical topic, the physical one of each part, rows in parts)."""
         numbers = pa.array(np.arange(self._row, self._row + batch.num_rows))
         numbered = batch.append_column("row", numbers)  # errors name the row, wherever it is routed to
         for topic, rows in self._by_topic(numbered):
@@ -185,10 +185,10 @@ class Writer:
             message = rows.select([name for name in MESSAGE_COLUMNS if name in rows.schema.names])
             if count == 0:
                 _refuse_partitions(rows, topic)
-                yield topic, topic, message
+                yield topic, [topic], Sorted(message, [0], [message.num_rows])
                 continue
-            for partition, part in split_by_partition(message, self._choose(rows, topic, count)):
-                yield partition_name(topic, partition), topic, part
+            parts = sort_by_partition(message, self._choose(rows, topic, count))
+            yield topic, [partition_name(topic, partition) for partition in parts.partitions], parts
 
     def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         default = self._settings.topic
@@ -252,13 +252,14 @@ class Writer:
         for producer in self._source.open(new):
             self._producers[producer.topic] = producer
 
-    def _send(self, physical: str, topic: str, rows: pa.RecordBatch) -> None:
-        producer = self._producers[physical]
-        for chunk in self._encoder(producer.max_message_size).chunks(rows):
+    def _send(self, topic: str, names: list[str], parts: Sorted) -> None:
+        producers = [self._producers[name] for name in names]
+        encoder = self._encoder(min(producer.max_message_size for producer in producers))
+        for part, chunk in encoder.chunks_of_parts(parts.rows, parts.ends):
             first = not self._report.rows
             if first:
                 self._to.observer(Step.FIRST_SEND, "before", self._to.batch_id)
-            producer.send(chunk, self._to.txn)
+            producers[part].send(chunk, self._to.txn)
             if first:
                 self._to.observer(Step.FIRST_SEND, "after", self._to.batch_id)
             self._report.add(topic, chunk.messages, chunk.rows_bytes)

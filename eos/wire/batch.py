@@ -14,7 +14,7 @@ No row ever becomes a Python object. A field that a row doesn't have must still 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,6 +108,23 @@ class BatchEncoder:
         Raises InvalidInput before it yields anything, naming the row: for a message that is larger
         than the limit, a negative event time, a property without a value; and for a column of another type.
         """
+        for _, chunk in self.chunks_of_parts(rows, [rows.num_rows], first_row):
+            yield chunk
+
+    def chunks_of_parts(
+        self, rows: pa.RecordBatch, ends: Sequence[int], first_row: int = 0
+    ) -> Iterator[tuple[int, Chunk]]:
+        """Yield chunks none of which has rows of two parts, each with the number of its part.
+
+        Small parts are encoded together, so that many of them cost little more than one.
+
+        Args:
+            rows: as of `chunks`.
+            ends: where each part ends, rising; the last is the number of rows.
+            first_row: as of `chunks`.
+
+        Raises like `chunks`.
+        """
         if rows.num_rows == 0:
             return
         columns = _Columns(rows, first_row)
@@ -117,15 +134,35 @@ class BatchEncoder:
                 f"row {columns.row_number(largest)} makes a message of {columns.sizes[largest]} bytes; "
                 f"the broker's limit leaves {self.limit} bytes for one"
             )
-        ends = np.cumsum(columns.sizes)
-        start, before = 0, 0
-        while start < rows.num_rows:
-            stop = max(int(np.searchsorted(ends, before + self.target_bytes, side="right")), start + 1)
-            yield self._chunk(columns, slice(start, stop))
-            start, before = stop, int(ends[stop - 1])
+        offsets = np.concatenate(([0], np.cumsum(columns.sizes)))
+        together: list[tuple[int, slice]] = []
+        for part, chunk in self._cut(ends, offsets):
+            if together and offsets[chunk.stop] - offsets[together[0][1].start] > self.target_bytes:
+                yield from self._encode(columns, offsets, together)
+                together = []
+            together.append((part, chunk))
+        yield from self._encode(columns, offsets, together)
 
-    def _chunk(self, columns: _Columns, rows: slice) -> Chunk:
-        plain = columns.join(rows)
+    def _cut(self, ends: Sequence[int], offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, slice]]:
+        """Yield the rows of each chunk, with the number of its part; `offsets` are the bytes before each row."""
+        start = 0
+        for part, end in enumerate(ends):
+            while start < end:
+                full = int(np.searchsorted(offsets, offsets[start] + self.target_bytes, side="right")) - 1
+                stop = min(max(full, start + 1), end)
+                yield part, slice(start, stop)
+                start = stop
+
+    def _encode(
+        self, columns: _Columns, offsets: npt.NDArray[np.int64], together: Sequence[tuple[int, slice]]
+    ) -> Iterator[tuple[int, Chunk]]:
+        first, last = together[0][1].start, together[-1][1].stop
+        joined = columns.join(slice(first, last))
+        for part, rows in together:
+            plain = joined[offsets[rows.start] - offsets[first] : offsets[rows.stop] - offsets[first]]
+            yield part, self._chunk(columns, rows, plain)
+
+    def _chunk(self, columns: _Columns, rows: slice, plain: memoryview) -> Chunk:
         packed = compress(plain, self.compression)
         shrunk = len(packed) < len(plain)
         return Chunk(

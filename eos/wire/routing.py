@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -33,18 +33,30 @@ def partition_of(keys: pa.Array, partitions: int, key_hash: KeyHash) -> npt.NDAr
     return chosen
 
 
-def split_by_partition(rows: pa.RecordBatch, partitions: npt.NDArray[np.int32]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield each partition's rows, in their order, by rising partition; partitions without rows are left out."""
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Rows by rising partition, each partition's in the order that they had.
+
+    Attributes:
+        rows: all of them.
+        partitions: those that have rows.
+        ends: where in `rows` each one's end; the next one's begin there.
+    """
+
+    rows: pa.RecordBatch
+    partitions: list[int]
+    ends: list[int]
+
+
+def sort_by_partition(rows: pa.RecordBatch, partitions: npt.NDArray[np.int32]) -> Sorted:
+    """Sort rows by their partitions; shape of `partitions`: (rows,)."""
     if rows.num_rows == 0:
-        return
+        return Sorted(rows, [], [])
     if (partitions == partitions[0]).all():
-        yield int(partitions[0]), rows
-        return
+        return Sorted(rows, [int(partitions[0])], [rows.num_rows])
     # Numbers of 16 bits are sorted by their digits, several times faster.
     sortable = partitions.astype(np.int16) if partitions.max() < 2**15 else partitions
     order = np.argsort(sortable, kind="stable")
     chosen = partitions[order]
-    sorted_rows = rows.take(pa.array(order))
-    starts = np.flatnonzero(np.diff(chosen, prepend=chosen[0] - 1))
-    for start, stop in zip(starts, [*starts[1:], len(chosen)], strict=True):
-        yield int(chosen[start]), sorted_rows.slice(start, stop - start)
+    ends = [*(np.flatnonzero(np.diff(chosen)) + 1).tolist(), len(chosen)]
+    return Sorted(rows.take(pa.array(order)), [int(chosen[end - 1]) for end in ends], ends)

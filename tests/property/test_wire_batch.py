@@ -54,10 +54,12 @@ def as_sent(row: dict[str, Any]) -> dict[str, Any]:
     return {name: row.get(name) for name in COLUMNS} | {"properties": row.get("properties") or []}
 
 
-@given(batches(), st.sampled_from(COMPRESSIONS), st.integers(1, 50_000))
-def test_rows_come_back(batch: pa.RecordBatch, compression: Compression, target_bytes: int) -> None:
+@given(batches(), st.sampled_from(COMPRESSIONS), st.integers(1, 50_000), st.sets(st.integers(1, 20)))
+def test_rows_come_back(batch: pa.RecordBatch, compression: Compression, target_bytes: int, cuts: set[int]) -> None:
     seen: list[dict[str, Any]] = []
-    for chunk in BatchEncoder(compression, target_bytes=target_bytes).chunks(batch):
+    ends = [*sorted(cut for cut in cuts if cut < batch.num_rows), batch.num_rows]
+    for part, chunk in BatchEncoder(compression, target_bytes=target_bytes).chunks_of_parts(batch, ends):
+        assert len(seen) + chunk.messages <= ends[part]
         assert chunk.messages == 1 or chunk.uncompressed_size <= target_bytes
         buffers = send_frame(
             chunk, producer_id=1, producer_name="p", sequence_id=len(seen), publish_time_ms=1, txn=None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos.config import KeyHash
-from eos.wire.routing import NO_PARTITION, partition_of, split_by_partition
+from eos.wire.routing import NO_PARTITION, partition_of, sort_by_partition
 
 TEXT = st.text(max_size=30)
 BITS_32 = 2**32 - 1
@@ -68,12 +68,11 @@ def test_columns_are_hashed_like_single_keys(
 
 
 @given(st.lists(st.integers(-1, 70_000), max_size=30))
-def test_splitting_keeps_every_row_and_the_order_in_each_part(partitions: list[int]) -> None:
+def test_sorting_keeps_every_row_and_the_order_in_each_partition(partitions: list[int]) -> None:
     rows = pa.RecordBatch.from_pydict({"n": pa.array(range(len(partitions)), pa.int64())})
-    parts = [
-        (number, part.column("n").to_pylist())
-        for number, part in split_by_partition(rows, np.array(partitions, dtype=np.int32))
-    ]
-    assert [number for number, _ in parts] == sorted(set(partitions))
-    for number, kept in parts:
-        assert kept == [row for row, partition in enumerate(partitions) if partition == number]
+    found = sort_by_partition(rows, np.array(partitions, dtype=np.int32))
+    assert found.partitions == sorted(set(partitions))
+    kept = found.rows.column("n").to_pylist()
+    for number, start, end in zip(found.partitions, [0, *found.ends], found.ends, strict=False):
+        assert kept[start:end] == [row for row, partition in enumerate(partitions) if partition == number]
+    assert len(kept) == (found.ends or [0])[-1]

@@ -17,6 +17,7 @@ from eos.micro_batch import Write, Written, attempt, decide
 from eos.net.client import Client
 from eos.patience import Settings
 from eos.ports import CoordinatorPort
+from eos.producers import FreshProducers
 from eos.steps import unobserved
 from eos.takeover import Owner
 from eos.wire.txn import TxnId
@@ -68,7 +69,7 @@ class Query:
     def task(self, txn: TxnId, batch: int, kind: type[Writer] = Writer) -> Writer:
         """A task that writes into a transaction."""
         settings = WriteSettings(self._cluster, self.topic, "murmur3", "none", 1 << 20)
-        return kind(settings, Transaction(txn, batch, unobserved))
+        return kind(settings, Transaction(txn, batch, unobserved), FreshProducers(self._cluster, 1 << 20))
 
 
 class Driver:

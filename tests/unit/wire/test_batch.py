@@ -166,6 +166,24 @@ def test_chunks_are_filled_to_the_target_and_keep_the_order() -> None:
     assert all(900 < chunk.uncompressed_size <= 1_000 for chunk in chunks[:-1])
 
 
+@pytest.mark.parametrize("target_bytes", [1, 100, 1_000, 1 << 20])
+def test_no_chunk_has_rows_of_two_parts_however_small_they_are(target_bytes: int) -> None:
+    batch = rows(*ROWS)
+    ends = [1, 2, batch.num_rows]
+    found: list[list[Chunk]] = [[] for _ in ends]
+    for part, chunk in BatchEncoder(target_bytes=target_bytes).chunks_of_parts(batch, ends):
+        found[part].append(chunk)
+    for start, end, chunks in zip([0, *ends], ends, found, strict=False):
+        assert read(chunks) == expected(batch.slice(start, end - start))
+
+
+def test_a_row_that_is_too_large_is_refused_before_any_part_is_sent() -> None:
+    encoder = BatchEncoder(max_message_size=FRAME_RESERVE + 100)
+    batch = pa.RecordBatch.from_pydict({"value": [b"small", b"x" * 200]})
+    with pytest.raises(InvalidInput, match="row 1 makes a message of"):
+        next(encoder.chunks_of_parts(batch, [1, 2]))
+
+
 def test_a_message_above_the_target_gets_a_chunk_of_its_own() -> None:
     values = [b"a", b"b" * 500, b"c", b"d"]
     chunks = list(BatchEncoder(target_bytes=100).chunks(pa.RecordBatch.from_pydict({"value": values})))

@@ -13,7 +13,7 @@ import pytest
 from eos.config import KEY_HASHES, KeyHash
 from eos.errors import InvalidInput
 from eos.wire.hashing import hash_keys
-from eos.wire.routing import NO_PARTITION, partition_of, split_by_partition
+from eos.wire.routing import NO_PARTITION, partition_of, sort_by_partition
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 HASHES = json.loads((VECTORS / "key_hashes.json").read_text(encoding="utf-8"))
@@ -86,20 +86,22 @@ def test_keys_of_another_type_are_refused() -> None:
         partition_of(pa.array([1]), 3, "java")
 
 
-def test_rows_are_split_in_their_order() -> None:
+def test_rows_are_sorted_and_keep_their_order_within_a_partition() -> None:
     rows = pa.RecordBatch.from_pydict({"n": range(7)})
     partitions = np.array([2, -1, 0, 2, 2, 0, 40_000], dtype=np.int32)
-    split = {partition: part.column("n").to_pylist() for partition, part in split_by_partition(rows, partitions)}
-    assert split == {-1: [1], 0: [2, 5], 2: [0, 3, 4], 40_000: [6]}
+    found = sort_by_partition(rows, partitions)
+    assert found.rows.column("n").to_pylist() == [1, 2, 5, 0, 3, 4, 6]
+    assert (found.partitions, found.ends) == ([-1, 0, 2, 40_000], [1, 3, 6, 7])
 
 
 def test_rows_of_one_partition_are_not_copied() -> None:
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
-    ((partition, part),) = split_by_partition(rows, np.array([3, 3], dtype=np.int32))
-    assert partition == 3
-    assert part.column(0).buffers()[2].address == rows.column(0).buffers()[2].address
+    found = sort_by_partition(rows, np.array([3, 3], dtype=np.int32))
+    assert (found.partitions, found.ends) == ([3], [2])
+    assert found.rows.column(0).buffers()[2].address == rows.column(0).buffers()[2].address
 
 
 def test_no_rows_make_no_parts() -> None:
     rows = pa.RecordBatch.from_pydict({"value": pa.array([], pa.binary())})
-    assert list(split_by_partition(rows, np.array([], dtype=np.int32))) == []
+    found = sort_by_partition(rows, np.array([], dtype=np.int32))
+    assert (found.partitions, found.ends) == ([], [])
