@@ -62,7 +62,7 @@ def show(console: Console, found: Json) -> None:
 
 
 def _commits(partitions: int, figures: Json) -> Sheet:
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for name, commit in figures["commit_ms"].items():
         rounds, restart = commit["p50_of_rounds"], figures["restart_s"][name]
         lines.append(

@@ -15,7 +15,7 @@ from typing import Any
 from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from statestore.address import Address
 from tests.benchmarks.state_plan import StatePlan
@@ -184,4 +184,5 @@ def _batch(query: StreamingQuery) -> int:
 def _end(progress: dict[str, Any]) -> float:
     """The time of day when a batch was committed."""
     began = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00"))
-    return began.timestamp() + progress["durationMs"]["triggerExecution"] / 1e3
+    took_ms: float = progress["durationMs"]["triggerExecution"]
+    return began.timestamp() + took_ms / 1e3

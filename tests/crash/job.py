@@ -175,8 +175,8 @@ def run(job: Job) -> None:
         topic=job.topic,
         name=job.name,
         small_batch_rows=job.small_batch_rows,
-        **extra,  # type: ignore[arg-type]
-        **job.options,  # type: ignore[arg-type]
+        **extra,
+        **job.options,
     )
 
     def write(df: DataFrame, batch_id: int) -> None:

@@ -118,7 +118,7 @@ class LateTask:
             send(connection, [frame])
             first(self.folder, "pushed")
 
-        Connection.send = send_and_keep  # type: ignore[method-assign]
+        Connection.send = send_and_keep  # type: ignore[assignment, method-assign]
 
 
 def first(folder: str, name: str) -> bool:

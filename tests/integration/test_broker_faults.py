@@ -24,7 +24,7 @@ from tests.reading import values_of
 from tests.waiting import until
 
 ROWS = 400
-DEATHS = {
+DEATHS: dict[int, list[tuple[Step, Phase]]] = {
     1_000: [(Step.FIRST_SEND, "after"), (Step.MARKER, "before"), (Step.END_SENT, "after")],
     0: [(Step.INTENT, "after"), (Step.FIRST_SEND, "after"), (Step.END_SENT, "before")],
 }
@@ -119,7 +119,7 @@ def test_the_broker_dies_while_a_successor_takes_over(spark: SparkSession, broke
         broker.start()
         gate.open()
 
-    moments = [(Step.TAKEOVER, "before"), (Step.TAKEOVER, "after"), (Step.OWNER, "after")]
+    moments: list[tuple[Step, Phase]] = [(Step.TAKEOVER, "before"), (Step.TAKEOVER, "after"), (Step.OWNER, "after")]
     for batch_id, (step, phase) in enumerate(moments):
         leave_open(batch_id)
         gate = Gate(Moment(step, phase, None), str(tmp_path / f"gate-{batch_id}"))

@@ -58,7 +58,7 @@ def shown(eos: Eos) -> dict[str, Any]:
     return dict(only)
 
 
-def pids(eos: Eos) -> dict[str, int]:
+def pids(eos: Eos) -> dict[str, int | None]:
     return {part["name"]: part["pid"] for part in shown(eos)["parts"]}
 
 

@@ -66,7 +66,9 @@ def test_a_killed_executor_makes_spark_run_partitions_twice(pulsar: Any, make_to
     with started(job) as driver:
         zombie = psutil.Process(job.gate.wait())
         daemon = zombie.parent()
+        assert daemon is not None
         executor = daemon.parent()
+        assert executor is not None
         assert "CoarseGrainedExecutorBackend" in " ".join(executor.cmdline())
         daemon.kill()  # else it would take the zombie with it
         executor.kill()

@@ -112,7 +112,9 @@ _PARTS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 
 
+_JOBS: dict[str, Callable[..., dict[str, Any]]] = {"run": run, "read": read}
+
 if __name__ == "__main__":
     began = time.monotonic()
-    answer = {"run": run, "read": read}[sys.argv[1]](**json.loads(sys.argv[2]))
+    answer = _JOBS[sys.argv[1]](**json.loads(sys.argv[2]))
     print(json.dumps(answer | {"seconds": time.monotonic() - began}))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import LongType, StructField, StructType
@@ -81,8 +81,14 @@ class Totals(StatefulProcessor):
         self.totals = handle.getListState("totals", number)
         self.sizes = handle.getMapState("sizes", number, number)
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        values = [int(value) for batch in rows for value in batch["value"]]
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame] | Iterator[Row],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        frames = cast(Iterator[pd.DataFrame], rows)  # as transformWithStateInPandas gives them
+        values = [int(value) for batch in frames for value in batch["value"]]
         total = sum(values) + (self.total.get()[0] if self.total.exists() else 0)
         self.total.update((total,))
         self.totals.appendValue((total,))

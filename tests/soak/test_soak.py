@@ -28,7 +28,7 @@ def soak(zookeeper: str, folder: Path, pairs: Pairs, batches: int, kills: int) -
     said = answer(launch("run", local, folder / "local.log"), folder / "local.log")
     assert said["failures"] == []
     check_results(folder / "out", pairs, batches)
-    states = [
+    states, others = [
         answer(
             launch(
                 "read", {"root": place, "pairs": pairs, "batch": batches - 1, "options": chosen}, folder / "read.log"
@@ -37,7 +37,7 @@ def soak(zookeeper: str, folder: Path, pairs: Pairs, batches: int, kills: int) -
         )
         for place, chosen in ((root, options), (local["root"], {}))
     ]
-    check_states(*states, pairs)
+    check_states(states, others, pairs)
     files = check_checkpoints(root, options, pairs)
     freed, left = check_ledgers(root, options)
     check_checkpoints(root, options, pairs)

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.usefixtures("spark")  # column expressions need a Spark
 
 
 def check(schema: str, value_format: ValueFormat = "raw", *, topic_given: bool = True) -> None:
-    message_columns(StructType.fromDDL(schema), value_format, topic_given=topic_given)
+    parsed = StructType.fromDDL(schema)
+    assert isinstance(parsed, StructType)
+    message_columns(parsed, value_format, topic_given=topic_given)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +88,15 @@ def test_a_frame_that_fits_is_left_alone(spark: SparkSession) -> None:
 
 def test_the_time_of_an_event_is_in_milliseconds(spark: SparkSession) -> None:
     times = spark.sql("select 'x' value, timestamp_micros(1356998400123456) __eventTime")
-    assert canonical(times, "raw", topic_given=True).first()["event_time"] == 1_356_998_400_123
+    row = canonical(times, "raw", topic_given=True).first()
+    assert row is not None
+    assert row["event_time"] == 1_356_998_400_123
 
 
 def test_names_with_backticks_dots_and_capitals(spark: SparkSession) -> None:
     odd = spark.sql("select 1 `a.b`, 2 `c``d`, 3 Value, 'k' `__key`")
     row = canonical(odd, "json", topic_given=True).first()
+    assert row is not None
     assert row.value == b'{"a.b":1,"c`d":2,"Value":3}'
     assert row.key == "k"
 

@@ -12,6 +12,7 @@ from pyspark.sql.types import LongType, StructType
 from eos import delivery, jobs
 from eos.config import Cluster
 from eos.delivery import LARGE_ROW_BYTES, SMALL_ROW_BYTES, Care, Delivery, collect_small, least_care
+from eos.spark import driver_heap, result_limit
 from eos.steps import unobserved
 from eos.writer import WriteSettings
 
@@ -94,7 +95,7 @@ def test_what_reaches_the_driver_is_bounded(spark: SparkSession) -> None:
 def looks_taken(monkeypatch: pytest.MonkeyPatch) -> list[Care]:
     """A cluster whose topics have 64 partitions; lists how the rows of small batches were looked at."""
     monkeypatch.setattr(
-        delivery.Client, "shared", staticmethod(lambda cluster: SimpleNamespace(partitions=lambda _: 64))
+        "eos.delivery.Client.shared", staticmethod(lambda cluster: SimpleNamespace(partitions=lambda _: 64))
     )
     looked: list[Care] = []
 
@@ -148,14 +149,14 @@ GIB = 1 << 30
 def test_spark_s_own_limit_is_trusted_where_the_heap_is_large_enough(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limit: int | None, heap: int, least: Care
 ) -> None:
-    monkeypatch.setattr(delivery.spark, "result_limit", lambda _: limit)
-    monkeypatch.setattr(delivery.spark, "driver_heap", lambda _: heap)
+    monkeypatch.setattr("eos.delivery.spark.result_limit", lambda _: limit)
+    monkeypatch.setattr("eos.delivery.spark.driver_heap", lambda _: heap)
     assert least_care(spark) is least
 
 
 def test_spark_s_limit_and_the_heap_are_read(spark: SparkSession) -> None:
-    assert delivery.spark.result_limit(spark) == GIB
-    assert delivery.spark.driver_heap(spark) > 100 << 20
+    assert result_limit(spark) == GIB
+    assert driver_heap(spark) > 100 << 20
 
 
 @pytest.mark.parametrize(("last_rows", "collected"), [(None, False), (11, False), (10, True)])

@@ -162,7 +162,7 @@ def test_nothing_is_found_where_nothing_is_held_up() -> None:
 def test_an_open_transaction_is_waited_for_and_its_sink_is_named() -> None:
     admin = FakeAdmin({ROWS: [HELD]}, open=[opened()])
     (found,) = doctor(FakeClient([INTENT]), admin).look([ROWS])
-    age_s = pytest.approx(time.time() - 1, abs=60)
+    age_s = cast(float, pytest.approx(time.time() - 1, abs=60))
     assert found == Finding(ROWS, State.WAITING, TXN, opened(), Trace("rows", INTENT, committed=False), age_s)
     assert "600 s after it was opened" in found.remedy
     assert "eos abort rows" in found.remedy

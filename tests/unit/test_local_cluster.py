@@ -108,7 +108,8 @@ def test_java_knows_a_member_as_localhost_when_it_should(member: Member, tmp_pat
 
 def test_a_member_is_killed_paused_and_started_again(member: Member, tmp_path: Path) -> None:
     java = program(tmp_path, "exec sleep 300")
-    assert member.state is State.ENDED
+    before = member.state
+    assert before is State.ENDED
     member.kill()
     member.launch(java, "jars")
     first = member.pid
@@ -118,7 +119,8 @@ def test_a_member_is_killed_paused_and_started_again(member: Member, tmp_path: P
     assert (member.pid, member.state) == (first, State.PAUSED)
     assert not member.ready()
     member.resume()
-    assert member.state is State.RUNNING
+    resumed = member.state
+    assert resumed is State.RUNNING
     member.kill()
     assert (member.pid, member.state) == (None, State.ENDED)
     member.launch(java, "jars")
@@ -168,7 +170,13 @@ def test_a_port_that_somebody_else_has_taken_is_said(member: Member, tmp_path: P
 
 
 def test_addresses_are_asked_for_only_after_the_start() -> None:
-    for ask in (lambda c: c.service_url, lambda c: c.bk_url, lambda c: c.admin_url, lambda c: c["bookie-0"]):
+    asks: list[Callable[[LocalCluster], object]] = [
+        lambda c: c.service_url,
+        lambda c: c.bk_url,
+        lambda c: c.admin_url,
+        lambda c: c["bookie-0"],
+    ]
+    for ask in asks:
         with pytest.raises(LocalError, match="has not been started"):
             ask(LocalCluster())
     with pytest.raises(LocalError, match="No cluster was started in"):

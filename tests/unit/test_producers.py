@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from eos import producers
 from eos.config import Cluster
 from eos.errors import NetworkError, Refused
 from eos.net.producer import Producer
@@ -32,7 +31,7 @@ def broker() -> Iterator[FakeBroker]:
 @pytest.fixture
 def cluster(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     with broker.client(0.5) as client:
-        monkeypatch.setattr(producers.Client, "shared", staticmethod(lambda _: client))
+        monkeypatch.setattr("eos.producers.Client.shared", staticmethod(lambda _: client))
         yield client.cluster
 
 

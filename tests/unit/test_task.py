@@ -61,8 +61,13 @@ class FakeWriter:
 
 def run(monkeypatch: pytest.MonkeyPatch, writer: FakeWriter, attempt: int = 0) -> list[dict[str, Any]]:
     given: list[Any] = []
-    monkeypatch.setattr(task.TaskContext, "get", staticmethod(lambda: FakeContext(attempt)))
-    monkeypatch.setattr(task, "Writer", lambda *args: (given.extend(args), writer)[1])
+
+    def made(*args: object) -> FakeWriter:
+        given.extend(args)
+        return writer
+
+    monkeypatch.setattr("eos.task.TaskContext.get", staticmethod(lambda: FakeContext(attempt)))
+    monkeypatch.setattr(task, "Writer", made)
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
     summaries = [row for batch in task.writing_task(SETTINGS, unobserved)([rows, rows]) for row in batch.to_pylist()]
     settings, transaction, producers, partition = given
@@ -87,7 +92,7 @@ def test_a_retried_task_refuses_before_it_opens_anything(monkeypatch: pytest.Mon
 
 
 def test_a_job_that_carries_no_transaction_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task.TaskContext, "get", staticmethod(lambda: FakeContext(transaction=None)))
+    monkeypatch.setattr("eos.task.TaskContext.get", staticmethod(lambda: FakeContext(transaction=None)))
     with pytest.raises(NotCommitted, match=r"lacks the local property 'eos\.transaction'"):
         list(task.writing_task(SETTINGS, unobserved)([]))
 

@@ -30,7 +30,8 @@ def main() -> None:
     spark = builder.getOrCreate()
     with tempfile.TemporaryDirectory() as folder, tarfile.open(TARGET, "w:xz") as archive:
         for name in KEPT:
-            run(spark, *name.split("-"), f"{folder}/{name}", BATCHES)
+            provider, query = name.split("-")
+            run(spark, provider, query, f"{folder}/{name}", BATCHES)
             for file in sorted(Path(folder, name).rglob("*")):
                 if file.is_file() and not file.name.startswith("."):
                     path = file.relative_to(folder)

@@ -39,6 +39,7 @@ def main(verb: str, name: str, uri: str, options: dict[str, str], at: int, momen
     Dying.at, Dying.moment = at, moment
     address = Address.parse(uri, options)
     session = Dying.connect(address)
+    assert isinstance(session, Dying)
     names = Names(session, address.root)
     if verb == "create":
         files = {path.removeprefix(address.path + "/"): record for path, record in names.walk(address.path)}

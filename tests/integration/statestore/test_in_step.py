@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.abort import OwnerAlive
 from eos.net.client import Client
@@ -41,10 +43,12 @@ def state(spark: SparkSession, checkpoint: str, batch: int) -> dict[int, int]:
     return {row.key[0]: row.value[0] for row in read_state(spark, checkpoint, batch).collect()}
 
 
-def made(pulsar: Any, make_topic: MakeTopic, **more: str) -> tuple[CountingJob, str]:
+def made(
+    pulsar: Any, make_topic: MakeTopic, source: str = "rate-micro-batch", folder: str = ""
+) -> tuple[CountingJob, str]:
     """A job, and a name for its savepoint."""
     name = f"s{uuid.uuid4().hex[:10]}"
-    return CountingJob(pulsar.service_url, make_topic("counts"), name, **more), f"{name}-at-2"
+    return CountingJob(pulsar.service_url, make_topic("counts"), name, source, folder), f"{name}-at-2"
 
 
 def test_a_roll_forward_that_dies_after_each_step_goes_on(
@@ -122,8 +126,8 @@ def test_files_are_read_again_as_the_original_has_noted_them(
         job(spark, target, {"once": True}).awaitTermination()
     job.close()
 
-    def endless(session: SparkSession, checkpoint: str, trigger: Any) -> Any:
-        return job(session, checkpoint, {"processingTime": "0 seconds"})
+    def endless(spark: SparkSession, checkpoint: str, trigger: Mapping[str, Any]) -> StreamingQuery:
+        return job(spark, checkpoint, {"processingTime": "0 seconds"})
 
     with pytest.raises(Unavailable, match=f"Batch {savepoint.batch + 2} could|exactly batch|could not be replayed"):
         restore_in_step(name, target, endless, job.output, spark)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from statestore import Address, savepoints
 from statestore.hadoop import Hadoop
@@ -95,7 +95,9 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
     copied = portable.create("copied", source, topic, options=job.options)
     job.add(7)
     query.processAllAvailable()
-    last = query.lastProgress["batchId"]
+    progress = query.lastProgress
+    assert progress is not None
+    last = progress["batchId"]
     query.stop()
     assert 3 <= made.batch <= copied.batch <= last
     assert made.query == copied.query == str(query.id)

@@ -23,6 +23,7 @@ from eos.wire.txn import TxnId
 from statestore.errors import Damaged, InvalidInput, NotFound
 from statestore.savepoints import topic as topics
 from statestore.savepoints.folder import Folder
+from statestore.savepoints.stream import Manifest
 from statestore.savepoints.topic import HOLD, What
 from tests.conftest import MakeTopic
 from tests.contract.official import fresh_consumer
@@ -64,7 +65,7 @@ def what(name: str = "one") -> What:
     return What(name, "bk://zk:2181/q", 3, "5f", 1_700_000_000_000)
 
 
-def write(cluster: Cluster, topic: str, source: Any, name: str = "one") -> topics.Manifest:
+def write(cluster: Cluster, topic: str, source: Any, name: str = "one") -> Manifest:
     return topics.write(cluster, topic, what(name), source, timeout_s=120)
 
 
@@ -101,7 +102,7 @@ def test_a_savepoint_is_there_once_after_the_commit_and_not_before(
     assert {message.properties()["name"] for message in messages} == {"one"}
     assert [message.properties()["kind"] for message in messages] == [*["data"] * 4, "files", "manifest"]
     assert max(len(message.data()) for message in messages) == 1024 * 1024
-    assert topics.Manifest.decode(messages[-1].data()) == manifest
+    assert Manifest.decode(messages[-1].data()) == manifest
     assert told == sorted(told)
     assert told[-1] == (manifest.size, manifest.size)
     assert topics.list_topic(cluster, topic) == [(manifest, "one", "")]

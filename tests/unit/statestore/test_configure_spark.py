@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -163,7 +163,7 @@ def test_what_a_new_jvm_says_does_not_come_between_what_was_asked_for(
     monkeypatch.setattr("pyspark.sql.SparkSession.builder", builder)
     with spark.session({}, {"spark.app.name": "x"}) as made_session:
         print("{}", flush=True)
-        assert made_session is builder
+        assert cast(object, made_session) is builder
         assert made(builder)["spark.app.name"] == "x"
     assert builder.stopped
     assert capfd.readouterr() == ("{}\n", "WARN of the JVM\n")

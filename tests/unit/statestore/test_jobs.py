@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -33,9 +34,8 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_job_in_the_working_directory_is_found() -> None:
-    assert load_job("staged_job:start")("spark", "bk://z:1/q", {"once": True}) == (  # type: ignore[arg-type]
-        *("spark", "bk://z:1/q", {"once": True}),
-    )
+    start = cast(Callable[..., object], load_job("staged_job:start"))
+    assert start("spark", "bk://z:1/q", {"once": True}) == ("spark", "bk://z:1/q", {"once": True})
 
 
 @pytest.mark.parametrize(

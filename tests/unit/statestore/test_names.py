@@ -164,7 +164,8 @@ def test_tls_takes_the_options_of_java(client: type[Client]) -> None:
         "keyfile": "/own.pem",
         "keyfile_password": "secret",
     }
-    assert client.made["check_hostname"] is True
+    checks = client.made["check_hostname"]
+    assert checks is True
     connect(**secure, zookeeper__ssl__hostnameVerification="false")
     assert client.made["check_hostname"] is False
     with pytest.raises(InvalidInput, match=r"Python reads PEM only.*openssl"):

@@ -12,6 +12,7 @@ import pytest
 
 from eos.config import Cluster
 from eos.control_log import REGISTRATION, LogView, Registration
+from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.errors import InvalidInput, NotFound, Unavailable
 from statestore.hadoop import Hadoop, Status
 from statestore.in_step import Output, Step, rolling
@@ -208,7 +209,7 @@ def test_another_sink_another_query_and_no_commit_are_refused(world: World) -> N
 
 def test_a_shadow_is_declared_and_stays_one(world: World) -> None:
     hadoop = cast(Hadoop, Folder())
-    files = rolling.HadoopFiles(hadoop, str(world.target))
+    files = HadoopFiles(hadoop, str(world.target))
     rolling.declare(hadoop, files, OUTPUT, None, shadow=True)
     rolling.declare(hadoop, files, OUTPUT, 5)
     assert world.registered == Registration("counts", OUTPUT.topic, 4, 5, True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from statestore.errors import CutFailed, InvalidInput, NotFound
@@ -38,7 +40,7 @@ class World:
             full = f"/q/{path}"
             self.names.make_directories(full.rpartition("/")[0])
             record = FileRecord(f"w-{number}", 0, 1, number, number, 1024, len(data), 9, 77)
-            zookeeper.write(self.names.create_file(full, record), lambda r=record: self.names.has_reference(r))
+            zookeeper.write(self.names.create_file(full, record), partial(self.names.has_reference, record))
 
     def read(self, path: str) -> bytes:
         if path not in self.files:

@@ -29,7 +29,9 @@ FILES = {"state/0/0/1.delta": b"a" * 25, "state/0/0/empty": b"", "offsets/0": b"
 
 def messages(files: dict[str, bytes], chunk: int = 10, name: str = "one") -> list[Part]:
     """As the writer makes them."""
-    cutter, contents, parts = Cutter(chunk), [], []
+    cutter = Cutter(chunk)
+    contents: list[Content] = []
+    parts: list[bytes] = []
     for path, data in files.items():
         own = Sum()
         parts += cutter.cut(own.over([data[:7], data[7:]]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import pytest
@@ -47,7 +48,7 @@ class World:
         for directory in ("/q/offsets", "/q/commits", "/q/state/0/0"):
             self.names.make_directories(directory)
         for path, file in FILES.items():
-            self.zookeeper.write(self.names.create_file("/q/" + path, file), lambda f=file: self.names.has_reference(f))
+            self.zookeeper.write(self.names.create_file("/q/" + path, file), partial(self.names.has_reference, file))
         self.zookeeper.writes = 0
 
     def make_ledger(self, ledger: int) -> None:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from statestore.drills.journal import (
     Account,
@@ -157,7 +158,9 @@ def endless(word: str = "w" * 300) -> list[Event]:
 
     def longer(event: Event) -> Event:
         texts = {each.name: str(getattr(event, each.name)) for each in fields(event) if each.name not in kept}
-        changed = {name: text + word for name, text in texts.items() if isinstance(getattr(event, name), str)}
+        changed: dict[str, Any] = {
+            name: text + word for name, text in texts.items() if isinstance(getattr(event, name), str)
+        }
         return replace(event, **changed)
 
     events = [longer(event) for event in failed()]

@@ -66,7 +66,7 @@ def test_an_interrupt_that_comes_out_as_another_error_is_one_all_the_same(tmp_pa
         try:
             raise KeyboardInterrupt
         except KeyboardInterrupt:
-            {}["no such key"]
+            dict[str, str]()["no such key"]
 
     events = read(drill(tmp_path, act))
     assert isinstance(events[-1], Ended)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,12 +17,14 @@ from eos.local import LocalError
 from statestore.drills import chaos, journal, rows
 from statestore.drills.chaos import Chaos
 from statestore.drills.faults import FAULTS
+from statestore.drills.job import JobSpec, Settings
 from statestore.drills.journal import Account, Check, Ended, Event, Readers, Sample, State, Transactions, Verdict
 from statestore.drills.oracle import Progress
 from statestore.drills.plan import Family, make_plan
 from statestore.drills.said import Said, Word
 from statestore.drills.stage import Stage
 from statestore.drills.summary import summarize
+from statestore.drills.supervisor import Launch, Supervisor
 
 PLAN = make_plan(3, 1, [Family.NETWORK])
 
@@ -93,7 +95,6 @@ class FakeDriver:
 def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeCluster]:
     cluster = FakeCluster(tmp_path / "cluster")
     FakeDriver.made, FakeDriver.refuses = [], ""
-    supervisor = chaos.Supervisor
 
     class LiveFake:
         progress = Progress(7, 1, 30.0)
@@ -102,19 +103,22 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
         account = Account(job, 1, 1, 1, 0, 0, 0, 0, 0, state_equal, {}, Verdict.PASS, "all there")
         return account, Readers(job, 2, 0)
 
+    def supervisor(settings: Settings, jobs: Sequence[JobSpec], log: Path) -> Supervisor:
+        return Supervisor(settings, jobs, log, launch=cast(Launch, FakeDriver))
+
     monkeypatch.setattr(chaos, "LocalCluster", lambda **_: cluster)
     monkeypatch.setattr(chaos, "java_flags", lambda tell: ["-Xshare:off"])
-    monkeypatch.setattr(chaos, "Supervisor", lambda *given: supervisor(*given, launch=FakeDriver))  # type: ignore[arg-type]
+    monkeypatch.setattr(chaos, "Supervisor", supervisor)
     monkeypatch.setattr(chaos, "LiveReaders", lambda *_: nullcontext(LiveFake()))
     monkeypatch.setattr(chaos, "make_topic", lambda *_: None)
     monkeypatch.setattr(chaos, "end_later_transactions", lambda *_: None)
-    monkeypatch.setattr(chaos.oracle, "judge", judge)
+    monkeypatch.setattr("statestore.drills.oracle.judge", judge)
     stores = [SimpleNamespace(versions=(1, 2)), SimpleNamespace(versions=(2,))]
-    monkeypatch.setattr(chaos.statestore, "snapshots", lambda *_, **__: SimpleNamespace(stores=stores))
+    monkeypatch.setattr("statestore.snapshots", lambda *_, **__: SimpleNamespace(stores=stores))
     for name, value in {"_FEED_S": 0.01, "_SAMPLE_S": 0.01, "_SETTLE_S": (0.0, 0.01)}.items():
         monkeypatch.setattr(chaos, name, value)
     for kind in FAULTS:
-        monkeypatch.setitem(FAULTS, kind, lambda stage, chance: stage.done("pretended"))  # type: ignore[attr-defined]
+        monkeypatch.setitem(FAULTS, kind, lambda stage, chance: stage.done("pretended"))
     yield cluster
     assert not any(driver.alive for driver in FakeDriver.made)
 
@@ -153,7 +157,7 @@ def test_a_signal_ends_it_and_everything_that_it_started(
         os.kill(os.getpid(), number)
 
     before = signal.getsignal(number)
-    monkeypatch.setitem(FAULTS, PLAN[0].kind, interrupt)  # type: ignore[arg-type]
+    monkeypatch.setitem(FAULTS, PLAN[0].kind, interrupt)
     events = drill(tmp_path)
     assert signal.getsignal(number) is before
     assert events[-1].event == "ended"

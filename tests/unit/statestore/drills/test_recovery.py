@@ -23,8 +23,7 @@ def committed(job: str, batch: int) -> Said:
 
 def test_jobs_have_recovered_when_each_has_committed_a_batch_that_it_began_after_the_fault() -> None:
     recovery, written = followed(committed("rows", 1), began("sums", 1), committed("sums", 1))
-    assert not recovery.recovered, "rows had begun its batch before the fault"
-    assert written == []
+    assert (recovery.recovered, written) == (False, []), "rows had begun its batch before the fault"
     recovery.see(began("rows", 2))
     recovery.see(committed("rows", 2))
     assert recovery.recovered
@@ -37,8 +36,7 @@ def test_jobs_have_caught_up_when_each_has_committed_the_files_that_were_there()
         began("sums", 1),
         committed("sums", 1),
     )
-    assert recovery.recovered
-    assert not recovery.over
+    assert (recovery.recovered, recovery.over) == (True, False)
     recovery.see(began("sums", 2))
     recovery.see(committed("sums", 2))
     assert recovery.over

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -159,7 +160,7 @@ def test_a_drill_that_ended_early_says_why() -> None:
 
 
 def test_phases_are_as_long_as_they_took() -> None:
-    events = [
+    events: list[Event] = [
         journals.began(1),
         Fault(t=10, n=1, kind="a", family="b"),
         Detected(t=12, n=1),
@@ -241,7 +242,7 @@ def hostile(events: list[Event]) -> list[Event]:
     kept = {"event", "drill", "verdict"}
 
     def changed(event: Event) -> Event:
-        words = {
+        words: dict[str, Any] = {
             each.name: HOSTILE + str(getattr(event, each.name))
             for each in fields(event)
             if each.name not in kept and isinstance(getattr(event, each.name), str)

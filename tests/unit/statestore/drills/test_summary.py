@@ -10,6 +10,7 @@ from statestore.drills.journal import (
     CaughtUp,
     Check,
     Detected,
+    DrillKind,
     Ended,
     Event,
     Fault,
@@ -32,7 +33,7 @@ from statestore.errors import Damaged
 KIND = "kill-driver"
 
 
-def began(faults: int = 0, drill: str = "chaos") -> Began:
+def began(faults: int = 0, drill: DrillKind = "chaos") -> Began:
     return Began(
         drill=drill,
         at="2026-11-21T20:00:00+00:00",
@@ -43,10 +44,23 @@ def began(faults: int = 0, drill: str = "chaos") -> Began:
     )
 
 
-def account(job: str = "rows", verdict: Verdict = Verdict.PASS, **errors: int) -> Account:
-    counts = {"lost": 0, "duplicated": 0, "unexpected": 0, "out_of_order": 0, "torn": 0} | errors
+def account(
+    job: str = "rows", verdict: Verdict = Verdict.PASS, *, lost: int = 0, duplicated: int = 0, torn: int = 0
+) -> Account:
     return Account(
-        job, attempted=9, committed=9, found=9, state_equal=None, offenders={}, verdict=verdict, reason="Why.", **counts
+        job,
+        attempted=9,
+        committed=9,
+        found=9,
+        lost=lost,
+        duplicated=duplicated,
+        unexpected=0,
+        out_of_order=0,
+        torn=torn,
+        state_equal=None,
+        offenders={},
+        verdict=verdict,
+        reason="Why.",
     )
 
 
@@ -137,7 +151,13 @@ def test_errors_add_up_over_jobs_and_the_worst_account_of_a_job_counts() -> None
 
 
 def test_times_are_counted_from_the_fault_and_the_first_sight_counts() -> None:
-    seen = [Detected(1, t=11), Fenced(1, t=12.5), Recovered(1, t=14), Recovered(1, t=19), CaughtUp(1, t=16)]
+    seen: list[Event] = [
+        Detected(1, t=11),
+        Fenced(1, t=12.5),
+        Recovered(1, t=14),
+        Recovered(1, t=19),
+        CaughtUp(1, t=16),
+    ]
     (times,) = summarize([began(), Fault(1, KIND, "driver", "pid 7", t=10), *seen, Ended()]).faults
     assert (times.t, times.detected_s, times.fenced_s, times.recovered_s, times.caught_up_s) == (10, 1, 2.5, 4, 6)
     assert (times.kind, times.family, times.detail) == (KIND, "driver", "pid 7")
@@ -176,7 +196,7 @@ def test_a_drill_that_looked_at_nothing_is_unknown() -> None:
 
 
 def test_the_json_has_all_that_the_journal_has() -> None:
-    more = [
+    more: list[Event] = [
         Sample("rows", 5, 4, 12.5),
         State("rows", 3, versions=2, restore_mb_s=80.0),
         Transactions("rows", 5, 4, 1, 1, 2),
@@ -196,6 +216,7 @@ def test_the_json_has_all_that_the_journal_has() -> None:
 
 
 def test_events_without_a_beginning_are_no_drill() -> None:
-    for events in ([], [Ended()], [Ended(), began()]):
+    wrong: list[list[Event]] = [[], [Ended()], [Ended(), began()]]
+    for events in wrong:
         with pytest.raises(Damaged, match="began"):
             summarize(events)
