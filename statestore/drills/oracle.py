@@ -77,7 +77,7 @@ def messages_of(service_url: str, topic: str, patience_s: float = PATIENCE_S) ->
                 yield message
             elif message.properties()[_END] == mark:
                 left.discard(message.topic_name())
-        consumer.unsubscribe()
+        _unsubscribe(client, consumer, topic)
 
 
 def read_all(service_url: str, topic: str, parse: Parse = rows.parse, patience_s: float = PATIENCE_S) -> Reading:
@@ -192,7 +192,7 @@ class _LiveReader(threading.Thread):
                     consumer = _subscribe(client, self._topic, self._subscription)
                     self._follow(consumer)
                     if self._over():
-                        consumer.unsubscribe()
+                        _unsubscribe(client, consumer, self._topic)
                         return
             except pulsar.PulsarException as error:
                 self._trouble = f" The last error: {error}."
@@ -278,8 +278,20 @@ def _client(service_url: str) -> Iterator[pulsar.Client]:
             client.close()
 
 
-def _subscribe(client: pulsar.Client, topic: str, subscription: str) -> pulsar.Consumer:
-    return client.subscribe(topic, subscription, initial_position=pulsar.InitialPosition.Earliest)
+def _subscribe(client: pulsar.Client, topic: str, subscription: str, queue: int = 1000) -> pulsar.Consumer:
+    earliest = pulsar.InitialPosition.Earliest
+    return client.subscribe(topic, subscription, initial_position=earliest, receiver_queue_size=queue)
+
+
+def _unsubscribe(client: pulsar.Client, consumer: pulsar.Consumer, topic: str) -> None:
+    """Delete the consumer's subscription, one partition after the other.
+
+    At once for all, as the client does it, an answer that is there too soon clears the map that is being walked
+    through, and the process dies (pulsar-client 3.13, `MultiTopicsConsumerImpl::unsubscribeAsync`).
+    """
+    consumer.close()
+    for partition in client.get_topic_partitions(topic):
+        _subscribe(client, partition, consumer.subscription_name(), queue=1).unsubscribe()
 
 
 @contextmanager
