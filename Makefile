@@ -7,6 +7,8 @@ TEST_ARGS ?=
 DRILL_ARGS ?=
 BENCH_ARGS ?=
 TEST_WORKERS ?= 2
+# A worker that dies ends the run: with a new one in its place, loadfile may wait for ever (seen with pytest-xdist 3.8).
+SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
@@ -23,7 +25,7 @@ demo: ## stream a year of flights into Pulsar, kill things on the way, count wha
 test: $(JAR) ## unit, property, contract and integration tests, with the branch coverage of eos and statestore
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python -m pytest -m "not crash and not soak" -n $(TEST_WORKERS) --dist loadfile --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
+	$(BIN)/python -m pytest -m "not crash and not soak" $(SIDE_BY_SIDE) --dist loadfile --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
 
 test-report: ## look at the report of a drill in Chromium: on a phone, on a desk, on paper, without a network
 	@sh tools/need-chromium.sh
@@ -38,7 +40,7 @@ models: ## explore the models of the commit protocol and of bk://'s names in lar
 crash: ## kill a process at each step of the protocol and look for lost or doubled rows
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python -m pytest -v -m crash -n $(TEST_WORKERS) tests $(TEST_ARGS)
+	$(BIN)/python -m pytest -v -m crash $(SIDE_BY_SIDE) tests $(TEST_ARGS)
 
 soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, and what else takes long: some half an hour
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
