@@ -3,6 +3,8 @@
 The steps come from `eos.steps.Step`, so a new step is crashed at without anybody thinking of it.
 Each crash is recovered by the next driver, which dies at the next step: every one of them
 starts from what the one before left behind.
+
+A driver that dies in its first batch opens producers there; in its third, those of the second are open still.
 """
 
 from __future__ import annotations
@@ -22,22 +24,34 @@ ROWS = 40
 BY_DRIVER, BY_TASKS = 1_000, 0
 Point = tuple[Step, str]
 EVERYWHERE: list[Point] = list(product(Step, ("before", "after")))
-IN_TASKS: list[Point] = list(product(WRITER_STEPS, ("before", "after")))
+IN_WRITERS: list[Point] = list(product(WRITER_STEPS, ("before", "after")))
 TAKING_OVER = (Step.TAKEOVER, Step.OWNER)
-IN_LATER_BATCHES: list[Point] = [point for point in EVERYWHERE if point[0] not in TAKING_OVER]
+
+
+def first_batch(points: list[Point]) -> dict[Point, int]:
+    """Die in the first batch of a run."""
+    return dict.fromkeys(points, 1)
+
+
+def third_batch(points: list[Point]) -> dict[Point, int]:
+    """Die in the third batch of a run, but while taking over, which comes before any."""
+    return {point: 3 for point in points if point[0] not in TAKING_OVER}
 
 
 def crash_at(
-    pulsar: Any, make_topic: Any, folder: Path, points: list[Point], *, stateful: bool, turn: int, crash_in: int = 1
+    pulsar: Any, make_topic: Any, folder: Path, points: dict[Point, int], *, stateful: bool, turn: int
 ) -> None:
-    """Die at each point in turn. Odd turns send small batches through the driver, even ones leave them to tasks."""
-    files = len(points) * crash_in + 4
+    """Die at each point in turn, in the batch of the run that it says.
+
+    Odd turns send small batches through the driver, even ones leave them to tasks.
+    """
+    files = sum(points.values()) + 4
     prepare_input(folder / "input", files, ROWS)
     topic = make_topic("crash", partitions=3)
     rows = BY_DRIVER if turn % 2 else BY_TASKS
     job = Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder), stateful, rows)
-    for step, phase in points:
-        run_into_crash(replace(job, crash=(step.value, phase), crash_in=crash_in))
+    for crash, batch in points.items():
+        run_into_crash(replace(job, crash=(crash[0].value, crash[1]), crash_in=batch))
     run_to_end(job)
     result = account_for(pulsar.service_url, topic, files, ROWS, stateful=stateful)
     assert result.is_exact(), result
@@ -56,25 +70,20 @@ def read_state(job: Job) -> dict[str, int]:
 
 @pytest.mark.timeout(900)
 def test_each_step_once(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
-    crash_at(pulsar, make_topic, tmp_path, EVERYWHERE, stateful=False, turn=1)
+    """Writers die with producers that an earlier batch opened; the next test has those that open their own."""
+    points = first_batch(EVERYWHERE) | third_batch(IN_WRITERS)
+    crash_at(pulsar, make_topic, tmp_path, points, stateful=False, turn=1)
 
 
 @pytest.mark.timeout(600)
 def test_each_step_of_a_task_once(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
-    crash_at(pulsar, make_topic, tmp_path, IN_TASKS, stateful=False, turn=2)
-
-
-@pytest.mark.timeout(600)
-def test_each_step_of_the_writing_in_a_batch_that_finds_producers_open(
-    pulsar: Any, make_topic: Any, tmp_path: Path
-) -> None:
-    crash_at(pulsar, make_topic, tmp_path, IN_TASKS, stateful=False, turn=1, crash_in=3)
+    crash_at(pulsar, make_topic, tmp_path, first_batch(IN_WRITERS), stateful=False, turn=2)
 
 
 @pytest.mark.crash
 @pytest.mark.timeout(1_800)
 def test_each_step_in_a_batch_that_finds_producers_open(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
-    crash_at(pulsar, make_topic, tmp_path, IN_LATER_BATCHES, stateful=True, turn=1, crash_in=3)
+    crash_at(pulsar, make_topic, tmp_path, third_batch(EVERYWHERE), stateful=True, turn=1)
 
 
 @pytest.mark.crash
@@ -82,4 +91,4 @@ def test_each_step_in_a_batch_that_finds_producers_open(pulsar: Any, make_topic:
 @pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
 @pytest.mark.parametrize("turn", [1, 2, 3])
 def test_each_step_three_times(pulsar: Any, make_topic: Any, tmp_path: Path, turn: int, stateful: bool) -> None:
-    crash_at(pulsar, make_topic, tmp_path, EVERYWHERE, stateful=stateful, turn=turn)
+    crash_at(pulsar, make_topic, tmp_path, first_batch(EVERYWHERE), stateful=stateful, turn=turn)

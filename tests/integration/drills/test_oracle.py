@@ -14,7 +14,7 @@ from eos.local import LocalPulsar
 from eos.net.admin import Admin
 from eos.net.client import Client
 from eos.takeover import bound_coordinator
-from statestore.drills import rows
+from statestore.drills import oracle, rows
 from statestore.drills.journal import Account, Readers, Verdict
 from statestore.drills.later_transactions import end_later_transactions
 from statestore.drills.oracle import LiveReaders, judge, read_all
@@ -130,7 +130,8 @@ def test_an_open_transaction_that_holds_readers_up_leaves_it_unknown(query: Quer
     assert account.verdict is Verdict.PASS, account
 
 
-def test_a_topic_out_of_reach_leaves_it_unknown(query: Query) -> None:
+def test_a_topic_out_of_reach_leaves_it_unknown(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle, "_REQUEST_S", 2)  # each of three clients waits that long
     query.committed.add(0)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
