@@ -33,12 +33,6 @@ TXN = TxnId(0, 7)
 
 
 @pytest.fixture
-def broker() -> Iterator[FakeBroker]:
-    with FakeBroker() as fake:
-        yield fake
-
-
-@pytest.fixture
 def client(broker: FakeBroker) -> Iterator[Client]:
     with broker.client(0.5) as made:
         yield made

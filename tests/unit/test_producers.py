@@ -23,12 +23,6 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def broker() -> Iterator[FakeBroker]:
-    with FakeBroker() as fake:
-        yield fake
-
-
-@pytest.fixture
 def cluster(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     with broker.client(0.5) as client:
         monkeypatch.setattr("eos.producers.Client.shared", staticmethod(lambda _: client))

@@ -1,9 +1,7 @@
-"""Savepoints on a ZooKeeper in memory: each step, and a death before and after each multi."""
+"""Savepoints on a ZooKeeper in memory: each step, and what is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import cast
 
 import pytest
@@ -11,73 +9,12 @@ import pytest
 from statestore.address import Address
 from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
 from statestore.hadoop import Hadoop, Status
-from statestore.names import FileRecord, Names
+from statestore.names import FileRecord
 from statestore.savepoints import building, creating, deleting, keeping, manifest, restoring, store
-from statestore.savepoints.manifest import Cut, Savepoint
+from statestore.savepoints.manifest import Cut
 from statestore.zookeeper import Operation
-from tests.unit.statestore.fake_zookeeper import FakeZooKeeper, Killed
-
-SOURCE = "bk://zk:2181/q"
-LEDGERS = (1, 2)
-
-
-def record(write: str, ledger: int, length: int = 5) -> FileRecord:
-    return FileRecord(write, 0, ledger, 0, 0, 1024, length, 9, 77)
-
-
-FILES = {
-    "metadata": record("w-1", 1),
-    "offsets/0": record("w-2", 1),
-    "commits/0": record("w-3", 2),
-    "state/0/0/1.delta": record("w-4", 2),
-    "state/0/0/_empty": record("w-5", -1, 0),
-}
-CUT = Cut(0, "a-query", FILES)
-
-
-class World:
-    """A tree with a running query's checkpoint at /q, on ledgers 1 and 2."""
-
-    def __init__(self) -> None:
-        self.zookeeper = FakeZooKeeper()
-        self.zookeeper.make("/eos-bk/n", "/eos-bk/L/empty", "/eos-bk/w", "/eos-bk/del", "/eos-bk/sp")
-        self.zookeeper.tree["/eos-bk/n"] = (b"", 1)
-        self.names = Names(self.zookeeper, "/eos-bk")
-        for ledger in LEDGERS:
-            self.make_ledger(ledger)
-        for directory in ("/q/offsets", "/q/commits", "/q/state/0/0"):
-            self.names.make_directories(directory)
-        for path, file in FILES.items():
-            self.zookeeper.write(self.names.create_file("/q/" + path, file), partial(self.names.has_reference, file))
-        self.zookeeper.writes = 0
-
-    def make_ledger(self, ledger: int) -> None:
-        self.zookeeper.tree[f"/eos-bk/L/{ledger}"] = (b"sealed p 0 -1", 0)
-
-    def create(self, name: str = "one", take_cut: Callable[[], Cut] = lambda: CUT) -> Savepoint:
-        return creating.create(self.names, name, SOURCE, take_cut)
-
-    def delete_query(self) -> None:
-        self.names.remove_tree("/q")
-
-    def sweep(self) -> None:
-        """Free all ledgers that nothing refers to, as the jar's sweeper does after its grace time."""
-        for ledger in self.names.ledgers():
-            if not ledger.references:
-                del self.zookeeper.tree[f"/eos-bk/L/{ledger.id}"]
-
-    def held(self, name: str = "one") -> list[int]:
-        return [ledger.id for ledger in self.names.ledgers() if name in ledger.savepoints]
-
-    def check(self) -> None:
-        """No file and no ready savepoint without its ledgers."""
-        ledgers = {ledger.id for ledger in self.names.ledgers()} | {-1}
-        for path, file in self.names.walk("/"):
-            assert file.ledger in ledgers, path
-        for savepoint in store.all_savepoints(self.names):
-            if savepoint.state == "ready":
-                files = store.read(self.names, savepoint.name)[1]
-                assert {file.ledger for file in files.values()} <= ledgers
+from tests.unit.statestore.fake_zookeeper import Killed
+from tests.unit.statestore.savepoint_world import CUT, FILES, LEDGERS, SOURCE, World, record
 
 
 @pytest.fixture(autouse=True)
@@ -324,112 +261,6 @@ def test_a_savepoint_deleted_during_a_restore_leaves_nothing_half_restored(world
     with pytest.raises(Unavailable, match="deleted while it was being restored"):
         restoring.restore(world.names, "one", "/new")
     assert world.names.find("/new") is None
-
-
-def multis(work: Callable[[World], object], prepare: Callable[[World], object]) -> int:
-    world = World()
-    prepare(world)
-    world.zookeeper.writes = 0
-    work(world)
-    return world.zookeeper.writes
-
-
-def moments(work: Callable[[World], object], prepare: Callable[[World], object]) -> list[tuple[int, str]]:
-    return [(number, moment) for number in range(multis(work, prepare)) for moment in ("before", "after")]
-
-
-def die(world: World, moment: tuple[int, str], work: Callable[[World], object]) -> None:
-    world.zookeeper.writes = 0
-    world.zookeeper.dies = moment
-    with pytest.raises(Killed):
-        work(world)
-    world.zookeeper.end_session()
-    world.sweep()
-    world.check()
-
-
-def nothing(_: World) -> None:
-    pass
-
-
-def small_multis(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One group of operations in each multi, so that there is a death between any two."""
-    monkeypatch.setattr("statestore.zookeeper.MULTI_BYTES", 1)
-
-
-MAKING = [(number, moment) for number in range(5) for moment in ("before", "after")]
-
-
-@pytest.mark.parametrize("moment", MAKING)
-def test_a_maker_may_die_at_any_moment(moment: tuple[int, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    small_multis(monkeypatch)
-    assert moments(World.create, nothing) == MAKING
-    world = World()
-    die(world, moment, World.create)
-    states = [savepoint.state for savepoint in store.all_savepoints(world.names)]
-    assert states == ([] if moment == (0, "before") else ["ready"] if moment == (4, "after") else ["abandoned"])
-    if states == ["abandoned"]:
-        assert world.create().state == "ready", "made again under the same name"
-    if states:
-        deleting.delete(world.names, "one")
-    assert world.held() == []
-    assert world.zookeeper.children("/eos-bk/sp") == []
-
-
-DELETING = [(number, moment) for number in range(5) for moment in ("before", "after")]
-
-
-@pytest.mark.parametrize("moment", DELETING)
-def test_a_deleter_may_die_at_any_moment(moment: tuple[int, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    small_multis(monkeypatch)
-
-    def delete(world: World) -> None:
-        deleting.delete(world.names, "one")
-
-    assert moments(delete, World.create) == DELETING
-    world = World()
-    world.create()
-    world.delete_query()
-    die(world, moment, delete)
-    states = [savepoint.state for savepoint in store.all_savepoints(world.names)]
-    assert states == (["ready"] if moment == (0, "before") else [] if moment == (4, "after") else ["deleting"])
-    if states:
-        delete(world)
-    world.sweep()
-    assert list(world.names.ledgers()) == []
-    assert world.zookeeper.children("/eos-bk/sp") == []
-
-
-RESTORING = [(number, moment) for number in range(12) for moment in ("before", "after")]
-
-
-@pytest.mark.parametrize("moment", RESTORING)
-def test_a_restorer_may_die_at_any_moment(moment: tuple[int, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    small_multis(monkeypatch)
-
-    def restore(world: World) -> None:
-        restoring.restore(world.names, "one", "/deep/new")
-
-    assert moments(restore, World.create) == RESTORING
-    world = World()
-    world.create()
-    world.delete_query()
-    die(world, moment, restore)
-    metadata = world.names.find("/deep/new/metadata")
-    files = dict(world.names.walk("/deep/new")) if world.names.find("/deep/new") else {}
-    whole = isinstance(metadata, FileRecord) and metadata.length > 0
-    assert whole == (moment == (11, "after")), "Spark must refuse what is half restored"
-    assert not whole or len(files) == len(FILES)
-    if "/deep/new/commits/0" in files:
-        assert len(files) == len(FILES), "a commit comes after all that it stands for"
-    if files and not whole:
-        world.names.remove_tree("/deep/new")
-    if not whole:
-        restore(world)
-    deleting.delete(world.names, "one")
-    world.sweep()
-    world.check()
-    assert len(dict(world.names.walk("/deep/new"))) == len(FILES)
 
 
 def test_a_ledger_lost_behind_our_back_is_told(world: World) -> None:
