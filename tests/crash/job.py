@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eos.steps import Observer, Phase, Step
 from tests.crash.moments import Gate, KillWorker, Moment
@@ -111,6 +111,13 @@ def prepare_input(folder: Path, files: int, rows: int) -> None:
         ids = range(number * rows, (number + 1) * rows)
         path.write_text("".join(f"{row},k{row % KEYS}\n" for row in ids))
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+def prepare(service_url: str, topic: str, folder: Path, files: int, rows: int, **fields: Any) -> Job:
+    """Write the input of a job, and return the job; its sink is named after its topic."""
+    job = Job(service_url, topic, topic.rsplit("/")[-1], str(folder), **fields)
+    prepare_input(job.input, files, rows)
+    return job
 
 
 def expected_rows(files: int, rows: int, stateful: bool) -> dict[str, int]:

@@ -17,7 +17,7 @@ from eos.local import LocalPulsar
 from eos.steps import Observer, Phase, Step
 from eos.takeover import Settings
 from tests.conftest import create_topic
-from tests.crash.job import Job, prepare_input, start
+from tests.crash.job import prepare, start
 from tests.crash.moments import Gate, Moment
 from tests.crash.process import account_for
 from tests.reading import values_of
@@ -54,9 +54,8 @@ def test_the_broker_dies_in_mid_batch_and_in_mid_commit(
     spark: SparkSession, broker: LocalPulsar, tmp_path: Path, small_batch_rows: int
 ) -> None:
     files = len(DEATHS[small_batch_rows]) + 2
-    prepare_input(tmp_path / "input", files, ROWS)
     topic = create_topic(broker.admin_url, "rows", 2)
-    job = Job(broker.service_url, topic, topic.rsplit("/")[-1], str(tmp_path))
+    job = prepare(broker.service_url, topic, tmp_path, files, ROWS)
     gates = tuple(
         Gate(Moment(step, phase, batch_id), str(tmp_path / f"gate-{batch_id}"))
         for batch_id, (step, phase) in enumerate(DEATHS[small_batch_rows], 1)

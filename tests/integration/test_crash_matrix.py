@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from eos.steps import WRITER_STEPS, Step
-from tests.crash.job import Job, expected_state, prepare_input
+from tests.crash.job import Job, expected_state, prepare
 from tests.crash.process import account_for, run_into_crash, run_to_end
 
 ROWS = 40
@@ -46,12 +46,11 @@ def crash_at(
     Odd turns send small batches through the driver, even ones leave them to tasks.
     """
     files = sum(points.values()) + 4
-    prepare_input(folder / "input", files, ROWS)
     topic = make_topic("crash", partitions=3)
-    rows = BY_DRIVER if turn % 2 else BY_TASKS
-    job = Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder), stateful, rows)
-    for crash, batch in points.items():
-        run_into_crash(replace(job, crash=(crash[0].value, crash[1]), crash_in=batch))
+    small = BY_DRIVER if turn % 2 else BY_TASKS
+    job = prepare(pulsar.service_url, topic, folder, files, ROWS, stateful=stateful, small_batch_rows=small)
+    for (step, phase), batch in points.items():
+        run_into_crash(replace(job, crash=(step.value, phase), crash_in=batch))
     run_to_end(job)
     result = account_for(pulsar.service_url, topic, files, ROWS, stateful=stateful)
     assert result.is_exact(), result

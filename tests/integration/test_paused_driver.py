@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.crash.here import run_here
-from tests.crash.job import Job, prepare_input
+from tests.crash.job import prepare
 from tests.crash.process import Driver, account_for
 from tests.waiting import until
 
@@ -49,13 +49,13 @@ def stands_still(task: Path) -> bool:
 def test_a_driver_that_wakes_up_behind_its_successor_is_fenced(
     spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path, small_batch_rows: int, moment: tuple[str, str]
 ) -> None:
-    prepare_input(tmp_path / "input", FILES, ROWS)
     topic = make_topic("paused", partitions=2)
-    job = Job(
+    job = prepare(
         pulsar.service_url,
         topic,
-        topic.rsplit("/")[-1],
-        str(tmp_path),
+        tmp_path,
+        FILES,
+        ROWS,
         small_batch_rows=small_batch_rows,
         fault=("gate", *moment, 1),
         options={"request_timeout_s": 8.0},  # a fenced producer's send may get no answer at all

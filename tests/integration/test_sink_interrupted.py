@@ -19,7 +19,7 @@ import eos
 from eos.steps import Observer, Phase, Step, unobserved
 from eos.wire.txn import TxnId
 from tests.contract.official import readable_now
-from tests.crash.job import Job, expected_state, prepare_input, start
+from tests.crash.job import Job, expected_state, prepare, start
 from tests.crash.moments import Gate, KillWorker, Moment
 from tests.crash.process import account_for
 from tests.reading import values_of
@@ -164,9 +164,7 @@ def test_a_rival_takes_over_in_the_middle_of_a_batch(
 
 
 def streaming(pulsar: Any, make_topic: Any, folder: Path, *, files: int = 3, **fields: Any) -> Job:
-    prepare_input(folder / "input", files, ROWS)
-    topic = make_topic("stream", partitions=2)
-    return Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder), **fields)
+    return prepare(pulsar.service_url, make_topic("stream", partitions=2), folder, files, ROWS, **fields)
 
 
 def noting(sink: Any, problems: list[BaseException]) -> Callable[[DataFrame, int], None]:

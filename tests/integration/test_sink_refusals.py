@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import eos
 from tests.crash.here import run_here
-from tests.crash.job import Job, prepare_input
+from tests.crash.job import Job, prepare
 from tests.crash.process import account_for
 from tests.reading import values_of
 
@@ -19,9 +19,7 @@ ROWS = 30
 
 
 def streaming(pulsar: Any, make_topic: Any, folder: Path, files: int) -> Job:
-    prepare_input(folder / "input", files, ROWS)
-    topic = make_topic("guard", partitions=2)
-    return Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder))
+    return prepare(pulsar.service_url, make_topic("guard", partitions=2), folder, files, ROWS)
 
 
 def expect_first(job: Job, files: int) -> None:

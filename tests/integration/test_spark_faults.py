@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from eos.local.jvm import QUICK_START
-from tests.crash.job import Job, prepare_input
+from tests.crash.job import Job, prepare
 from tests.crash.process import ROOT, Driver, account_for
 
 FILES, ROWS = 4, 400
@@ -31,10 +31,9 @@ CLUSTER = {
 }
 
 
-def prepare(pulsar: Any, make_topic: Any, folder: Path, **fields: Any) -> Job:
-    prepare_input(folder / "input", FILES, ROWS)
+def by_tasks(pulsar: Any, make_topic: Any, folder: Path, **fields: Any) -> Job:
     topic = make_topic("fault", partitions=3)
-    return Job(pulsar.service_url, topic, topic.rsplit("/")[-1], str(folder), small_batch_rows=0, **fields)
+    return prepare(pulsar.service_url, topic, folder, FILES, ROWS, small_batch_rows=0, **fields)
 
 
 @contextmanager
@@ -54,7 +53,7 @@ def expect_exact(job: Job) -> None:
 
 def test_a_killed_executor_makes_spark_run_partitions_twice(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     """The executor holds shuffle blocks; its writing task lives on as a zombie, and sends when all is over."""
-    job = prepare(
+    job = by_tasks(
         pulsar,
         make_topic,
         tmp_path,
@@ -88,7 +87,7 @@ def test_a_killed_executor_makes_spark_run_partitions_twice(pulsar: Any, make_to
 
 def test_a_killed_python_worker(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     """Spark tries the task again by itself; that try refuses to write into the same transaction."""
-    job = prepare(
+    job = by_tasks(
         pulsar, make_topic, tmp_path, master="local[2,4]", spread=4, fault=("kill-worker", "first-send", "after", 1)
     )
     with started(job) as driver:
@@ -100,7 +99,7 @@ def test_a_killed_python_worker(pulsar: Any, make_topic: Any, tmp_path: Path) ->
 
 
 def test_a_second_driver_fences_the_first(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
-    first = prepare(pulsar, make_topic, tmp_path, fault=("gate", "end-sent", "before", 1))
+    first = by_tasks(pulsar, make_topic, tmp_path, fault=("gate", "end-sent", "before", 1))
     with started(first) as one:
         stopped = first.gate.wait()
         with started(replace(first, fault=None)) as other:
@@ -115,7 +114,7 @@ def test_a_second_driver_fences_the_first(pulsar: Any, make_topic: Any, tmp_path
 
 
 def test_speculation_is_refused(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
-    job = prepare(pulsar, make_topic, tmp_path, conf={"spark.speculation": "true"})
+    job = by_tasks(pulsar, make_topic, tmp_path, conf={"spark.speculation": "true"})
     with started(job) as driver:
         assert driver.wait() == 1
         assert "InvalidInput: spark.speculation is true" in driver.log.read_text()
