@@ -71,7 +71,7 @@ lint: ## ruff, mypy, the import layers, and whether generated files are fresh
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m eos.protocol.diagram --check
+	$(BIN)/python -m eos.pulsar.protocol.diagram --check
 	$(BIN)/python tools/generate_wire.py --check
 
 bench-sink: ## rows a second, side by side with the official client
@@ -88,9 +88,9 @@ bench: bench-sink bench-state ## all benchmarks
 
 docs: ## draw again the parts of docs/ that are drawn from code
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,docs
-	$(BIN)/python -m eos.protocol.diagram
+	$(BIN)/python -m eos.pulsar.protocol.diagram
 
-proto: ## generate the protobuf module again from eos/wire/pulsar.proto
+proto: ## generate the protobuf module again from eos/pulsar/wire/pulsar.proto
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint
 	$(BIN)/python tools/generate_wire.py
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eos.commit import Identity
+from eos.commit.decision import Identity
 from eos.errors import (
     CommitUnknown,
     DamagedLog,
@@ -19,7 +19,7 @@ from eos.errors import (
 )
 
 if TYPE_CHECKING:
-    from eos.driver import Batch, Sink, sink
+    from eos.sinks.sink import Batch, Sink, sink
 
 __all__ = [
     "Batch",
@@ -42,7 +42,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import the driver's side when it is asked for: `eos local` needs no Spark, and a task not all of this."""
     if name in ("Batch", "Sink", "sink"):
-        from eos import driver
+        from eos.sinks import sink as driver
 
         return getattr(driver, name)
     raise AttributeError(f"module 'eos' has no attribute {name!r}")

@@ -28,10 +28,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from eos.local import LocalPulsar
-from statestore.drills.accounting import Expected, Row, account
 from statestore.drills.journal import Account, Verdict
+from statestore.drills.judge.accounting import Expected, Row, account
+from statestore.drills.judge.oracle import read_all
 from statestore.drills.later_transactions import end_later_transactions
-from statestore.drills.oracle import read_all
 
 TOPIC = "persistent://public/default/flights"
 PARTITIONS = 4

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from statestore.address import Address
+from statestore.bk.address import Address
 from statestore.errors import CutFailed, Damaged, InvalidInput, JarMissing, NotFound, StateStoreError, Unavailable
-from statestore.jar import jar_path
+from statestore.hadoop.jar import jar_path
 
 if TYPE_CHECKING:
-    from statestore.listing import read_state, snapshots
-    from statestore.spark import configure_spark
-    from statestore.verification import verify
+    from statestore.checkpoint.listing import read_state, snapshots
+    from statestore.checkpoint.verification import verify
+    from statestore.hadoop.session import configure_spark
 
 __all__ = [
     "Address",
@@ -31,10 +31,10 @@ __all__ = [
 
 # Imported when asked for: the command line needs Spark for few of its verbs.
 _LATE = {
-    "configure_spark": "statestore.spark",
-    "read_state": "statestore.listing",
-    "snapshots": "statestore.listing",
-    "verify": "statestore.verification",
+    "configure_spark": "statestore.hadoop.session",
+    "read_state": "statestore.checkpoint.listing",
+    "snapshots": "statestore.checkpoint.listing",
+    "verify": "statestore.checkpoint.verification",
 }
 
 

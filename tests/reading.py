@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pulsar
 
-from statestore.drills import oracle
+from statestore.drills.judge import oracle
 from statestore.drills.later_transactions import end_later_transactions
 
 

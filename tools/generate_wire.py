@@ -1,4 +1,4 @@
-"""Generate eos/wire/pulsar_pb2.py and its stub from eos/wire/pulsar.proto.
+"""Generate eos/pulsar/wire/pulsar_pb2.py and its stub from eos/pulsar/wire/pulsar.proto.
 
 `--check` writes nothing and exits with 1 when the committed files are stale.
 Needs grpcio-tools, a development dependency; users of eos don't.
@@ -15,9 +15,9 @@ from pathlib import Path
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = Path("eos/wire/pulsar.proto")
-STUB = Path("eos/wire/pulsar_pb2.pyi")
-OUTPUTS = (Path("eos/wire/pulsar_pb2.py"), STUB)
+SOURCE = Path("eos/pulsar/wire/pulsar.proto")
+STUB = Path("eos/pulsar/wire/pulsar_pb2.pyi")
+OUTPUTS = (Path("eos/pulsar/wire/pulsar_pb2.py"), STUB)
 
 
 def generate(into: Path) -> None:

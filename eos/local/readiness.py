@@ -8,8 +8,8 @@ import httpx
 
 from eos.config import Cluster, Credentials
 from eos.errors import NetworkError
-from eos.net.admin import headers
-from eos.net.client import Client
+from eos.pulsar.net.admin import headers
+from eos.pulsar.net.client import Client
 
 _ANSWER_S = 5.0
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from statestore.checkpoint.files import Entry
 from statestore.errors import NotFound
-from statestore.hadoop import Hadoop
+from statestore.hadoop.file_systems import Hadoop
 
 
 class HadoopFiles:

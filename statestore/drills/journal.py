@@ -1,7 +1,7 @@
 """The journal of a drill: what happened, one JSON object a line, each line on disk before the next thing happens.
 
 Everything else that is said about a drill, its report too, is derived from this file: `read`, then
-`statestore.drills.summary`. A drill that dies leaves a journal that can be read up to the last line it wrote.
+`statestore.drills.report.summary`. A drill that dies leaves a journal that can be read up to the last line it wrote.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from eos.config import Cluster
 from eos.errors import ConnectionLost, Refused, Unanswered
-from eos.net.client import Client
-from eos.net.coordinator import Coordinator
-from eos.protocol.topics import partition_name
-from eos.wire.txn import TxnId
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.coordinator import Coordinator
+from eos.pulsar.protocol.topics import partition_name
+from eos.pulsar.wire.txn import TxnId
 
 _TTL_MS = 120_000
 _PATIENCE_S = 110  # less than the transaction lives

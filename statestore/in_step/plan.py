@@ -7,11 +7,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eos.commit.control_log import LogView, Marker, control_topic
+from eos.commit.patience import Settings
+from eos.commit.reading import read_log
 from eos.config import Cluster
-from eos.control_log import LogView, Marker, control_topic
-from eos.log_reading import read_log
-from eos.net.client import Client
-from eos.patience import Settings
+from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files
 from statestore.checkpoint.logs import OFFSETS, missing_in, parse_offsets, source_logs
 from statestore.errors import InvalidInput

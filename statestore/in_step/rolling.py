@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from eos.abort import alone
+from eos.commit.control_log import REGISTRATION, LogView, Marker, Registration, fits
 from eos.config import Cluster
-from eos.control_log import REGISTRATION, LogView, Marker, Registration, fits
-from eos.net.client import Client
+from eos.doctor.abort import alone
+from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files, batch_ids, committed, read_query_id
 from statestore.checkpoint.files import join
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import COMMITS, OFFSETS, source_logs
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
-from statestore.hadoop import Hadoop
+from statestore.hadoop.file_systems import Hadoop
+from statestore.in_step.jobs import Job
 from statestore.in_step.plan import Output, behind, check_sources, numbered
-from statestore.jobs import Job
 from statestore.savepoints import bookkeeper, portable
 from statestore.savepoints.topic import is_topic
 
@@ -93,7 +93,7 @@ def restore_in_step(
         observer: told after each step.
 
     Raises:
-        InvalidInput: it can't be brought in step, or a driver is at work on the sink (`eos.abort.OwnerAlive`); found
+        InvalidInput: it can't be brought in step, or a driver is at work on the sink (`OwnerAlive`); found
             before anything is changed, but for offsets that differ: then what was restored is removed.
         Unavailable: a batch could not be replayed. Call again.
     """
@@ -250,7 +250,7 @@ def run_once(job: Job, spark: SparkSession, checkpoint: str, files: Files, batch
         InvalidInput: the job goes on after it.
         Unavailable: the query failed, or ended without it.
     """
-    from eos.spark import reason
+    from eos.spark.query import reason
 
     try:
         query = job(spark, checkpoint, {"once": True})

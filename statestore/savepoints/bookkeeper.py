@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statestore.address import Address
+from statestore.bk.address import Address
+from statestore.bk.names import Names
 from statestore.checkpoint import moved_metadata
-from statestore.hadoop import Hadoop
-from statestore.names import Names
+from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import creating, cut, deleting, keeping, restoring, store
 from statestore.savepoints.folder import await_visible
 from statestore.savepoints.manifest import Savepoint

@@ -19,11 +19,11 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from statestore.bk.names import Names
+from statestore.bk.zookeeper import Operation, Refused, split
 from statestore.errors import InvalidInput, Unavailable
-from statestore.names import Names
 from statestore.savepoints.manifest import Cut, Savepoint, pack
 from statestore.savepoints.store import BUILD, chunk_of, path_of, reference_of
-from statestore.zookeeper import Operation, Refused, split
 
 
 class LedgerGone(Exception):

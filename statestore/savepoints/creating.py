@@ -7,8 +7,8 @@ import json
 import time
 from collections.abc import Callable
 
+from statestore.bk.names import Names
 from statestore.errors import CutFailed, InvalidInput, StateStoreError
-from statestore.names import Names
 from statestore.savepoints import building, deleting, store
 from statestore.savepoints.building import LedgerGone
 from statestore.savepoints.manifest import Cut, Savepoint

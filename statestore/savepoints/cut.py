@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Mapping
 
+from statestore.bk.names import Directory, FileRecord, Names
 from statestore.checkpoint import Entry, Files, committed, needs_of, plain_files
 from statestore.errors import CutFailed, InvalidInput, NotFound
-from statestore.names import Directory, FileRecord, Names
 from statestore.savepoints.creating import query_of
 from statestore.savepoints.manifest import METADATA, Cut
 

@@ -16,11 +16,11 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
+from statestore.bk.names import EMPTY, Names
+from statestore.bk.zookeeper import Operation, Refused, split
 from statestore.errors import InvalidInput, NotFound, Unavailable
-from statestore.names import EMPTY, Names
 from statestore.savepoints.manifest import Savepoint
 from statestore.savepoints.store import BUILD, DELETE, children_of, path_of, reference_of
-from statestore.zookeeper import Operation, Refused, split
 
 _ATTEMPTS = 30
 

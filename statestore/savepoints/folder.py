@@ -13,7 +13,7 @@ from typing import Protocol
 
 from statestore.checkpoint import moved_metadata
 from statestore.errors import InvalidInput, Unavailable
-from statestore.hadoop import Hadoop
+from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints.manifest import METADATA, restore_order
 
 BLOCK = 1 << 20

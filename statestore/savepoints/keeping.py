@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from eos.control_log import KEEP, REGISTRATION
-from statestore.address import Address
-from statestore.hadoop import Hadoop
-from statestore.names import FileRecord, Names
+from eos.commit.control_log import KEEP, REGISTRATION
+from statestore.bk.address import Address
+from statestore.bk.names import FileRecord, Names
+from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import store
 from statestore.savepoints.folder import await_visible
 from statestore.savepoints.manifest import METADATA

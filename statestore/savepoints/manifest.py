@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 
 import google_crc32c
 
+from statestore.bk.records import NO_LEDGER, FileRecord, decode_name, encode_path
 from statestore.errors import Damaged, InvalidInput
-from statestore.records import NO_LEDGER, FileRecord, decode_name, encode_path
 
 VERSION: Final = 1
 CHUNK: Final = 400 * 1024

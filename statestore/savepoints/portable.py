@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from eos.config import Cluster
-from statestore.address import Address, is_bk
+from statestore.bk.address import Address, is_bk
+from statestore.bk.names import Names
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.errors import CutFailed, NotFound, StateStoreError
-from statestore.hadoop import Hadoop
-from statestore.names import Names
+from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import bookkeeper, creating, cut, deleting, restoring, store, topic
 from statestore.savepoints.folder import HadoopFolder, Source, await_visible
 from statestore.savepoints.manifest import METADATA, check_name

@@ -21,13 +21,13 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from statestore.bk.names import FileRecord, Names
+from statestore.bk.records import NO_LEDGER
+from statestore.bk.zookeeper import Operation, Refused, split
 from statestore.errors import Damaged, InvalidInput, StateStoreError, Unavailable
-from statestore.names import FileRecord, Names
-from statestore.records import NO_LEDGER
 from statestore.savepoints import store
 from statestore.savepoints.folder import names_its_place
 from statestore.savepoints.manifest import METADATA, Savepoint, restore_order
-from statestore.zookeeper import Operation, Refused, split
 
 _ENTRY_SIZE = 1 << 20
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from statestore.bk.names import SAVEPOINT, FileRecord, Names
+from statestore.bk.zookeeper import Operation
 from statestore.errors import InvalidInput, NotFound
-from statestore.names import SAVEPOINT, FileRecord, Names
 from statestore.savepoints.manifest import Savepoint, check_name, unpack
-from statestore.zookeeper import Operation
 
 BUILD = "build-"
 DELETE = "delete-"

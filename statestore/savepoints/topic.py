@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from eos.commit import Ending, ending
+from eos.commit.decision import Ending, ending
 from eos.config import Cluster
 from eos.errors import CommitUnknown, EosError, NetworkError, NotCommitted
-from eos.net.client import Client
-from eos.net.coordinator import Coordinator
-from eos.net.producer import Producer
-from eos.protocol.messages import EARLIEST, Message, MessageId
-from eos.wire.txn import TxnId
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.coordinator import Coordinator
+from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.messages import Message
+from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.txn import TxnId
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
 from statestore.savepoints.folder import Source, Target
 from statestore.savepoints.stream import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from statestore.options import OPTIONS
+from statestore.hadoop.options import OPTIONS
 from tests.benchmarks.plan import Tell
 
 FILE, BK, HDFS = "file", "bk", "hdfs"

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from statestore.address import Address
+from statestore.bk.address import Address
 from tests.benchmarks.state_plan import StatePlan
 
 STORE = "spark.sql.streaming.stateStore."

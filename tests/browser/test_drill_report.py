@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from statestore.drills.chaos.plan import KINDS, Family
 from statestore.drills.journal import Event
-from statestore.drills.plan import KINDS, Family
-from statestore.drills.report import write_report
+from statestore.drills.report.report import write_report
 from tests.browser.browser import Browser, Scheme
 from tests.unit.statestore.drills import journals
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import pytest
 
-from eos.net.admin import Admin
-from eos.net.client import Client
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
 from tests.contract.raw import RawProducer, client
 
 

@@ -1,4 +1,4 @@
-"""Frames by hand, without any of the guards of `eos.net`: what a zombie or a wrong client would send."""
+"""Frames by hand, without any of the guards of `eos.pulsar.net`: what a zombie or a wrong client would send."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 from eos.config import Cluster
 from eos.errors import EosError, Refused
-from eos.net.client import Client
-from eos.net.connection import Connection
-from eos.net.service_url import addresses
-from eos.protocol.messages import MessageId
-from eos.protocol.producer import ACCESS_MODES
-from eos.protocol.requests import Type, granted
-from eos.wire.batch import single_message_frame
-from eos.wire.frames import Frame, encode_message, error_name
-from eos.wire.pulsar_pb2 import (
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.connection import Connection
+from eos.pulsar.net.service_url import addresses
+from eos.pulsar.protocol.producer import ACCESS_MODES
+from eos.pulsar.protocol.requests import Type, granted
+from eos.pulsar.wire.batch import single_message_frame
+from eos.pulsar.wire.frames import Frame, encode_message, error_name
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     CommandCloseProducer,
     CommandProducer,
     CommandSend,
     MessageMetadata,
 )
-from eos.wire.txn import TxnId
+from eos.pulsar.wire.txn import TxnId
 
 
 def connect(service_url: str) -> Connection:

@@ -13,9 +13,9 @@ import pytest
 from eos.config import Cluster, Credentials
 from eos.errors import ConnectionLost, InvalidInput, Refused, TopicMissing, Unanswered
 from eos.local import LocalPulsar
-from eos.net.admin import Admin
-from eos.net.client import Client
-from eos.protocol.messages import MessageId
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import MessageId
 from tests.conftest import create_topic
 from tests.contract.test_transactions import code_of, end, transaction
 

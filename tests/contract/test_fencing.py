@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from eos.errors import ConnectionLost, Fenced, Refused
-from eos.net.client import Access, Client
-from eos.protocol.messages import MessageId
+from eos.pulsar.net.client import Access, Client
+from eos.pulsar.wire.message_id import MessageId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until

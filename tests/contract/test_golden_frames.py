@@ -1,4 +1,4 @@
-"""What eos.wire makes, read by the broker's own classes and by the official Python client."""
+"""What eos.pulsar.wire makes, read by the broker's own classes and by the official Python client."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from eos.config import COMPRESSIONS, Cluster, Compression
-from eos.net.client import Client
-from eos.wire import pulsar_pb2
-from eos.wire.batch import BatchEncoder
-from eos.wire.routing import partition_of
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire import pulsar_pb2
+from eos.pulsar.wire.batch import BatchEncoder
+from eos.pulsar.wire.routing import partition_of
 from tests.conftest import MakeTopic, RunningPulsar
 from tests.vectors.broker_classes import ask
 from tests.vectors.frames import rows
@@ -34,7 +34,7 @@ def vectors(name: str) -> Any:
 
 
 def java_name(descriptor: Any) -> str:
-    return str(descriptor.full_name).removeprefix("eos.wire.").replace(".", "$")
+    return str(descriptor.full_name).removeprefix("eos.pulsar.wire.").replace(".", "$")
 
 
 def messages(descriptors: list[Descriptor]) -> Iterator[Descriptor]:

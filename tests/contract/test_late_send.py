@@ -9,9 +9,9 @@ for every reader that starts after that.
 from __future__ import annotations
 
 from eos.errors import ConnectionLost
-from eos.net.admin import Admin
-from eos.net.client import Client
-from eos.protocol.messages import MessageId
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import MessageId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until, readable_now

@@ -10,10 +10,10 @@ import pytest
 
 from eos.config import COMPRESSIONS, Compression
 from eos.errors import ConnectionLost, NetworkError, TopicMissing
-from eos.net.admin import Admin
-from eos.net.client import Client
-from eos.protocol.messages import MessageId
-from eos.wire.batch import BatchEncoder
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.batch import BatchEncoder
+from eos.pulsar.wire.message_id import MessageId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
 from tests.contract.test_transactions import end, transaction

@@ -14,16 +14,16 @@ from typing import Any, Protocol
 
 import pytest
 
-from eos.commit import Identity
+from eos.commit.attempt import Written, attempt, decide
+from eos.commit.control_log import control_topic
+from eos.commit.decision import Identity
+from eos.commit.owner import Owner, Settings
+from eos.commit.ports import CoordinatorPort
 from eos.config import Cluster
-from eos.control_log import control_topic
 from eos.errors import Fenced, NetworkError, Refused
-from eos.micro_batch import Written, attempt, decide
-from eos.net.client import Client as NetClient
-from eos.ports import CoordinatorPort
-from eos.protocol.messages import EARLIEST
-from eos.takeover import Owner, Settings
-from eos.wire.txn import TxnId
+from eos.pulsar.net.client import Client as NetClient
+from eos.pulsar.wire.message_id import EARLIEST
+from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.world import Alone
 from tests.simulation.world import Client as SimClient

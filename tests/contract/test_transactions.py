@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from eos.errors import ConnectionLost, EosError, Refused
-from eos.net.admin import Admin
-from eos.net.client import Client
-from eos.protocol.messages import MessageId
-from eos.wire.txn import TxnId
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.txn import TxnId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until, readable_now

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eos.net.connection import Connection
+from eos.pulsar.net.connection import Connection
+from eos.pulsar.wire.checksum import Buffer
+from eos.pulsar.wire.frames import FrameDecoder
 from eos.steps import Phase, Step
-from eos.wire.checksum import Buffer
-from eos.wire.frames import FrameDecoder
 from tests.waiting import until
 
 PATIENCE_S = 300.0

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from eos.config import Cluster
-from eos.control_topic import check_retention, holders
+from eos.doctor.retention import check_retention, holders
 from eos.errors import InvalidInput
-from eos.net.client import Client
+from eos.pulsar.net.client import Client
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from statestore import Address
-from statestore.names import Names
+from statestore.bk.names import Names
 from tests.quick_start import quick_start
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,13 +83,13 @@ def test_commands_exist(code: str) -> None:
         elif words[0] == "eos":
             command = [word for word in words[1:] if not word.startswith("-") and word.islower()]
             shown = subprocess.run(
-                [sys.executable, "-m", "eos.cli", *command, "--help"], capture_output=True, text=True
+                [sys.executable, "-m", "eos.cli.app", *command, "--help"], capture_output=True, text=True
             )
             assert shown.returncode == 0, f"{line}: {shown.stderr}"
         elif words[0] == "statestore":
             command = words[1 : 3 if words[1] == "savepoint" else 2]
             shown = subprocess.run(
-                [sys.executable, "-m", "statestore.cli", *command, "--help"], capture_output=True, text=True
+                [sys.executable, "-m", "statestore.cli.app", *command, "--help"], capture_output=True, text=True
             )
             assert shown.returncode == 0, f"{line}: {shown.stderr}"
         else:

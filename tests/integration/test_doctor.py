@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from eos.cli import typer_app
-from eos.commit import Identity
+from eos.cli.app import typer_app
+from eos.commit.attempt import Written, attempt
+from eos.commit.control_log import control_topic
+from eos.commit.decision import Identity
+from eos.commit.owner import Owner, bound_coordinator
+from eos.commit.ports import CoordinatorPort
 from eos.config import Cluster
-from eos.control_log import control_topic
-from eos.micro_batch import Written, attempt
-from eos.net.admin import Admin
-from eos.net.client import Client
-from eos.ports import CoordinatorPort
-from eos.protocol.messages import MessageId
-from eos.takeover import Owner, bound_coordinator
-from eos.wire.txn import TxnId
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.txn import TxnId
 from tests.contract.official import readable_now
 from tests.contract.raw import RawProducer
 

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from statestore.drills.oracle import messages_of
+from statestore.drills.judge.oracle import messages_of
 from tests.quick_start import quick_start
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import eos
 from eos.errors import OutOfTurn
-from eos.net.producer import Producer
+from eos.pulsar.net.producer import Producer
 from eos.steps import Observer, Phase, Step
 from tests.crash.moments import LateTask, Moment
 from tests.reading import values_of

@@ -16,12 +16,12 @@ import pulsar as official
 import pytest
 from typer.testing import CliRunner, Result
 
-from eos.cli import typer_app
+from eos.cli.app import typer_app
 from eos.config import Cluster, Credentials
 from eos.errors import InvalidInput
 from eos.local import LocalError, LocalPulsar, instances, jars
 from eos.local.places import cache
-from eos.net.client import Client
+from eos.pulsar.net.client import Client
 from tests.conftest import create_topic
 from tests.waiting import until
 

@@ -15,12 +15,12 @@ import pulsar as official
 import pytest
 from typer.testing import CliRunner, Result
 
-from eos.cli import typer_app
+from eos.cli.app import typer_app
 from eos.config import Cluster
 from eos.local import LocalCluster, LocalPulsar, jars
 from eos.local.parts import PARTS
 from eos.local.places import cache
-from eos.net.client import Client
+from eos.pulsar.net.client import Client
 from tests.conftest import create_topic
 
 Eos = Callable[..., Result]

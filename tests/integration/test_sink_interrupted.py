@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import eos
+from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, Phase, Step, unobserved
-from eos.wire.txn import TxnId
 from tests.contract.official import readable_now
 from tests.crash.job import Job, expected_state, prepare, start
 from tests.crash.moments import Gate, KillWorker, Moment

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 
-from eos import commit
+from eos.commit import decision as commit
 from tests.models.sink_rules import Rule
 from tests.property.test_exactly_once import HIDDEN_COMMIT, PLANS, check, played
 from tests.simulation import broken
@@ -33,7 +33,7 @@ VARIANTS: dict[Rule, dict[str, Any]] = {
 }
 
 BY_THE_TABLE = {Rule.STALE: ("stale", "damaged"), Rule.REPLAY: ("replay", "other input")}
-"""Rows of `eos.commit.DECISION`."""
+"""Rows of `eos.commit.decision.DECISION`."""
 
 MODEL_ONLY = {
     Rule.INTENT,  # what it guards against, a transaction that nobody can name, ends by its ttl here

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos.config import COMPRESSIONS, Compression
-from eos.wire.batch import BatchEncoder, send_frame, unpack
-from eos.wire.frames import FrameDecoder
+from eos.pulsar.wire.batch import BatchEncoder, send_frame, unpack
+from eos.pulsar.wire.frames import FrameDecoder
 
 LARGE = {"value": 200_000, "key": 20_000}
 LONGEST_EVENT_TIME = 2**63 - 1

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos.errors import DamagedFrame
-from eos.wire.frames import FrameDecoder
+from eos.pulsar.wire.frames import FrameDecoder
 from tests.vectors.frames import frames
 
 FRAMES = list(frames().values())

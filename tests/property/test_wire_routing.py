@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos.config import KeyHash
-from eos.wire.routing import NO_PARTITION, partition_of, sort_by_partition
+from eos.pulsar.wire.routing import NO_PARTITION, partition_of, sort_by_partition
 
 TEXT = st.text(max_size=30)
 BITS_32 = 2**32 - 1

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eos import commit
-from eos.commit import Ending
-from eos.control_log import LogView, OwnerRecord
+from eos.commit import decision as commit
+from eos.commit.attempt import Written
+from eos.commit.control_log import LogView, OwnerRecord
+from eos.commit.decision import Ending
+from eos.commit.owner import Owner, bound_coordinator
+from eos.commit.ports import CoordinatorPort
 from eos.errors import NetworkError
-from eos.micro_batch import Written
-from eos.ports import CoordinatorPort
-from eos.protocol.messages import EARLIEST, MessageId
+from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, unobserved
-from eos.takeover import Owner, bound_coordinator
-from eos.wire.txn import TxnId
 from tests.simulation.job import CONTROL, ROWS, partitions_of, rows_of
 from tests.simulation.world import Client, CoordinatorClient, Producer
 

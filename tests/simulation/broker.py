@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from eos.errors import ConnectionLost, Fenced, Refused, Unanswered
-from eos.protocol.messages import EARLIEST, MessageId
-from eos.wire.txn import TxnId
+from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.txn import TxnId
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from eos.commit import Action, Identity
-from eos.control_log import Registration
+from eos.commit.attempt import Written, attempt, decide
+from eos.commit.control_log import Registration
+from eos.commit.decision import Action, Identity
+from eos.commit.owner import Owner, Settings
+from eos.commit.ports import CoordinatorPort
 from eos.errors import CommitUnknown, EosError, NotCommitted
-from eos.micro_batch import Written, attempt, decide
-from eos.ports import CoordinatorPort
+from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, Step, unobserved
-from eos.takeover import Owner, Settings
-from eos.wire.txn import TxnId
 from tests.simulation.world import Alone, Client, Producer, Scheduler
 
 NAME = "sim"

@@ -16,8 +16,8 @@ from enum import Enum
 from typing import TypeVar
 
 from eos.errors import ConnectionLost, Unanswered
-from eos.protocol.messages import EARLIEST, MessageId
-from eos.wire.txn import TxnId
+from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker, Entry
 
 T = TypeVar("T")
@@ -274,7 +274,7 @@ class Alone:
 
 
 class Client:
-    """A client of the simulated cluster; shaped like `eos.net.client.Client`."""
+    """A client of the simulated cluster; shaped like `eos.pulsar.net.client.Client`."""
 
     def __init__(self, world: Scheduler | Alone) -> None:
         self._world = world

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import statestore
-from statestore.hadoop import Hadoop
-from statestore.names import Names
+from statestore.bk.names import Names
+from statestore.hadoop.file_systems import Hadoop
 from tests.soak.expected import results
 
 Pairs = Sequence[tuple[str, str]]

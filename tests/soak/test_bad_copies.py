@@ -10,7 +10,7 @@ import pytest
 
 import statestore
 from eos.local import LocalCluster
-from statestore.hadoop import Hadoop
+from statestore.hadoop.file_systems import Hadoop
 from tests.soak.checks import tree
 from tests.soak.kills import answer, launch
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.spark_session import spark as spark
-from tests.unit.fake_broker import FakeBroker
+from tests.unit.pulsar.net.fake_broker import FakeBroker
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""One frame of every kind, made by eos.wire from fixed numbers, and how to describe what is in it."""
+"""One frame of every kind, made by eos.pulsar.wire from fixed numbers, and how to describe what is in it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from eos.config import COMPRESSIONS
-from eos.wire.batch import BatchEncoder, send_frame, single_message_frame, unpack
-from eos.wire.frames import Frame, encode
-from eos.wire.pulsar_pb2 import BaseCommand
-from eos.wire.txn import TxnId
+from eos.pulsar.wire.batch import BatchEncoder, send_frame, single_message_frame, unpack
+from eos.pulsar.wire.frames import Frame, encode
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand
+from eos.pulsar.wire.txn import TxnId
 
 TXN = TxnId(3 << 48, 12)
 

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eos.commit import Action, Identity
+from eos.commit.attempt import Write, Written, attempt, decide
+from eos.commit.control_log import control_topic
+from eos.commit.decision import Action, Identity
+from eos.commit.owner import Owner
+from eos.commit.patience import Settings
+from eos.commit.ports import CoordinatorPort
 from eos.config import Cluster
-from eos.control_log import control_topic
+from eos.delivery.producers import FreshProducers
+from eos.delivery.writer import Report, Transaction, Writer, WriteSettings, send_all
 from eos.errors import CommitUnknown, NotCommitted
-from eos.micro_batch import Write, Written, attempt, decide
-from eos.net.client import Client
-from eos.patience import Settings
-from eos.ports import CoordinatorPort
-from eos.producers import FreshProducers
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
-from eos.takeover import Owner
-from eos.wire.txn import TxnId
-from eos.writer import Report, Transaction, Writer, WriteSettings, send_all
-from statestore.drills import rows
+from statestore.drills.judge import rows
 
 BATCHES, SIZE, PARTITIONS = 4, 40, 2
 HIT = 1

@@ -11,16 +11,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from unittest import mock
 
-from eos import commit
-from eos.control_log import Marker
+from eos.commit import decision as commit
+from eos.commit.attempt import Written
+from eos.commit.control_log import Marker
+from eos.commit.owner import Owner
+from eos.commit.ports import CoordinatorPort
+from eos.delivery.writer import Writer, send_all
 from eos.errors import ConnectionLost, DamagedLog, EosError, Fenced, NotCommitted, StaleBatch
-from eos.micro_batch import Written
-from eos.net.client import Access, Client, Coordinator, Producer
-from eos.net.in_flight import InFlight
-from eos.ports import CoordinatorPort
-from eos.takeover import Owner
-from eos.wire.txn import TxnId
-from eos.writer import Writer, send_all
+from eos.pulsar.net.client import Access, Client, Coordinator, Producer
+from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.wire.txn import TxnId
 from tests.integration.drills.query import BATCHES, HIT, SIZE, Died, Driver, Query, deliver, written
 from tests.models.sink_rules import Rule
 from tests.simulation import broken

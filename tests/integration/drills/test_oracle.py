@@ -9,15 +9,15 @@ from uuid import uuid4
 
 import pytest
 
+from eos.commit.owner import bound_coordinator
 from eos.config import Cluster
 from eos.local import LocalPulsar
-from eos.net.admin import Admin
-from eos.net.client import Client
-from eos.takeover import bound_coordinator
-from statestore.drills import oracle, rows
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
 from statestore.drills.journal import Account, Readers, Verdict
+from statestore.drills.judge import oracle, rows
+from statestore.drills.judge.oracle import LiveReaders, judge, read_all
 from statestore.drills.later_transactions import end_later_transactions
-from statestore.drills.oracle import LiveReaders, judge, read_all
 from tests.conftest import MakeTopic, RunningPulsar, create_topic
 from tests.integration.drills.query import BATCHES, HIT, PARTITIONS, SIZE, Driver, Query, deliver
 from tests.integration.drills.sinks import (

@@ -10,7 +10,7 @@ import pytest
 
 from statestore.checkpoint import committed, needs_of
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.hadoop import Hadoop
+from statestore.hadoop.file_systems import Hadoop
 from tests.soak.queries import run
 
 BATCHES = 5

@@ -18,9 +18,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import eos
 from eos.config import Cluster
-from statestore.cli_restore import settings_of
+from statestore.cli.restore import settings_of
+from statestore.hadoop.session import session
 from statestore.in_step import Output
-from statestore.spark import session
 from tests.waiting import until_batch
 
 ROWS = 10  # in each batch

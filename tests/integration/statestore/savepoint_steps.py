@@ -11,11 +11,12 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from statestore import Address, zookeeper
-from statestore.names import Names
+from statestore import Address
+from statestore.bk import zookeeper
+from statestore.bk.names import Names
+from statestore.bk.zookeeper import Operation, ZooKeeper
 from statestore.savepoints import creating, deleting, restoring
 from statestore.savepoints.manifest import Cut
-from statestore.zookeeper import Operation, ZooKeeper
 
 
 class Dying(ZooKeeper):

@@ -12,9 +12,10 @@ from typing import Any
 import google_crc32c
 import pytest
 
-from statestore import Address, cli
-from statestore.hadoop import Hadoop
-from statestore.names import Names
+from statestore import Address
+from statestore.bk.names import Names
+from statestore.cli import app as cli
+from statestore.hadoop.file_systems import Hadoop
 
 Statestore = Callable[..., tuple[int, str]]
 
@@ -130,7 +131,7 @@ def test_orphans_are_found(statestore: Statestore, own_tree: Any, tmp_path: Path
     name, options = own_tree
     given = [f"--option={key}={value}" for key, value in (options | {"fs.bk.grace.ms": "0"}).items()]
     write = (
-        "import json, sys, statestore.hadoop as h\n"
+        "import json, sys, statestore.hadoop.file_systems as h\n"
         "h.Hadoop.of(options=json.loads(sys.argv[2])).write(sys.argv[1], b'x' * 5000)\n"
     )
     subprocess.run([sys.executable, "-c", write, f"{name}x", json.dumps(options)], check=True, timeout=120)

@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from statestore.drills import journal
+from statestore.drills.chaos.plan import make_plan
 from statestore.drills.journal import Fault
-from statestore.drills.plan import make_plan
 from tests.waiting import until
 
 MARK = "EOS_DRILL_OF_TEST"
@@ -38,7 +38,7 @@ class Drill:
         self._mark = uuid.uuid4().hex
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "statestore.cli", "drill", "--report", str(self.report), *words],
+                [sys.executable, "-m", "statestore.cli.app", "drill", "--report", str(self.report), *words],
                 env={**os.environ, MARK: self._mark, "TMPDIR": str(self.temporary)},
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from statestore import InvalidInput, NotFound
-from statestore.hadoop import Hadoop
+from statestore.hadoop.file_systems import Hadoop
 
 
 @pytest.fixture(params=["own JVM", "Spark's JVM"])
@@ -93,7 +93,7 @@ def test_options_hold_for_the_caller_only(spark: Any, own_tree: tuple[str, dict[
 
 def test_the_jvm_ends_with_python(bk: str) -> None:
     code = (
-        "import sys, statestore.hadoop as h\n"
+        "import sys, statestore.hadoop.file_systems as h\n"
         "h.Hadoop.of().write(sys.argv[1], b'1')\n"
         "print(h._own.java_process.pid, flush=True)\n"
     )

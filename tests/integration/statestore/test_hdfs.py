@@ -26,7 +26,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def statestore(*arguments: str) -> Any:
     """Run the command in a process of its own, and return what it answers."""
-    line = [sys.executable, "-m", "statestore.cli", *arguments, "--json"]
+    line = [sys.executable, "-m", "statestore.cli.app", *arguments, "--json"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr or done.stdout
     return json.loads(done.stdout)

@@ -16,11 +16,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from eos.abort import OwnerAlive
-from eos.net.client import Client
+from eos.doctor.abort import OwnerAlive
+from eos.pulsar.net.client import Client
 from statestore import read_state, savepoints
 from statestore.errors import InvalidInput, Unavailable
-from statestore.hadoop import Hadoop
+from statestore.hadoop.file_systems import Hadoop
 from statestore.in_step import Output, Step, restore_in_step
 from tests.conftest import MakeTopic
 from tests.integration.statestore.conftest import ROOT
@@ -186,7 +186,7 @@ def command(job: CountingJob, savepoint: str, target: str, *more: str) -> subpro
     for setting in settings():
         given += ["--conf", setting]
     return subprocess.Popen(
-        [sys.executable, "-m", "statestore.cli", "restore", *given, *more],
+        [sys.executable, "-m", "statestore.cli.app", "restore", *given, *more],
         cwd=ROOT,
         env=job.environment,
         stdout=subprocess.PIPE,

@@ -15,9 +15,9 @@ from kazoo.security import make_digest_acl
 
 from eos.local import checks, jars
 from statestore import Address, InvalidInput, NotFound, Unavailable
-from statestore.hadoop import Hadoop
-from statestore.names import Directory, FileRecord, Names
-from statestore.zookeeper import Operation, Refused, ZooKeeper, split
+from statestore.bk.names import Directory, FileRecord, Names
+from statestore.bk.zookeeper import Operation, Refused, ZooKeeper, split
+from statestore.hadoop.file_systems import Hadoop
 
 ODD = ("100%", "a b", "ü漢", "\u0085", "\uf000", "😀", "new\nline", "tab\t", "..x", "~")
 

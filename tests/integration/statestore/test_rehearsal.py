@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from statestore import savepoints
-from statestore.drills.acts import perform
+from statestore.drills.acts.acts import perform
+from statestore.drills.acts.rehearsal import SCRATCH, Live, rehearse
+from statestore.drills.acts.shadow import Shadow, follow
 from statestore.drills.journal import Check, NotTested, Step, Verdict, read
-from statestore.drills.rehearsal import SCRATCH, Live, rehearse
-from statestore.drills.shadow import Shadow, follow
-from statestore.drills.summary import summarize
-from statestore.hadoop import Hadoop
+from statestore.drills.report.summary import summarize
+from statestore.hadoop.file_systems import Hadoop
 from tests.conftest import MakeTopic
 from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.in_step_job import CountingJob, written

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from statestore import Address, InvalidInput, NotFound, cli, savepoints
-from statestore.hadoop import Hadoop
-from statestore.names import FileRecord, Names
+from statestore import Address, InvalidInput, NotFound, savepoints
+from statestore.bk.names import FileRecord, Names
+from statestore.cli import app as cli
+from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import creating, deleting, portable, restoring, store
 from statestore.savepoints.manifest import Cut
 from tests.integration.statestore.conftest import HERE, ROOT, OwnTree

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from statestore import Address, savepoints
-from statestore.hadoop import Hadoop
-from statestore.names import Names
+from statestore.bk.names import Names
+from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import portable
 from tests.integration.statestore.conftest import OwnTree
 from tests.waiting import until_batch

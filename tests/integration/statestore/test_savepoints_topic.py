@@ -18,8 +18,8 @@ import pytest
 from eos.config import Cluster
 from eos.errors import InvalidInput as EosInvalidInput
 from eos.errors import NotCommitted
-from eos.net.client import Client
-from eos.wire.txn import TxnId
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.txn import TxnId
 from statestore.errors import Damaged, InvalidInput, NotFound
 from statestore.savepoints import topic as topics
 from statestore.savepoints.folder import Folder

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import statestore
-from statestore.cli import typer_app
+from statestore.cli.app import typer_app
 from tests.integration.statestore.checkpoints import BATCHES
 from tests.soak.queries import ROWS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from statestore import transfer
+from statestore.checkpoint import transfer
 
 INTERVAL = 3
 

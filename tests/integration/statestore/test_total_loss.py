@@ -15,7 +15,7 @@ import pytest
 @pytest.mark.soak
 def test_a_job_comes_back_from_a_savepoint_on_another_clusters_topic(tmp_path: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "statestore.cli", "drill", "total-loss", "--report", str(tmp_path / "r")],
+        [sys.executable, "-m", "statestore.cli.app", "drill", "total-loss", "--report", str(tmp_path / "r")],
         cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,

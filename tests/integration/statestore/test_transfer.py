@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from statestore import transfer
-from statestore.checkpoint import LocalFiles, batch_ids, committed
+from statestore.checkpoint import LocalFiles, batch_ids, committed, transfer
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.hadoop import Hadoop
-from statestore.inspection import inspect
+from statestore.checkpoint.inspection import inspect
+from statestore.hadoop.file_systems import Hadoop
 
 WORDS = ("state", "is", "what", "a", "query", "knows", "of", "the", "rows", "it", "has", "seen")
 

@@ -14,12 +14,12 @@ import pytest
 from typer.testing import CliRunner
 
 import statestore
+from statestore.bk.names import FileRecord, Names
 from statestore.checkpoint import committed, needs_of
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.cli import typer_app
-from statestore.hadoop import Hadoop
-from statestore.inspection import Finding
-from statestore.names import FileRecord, Names
+from statestore.checkpoint.inspection import Finding
+from statestore.cli.app import typer_app
+from statestore.hadoop.file_systems import Hadoop
 from tests.soak.queries import run
 
 CHANGES = {"hdfs": "delta", "rocksdb": "zip", "changelog1": "changelog", "changelog2": "changelog"}
@@ -154,7 +154,7 @@ def test_hadoops_own_checksums_of_local_files(spark: Any, tmp_path: Path) -> Non
 
 def test_the_command_line(checkpoints: dict[str, str]) -> None:
     uri = checkpoints["changelog1"]
-    command = [sys.executable, "-m", "statestore.cli", "verify", uri, "--json"]
+    command = [sys.executable, "-m", "statestore.cli.app", "verify", uri, "--json"]
     clean = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert clean.returncode == 0, clean.stderr
     assert json.loads(clean.stdout)["ok"] is True

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from statestore.drills.chaos.plan import Family, make_plan
 from statestore.drills.journal import (
     Account,
     Began,
@@ -31,7 +32,6 @@ from statestore.drills.journal import (
     Verdict,
     to_plain,
 )
-from statestore.drills.plan import Family, make_plan
 
 JOBS = ("flights", "delays")
 SECONDS_EACH = 22.0

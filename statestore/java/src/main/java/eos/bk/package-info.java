@@ -4,7 +4,7 @@
  * <p>Begin at {@link eos.bk.BookKeeperFileSystem} (what is promised), then {@code Names} (the tree in ZooKeeper), {@code
  * Zk} (why an outcome is always known), {@code Packs} and {@code Ledgers} (bytes), {@code Sweeper} and {@code Compactor}.
  *
- * <p>The options {@code fs.bk.…}, with their defaults, are in {@code statestore/options.py}; {@code Settings} reads them.
+ * <p>The options {@code fs.bk.…}, with their defaults, are in {@code statestore/hadoop/options.py}; {@code Settings} reads them.
  *
  * <h2>What BookKeeper 4.17.3 makes us go round</h2>
  *

@@ -1,0 +1,1 @@
+"""The command `eos`: a file for each group of verbs."""

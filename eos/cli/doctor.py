@@ -1,0 +1,144 @@
+"""`eos doctor` and `eos abort`: what holds readers up, and what a dead driver has left open."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from eos.config import Cluster, Credentials, Tls
+from eos.doctor import abort as aborting
+from eos.doctor.doctor import Doctor, Finding, State, summary
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+
+ServiceUrl = Annotated[str, typer.Option(help="The brokers: pulsar://host:6650 or pulsar+ssl://host:6651.")]
+AdminUrl = Annotated[str, typer.Option(help="The admin API: http://host:8080 or https://host:8443.")]
+Namespace = Annotated[str, typer.Option(help="tenant/namespace of the topics.")]
+Token = Annotated[
+    str | None, typer.Option(envvar="EOS_TOKEN", help='A token for authentication, or "file:PATH" with one.')
+]
+Basic = Annotated[str | None, typer.Option(envvar="EOS_BASIC", help='"user:password", or "file:PATH" with it.')]
+TrustCerts = Annotated[str | None, typer.Option(help="A PEM file of trusted authorities. Default: the system's.")]
+Certificate = Annotated[str | None, typer.Option(help="A PEM file of a client certificate.")]
+Key = Annotated[str | None, typer.Option(help="Its key, a PEM file.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+
+
+def doctor(
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all of the namespace.")] = None,
+    service_url: ServiceUrl = "pulsar://localhost:6650",
+    admin_url: AdminUrl = "http://localhost:8080",
+    namespace: Namespace = "public/default",
+    older_than: Annotated[
+        float, typer.Option(help="Pass over transactions that are open for less, in seconds.")
+    ] = 60.0,
+    heal: Annotated[bool, typer.Option("--heal", help="Free what is frozen.")] = False,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="With --heal: also where that hides rows that were committed.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON list, one object for each partition held up.")
+    ] = False,
+    token: Token = None,
+    basic: Basic = None,
+    tls_trust_certs: TrustCerts = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+) -> None:
+    """Find the partitions whose readers are held up, say by which sink's transaction, and free the frozen ones.
+
+    Readers wait for each batch that is being written; only what lasts longer than --older-than is told.
+
+    Waiting: a coordinator has the transaction open; it ends with its batch, by its sink's next driver, by `eos abort`,
+    or by its time-out. Frozen: no coordinator knows it any more; --heal ends empty transactions there until the broker
+    throws it away. The exit code is 1 when something is held up at the end.
+    """
+    cluster = _cluster(service_url, token, basic, Tls(tls_trust_certs, True, tls_certificate, tls_key))
+    with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
+        one = Doctor(client, admin)
+        partitions = list(one.partitions(topics)) if topics else one.namespace(namespace)
+        found = one.look(partitions, older_than)
+        if heal:
+            for finding in found:
+                if finding.state is State.FROZEN and (accept_loss or not finding.loses_rows):
+                    one.heal(finding)
+                    _tell(f"{finding.partition} is free.")
+            found = one.look(partitions, older_than)
+    if as_json:
+        print(json.dumps([summary(finding) for finding in found], indent=2))
+    elif found:
+        _show(found)
+    else:
+        _tell(f"{len(partitions)} partitions, none held up.")
+    if found:
+        raise typer.Exit(1)
+
+
+def abort(
+    name: Annotated[str, typer.Argument(help="The sink's name.")],
+    service_url: ServiceUrl = "pulsar://localhost:6650",
+    namespace: Namespace = "public/default",
+    admin_url: Annotated[
+        str | None, typer.Option(help="The admin API, to abort as a superuser what another role has opened.")
+    ] = None,
+    yes: Yes = False,
+    token: Token = None,
+    basic: Basic = None,
+    tls_trust_certs: TrustCerts = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+) -> None:
+    """Abort the transaction that a sink's dead driver has left open, so that readers need not wait for its time-out.
+
+    Nothing is lost: the sink writes the batch again when its query starts. Refused while a driver owns the sink.
+    """
+    cluster = _cluster(service_url, token, basic, Tls(tls_trust_certs, True, tls_certificate, tls_key))
+    with ExitStack() as stack:
+        client = stack.enter_context(Client(cluster))
+        found = aborting.abandoned(client, name, namespace)
+        if found is None:
+            _tell(f'The sink "{name}" has left no transaction open.')
+            return
+        if not yes and not typer.confirm(f"Abort {found}?", err=True):
+            _tell("Nothing was done.")
+            raise typer.Exit(1)
+        admin = None
+        if admin_url is not None:
+            admin = stack.enter_context(Admin(admin_url, cluster.credentials, cluster.tls))
+        if aborting.abort(client, found, admin):
+            _tell(f"Aborted {found}.")
+        elif found.intent.principal and admin is None:
+            _tell(
+                f"Nothing of that name is open for us: it has ended, or only the role {found.intent.principal} may end "
+                "it. Use its credentials, or give --admin-url as a superuser."
+            )
+        else:
+            _tell(f"It had ended before: {found}.")
+
+
+def _cluster(service_url: str, token: str | None, basic: str | None, tls: Tls) -> Cluster:
+    credentials = Credentials("tls") if tls.certificate is not None else Credentials()
+    if basic is not None:
+        credentials = Credentials("basic", basic)
+    if token is not None:
+        credentials = Credentials("token", token)
+    return Cluster(service_url, credentials, tls)
+
+
+def _show(found: list[Finding]) -> None:
+    table = Table("partition", "state", "transaction", "open for", "whose", "what to do")
+    for one in found:
+        whose = "not known" if one.trace is None else f"{one.trace.sink}, batch {one.trace.intent.batch_id}"
+        age = "" if one.age_s is None else f"{one.age_s:.0f} s"
+        table.add_row(one.partition, one.state, str(one.txn or "not known"), age, whose, one.remedy)
+    Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)
+
+
+def _tell(line: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)

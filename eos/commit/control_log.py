@@ -1,0 +1,357 @@
+"""The sink's control topic: what its records say, and what they add up to.
+
+Three kinds of record, one JSON object each, with a version and a running number:
+
+    OWNER    plain                    a run of the query took the sink over
+    INTENT   plain                    a transaction was opened for a batch; written before any data
+    MARKER   inside the transaction   the batch is complete; readable exactly when it is committed
+
+A MARKER is unreadable while its transaction is open, readable at once after the commit, and gone
+after an abort. So the log answers what the coordinator can't: whether a batch is committed.
+
+The running number grows along the log. Aborted markers leave gaps, and a record that was written
+while others were hidden may repeat their number; so it shows only whether the log's *end* is there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from eos.commit.decision import Known, Past, digest
+from eos.errors import DamagedLog, InvalidInput
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.txn import TxnId
+
+VERSION: Final = 1
+HOLD: Final = "__eos-hold"
+"""The durable subscription that keeps the control topic's records."""
+
+CONTROL: Final = "__eos-"
+"""What the name of every control topic begins with."""
+
+REGISTRATION: Final = "eos-sink.json"
+"""The file in the query's checkpoint folder that holds a `Registration`."""
+
+KEEP: Final = "eos-keep.json"
+"""The file in the query's checkpoint folder that says which markers savepoints need: {"markers_since": batch}."""
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
+_TOPIC = re.compile(r"(?:(persistent|non-persistent)://)?(?:([^/]+)/([^/]+)/)?([^/]+)")
+
+
+def control_topic(name: str, topic: str) -> str:
+    """Name the control topic of the sink `name`, in the tenant and namespace of the data topic `topic`.
+
+    Raises InvalidInput for a sink name that is no part of a topic's name.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise InvalidInput(
+            f'"{name}" cannot name a sink: use up to 100 letters, digits, ".", "_" and "-", with a letter or digit'
+            " at both ends"
+        )
+    match = _TOPIC.fullmatch(topic)
+    if match is None or match[1] == "non-persistent":
+        raise InvalidInput(f'"{topic}" is not a persistent topic; one looks like "persistent://public/default/flights"')
+    return f"persistent://{match[2] or 'public'}/{match[3] or 'default'}/{CONTROL}{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRecord:
+    """A run of the query has taken the sink over.
+
+    Attributes:
+        number: running number of the record.
+        query_id, run_id: of Spark.
+        coordinator: index of the transaction coordinator that the sink always uses.
+        topic_epoch: the control topic's, as the broker counted it.
+        begins: the log was empty when this run began to take it over.
+    """
+
+    number: int
+    query_id: str
+    run_id: str
+    coordinator: int
+    topic_epoch: int
+    begins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A transaction was opened for a batch.
+
+    Attributes:
+        number: running number of the record.
+        query_id, run_id, batch_id: of Spark.
+        attempt: counts the transactions of this batch in this run, from 1.
+        txn: the transaction.
+        principal: who opened it, or None where that is not known.
+    """
+
+    number: int
+    query_id: str
+    run_id: str
+    batch_id: int
+    attempt: int
+    txn: TxnId
+    principal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A batch is complete: committed, when this can be read.
+
+    Attributes:
+        number ... principal: as in `Intent`.
+        rows, bytes: by topic, what the batch wrote.
+        offsets: the checkpoint's file `offsets/<batchId>`, word for word.
+    """
+
+    number: int
+    query_id: str
+    run_id: str
+    batch_id: int
+    attempt: int
+    txn: TxnId
+    principal: str | None
+    rows: Mapping[str, int]
+    bytes: Mapping[str, int]
+    offsets: str
+
+
+Record = OwnerRecord | Intent | Marker
+_KINDS: Final[dict[str, type[OwnerRecord] | type[Intent] | type[Marker]]] = {
+    "owner": OwnerRecord,
+    "intent": Intent,
+    "marker": Marker,
+}
+_NAMES: Final = {kind: name for name, kind in _KINDS.items()}
+
+
+def encode(record: Record) -> bytes:
+    """Write a record as JSON."""
+    fields: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}
+    if not isinstance(record, OwnerRecord):
+        fields["txn"] = str(record.txn)
+    if isinstance(record, Marker):
+        fields |= {"rows": dict(record.rows), "bytes": dict(record.bytes), "sha256": digest(record.offsets)}
+    return json.dumps({"v": VERSION, "kind": _NAMES[type(record)], **fields}, separators=(",", ":")).encode()
+
+
+def decode(data: bytes) -> Record:
+    """Read a record. Raises DamagedLog for anything that this version did not write."""
+    try:
+        fields = json.loads(data)
+        version, kind = fields.pop("v"), fields.pop("kind")
+    except (ValueError, KeyError, AttributeError, TypeError) as why:
+        raise DamagedLog(
+            f"a record of the control log is none of ours: {bytes(data[:60])!r}. Something else writes to this topic"
+        ) from why
+    if version != VERSION:
+        raise DamagedLog(
+            f"a record of the control log has version {version!r}, and this library reads version {VERSION}."
+            " A newer version of it has used the sink: go back to that"
+        )
+    try:
+        wants = _KINDS[kind]
+        if wants is not OwnerRecord:
+            fields["txn"] = TxnId.parse(fields["txn"])
+        if wants is Marker and fields.pop("sha256") != digest(fields["offsets"]):
+            raise DamagedLog(f"the MARKER of batch {fields['batch_id']} does not match the checksum of its offsets")
+        if not isinstance(fields["number"], int) or not isinstance(fields.get("batch_id", 0), int):
+            raise TypeError("numbers must be whole numbers")
+        return wants(**fields)
+    except DamagedLog:
+        raise
+    except (KeyError, TypeError, InvalidInput, AttributeError) as why:
+        raise DamagedLog(f"a record of the control log lacks what it must have: {bytes(data[:200])!r}: {why}") from why
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What the query's checkpoint remembers of its control log.
+
+    Attributes:
+        name: the sink's.
+        control_topic: where the log was.
+        last_number: the number of a record that was readable at that time: it must be there for ever.
+        rolls_forward_from: None: no. Otherwise state is behind the output, and batches from this one on are run
+            without being written, where the log has their MARKER with the same offsets.
+        shadow: the checkpoint is a copy beside a live query: its runs write nothing at all, and take nothing over.
+    """
+
+    name: str
+    control_topic: str
+    last_number: int
+    rolls_forward_from: int | None = None
+    shadow: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of its file."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Registration:
+        """Read the text of its file. Raises DamagedLog."""
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise DamagedLog(
+                f"{REGISTRATION} in the query's checkpoint can't be read: {error}. It tells which control log belongs "
+                "to this checkpoint. Restore the file from a backup of the checkpoint."
+            ) from error
+
+
+def kept_since(text: str | None) -> int | None:
+    """Read the text of the file `KEEP`; None where there is none. Raises DamagedLog."""
+    try:
+        return None if text is None else int(json.loads(text)["markers_since"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise DamagedLog(
+            f"{KEEP} in the query's checkpoint can't be read: {error}. It tells how far back savepoints need the"
+            ' control log. Write {"markers_since": BATCH} into it, with the batch of the oldest savepoint, or delete it'
+        ) from error
+
+
+@dataclass(slots=True)
+class LogView:
+    """The fold of the records read so far, in the order of the log.
+
+    Attributes:
+        keep: how many of the newest markers are retained.
+        keep_since: retain all markers from this batch on as well, or None.
+        begun: the first record says that nothing came before it; None when there is no record.
+        last_number: the highest number so far; 0 when there is no record.
+        first_owner, owner, intent: the first and the last OWNER, the last INTENT.
+        markers: the retained markers by batch id, oldest first.
+        expired: the position of the newest marker that is no longer retained.
+    """
+
+    keep: int = 1000
+    keep_since: int | None = None
+    begun: bool | None = None
+    last_number: int = 0
+    first_owner: OwnerRecord | None = None
+    owner: OwnerRecord | None = None
+    intent: Intent | None = None
+    markers: dict[int, Marker] = field(default_factory=dict)
+    expired: MessageId | None = None
+    _positions: dict[int, MessageId] = field(default_factory=dict)
+
+    def apply(self, record: Record, position: MessageId) -> None:
+        """Add the next record. Raises DamagedLog when it shows that exactly-once was broken."""
+        if self.begun is None:
+            self.begun = isinstance(record, OwnerRecord) and record.begins
+        self.last_number = max(self.last_number, record.number)
+        match record:
+            case OwnerRecord():
+                self.first_owner = self.first_owner or record
+                self.owner = record
+            case Intent():
+                self.intent = record
+            case Marker():
+                self._mark(record, position)
+
+    def _mark(self, marker: Marker, position: MessageId) -> None:
+        newest = self.newest
+        if newest is not None and marker.batch_id <= newest.batch_id:
+            raise DamagedLog(
+                f"the control log has a MARKER of batch {marker.batch_id} (transaction {marker.txn}) after the one of"
+                f" batch {newest.batch_id} (transaction {newest.txn}): a batch was committed twice or out of order."
+                " Another program writes to this control topic, or this is a defect of the library"
+            )
+        self.markers[marker.batch_id] = marker
+        self._positions[marker.batch_id] = position
+        while len(self.markers) > self.keep:
+            oldest = next(iter(self.markers))
+            if self.keep_since is not None and oldest >= self.keep_since:
+                break
+            del self.markers[oldest]
+            self.expired = self._positions.pop(oldest)
+
+    @property
+    def empty(self) -> bool:
+        """True when there was no record at all."""
+        return self.begun is None
+
+    @property
+    def newest(self) -> Marker | None:
+        """The MARKER of the newest committed batch."""
+        return self.markers[next(reversed(self.markers))] if self.markers else None
+
+    @property
+    def unfinished(self) -> Intent | None:
+        """The last INTENT, unless its own transaction left a MARKER."""
+        newest = self.newest
+        if self.intent is None or (newest is not None and newest.txn == self.intent.txn):
+            return None
+        return self.intent
+
+    @property
+    def coordinator(self) -> int | None:
+        """The coordinator that the sink was bound to at its first use.
+
+        What was written with it counts more than what an OWNER announced: a driver that took over a
+        frozen log, and could not see the first OWNER, announces a guess.
+        """
+        said = self.newest or self.intent
+        if said is not None:
+            return said.txn.coordinator
+        return None if self.first_owner is None else self.first_owner.coordinator
+
+    @property
+    def known(self) -> Known:
+        """The view as the decision table wants it."""
+        newest, intent, first = self.newest, self.intent, self.first_owner
+        said = newest or intent or first
+        return Known(
+            query_id=None if said is None else said.query_id,
+            marker=None if newest is None else self.past(newest.batch_id),
+            intent=None
+            if intent is None
+            else Past(intent.batch_id, intent.query_id, principal=intent.principal, ended=self.unfinished is None),
+        )
+
+    def past(self, batch_id: int) -> Past | None:
+        """A retained MARKER as the decision table wants it."""
+        marker = self.markers.get(batch_id)
+        if marker is None:
+            return None
+        return Past(marker.batch_id, marker.query_id, digest(marker.offsets), marker.principal)
+
+    def check_whole(self, registered: Registration | None) -> None:
+        """Refuse a log whose end or beginning is missing. Raises DamagedLog.
+
+        Only records that were readable are ever registered, and what was readable stays so. Retention lets go
+        of the beginning, but always keeps markers: a beginning that is gone with no marker left was expired.
+        """
+        ways_out = (
+            " Writing on could repeat batches that are committed. Find out what readers have got, then either give"
+            " the sink a new name and start the query behind that batch, or restore the control topic"
+        )
+        if registered is not None and self.last_number < registered.last_number:
+            what = "is empty" if self.empty else f"ends with record {self.last_number}"
+            raise DamagedLog(
+                f"the control log {registered.control_topic} {what}, and this query has seen its record"
+                f" {registered.last_number}. The topic was deleted, or a message TTL or a backlog quota expired it."
+                + ways_out
+            )
+        if self.begun is False and not self.markers:
+            raise DamagedLog(
+                "the beginning of the control log is gone, and it holds no MARKER: the topic was deleted, or a"
+                " message TTL or a backlog quota expired its records." + ways_out
+            )
+
+
+def fits(registered: Registration | None, name: str, topic: str) -> None:
+    """Refuse a checkpoint that was used with another sink. Raises InvalidInput."""
+    if registered is not None and (registered.name, registered.control_topic) != (name, topic):
+        raise InvalidInput(
+            f'this checkpoint belongs to the sink "{registered.name}" with the control log'
+            f' {registered.control_topic}, and the sink in use is "{name}" with {topic}. Under another name the'
+            " batches of the old one would be written again: use the old name, or start with a new checkpoint"
+        )

@@ -1,0 +1,126 @@
+"""What the commit needs of the world, as ports: `eos.pulsar.net` fits them, and so does the tests' simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.txn import TxnId
+
+
+class CoordinatorPort(Protocol):
+    """One transaction coordinator. Connects by itself, and again after a connection was lost."""
+
+    @property
+    def index(self) -> int:
+        """Which of the cluster's coordinators this is."""
+        ...
+
+    def new_transaction(self, ttl_ms: int) -> TxnId:
+        """Open a transaction that the coordinator aborts by itself after `ttl_ms` milliseconds."""
+        ...
+
+    def add_partitions(self, txn: TxnId, topics: Sequence[str]) -> None:
+        """Make physical topics part of a transaction; must be answered before the first send to them."""
+        ...
+
+    def end(self, txn: TxnId, commit: bool, sent: Callable[[], None] | None = None) -> None:
+        """Commit or abort. `sent` is called once the request was handed to the socket.
+
+        Raises Refused with the broker's code, Unanswered or ConnectionLost.
+        """
+        ...
+
+
+class ControlProducerPort(Protocol):
+    """The producer of the control topic."""
+
+    @property
+    def topic_epoch(self) -> int | None:
+        """How many times the topic was fenced, counted by the broker."""
+        ...
+
+    def send_record(self, data: bytes, txn: TxnId | None) -> MessageId:
+        """Send one record, wait for its receipt, and say where it lies. Never sends twice."""
+        ...
+
+    def close(self) -> None:
+        """Close, and wait for the broker's confirmation."""
+        ...
+
+    def abandon(self) -> None:
+        """Ask for the close of a broken producer. Waits for nothing, raises nothing."""
+        ...
+
+
+class MessagePort(Protocol):
+    """A record that was read."""
+
+    @property
+    def data(self) -> bytes | None:
+        """Its bytes; None for a null value, which is no record of ours."""
+        ...
+
+    @property
+    def message_id(self) -> MessageId:
+        """Where it lies."""
+        ...
+
+
+class ControlReaderPort(Protocol):
+    """Reads the control topic from its beginning, on no subscription."""
+
+    def read(self, timeout_s: float) -> MessagePort | None:
+        """Give the next record, or None when none became readable within `timeout_s` seconds."""
+        ...
+
+    def last_message_id(self) -> MessageId:
+        """Where the last record that is readable now lies; EARLIEST when there is none."""
+        ...
+
+    def close(self) -> None:
+        """Close."""
+        ...
+
+
+class HoldPort(Protocol):
+    """A durable subscription that keeps the control topic's records."""
+
+    def acknowledge(self, message_id: MessageId) -> None:
+        """Let go of everything up to and including `message_id`."""
+        ...
+
+    def close(self) -> None:
+        """Close; the subscription stays."""
+        ...
+
+
+class ClientPort(Protocol):
+    """A cluster, as far as the driver's part of the protocol needs it."""
+
+    def coordinators(self) -> int:
+        """How many transaction coordinators there are. Raises InvalidInput when transactions are off."""
+        ...
+
+    def coordinator(self, index: int) -> CoordinatorPort:
+        """Connect to one coordinator; a crashed broker loads it only then."""
+        ...
+
+    def producer(
+        self, topic: str, *, access: Literal["exclusive-with-fencing"], topic_epoch: int | None
+    ) -> ControlProducerPort:
+        """Open the only producer of a topic (PIP-68, ExclusiveWithFencing).
+
+        Without an epoch it fences whoever was there. With one it is a reopening: raises Fenced when
+        the topic's epoch has moved past it.
+        """
+        ...
+
+    def reader(self, topic: str) -> ControlReaderPort:
+        """Open a reader at the earliest record."""
+        ...
+
+    def hold(self, topic: str, subscription: str) -> HoldPort:
+        """Open the durable subscription, at the earliest record when it is new."""
+        ...

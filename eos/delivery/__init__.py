@@ -1,0 +1,1 @@
+"""Rows into a transaction: through the driver if they are few, else by tasks."""

@@ -1,0 +1,252 @@
+"""Gets the rows of a DataFrame into a transaction: through the driver if few, else by tasks.
+
+Starting Python workers costs more than a whole transaction, so a small micro-batch is
+collected to the driver and sent from there. Its size isn't known before it has run, and
+running it twice would cost what we want to save, so the size of the sink's last batch
+predicts it. What reaches the driver is bounded all the same, see `Care`. Where the prediction
+was wrong nothing has been sent yet, and the tasks write the batch into the same transaction.
+
+Only one result for each partition reaches the driver, however often Spark ran it, so the
+driver path needs no proof of having run once; the task path asks for it.
+
+All that sends nothing (collecting, planning, asking for partitions) is done by `prepare`,
+while the transaction is being opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from eos.delivery.producers import KeptProducers
+from eos.delivery.task import SUMMARY, TRANSACTION, parse_report, transaction_property, writing_task
+from eos.delivery.writer import Report, Transaction, Writer, WriteSettings, send_all
+from eos.errors import InvalidInput
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.txn import TxnId
+from eos.side_by_side import side_by_side
+from eos.spark import jobs
+from eos.spark import query as spark
+from eos.steps import Observer
+
+# Rows larger than this are not collected: limit times partitions times this bounds the driver's memory.
+LARGE_ROW_BYTES = 64 * 1024
+
+# Up to this many bytes a row on the average of the last batch, the next one's rows are not looked at one by one.
+SMALL_ROW_BYTES = 4 * 1024
+
+# Spark's limit on results is trusted up to this part of the driver's heap.
+_TRUSTED_PART_OF_HEAP = 0.5
+
+# monotonically_increasing_id() is the partition in the upper 31 bits, the row within it in the lower 33.
+_ROW_IN_PARTITION = (1 << 33) - 1
+
+
+class Care(Enum):
+    """How a batch that is collected is kept from being too much for the driver's memory.
+
+    Each look is an operator that Spark must plan, which costs a small batch some ten milliseconds, so none is
+    taken that isn't needed.
+
+        SIZES  a row limit for each partition, and the bytes of large rows are left behind in the executors. For a
+               batch of which nothing is known, as the first of a run: the one before may have been too much
+        ROWS   a row limit for each partition; rows are small, as those of the last batch were
+        SPARK  spark.driver.maxResultSize: Spark ends a job whose result is larger. Rows are small, and that limit
+               is well below the driver's heap
+    """
+
+    SIZES = "sizes"
+    ROWS = "rows"
+    SPARK = "spark"
+
+
+def least_care(session: SparkSession) -> Care:
+    """Return what is enough for a batch of small rows, by Spark's limit on results and by the driver's heap."""
+    limit = spark.result_limit(session)
+    if limit is None:
+        return Care.SIZES
+    return Care.SPARK if limit <= spark.driver_heap(session) * _TRUSTED_PART_OF_HEAP else Care.ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One DataFrame of a batch, made ready to be sent.
+
+    Attributes:
+        rows: its rows, if they were collected.
+        job: the planned Spark job whose tasks write it, otherwise.
+        topic: of rows that name none.
+        partitions: how many partitions `topic` has.
+    """
+
+    rows: pa.Table | None
+    job: DataFrame | None
+    topic: str | None
+    partitions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What was sent.
+
+    Attributes:
+        report: rows and bytes.
+        finish: awaits the receipts and takes the producers back, or proves that the tasks ran once.
+            Raises NotCommitted or NetworkError when that is not so.
+        abandon: gives up the producers that `finish` would have taken back; for a batch that is not to be committed.
+    """
+
+    report: Report
+    finish: Callable[[], None]
+    abandon: Callable[[], None]
+
+
+@dataclass(slots=True)
+class Delivery:
+    """Delivers DataFrames of message columns, and remembers how large the last batch was.
+
+    Attributes:
+        settings: how rows become frames.
+        observer: told of the steps of the writing.
+        small_batch_rows: batches of up to this many rows go through the driver; 0 turns that off.
+        last_rows: rows of the sink's last batch; None when not known, which means tasks.
+        row_bytes: of a row, on the average of the last batch that had any; None until this run of the query has
+            committed one, so that a batch that was too much for the driver's memory is met with care after the restart.
+        least_care: taken of a batch whose rows are expected to be small.
+    """
+
+    settings: WriteSettings
+    observer: Observer
+    small_batch_rows: int
+    last_rows: int | None = None
+    row_bytes: float | None = None
+    least_care: Care = Care.SIZES
+    _functions: dict[str | None, jobs.ArrowFunction] = field(default_factory=dict)
+    _functions_of: SparkContext | None = None
+    _producers: KeptProducers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._producers = KeptProducers(self.settings.cluster, self.settings.max_in_flight_bytes)
+
+    def begin(self, session: SparkSession, last_rows: int | None) -> None:
+        """Begin a run of the query; `last_rows` are those of the last batch that the log knows."""
+        self.last_rows, self.row_bytes, self.least_care = last_rows, None, least_care(session)
+
+    def close(self) -> None:
+        """Give up the producers that are kept open. Rows can be delivered again afterwards."""
+        self._producers.close()
+
+    def committed(self, rows: int, size: int) -> None:
+        """Learn what the last batch held: rows, and their bytes."""
+        self.last_rows = rows
+        if rows:
+            self.row_bytes = size / rows
+
+    def prepare(self, df: DataFrame, topic: str | None, rows: pa.Table | None = None) -> Prepared:
+        """Collect a batch that is predicted to be small, or plan the job whose tasks write it. Sends nothing.
+
+        Args:
+            df: the rows, as message columns.
+            topic: of rows that name none.
+            rows: all of them, if an earlier try has collected them.
+
+        After a failure, which may be that the result was too large for the driver, the tasks are next.
+        """
+        partitions: dict[str, int] = {}
+        done: list[tuple[pa.Table | None, DataFrame | None]] = []
+
+        def ask() -> None:
+            if topic is not None:
+                partitions[topic] = Client.shared(self.settings.cluster).partitions(topic)
+
+        side_by_side(ask, lambda: done.append((rows, None) if rows is not None else self._rows(df, topic)))
+        return Prepared(*done[0], topic, partitions)
+
+    def _rows(self, df: DataFrame, topic: str | None) -> tuple[pa.Table | None, DataFrame | None]:
+        """Return the collected rows, or else the planned job."""
+        if self.last_rows is not None and self.last_rows <= self.small_batch_rows:
+            try:
+                rows = collect_small(df, self.small_batch_rows, self._care())
+            except Exception:
+                self.last_rows = None
+                raise
+            if rows is not None:
+                return rows, None
+        job = self._function(df.sparkSession.sparkContext, topic).over(df)
+        jobs.plan(job)
+        return None, job
+
+    def _care(self) -> Care:
+        small = self.row_bytes is not None and self.row_bytes <= SMALL_ROW_BYTES
+        return self.least_care if small else Care.SIZES
+
+    def _function(self, context: SparkContext, topic: str | None) -> jobs.ArrowFunction:
+        """Return the function that writes rows to `topic`, as the tasks of this SparkContext run it."""
+        if self._functions_of is not context:
+            self._functions, self._functions_of = {}, context
+        if topic not in self._functions:
+            task = writing_task(replace(self.settings, topic=topic), self.observer)
+            self._functions[topic] = jobs.ArrowFunction(task, SUMMARY)
+        return self._functions[topic]
+
+    def deliver(self, prepared: Prepared, txn: TxnId, batch_id: int) -> Delivered:
+        """Send every row into the transaction; the result's `finish` or `abandon` is to be called.
+
+        Args:
+            prepared: what `prepare` returned.
+            txn: where to write.
+            batch_id: of the micro-batch.
+
+        Raises:
+            InvalidInput: a row can't be written.
+            NetworkError: the broker refused, or a frame's fate is unknown.
+        """
+        transaction = Transaction(txn, batch_id, self.observer, prepared.partitions)
+        if prepared.job is not None:
+            return _write_by_tasks(prepared.job, transaction)
+        assert prepared.rows is not None
+        settings = replace(self.settings, topic=prepared.topic)
+        writer = Writer(settings, transaction, self._producers, first_partition=batch_id)
+        report = send_all(writer, prepared.rows.to_batches())
+        return Delivered(report, writer.finish, writer.abandon)
+
+
+def collect_small(df: DataFrame, limit: int, care: Care) -> pa.Table | None:
+    """Return all rows of `df`, or None where it has more than `limit` rows or, if sizes matter, a large one.
+
+    The plan runs over all its partitions to their end, as a stateful query needs. At most `limit` + 1 rows of each
+    partition reach the driver where `care` looks at the rows, and nothing of a large row where it looks at sizes.
+    """
+    if care is Care.SPARK:
+        return jobs.collect(df, limit)
+    # A partition that was cut short has sent more than `limit` rows, so the total tells.
+    few = df.where(f"monotonically_increasing_id() & {_ROW_IN_PARTITION} <= {limit}")
+    if care is Care.ROWS:
+        return jobs.collect(few, limit)
+    sizes = [f"coalesce(octet_length({name}), 0)" for name in ("value", "key", "ordering_key") if name in df.columns]
+    large = f"{' + '.join(sizes)} > {LARGE_ROW_BYTES}"
+    thinned = [f"if({large}, null, {name}) as {name}" for name in df.columns]
+    table = jobs.collect(few.selectExpr(*thinned, f"{large} as __large"), limit)
+    if table is None or pc.any(table.column("__large")).as_py():
+        return None
+    return table.drop_columns(["__large"])
+
+
+def _write_by_tasks(job: DataFrame, transaction: Transaction) -> Delivered:
+    session = job.sparkSession
+    with jobs.local_property(session, TRANSACTION, transaction_property(transaction)):
+        summaries = job.collect()
+    for row in summaries:
+        if row.invalid is not None:
+            raise InvalidInput(row.invalid)
+    total = Report()
+    for row in summaries:
+        total.merge(parse_report(row.report))
+    stages, partitions = [row.stage for row in summaries], [row.partition for row in summaries]
+    return Delivered(total, lambda: spark.prove_run_once(session, stages, partitions), lambda: None)

@@ -1,0 +1,97 @@
+"""The executor side: a `mapInArrow` function that writes one Spark partition into the transaction.
+
+One summary row comes back for each task, after its producers are closed. A task that
+Spark retries refuses to write at all. What a task can't see (a second stage attempt) the
+driver checks afterwards: `eos.spark.query.prove_run_once`.
+
+The transaction is not part of the function but a local property of the Spark job: so the
+driver can plan the job while the transaction is being opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.types import LongType, StringType, StructType
+
+from eos.delivery.producers import FreshProducers
+from eos.delivery.writer import Report, Transaction, Writer, WriteSettings, send_all
+from eos.errors import InvalidInput, NotCommitted
+from eos.pulsar.wire.txn import TxnId
+from eos.spark.jobs import Task
+from eos.steps import Observer
+
+# Not as text, which Spark would parse for each batch.
+SUMMARY = (
+    StructType()
+    .add("stage", LongType())
+    .add("partition", LongType())
+    .add("report", StringType())
+    .add("invalid", StringType())
+)
+
+TRANSACTION = "eos.transaction"
+"""The local property that carries the transaction of a batch to its tasks."""
+
+
+def transaction_property(transaction: Transaction) -> str:
+    """Return the value of the local property `TRANSACTION` that the tasks of a batch need."""
+    txn = transaction.txn
+    return json.dumps([txn.most, txn.least, transaction.batch_id, dict(transaction.partitions)])
+
+
+def writing_task(settings: WriteSettings, observer: Observer) -> Task:
+    """Return the function for `mapInArrow`; it yields one row of `SUMMARY` for each task.
+
+    `report` is the JSON of rows and bytes for each topic. `invalid` holds the words of an
+    InvalidInput, which no second try can mend, so that it reaches the driver as such.
+    """
+
+    def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        if context.attemptNumber() > 0:
+            raise NotCommitted(
+                f"Attempt {context.attemptNumber()} of a writing task refuses to run: the first one may have written "
+                "into this batch's transaction already. The batch is written again in a new transaction."
+            )
+        transaction = _transaction(context.getLocalProperty(TRANSACTION), observer)
+        producers = FreshProducers(settings.cluster, settings.max_in_flight_bytes)
+        report, invalid = _write(batches, Writer(settings, transaction, producers, context.partitionId()))
+        yield pa.RecordBatch.from_pydict(
+            {
+                "stage": [context.stageId()],
+                "partition": [context.partitionId()],
+                "report": [json.dumps([report.rows, report.bytes])],
+                "invalid": pa.array([invalid], pa.string()),
+            }
+        )
+
+    return write_partition
+
+
+def parse_report(text: str) -> Report:
+    """Return what a summary row's `report` says."""
+    rows, size = json.loads(text)
+    return Report(rows, size)
+
+
+def _transaction(text: str | None, observer: Observer) -> Transaction:
+    if text is None:
+        raise NotCommitted(
+            f"The Spark job of a writing task lacks the local property {TRANSACTION!r}: no sink began it."
+        )
+    most, least, batch_id, partitions = json.loads(text)
+    return Transaction(TxnId(most, least), batch_id, observer, partitions)
+
+
+def _write(batches: Iterable[pa.RecordBatch], writer: Writer) -> tuple[Report, str | None]:
+    try:
+        report = send_all(writer, batches)
+    except InvalidInput as error:
+        return Report(), str(error)
+    writer.finish()
+    return report, None

@@ -1,0 +1,289 @@
+"""Rows in, acknowledged transactional frames out. Tasks and the driver's small-batch path share it.
+
+One `Writer` serves one task (or one small batch on the driver) inside one transaction:
+
+    gather → route → add partitions → encode → send → await receipts → give producers back
+
+A crash anywhere in here leaves an open transaction that is not committed: the next owner of
+the sink aborts it. What must never happen is a send after the commit has been asked for,
+since the broker would accept it and lose the batch. Hence `finish()` waits for every receipt, and
+gives the producers back, which closes those of a task; nothing is committed before it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eos.config import Cluster, Compression, KeyHash
+from eos.delivery.producers import FreshProducers
+from eos.errors import InvalidInput
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.topics import partition_name
+from eos.pulsar.wire.batch import BatchEncoder
+from eos.pulsar.wire.routing import Sorted, partition_of, sort_by_partition
+from eos.pulsar.wire.txn import TxnId
+from eos.side_by_side import side_by_side
+from eos.steps import Observer, Step
+
+MESSAGE_COLUMNS = ("value", "key", "ordering_key", "event_time", "properties", "row")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """How rows become frames; picklable, sent to every task.
+
+    Attributes:
+        cluster: where to write.
+        topic: the topic of rows without a `topic` column, or None.
+        key_hash: which hash of the key picks the partition.
+        compression: of each frame.
+        max_in_flight_bytes: payload bytes a task may have sent without a receipt.
+    """
+
+    cluster: Cluster
+    topic: str | None
+    key_hash: KeyHash
+    compression: Compression
+    max_in_flight_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """The transaction a task writes into, and who is to be told of its steps.
+
+    Attributes:
+        txn: its id.
+        batch_id: of the micro-batch that it is for.
+        observer: told of the writer's steps.
+        partitions: how many partitions topics have, where the driver has asked already for this batch.
+    """
+
+    txn: TxnId
+    batch_id: int
+    observer: Observer
+    partitions: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Report:
+    """Rows and payload bytes written, for each topic."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, topic: str, rows: int, size: int) -> None:
+        """Count rows and bytes for a topic."""
+        self.rows[topic] = self.rows.get(topic, 0) + rows
+        self.bytes[topic] = self.bytes.get(topic, 0) + size
+
+    def merge(self, other: Report) -> None:
+        """Count what another report counted."""
+        for topic, rows in other.rows.items():
+            self.add(topic, rows, other.bytes[topic])
+
+
+class Writer:
+    """Writes Arrow record batches of message columns into one transaction.
+
+    Args:
+        settings: how to write.
+        transaction: where to write.
+        producers: where its producers come from.
+        first_partition: where this writer starts to spread keyless frames, so that
+            many tasks don't all start at partition 0.
+    """
+
+    def __init__(
+        self, settings: WriteSettings, transaction: Transaction, producers: FreshProducers, first_partition: int = 0
+    ) -> None:
+        self._settings = settings
+        self._to = transaction
+        self._source = producers
+        self._client = Client.shared(settings.cluster)
+        self._partitions = dict(transaction.partitions)
+        self._producers: dict[str, Producer] = {}
+        self._encoders: dict[int, BatchEncoder] = {}
+        self._next_keyless = first_partition
+        self._gathered: list[pa.RecordBatch] = []
+        self._gathered_bytes = 0
+        self._row = 0
+        self._report = Report()
+        # A quarter of the budget, so that rows being encoded and frames in flight stay within it together.
+        self._gather_bytes = max(1, settings.max_in_flight_bytes // 4)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take one record batch; send when enough has come together to fill frames.
+
+        Raises:
+            InvalidInput: a row can't be written as it is.
+            NetworkError: a frame was refused, or its fate is unknown. Never resent.
+        """
+        if batch.num_rows == 0:
+            return
+        if self._gathered_bytes and self._gathered_bytes + batch.nbytes > self._gather_bytes:
+            self._send_gathered()
+        self._gathered.append(batch)
+        self._gathered_bytes += batch.nbytes
+        if self._gathered_bytes >= self._gather_bytes:
+            self._send_gathered()
+
+    def send_rest(self) -> Report:
+        """Send what has been gathered; return what was sent in all. `finish` is to follow."""
+        self._send_gathered()
+        return self._report
+
+    def finish(self) -> None:
+        """Await every receipt, and give every producer back.
+
+        Whatever goes wrong, the writer is abandoned before it is raised.
+        """
+        try:
+            self._finish()
+        except Exception:
+            self.abandon()
+            raise
+
+    def _finish(self) -> None:
+        observe, batch_id = self._to.observer, self._to.batch_id
+        observe(Step.ALL_SENT, "before", batch_id)
+        for producer in self._producers.values():
+            producer.flush()
+        observe(Step.ALL_SENT, "after", batch_id)
+        observe(Step.CLOSE_PRODUCERS, "before", batch_id)
+        self._source.give_back(list(self._producers.values()))
+        observe(Step.CLOSE_PRODUCERS, "after", batch_id)
+
+    def abandon(self) -> None:
+        """Give up the producers of a failed attempt: nothing more is sent by it."""
+        for producer in self._producers.values():
+            producer.abandon()
+
+    def _send_gathered(self) -> None:
+        if not self._gathered:
+            return
+        rows = pa.Table.from_batches(self._gathered).combine_chunks().to_batches()
+        self._gathered, self._gathered_bytes = [], 0
+        for batch in rows:
+            routed = list(self._route(batch))
+            self._open({physical for _, names, _ in routed for physical in names})
+            for topic, names, parts in routed:
+                self._send(topic, names, parts)
+            self._row += batch.num_rows
+
+    def _route(self, batch: pa.RecordBatch) -> Iterator[tuple[str, list[str], Sorted]]:
+        """Yield (logical topic, the physical one of each part, rows in parts)."""
+        numbers = pa.array(np.arange(self._row, self._row + batch.num_rows))
+        numbered = batch.append_column("row", numbers)  # errors name the row, wherever it is routed to
+        for topic, rows in self._by_topic(numbered):
+            count = self._partition_count(topic)
+            message = rows.select([name for name in MESSAGE_COLUMNS if name in rows.schema.names])
+            if count == 0:
+                _refuse_partitions(rows, topic)
+                yield topic, [topic], Sorted(message, [0], [message.num_rows])
+                continue
+            parts = sort_by_partition(message, self._choose(rows, topic, count))
+            yield topic, [partition_name(topic, partition) for partition in parts.partitions], parts
+
+    def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        default = self._settings.topic
+        if "topic" not in batch.schema.names:
+            assert default is not None  # columns.canonical refuses a batch with no topic at all
+            yield default, batch
+            return
+        column = batch.column("topic")
+        topics = column.fill_null(default) if default is not None else column
+        if topics.null_count:
+            at = int(np.argmax(np.asarray(topics.is_null())))
+            raise InvalidInput(
+                f"Row {batch.column('row')[at]} of this task has no topic, and nor has the sink. Fill the column."
+            )
+        for name in pc.unique(topics).to_pylist():
+            yield name, batch.filter(pc.equal(topics, name))
+
+    def _choose(self, rows: pa.RecordBatch, topic: str, count: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        """Return each row's partition: the explicit one, else the key's, else the keyless one in turn."""
+        if "key" in rows.schema.names:
+            chosen = partition_of(rows.column("key"), count, self._settings.key_hash)
+        else:
+            chosen = np.full(rows.num_rows, -1, dtype=np.int32)
+        if "partition" in rows.schema.names:
+            explicit = rows.column("partition")
+            given = np.asarray(explicit.is_valid())
+            values = np.asarray(explicit.fill_null(0), dtype=np.int64)
+            wrong = given & ((values < 0) | (values >= count))
+            if wrong.any():
+                at = int(np.argmax(wrong))
+                raise InvalidInput(
+                    f"Row {rows.column('row')[at]} of this task asks for partition {values[at]} of {topic}, "
+                    f"which has partitions 0 to {count - 1}. Correct the column 'partition'."
+                )
+            chosen = np.where(given, values, chosen).astype(np.int32)
+        keyless = chosen < 0
+        if keyless.any():
+            chosen = np.where(keyless, self._next_keyless % count, chosen).astype(np.int32)
+            self._next_keyless += 1
+        return chosen
+
+    def _partition_count(self, topic: str) -> int:
+        if topic not in self._partitions:
+            self._partitions[topic] = self._client.partitions(topic)
+        return self._partitions[topic]
+
+    def _open(self, physical: set[str]) -> None:
+        """Add the new ones among these to the transaction, in one call, then open their producers."""
+        new = sorted(physical - self._producers.keys())
+        if not new:
+            return
+        # Opening a producer sends no data, so it need not wait for the partition to be added.
+        side_by_side(lambda: self._add(new), lambda: self._open_all(new))
+
+    def _add(self, new: list[str]) -> None:
+        self._to.observer(Step.ADD_PARTITIONS, "before", self._to.batch_id)
+        self._client.coordinator(self._to.txn.coordinator).add_partitions(self._to.txn, new)
+        self._to.observer(Step.ADD_PARTITIONS, "after", self._to.batch_id)
+
+    def _open_all(self, new: list[str]) -> None:
+        for producer in self._source.open(new):
+            self._producers[producer.topic] = producer
+
+    def _send(self, topic: str, names: list[str], parts: Sorted) -> None:
+        producers = [self._producers[name] for name in names]
+        encoder = self._encoder(min(producer.max_message_size for producer in producers))
+        for part, chunk in encoder.chunks_of_parts(parts.rows, parts.ends):
+            first = not self._report.rows
+            if first:
+                self._to.observer(Step.FIRST_SEND, "before", self._to.batch_id)
+            producers[part].send(chunk, self._to.txn)
+            if first:
+                self._to.observer(Step.FIRST_SEND, "after", self._to.batch_id)
+            self._report.add(topic, chunk.messages, chunk.rows_bytes)
+
+    def _encoder(self, max_message_size: int) -> BatchEncoder:
+        if max_message_size not in self._encoders:
+            self._encoders[max_message_size] = BatchEncoder(self._settings.compression, max_message_size)
+        return self._encoders[max_message_size]
+
+
+def send_all(writer: Writer, batches: Iterable[pa.RecordBatch]) -> Report:
+    """Send every batch, for `Writer.finish` to follow; whatever goes wrong, the writer is abandoned first."""
+    try:
+        for batch in batches:
+            writer.write(batch)
+        return writer.send_rest()
+    except Exception:
+        writer.abandon()
+        raise
+
+
+def _refuse_partitions(rows: pa.RecordBatch, topic: str) -> None:
+    """Accept an explicit partition of a topic without partitions only where it is null or 0."""
+    if "partition" in rows.schema.names and pc.any(pc.not_equal(rows.column("partition"), 0)).as_py():
+        raise InvalidInput(
+            f"The column 'partition' names partitions of {topic}, which has none. Drop the column, or set it to null."
+        )

@@ -1,0 +1,1 @@
+"""What holds readers up, and how to free them."""

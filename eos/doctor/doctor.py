@@ -1,0 +1,243 @@
+"""Finding the partitions whose readers are held up, who holds them, and freeing those that nobody will ever free.
+
+Readers of a partition get what lies before its first open transaction. Two things look alike from their side:
+
+- waiting: a coordinator has the transaction open. It ends with its batch, by its sink's successor, by `eos abort`, or
+  by its time-out.
+- frozen: no coordinator knows it any more. A frame arrived after the transaction's end, and opened it again on this
+  partition alone. The partition is free once a later transaction of the same coordinator ends there, since that end
+  carries the low watermark below which the broker aborts what it finds (TopicTransactionBuffer.handleLowWaterMark);
+  a transaction that is still open in that coordinator holds the watermark back. The sink's next batch there does
+  it, and so does an empty transaction, which is how `heal` does it.
+
+Healing a partition on which the transaction was *committed* hides its rows from every new reader: the broker filters
+aborted transactions by their id. Nothing can prevent that any more, so it is said, and done only on demand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from eos.commit.control_log import CONTROL, Intent, Marker, Record
+from eos.commit.patience import Patience, Settings
+from eos.commit.reading import read_log
+from eos.errors import DamagedLog, NetworkError, Refused, TopicMissing, Unanswered
+from eos.pulsar.net.admin import Admin, OpenTransaction
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.topics import full_name, partition_name
+from eos.pulsar.wire.txn import TxnId
+
+_HOUSEKEEPING_TTL_MS = 30_000
+
+
+class State(StrEnum):
+    """Why readers of a partition wait."""
+
+    WAITING = "waiting"
+    FROZEN = "frozen"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a sink's control log says of a transaction.
+
+    Attributes:
+        sink: the sink's name.
+        intent: the batch it was opened for.
+        committed: its MARKER is readable.
+    """
+
+    sink: str
+    intent: Intent
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A partition whose readers are held up.
+
+    Attributes:
+        partition: the physical topic.
+        state: whether a coordinator still knows the transaction.
+        txn: the first transaction that holds it; None when the broker does not tell.
+        opened: what its coordinator knows of it; None when that has forgotten it.
+        trace: which sink opened it, and for which batch; None when no control log of the namespace names it.
+        age_s: seconds since it was opened; None where that is not known.
+    """
+
+    partition: str
+    state: State
+    txn: TxnId | None
+    opened: OpenTransaction | None
+    trace: Trace | None
+    age_s: float | None = None
+
+    @property
+    def loses_rows(self) -> bool:
+        """Whether healing hides rows that were committed."""
+        return self.state is State.FROZEN and self.trace is not None and self.trace.committed
+
+    @property
+    def remedy(self) -> str:
+        """What to do, in words."""
+        if self.state is State.WAITING:
+            ends = f"It ends by itself {self.opened.ttl_ms / 1000:.0f} s after it was opened" if self.opened else ""
+            if self.trace is not None:
+                return f"{ends}. If the sink's driver is dead: eos abort {self.trace.sink}"
+            return f"{ends}. No sink of this namespace opened it"
+        if self.loses_rows:
+            return (
+                "Its rows here were committed, and a frame came after that. Readers that start after the healing "
+                "don't get them: write them again, then heal with --accept-loss"
+            )
+        return "eos doctor --heal"
+
+
+@dataclass
+class Doctor:
+    """Looks at topics and heals them.
+
+    Args:
+        client: the cluster.
+        admin: its admin API.
+        patience_s: the longest wait for one partition to become free. Default 60.
+    """
+
+    client: Client
+    admin: Admin
+    patience_s: float = 60.0
+    _traces: dict[str, dict[TxnId, Trace]] = field(default_factory=dict)
+
+    def namespace(self, namespace: str) -> list[str]:
+        """The partitions of every topic of a "tenant/namespace", control topics too."""
+        return sorted(self.admin.topics(namespace))
+
+    def partitions(self, topics: Iterable[str]) -> Iterator[str]:
+        """The physical topics of these topics. Raises TopicMissing."""
+        for topic in map(full_name, topics):
+            number = self.client.partitions(topic)
+            yield from [partition_name(topic, index) for index in range(number)] or [topic]
+
+    def look(self, partitions: Iterable[str], older_than_s: float = 0.0) -> list[Finding]:
+        """Find those of these physical topics whose readers are held up, by an open transaction at least so old.
+
+        Readers wait for every batch that is being written, so the young transactions are the healthy ones.
+        A topic that no broker has loaded has no readers, and is passed over. Raises NetworkError.
+        """
+        self._traces.clear()
+        opened = {one.txn: one for one in self.admin.open_transactions()}
+        found = (self._look_at(partition, opened) for partition in partitions)
+        return [one for one in found if one is not None and (one.age_s is None or one.age_s >= older_than_s)]
+
+    def heal(self, finding: Finding) -> None:
+        """Free a frozen partition, also from what has frozen it besides the transaction that was found.
+
+        Raises:
+            ValueError: it is not frozen.
+            Unanswered: it stays frozen; the message says which open transactions may hold the watermark back.
+        """
+        if finding.state is not State.FROZEN:
+            raise ValueError(f"{finding.partition} is {finding.state}; only a frozen partition can be healed")
+        patience = Patience(Settings(), self.patience_s, self.patience_s)
+        while True:
+            for coordinator in self._coordinators(finding.txn):
+                self._end_an_empty_transaction(finding.partition, coordinator)
+            left = self._look_at(finding.partition, {one.txn: one for one in self.admin.open_transactions()})
+            if left is None or left.state is State.WAITING:
+                return
+            finding = left
+            if not patience.pause():
+                raise Unanswered(
+                    f"{finding.partition} is still frozen by transaction {finding.txn} after {self.patience_s:g} s. "
+                    f"{self._held_back(finding.txn)}"
+                )
+
+    def _look_at(self, partition: str, opened: dict[TxnId, OpenTransaction]) -> Finding | None:
+        try:
+            buffer = self.admin.buffer(partition)
+            if not buffer.held_up:
+                return None
+            txn = self.admin.transaction_behind(partition, buffer.readable_to)
+        except TopicMissing:
+            return None
+        known = opened.get(txn) if txn is not None else None
+        if known is None and txn is not None:  # opened, or ended, while we looked
+            known = self.admin.transaction(txn)
+            if known is None and self._freed(partition):
+                return None
+        on_it = [one for one in opened.values() if partition in one.partitions]
+        state = State.WAITING if known is not None or (txn is None and on_it) else State.FROZEN
+        age_s = None if known is None else max(0.0, time.time() - known.opened_ms / 1000)
+        return Finding(partition, state, txn, known, self._trace(partition, txn), age_s)
+
+    def _freed(self, partition: str) -> bool:
+        """Whether a partition that seemed frozen was only about to be freed: an end takes a moment to arrive."""
+        for _ in range(5):
+            if not self.admin.buffer(partition).held_up:
+                return True
+            time.sleep(0.1)
+        return False
+
+    def _coordinators(self, txn: TxnId | None) -> Iterable[int]:
+        return range(self.client.coordinators()) if txn is None else (txn.coordinator,)
+
+    def _end_an_empty_transaction(self, partition: str, index: int) -> None:
+        coordinator = self.client.coordinator(index)
+        txn = coordinator.new_transaction(_HOUSEKEEPING_TTL_MS)
+        with suppress(Refused):  # a coordinator that moves: the partition stays frozen, and the next round tries again
+            coordinator.add_partitions(txn, [partition])
+            coordinator.end(txn, commit=True)
+
+    def _held_back(self, txn: TxnId | None) -> str:
+        older = [one for one in self.admin.open_transactions() if txn is None or one.txn.most == txn.most]
+        if not older:
+            return "No transaction is open in its coordinator"
+        named = ", ".join(f"{one.txn} on {', '.join(one.partitions) or 'no topic'}" for one in older)
+        return f"These open transactions of its coordinator may hold the watermark back: {named}"
+
+    def _trace(self, partition: str, txn: TxnId | None) -> Trace | None:
+        namespace = "/".join(partition.partition("://")[2].split("/")[:2])
+        if namespace not in self._traces:
+            self._traces[namespace] = dict(self._read_traces(namespace))
+        return None if txn is None else self._traces[namespace].get(txn)
+
+    def _read_traces(self, namespace: str) -> Iterator[tuple[TxnId, Trace]]:
+        for topic in self.admin.topics(namespace):
+            name = topic.rpartition("/")[2]
+            if not name.startswith(CONTROL):
+                continue
+            intents: list[Intent] = []
+            committed: set[TxnId] = set()
+
+            def note(record: Record, intents: list[Intent] = intents, committed: set[TxnId] = committed) -> None:
+                if isinstance(record, Intent):
+                    intents.append(record)
+                elif isinstance(record, Marker):
+                    committed.add(record.txn)
+
+            with suppress(DamagedLog, NetworkError):  # what was read until then still tells whose a transaction is
+                read_log(self.client, topic, Settings(), each=note)
+            for intent in intents:
+                yield intent.txn, Trace(name.removeprefix(CONTROL), intent, intent.txn in committed)
+
+
+def summary(finding: Finding) -> dict[str, object]:
+    """What `eos doctor --json` shows of a finding."""
+    trace, opened = finding.trace, finding.opened
+    return {
+        "partition": finding.partition,
+        "state": str(finding.state),
+        "transaction": None if finding.txn is None else str(finding.txn),
+        "age_s": finding.age_s,
+        "opened_ms": None if opened is None else opened.opened_ms,
+        "ttl_ms": None if opened is None else opened.ttl_ms,
+        "sink": None if trace is None else trace.sink,
+        "batch_id": None if trace is None else trace.intent.batch_id,
+        "query_id": None if trace is None else trace.intent.query_id,
+        "committed": None if trace is None else trace.committed,
+        "remedy": finding.remedy,
+    }

@@ -1,4 +1,0 @@
-"""The Pulsar protocol without I/O: tables of states, fed with commands, answering with commands.
-
-Nothing in here opens a socket, reads a clock or starts a thread; `eos.net` does that.
-"""

@@ -1,0 +1,1 @@
+"""The Pulsar protocol, of use without Spark: bytes, state machines, sockets."""

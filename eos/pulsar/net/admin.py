@@ -1,0 +1,260 @@
+"""What the admin API knows and the binary protocol doesn't tell: policies, and who holds a partition up.
+
+Paths are those of the broker's own resources (org.apache.pulsar.broker.admin).
+"""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from eos.config import Credentials, Tls
+from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
+from eos.pulsar.net.authentication import secret
+from eos.pulsar.net.transport import tls_context
+from eos.pulsar.protocol.topics import full_name
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.txn import TxnId
+
+_MOST_REDIRECTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What makes a broker delete messages of a topic; effective values, whatever level they were set at.
+
+    Attributes:
+        ttl_s: seconds after which unacknowledged messages expire; 0: never.
+        evicts_backlog: a backlog quota throws away the oldest unacknowledged messages.
+        retention_minutes, retention_mb: how long and how much acknowledged messages are kept; -1: without limit.
+        deduplicates: the broker drops what it takes for duplicates.
+    """
+
+    ttl_s: int
+    evicts_backlog: bool
+    retention_minutes: int
+    retention_mb: int
+    deduplicates: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that its coordinator has not ended.
+
+    Attributes:
+        txn: its id.
+        status: the coordinator's word: "OPEN", "COMMITTING" or "ABORTING".
+        opened_ms: when it was opened, in milliseconds since 1970.
+        ttl_ms: milliseconds after which the coordinator aborts it.
+        partitions: the physical topics it has added.
+    """
+
+    txn: TxnId
+    status: str
+    opened_ms: int
+    ttl_ms: int
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """The transactions of one partition, as its broker sees them.
+
+    Attributes:
+        state: "Ready" when it works; "NoSnapshot" before the first transaction.
+        readable_to: the last position that readers get.
+        last: the last position that is stored.
+        ongoing: transactions that are open on this partition.
+        low_water_marks: {coordinator: the transaction up to which all have ended}.
+    """
+
+    state: str
+    readable_to: MessageId
+    last: MessageId
+    ongoing: int
+    low_water_marks: dict[int, int]
+
+    @property
+    def held_up(self) -> bool:
+        """Whether readers wait before the end: for an open transaction, or frozen by a late send."""
+        return self.ongoing > 0 and self.readable_to < self.last
+
+
+class Admin:
+    """A client of the admin API.
+
+    Every call may raise Unreachable, Unanswered, Refused (its code is the HTTP status) and
+    TopicMissing.
+    """
+
+    def __init__(
+        self,
+        admin_url: str,
+        credentials: Credentials = Credentials(),  # noqa: B008  frozen
+        tls: Tls = Tls(),  # noqa: B008  frozen
+        timeout_s: float = 30.0,
+    ) -> None:
+        """Args: "http://host:8080" or "https://host:8443"; as for `Cluster`; seconds for any answer."""
+        if not admin_url.startswith(("http://", "https://")):
+            raise InvalidInput(f'the admin URL "{admin_url}" must begin with http:// or https://')
+        verify: ssl.SSLContext | bool = tls_context(tls, credentials) if admin_url.startswith("https") else True
+        self._url = admin_url.rstrip("/")
+        self._timeout_s = timeout_s
+        self._http = httpx.Client(timeout=timeout_s, verify=verify, headers=headers(credentials))
+
+    def version(self) -> str:
+        """Return the broker's version."""
+        return self._ask("GET", "v2/brokers/version").text
+
+    def keeping(self, topic: str) -> Keeping:
+        """Return the effective policies of a topic without partitions, or of a partition."""
+        at = f"v2/{_path(topic)}"
+        retention = self._json(f"{at}/retention?applied=true") or {}
+        quotas = self._json(f"{at}/backlogQuotaMap?applied=true") or {}
+        return Keeping(
+            ttl_s=int(self._json(f"{at}/messageTTL?applied=true") or 0),
+            evicts_backlog=any(_evicts(quota) for quota in quotas.values()),
+            retention_minutes=int(retention.get("retentionTimeInMinutes", 0)),
+            retention_mb=int(retention.get("retentionSizeInMB", 0)),
+            deduplicates=bool(self._json(f"{at}/deduplicationEnabled?applied=true")),
+        )
+
+    def subscriptions(self, topic: str) -> tuple[str, ...]:
+        """Return the names of a topic's durable subscriptions."""
+        return tuple(self._json(f"v2/{_path(topic)}/subscriptions") or ())
+
+    def open_transactions(self, older_than_ms: int = 0) -> list[OpenTransaction]:
+        """Return the transactions of all coordinators that are open for so many milliseconds, oldest first."""
+        slow = self._json(f"v3/transactions/slowTransactions/{older_than_ms}") or {}
+        return sorted((_open(stats) for stats in slow.values()), key=lambda one: one.opened_ms)
+
+    def transaction(self, txn: TxnId) -> OpenTransaction | None:
+        """Return a transaction while its coordinator knows it; None once it has ended, or if it never was."""
+        try:
+            return _open(self._json(f"v3/transactions/transactionMetadata/{txn.most}/{txn.least}"))
+        except (Refused, TopicMissing):
+            return None
+
+    def buffer(self, topic: str) -> Buffer:
+        """Return what the broker knows of the transactions on one partition."""
+        stats = self._json(f"v3/transactions/transactionBufferStats/{_path(topic, scheme=False)}?lowWaterMarks=true")
+        internal = self._json(f"v2/{_path(topic)}/internalStats")
+        return Buffer(
+            state=stats["state"],
+            readable_to=_position(stats["maxReadPosition"]),
+            last=_position(internal["lastConfirmedEntry"]),
+            ongoing=stats["ongoingTxnSize"],
+            low_water_marks={int(index): mark for index, mark in (stats.get("lowWaterMarks") or {}).items()},
+        )
+
+    def transaction_behind(self, topic: str, position: MessageId) -> TxnId | None:
+        """Return the transaction of the entry that follows a position on one partition; None where it has none."""
+        ledgers = self._json(f"v2/{_path(topic)}/internalStats")["ledgers"]
+        later = (MessageId(one["ledgerId"], 0) for one in ledgers if one["ledgerId"] > position.ledger)
+        for place in (MessageId(position.ledger, position.entry + 1), *later):
+            try:
+                entry = self._ask("GET", f"v2/{_path(topic)}/ledger/{place.ledger}/entry/{place.entry}")
+            except (Refused, TopicMissing):  # behind the end of that ledger
+                continue
+            most, least = (entry.headers.get(f"X-Pulsar-txnid-{half}-bits") for half in ("most", "least"))
+            return TxnId(int(most), int(least)) if most is not None and least is not None else None
+        return None
+
+    def topics(self, namespace: str) -> tuple[str, ...]:
+        """Return the physical topics of a "tenant/namespace", each partition by its own name."""
+        return tuple(self._json(f"v2/persistent/{namespace}") or ())
+
+    def abort(self, txn: TxnId) -> None:
+        """Have the broker abort a transaction whoever opened it; needs a superuser where there are roles."""
+        self._ask("POST", f"v3/transactions/abortTransaction/{txn.most}/{txn.least}")
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _json(self, path: str) -> Any:
+        answer = self._ask("GET", path)
+        return answer.json() if answer.content else None
+
+    def _ask(self, method: str, path: str) -> httpx.Response:
+        asked = f"{method} {self._url}/admin/{path}"
+        try:
+            answer = self._follow(method, f"{self._url}/admin/{path}")
+        except httpx.TimeoutException as error:
+            raise Unanswered(f"{asked}: no answer within {self._timeout_s:g} s") from error
+        except httpx.TransportError as error:
+            raise Unreachable(f"{asked}: {error}. Check that the broker is up and the admin URL is right") from error
+        if answer.is_success:
+            return answer
+        raise _problem(asked, answer)
+
+    def _follow(self, method: str, url: str) -> httpx.Response:
+        """Ask, also where a broker sends us on to the topic's owner: httpx alone would go there without our token."""
+        answer = self._http.request(method, url)
+        for _ in range(_MOST_REDIRECTS):
+            if answer.next_request is None:
+                break
+            answer = self._http.request(method, answer.next_request.url)
+        return answer
+
+
+def headers(credentials: Credentials) -> dict[str, str]:
+    """Return the HTTP headers that show who we are; none for "none" and "tls"."""
+    if credentials.method == "token":
+        return {"Authorization": f"Bearer {secret(credentials)}"}
+    if credentials.method == "basic":
+        encoded = base64.b64encode(secret(credentials).encode()).decode()
+        return {"Authorization": f"Basic {encoded}", "X-Pulsar-Auth-Method-Name": "basic"}
+    return {}
+
+
+def _problem(asked: str, answer: httpx.Response) -> EosError:
+    try:
+        reason = str(answer.json()["reason"])
+    except (ValueError, KeyError, TypeError):
+        reason = answer.text
+    reason = reason.strip().split("\n\nStacktrace")[0]
+    if answer.status_code == httpx.codes.NOT_FOUND and "topic" in reason.lower():
+        return TopicMissing(reason)
+    return Refused(asked, str(answer.status_code), reason)
+
+
+def _path(topic: str, *, scheme: bool = True) -> str:
+    domain, _, rest = full_name(topic).partition("://")
+    tenant, namespace, name = rest.split("/", 2)
+    path = f"{tenant}/{namespace}/{quote(name, safe='')}"
+    return f"{domain}/{path}" if scheme else path
+
+
+def _position(text: str) -> MessageId:
+    ledger, entry = text.split(":")
+    return MessageId(int(ledger), int(entry))
+
+
+def _evicts(quota: dict[str, Any]) -> bool:
+    limited = any(quota.get(limit, -1) > 0 for limit in ("limit", "limitSize", "limitTime"))
+    return limited and quota.get("policy") == "consumer_backlog_eviction"
+
+
+def _open(stats: dict[str, Any]) -> OpenTransaction:
+    return OpenTransaction(
+        txn=TxnId.parse(stats["txnId"]),
+        status=stats["status"],
+        opened_ms=stats["openTimestamp"],
+        ttl_ms=stats["timeoutAt"],
+        partitions=tuple(sorted(stats["producedPartitions"])),
+    )

@@ -1,0 +1,187 @@
+"""A client of one Pulsar cluster: the way into `eos.pulsar.net`."""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import TracebackType
+from typing import ClassVar, Literal
+
+from eos.config import Cluster
+from eos.errors import InvalidInput, Refused, TopicMissing
+from eos.pulsar.net.consumer import PERMITS, Hold, Reader
+from eos.pulsar.net.coordinator import Coordinator
+from eos.pulsar.net.finder import Finder, coordinators_allowed, topic_exists
+from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.net.pool import Pool
+from eos.pulsar.net.producer import Producer
+from eos.pulsar.net.transactions import Transactions
+from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name
+from eos.pulsar.wire.message_id import EARLIEST, MessageId
+
+__all__ = ["Access", "Client", "Coordinator", "Hold", "InFlight", "Producer", "Reader"]
+
+Access = Literal["shared", "exclusive", "exclusive-with-fencing"]
+
+
+class Client:
+    """Connects when first asked for something, and again after a connection was lost. Thread-safe.
+
+    Every call may raise Unreachable (a ConnectionLost: the message names the address),
+    Refused (the broker's own words), Unanswered (what was waited for, from whom, how long),
+    and ConnectionLost, when the connection ends during the call.
+    """
+
+    _shared: ClassVar[dict[tuple[int, Cluster], Client]] = {}
+    _sharing: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Args: the cluster. Raises InvalidInput for a wrong service URL."""
+        self.cluster = cluster
+        self._pool = Pool(cluster)
+        self._finder = Finder(cluster, self._pool)
+        self._transactions = Transactions()
+        self._coordinators: dict[int, Coordinator] = {}
+        self._guard = threading.Lock()
+
+    @classmethod
+    def shared(cls, cluster: Cluster) -> Client:
+        """Return this process's client of the cluster; a forked child gets one of its own."""
+        key = (os.getpid(), cluster)
+        with cls._sharing:
+            if key not in cls._shared:
+                cls._shared[key] = cls(cluster)
+            return cls._shared[key]
+
+    @classmethod
+    def _forked(cls) -> None:
+        cls._shared = {}
+        cls._sharing = threading.Lock()
+
+    def partitions(self, topic: str) -> int:
+        """Return the number of partitions, 0 for a topic that is not partitioned. Creates nothing.
+
+        Raises TopicMissing; InvalidInput for a broker that can't be asked this safely (PIP-344).
+        """
+        name = full_name(topic)
+        return self._finder.patiently(f"ask for the partitions of {name}", lambda: self._finder.partitions(name))
+
+    def coordinators(self) -> int:
+        """Return the number of transaction coordinators. Raises InvalidInput when the cluster has none."""
+        try:
+            with coordinators_allowed():
+                number = self.partitions(COORDINATOR_TOPIC)
+        except TopicMissing:
+            number = 0
+        if number == 0:
+            raise InvalidInput(
+                f"the cluster at {self.cluster.service_url} has no transaction coordinators: set "
+                "transactionCoordinatorEnabled=true in broker.conf, run `pulsar initialize-transaction-coordinator-"
+                "metadata` and restart the brokers"
+            )
+        return number
+
+    def coordinator(self, index: int) -> Coordinator:
+        """Return this client's coordinator of that number, connected. Raises Unanswered when it does not load."""
+        with self._guard:
+            coordinator = self._coordinators.setdefault(index, Coordinator(self._finder, self._transactions, index))
+        coordinator.connect()
+        return coordinator
+
+    def producer(
+        self,
+        topic: str,
+        *,
+        access: Access = "shared",
+        topic_epoch: int | None = None,
+        name: str | None = None,
+        budget: InFlight | None = None,
+    ) -> Producer:
+        """Open a producer on a physical topic.
+
+        Args:
+            topic: a partition's name, or that of a topic that is not partitioned. The broker
+                may create it if it is missing: ask `partitions` first.
+            access: "exclusive-with-fencing" throws out whoever produces now, and moves the topic's epoch.
+            topic_epoch: the epoch of an earlier producer of ours, to come back only if nobody else came since.
+            name: a name that must be free; default: a fresh one from the broker.
+            budget: bytes without a receipt, shared with other producers; default: 64 MiB of its own.
+
+        Raises Fenced when the topic's epoch has moved past `topic_epoch`, TopicMissing.
+        """
+        name_of_topic = full_name(topic)
+
+        def attempt() -> Producer:
+            connection = self._finder.last_owner(name_of_topic)
+            producer = Producer(
+                connection,
+                topic,
+                budget if budget is not None else InFlight(),
+                self._transactions,
+                self.cluster.request_timeout_s,
+            )
+            try:
+                with topic_exists(name_of_topic):
+                    producer.open(access, topic_epoch, name)
+            except BaseException:
+                self._finder.forget(name_of_topic)
+                raise
+            return producer
+
+        return self._finder.patiently(f"open a producer on {name_of_topic}", attempt)
+
+    def reader(self, topic: str, *, permits: int = PERMITS, after: MessageId = EARLIEST) -> Reader:
+        """Return a reader of a physical topic; it joins at its first call.
+
+        Args:
+            permits: messages that the broker may send ahead; fewer for large ones. Default 1000.
+            after: where it starts, behind that message. Default: at the earliest.
+        """
+        return Reader(self._finder, full_name(topic), permits, after)
+
+    def hold(self, topic: str, subscription: str) -> Hold:
+        """Make sure that the durable subscription exists, at the earliest message if new, and join it.
+
+        Raises TopicMissing.
+        """
+        hold = Hold(self._finder, full_name(topic), subscription)
+        hold.join()
+        return hold
+
+    def ensure_topic(self, topic: str) -> None:
+        """Create a topic without partitions if it is missing.
+
+        Raises InvalidInput when it is partitioned, or when the broker does not create topics.
+        """
+        name = full_name(topic)
+        try:
+            partitions = self.partitions(name)
+        except TopicMissing:
+            self._create(name)
+            return
+        if partitions:
+            raise InvalidInput(f"the topic {name} has {partitions} partitions; it must have none")
+
+    def close(self) -> None:
+        """End every connection; whatever is open on them is lost."""
+        self._pool.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _create(self, name: str) -> None:
+        try:
+            self.producer(name).close()
+        except (TopicMissing, Refused) as error:
+            raise InvalidInput(
+                f"the topic {name} does not exist and the broker does not create it ({error}). "
+                f"Create it: pulsar-admin topics create {name}"
+            ) from error
+
+
+os.register_at_fork(after_in_child=Client._forked)

@@ -1,0 +1,309 @@
+"""One connection to a broker: a socket, a lock for writing, a daemon thread for reading.
+
+The reading thread never waits for the writing lock: what it has to say itself (PONG, PING,
+fresh credentials) goes into a queue that whoever holds the lock empties. A connection that
+brought nothing for two keep-alive intervals is ended.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Protocol
+
+from eos.config import Cluster
+from eos.errors import ConnectionLost, EosError, NetworkError, Refused, Unanswered
+from eos.pulsar.net.authentication import auth_data
+from eos.pulsar.net.service_url import Address
+from eos.pulsar.net.transport import Transport, connect
+from eos.pulsar.protocol.handshake import Handshake, State
+from eos.pulsar.protocol.requests import ANSWERING, Requests, Type
+from eos.pulsar.wire.checksum import Buffer
+from eos.pulsar.wire.frames import FRAME_PADDING, Frame, FrameDecoder, encode
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandPing, CommandPong, CommandTopicMigrated
+
+KEEP_ALIVE_S = 30.0
+"""Seconds of silence after which we send PING (keepAliveIntervalSeconds of the Java client)."""
+
+
+class Listener(Protocol):
+    """A producer or consumer on a connection; called by the reading thread, so it must not wait."""
+
+    def received(self, frame: Frame) -> None:
+        """Take a frame that is meant for this producer or consumer."""
+
+    def lost(self, why: EosError) -> None:
+        """Learn that the connection has ended."""
+
+
+class Connection:
+    """A connection that has shaken hands.
+
+    Attributes:
+        address: where the socket goes to.
+        broker: the broker at its end, for messages.
+        max_message_size: bytes.
+    """
+
+    def __init__(self, address: Address, cluster: Cluster, proxied: Address | None = None) -> None:
+        """Connect and shake hands.
+
+        Args: where to; the cluster's settings; the broker behind a proxy at `address`, or None.
+        Raises Unreachable, Refused (authentication, too old a broker), Unanswered, ConnectionLost.
+        """
+        self.address = address
+        self.broker = str(address) if proxied is None else f"{proxied} (through {address})"
+        self._cluster = cluster
+        self._failure: EosError | None = None
+        self._last_words = ""
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._urgent: deque[bytes] = deque()
+        self._requests: Requests[Future[BaseCommand]] = Requests()
+        self._producers: dict[int, Listener] = {}
+        self._consumers: dict[int, Listener] = {}
+        self._next_id = 0
+        self._decoder = FrameDecoder()
+        self._handshake = Handshake(cluster.credentials.method, proxied.authority if proxied is not None else None)
+        self._transport: Transport = connect(address, cluster)
+        try:
+            self._shake_hands()
+        except BaseException:
+            self._transport.shut()
+            self._transport.drop()
+            raise
+        self.max_message_size = self._handshake.max_message_size
+        self._decoder.max_frame_size = self.max_message_size + FRAME_PADDING
+        threading.Thread(target=self._read, name=f"eos {self.address}", daemon=True).start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be used."""
+        return self._failure is None
+
+    @property
+    def creates_topics_unasked(self) -> bool:
+        """Whether asking this broker for a topic's partitions may create the topic (before PIP-344)."""
+        return self._handshake.creates_topics_unasked
+
+    def listen_as_producer(self, listener: Listener) -> int:
+        """Number a producer on this connection, and let it hear its frames from now on."""
+        return self._listen(self._producers, listener)
+
+    def listen_as_consumer(self, listener: Listener) -> int:
+        """Number a consumer on this connection, and let it hear its frames from now on."""
+        return self._listen(self._consumers, listener)
+
+    def ignore_producer(self, producer_id: int) -> None:
+        """Stop listening for a producer."""
+        with self._lock:
+            self._producers.pop(producer_id, None)
+
+    def ignore_consumer(self, consumer_id: int) -> None:
+        """Stop listening for a consumer."""
+        with self._lock:
+            self._consumers.pop(consumer_id, None)
+
+    def ask(
+        self, request: BaseCommand, asked: str, timeout_s: float | None = None, sent: Callable[[], None] | None = None
+    ) -> BaseCommand:
+        """Send a request and return its answer, which may be a refusal.
+
+        Args: the request; what is asked for, in words; seconds to wait (default: the
+        cluster's); called as soon as the socket has taken the request.
+        Raises Unanswered, ConnectionLost.
+        """
+        limit = self._cluster.request_timeout_s if timeout_s is None else timeout_s
+        waiting: Future[BaseCommand] = Future()
+        with self._lock:
+            self._check(asked)
+            request_id = self._requests.number(request, waiting)
+        try:
+            self.command(request)
+            if sent is not None:
+                sent()
+            return waiting.result(limit)
+        except FutureTimeout:
+            raise Unanswered(f"{asked}: no answer from {self.broker} within {limit:g} s") from None
+        except ConnectionLost as lost:
+            raise ConnectionLost(f"{asked}: {lost}") from lost
+        finally:
+            with self._lock:
+                self._requests.forget(request_id)
+
+    def tell(self, request: BaseCommand) -> None:
+        """Send a request whose answer nobody waits for. Raises ConnectionLost."""
+        with self._lock:
+            self._check("tell")
+            self._requests.forget(self._requests.number(request, Future()))
+        self.command(request)
+
+    def command(self, command: BaseCommand) -> None:
+        """Send a command that has no answer. Raises ConnectionLost."""
+        self.send([encode(command)])
+
+    def send(self, buffers: Sequence[Buffer]) -> None:
+        """Send one frame, given as any number of buffers. Raises ConnectionLost."""
+        try:
+            with self._writing:
+                if self._failure is not None:
+                    raise self._failure
+                self._transport.send(buffers)
+        except (OSError, ValueError) as error:
+            self._end(self._gone(str(error)))
+            raise self._failure_now() from error
+        except ConnectionLost:
+            raise
+        except BaseException as error:  # such as an interrupt: half a frame may have gone out
+            self._end(self._gone(f"interrupted while sending by {type(error).__name__}"))
+            raise
+        finally:
+            self._send_urgent()
+
+    def close(self) -> None:
+        """End the connection; whatever is under way on it is lost."""
+        self._end(ConnectionLost(f"the connection to {self.broker} was closed by this side"))
+
+    def forget_after_fork(self) -> None:
+        """Let go, in a forked child, of a connection that belongs to its parent."""
+        self._failure = ConnectionLost(f"the connection to {self.broker} belongs to the parent process")
+        self._transport.drop()
+
+    def _shake_hands(self) -> None:
+        handshake = self._handshake
+        credentials = self._cluster.credentials
+        reply: BaseCommand | None = handshake.connect(auth_data(credentials))
+        limit = self._cluster.request_timeout_s
+        while True:
+            try:
+                if reply is not None:
+                    self._transport.send([encode(reply)])
+                reply = None
+                data = self._transport.receive(limit)
+            except OSError as error:
+                raise self._gone(str(error)) from error
+            if data is None:
+                raise Unanswered(f"connect: no answer from {self.broker} within {limit:g} s")
+            if not data:
+                raise self._gone("it was closed while we connected; is this port TLS and our URL not, or a proxy?")
+            for frame in self._decoder.feed(data):
+                try:
+                    state = handshake.receive(frame.command)
+                except Refused as refused:
+                    raise Refused(f"connect to {self.broker}", refused.code, refused.detail) from None
+                if state is State.CONNECTED:
+                    return
+                reply = handshake.response(auth_data(credentials))
+
+    def _read(self) -> None:
+        silent = False
+        try:
+            while self._failure is None:
+                data = self._transport.receive(KEEP_ALIVE_S)
+                if data:
+                    silent = False
+                    for frame in self._decoder.feed(data):
+                        self._dispatch(frame)
+                elif data is not None:
+                    raise self._gone(self._last_words or "closed by the broker")
+                elif silent:
+                    raise self._gone(f"no sign of life for {2 * KEEP_ALIVE_S:g} s")
+                else:
+                    silent = True
+                    self._say(BaseCommand(type=Type.PING, ping=CommandPing()))
+        except NetworkError as error:
+            self._end(error if isinstance(error, ConnectionLost) else self._gone(str(error)))
+        except Exception as error:  # a frame that nobody understands must not leave callers waiting
+            self._end(self._gone(f"{type(error).__name__}: {error}"))
+        finally:
+            with self._writing:  # else a writer could hit a new socket that got this one's number
+                self._transport.drop()
+
+    def _dispatch(self, frame: Frame) -> None:
+        command = frame.command
+        kind = command.type
+        if kind == Type.SEND_RECEIPT:
+            self._tell(self._producers, command.send_receipt.producer_id, frame)
+        elif kind == Type.MESSAGE:
+            self._tell(self._consumers, command.message.consumer_id, frame)
+        elif kind in ANSWERING:
+            self._answered(command)
+        elif kind == Type.PING:
+            self._say(BaseCommand(type=Type.PONG, pong=CommandPong()))
+        elif kind == Type.SEND_ERROR:
+            self._tell(self._producers, command.send_error.producer_id, frame)
+        elif kind == Type.CLOSE_PRODUCER:
+            self._tell(self._producers, command.close_producer.producer_id, frame)
+        elif kind == Type.CLOSE_CONSUMER:
+            self._tell(self._consumers, command.close_consumer.consumer_id, frame)
+        elif kind == Type.TOPIC_MIGRATED:
+            moved = command.topic_migrated
+            producer = moved.resource_type == CommandTopicMigrated.ResourceType.Producer
+            self._tell(self._producers if producer else self._consumers, moved.resource_id, frame)
+        elif kind == Type.AUTH_CHALLENGE:
+            self._handshake.receive(command)
+            self._say(self._handshake.response(auth_data(self._cluster.credentials)))
+
+    def _answered(self, command: BaseCommand) -> None:
+        with self._lock:
+            waiting = self._requests.match(command)
+        if waiting is not None:
+            waiting.set_result(command)
+        elif command.type == Type.ERROR:
+            self._last_words = f"closed by the broker: {command.error.message}"
+
+    def _tell(self, listeners: dict[int, Listener], number: int, frame: Frame) -> None:
+        listener = listeners.get(number)
+        if listener is not None:
+            listener.received(frame)
+
+    def _say(self, command: BaseCommand) -> None:
+        self._urgent.append(encode(command))
+        self._send_urgent()
+
+    def _send_urgent(self) -> None:
+        while self._urgent and self._failure is None and self._writing.acquire(blocking=False):
+            try:
+                while self._urgent:
+                    self._transport.send([self._urgent.popleft()])
+            except (OSError, ValueError) as error:
+                self._end(self._gone(str(error)))
+            finally:
+                self._writing.release()
+
+    def _listen(self, listeners: dict[int, Listener], listener: Listener) -> int:
+        with self._lock:
+            self._check("open")
+            number = self._next_id
+            self._next_id += 1
+            listeners[number] = listener
+            return number
+
+    def _check(self, asked: str) -> None:
+        if self._failure is not None:
+            raise ConnectionLost(f"{asked}: {self._failure}")
+
+    def _failure_now(self) -> EosError:
+        assert self._failure is not None
+        return self._failure
+
+    def _gone(self, why: str) -> ConnectionLost:
+        return ConnectionLost(f"the connection to {self.broker} is gone ({why})")
+
+    def _end(self, why: EosError) -> None:
+        with self._lock:
+            if self._failure is not None:
+                return
+            self._failure = why
+            waiting = self._requests.drain()
+            listeners = [*self._producers.values(), *self._consumers.values()]
+            self._producers = {}
+            self._consumers = {}
+        self._transport.shut()
+        for future in waiting:
+            future.set_exception(why)
+        for listener in listeners:
+            listener.lost(why)

@@ -1,0 +1,199 @@
+"""Reading a topic from its beginning, and holding on to what it stores."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections import deque
+
+from eos.errors import ConnectionLost, EosError
+from eos.pulsar.net.connection import Connection
+from eos.pulsar.net.finder import Finder, topic_exists
+from eos.pulsar.protocol.consumer import ConsumerLine, State
+from eos.pulsar.protocol.messages import Message
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand
+
+PERMITS = 1000
+"""Messages that the broker may send ahead of a reader, unless it says otherwise."""
+
+
+class Subscriber(ABC):
+    """A subscription that the next call makes anew after the connection was lost. Thread-safe.
+
+    Attributes:
+        topic: the physical topic.
+    """
+
+    def __init__(self, finder: Finder, topic: str) -> None:
+        """Args: finds brokers; the topic."""
+        self.topic = topic
+        self._finder = finder
+        self._turn = threading.RLock()
+        self._arrived = threading.Condition(threading.Lock())
+        self._messages: deque[Message] = deque()
+        self._start = EARLIEST
+        self._spent = 0
+        self._joined: tuple[ConsumerLine, Connection] | None = None
+
+    @abstractmethod
+    def _request(self, line: ConsumerLine) -> BaseCommand:
+        """Return SUBSCRIBE."""
+
+    def close(self) -> None:
+        """Leave the topic and wait for the broker's confirmation.
+
+        Does nothing when it was never joined, is closed, or its connection is lost already.
+        Raises Unanswered, ConnectionLost.
+        """
+        self._leave(unsubscribe=False)
+
+    def received(self, frame: Frame) -> None:
+        """Take a frame from the reading thread."""
+        with self._arrived:
+            if self._joined is None or self._joined[0].failure is not None:
+                return
+            line = self._joined[0]
+            if frame.command.type == Type.MESSAGE:
+                self._messages.extend(line.receive(frame))
+                assert frame.metadata is not None
+                self._spent += frame.metadata.num_messages_in_batch
+            else:
+                line.closed_by_broker()
+            self._arrived.notify_all()
+
+    def lost(self, why: EosError) -> None:
+        """Learn from the connection that it has ended."""
+        with self._arrived:
+            if self._joined is not None:
+                self._joined[0].lost(why)
+            self._arrived.notify_all()
+
+    def _join(self) -> tuple[ConsumerLine, Connection]:
+        """Return the live line and its connection, subscribing first where there is none."""
+        if self._joined is None or self._joined[0].state is not State.READY:
+            self._joined = self._finder.patiently(f"subscribe to {self.topic}", self._join_once)
+        return self._joined
+
+    def _join_once(self) -> tuple[ConsumerLine, Connection]:
+        connection = self._finder.owner(self.topic)
+        after = self._start
+        if self._joined is not None:
+            after = self._joined[0].last
+            self._joined[1].ignore_consumer(self._joined[0].consumer_id)
+        line = ConsumerLine(self.topic, connection.listen_as_consumer(self), connection.broker, after)
+        with self._arrived:
+            self._joined = line, connection
+            self._spent = 0
+        try:
+            answer = connection.ask(self._request(line), f"subscribe to {self.topic}")
+            with self._arrived, topic_exists(self.topic):
+                line.subscribed(answer)
+        except BaseException as error:
+            connection.ignore_consumer(line.consumer_id)
+            if isinstance(error, EosError):
+                self.lost(error)
+            raise
+        return line, connection
+
+    def _leave(self, *, unsubscribe: bool) -> None:
+        with self._turn:
+            if self._joined is None or self._joined[0].state is not State.READY:
+                return
+            line, connection = self._joined
+            with self._arrived:
+                request = line.close(unsubscribe=unsubscribe)
+            answer = connection.ask(request, f"close the consumer on {self.topic}")
+            with self._arrived:
+                line.closed(answer)
+            connection.ignore_consumer(line.consumer_id)
+
+
+class Reader(Subscriber):
+    """Reads what is committed, from the earliest message on or behind one. Keeps nothing at the broker once closed."""
+
+    def __init__(self, finder: Finder, topic: str, permits: int = PERMITS, after: MessageId = EARLIEST) -> None:
+        """Use `Client.reader`."""
+        super().__init__(finder, topic)
+        self._subscription = f"eos-reader-{uuid.uuid4().hex}"
+        self._permits = permits
+        self._start = after
+        self._granted = 0
+
+    def read(self, timeout_s: float) -> Message | None:
+        """Return the next message, or None when none came within the time-out.
+
+        Raises ConnectionLost when the connection ends while waiting; the next call goes on
+        behind the last message.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._turn:
+            line, connection = self._join()
+            self._grant(line, connection)
+            with self._arrived:
+                while not self._messages:
+                    if line.failure is not None:
+                        raise ConnectionLost(f"read {self.topic}: {line.failure}") from line.failure
+                    left = deadline - time.monotonic()
+                    if left <= 0 or not self._arrived.wait(left):
+                        return None
+                return self._messages.popleft()
+
+    def last_message_id(self) -> MessageId:
+        """Return the id of the last message that can be read now; (-1, -1) when there is none.
+
+        Raises Refused, Unanswered, ConnectionLost.
+        """
+        with self._turn:
+            line, connection = self._join()
+            with self._arrived:
+                request = line.ask_last()
+            return line.last_message_id(connection.ask(request, f"ask for the last message of {self.topic}"))
+
+    def _request(self, line: ConsumerLine) -> BaseCommand:
+        self._granted = 0
+        return line.read(self._subscription)
+
+    def _grant(self, line: ConsumerLine, connection: Connection) -> None:
+        with self._arrived:
+            outstanding = self._granted - self._spent
+            if outstanding > self._permits // 2 or len(self._messages) > self._permits or line.failure is not None:
+                return
+            request = line.flow(self._permits - outstanding)
+            self._granted = self._permits + self._spent
+        connection.command(request)
+
+
+class Hold(Subscriber):
+    """A durable subscription that keeps the broker from deleting what it has not acknowledged."""
+
+    def __init__(self, finder: Finder, topic: str, subscription: str) -> None:
+        """Use `Client.hold`."""
+        super().__init__(finder, topic)
+        self.subscription = subscription
+
+    def join(self) -> None:
+        """Subscribe now; a new subscription holds everything from the earliest message on."""
+        with self._turn:
+            self._join()
+
+    def acknowledge(self, message_id: MessageId) -> None:
+        """Let go of this message and everything before it. Raises Refused, Unanswered, ConnectionLost."""
+        with self._turn:
+            line, connection = self._join()
+            with self._arrived:
+                request = line.acknowledge(message_id)
+            line.acknowledged(connection.ask(request, f"acknowledge on {self.topic}"))
+
+    def delete(self) -> None:
+        """Delete the subscription and leave. Raises Refused, Unanswered, ConnectionLost."""
+        with self._turn:
+            self._join()
+            self._leave(unsubscribe=True)
+
+    def _request(self, line: ConsumerLine) -> BaseCommand:
+        return line.hold(self.subscription)

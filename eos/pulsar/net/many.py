@@ -1,0 +1,55 @@
+"""Do several things with the broker at once, so that their round trips overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
+
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.net.producer import Producer
+
+Item = TypeVar("Item")
+
+AT_ONCE = 16
+"""Round trips under way at a time."""
+
+
+def open_producers(client: Client, topics: Sequence[str], budget: InFlight) -> list[Producer]:
+    """Open a producer on each physical topic; all of them, or none.
+
+    Raises what `Client.producer` raises, after giving up those that did open.
+    """
+    opened: list[Producer] = []
+
+    def open_one(topic: str) -> None:
+        opened.append(client.producer(topic, budget=budget))
+
+    try:
+        _each(open_one, topics)
+    except BaseException:
+        for producer in opened:
+            producer.abandon()
+        raise
+    return opened
+
+
+def close_producers(producers: Sequence[Producer]) -> None:
+    """Close each producer and wait until the broker has confirmed every one.
+
+    Raises what `Producer.close` raises.
+    """
+    _each(Producer.close, producers)
+
+
+def _each(work: Callable[[Item], None], items: Sequence[Item]) -> None:
+    """Do the work for each item, side by side; raise the first failure once all have ended."""
+    if len(items) <= 1:
+        for item in items:
+            work(item)
+        return
+    with ThreadPoolExecutor(min(AT_ONCE, len(items)), thread_name_prefix="eos") as pool:
+        done, _ = wait([pool.submit(work, item) for item in items])
+    for future in done:
+        future.result()

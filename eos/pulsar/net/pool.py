@@ -1,0 +1,104 @@
+"""The connections of one client, one for each broker, remade when they are gone."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+
+from eos.config import Cluster
+from eos.errors import Unreachable
+from eos.pulsar.net.connection import Connection
+from eos.pulsar.net.service_url import Address, addresses
+from eos.pulsar.protocol.lookup import BrokerAddress
+
+Key = tuple[Address, Address | None]
+
+
+class Pool:
+    """Connections by address, and by the broker behind a proxy.
+
+    A forked child starts with no connections: those of its parent are let go, unharmed.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Args: the cluster. Raises InvalidInput for a wrong service URL."""
+        self._cluster = cluster
+        self._services = addresses(cluster.service_url)
+        self._first = 0
+        self._connections: dict[Key, Connection] = {}
+        self._guard = threading.Lock()
+        self._making: dict[Key, threading.Lock] = {}
+        self.ever_connected = False
+        _POOLS.add(self)
+
+    @property
+    def tls(self) -> bool:
+        """Whether the service URL asks for TLS."""
+        return self._services[0].tls
+
+    def service(self) -> Connection:
+        """Return a connection to one of the service URL's hosts, the one that answered last if it can.
+
+        Raises Unreachable when none of them can be reached.
+        """
+        problems = []
+        for step in range(len(self._services)):
+            place = (self._first + step) % len(self._services)
+            try:
+                connection = self.get(self._services[place])
+            except Unreachable as error:
+                problems.append(error)
+            else:
+                self._first = place
+                return connection
+        if len(problems) == 1:
+            raise problems[0]
+        raise Unreachable("none of the hosts in the service URL can be reached: " + "; ".join(map(str, problems)))
+
+    def reach(self, broker: BrokerAddress, asked: Connection) -> Connection:
+        """Return a connection to a broker that a lookup named. Args: the answer; where it came from."""
+        (address,) = addresses(broker.url)
+        if broker.proxied and address != asked.address:
+            return self.get(asked.address, address)
+        return self.get(address)
+
+    def get(self, address: Address, proxied: Address | None = None) -> Connection:
+        """Return the live connection to this address, made now if need be. Raises what Connection raises."""
+        key = (address, proxied)
+        with self._guard:
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            connection = self._connections.get(key)
+            if connection is None or not connection.alive:
+                connection = Connection(address, self._cluster, proxied)
+                self.ever_connected = True
+                with self._guard:
+                    self._connections[key] = connection
+            return connection
+
+    def close(self) -> None:
+        """End every connection."""
+        with self._guard:
+            connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            connection.close()
+
+    def forget_after_fork(self) -> None:
+        """Start over in a forked child."""
+        for connection in self._connections.values():
+            connection.forget_after_fork()
+        self._connections = {}
+        self._guard = threading.Lock()
+        self._making = {}
+
+
+_POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for pool in _POOLS:
+        pool.forget_after_fork()
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,257 @@
+"""A producer, as a task or the driver sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+
+from eos.errors import EosError, Fenced, NetworkError, Refused, Unanswered
+from eos.pulsar.net.connection import Connection
+from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.net.transactions import Transactions
+from eos.pulsar.protocol.producer import ProducerLine, State
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.protocol.topics import full_name
+from eos.pulsar.wire.batch import Chunk, send_frame, single_message_frame
+from eos.pulsar.wire.checksum import Buffer
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.txn import TxnId
+
+
+class Producer:
+    """One open producer. Any thread may send; frames go out one at a time.
+
+    Whatever goes wrong ends the producer for good, and every later call raises that problem
+    again: nothing is ever sent twice. Use it in a `with` statement: it is closed at the end of
+    the block, and abandoned when the block raises.
+
+    Attributes:
+        topic: the physical topic, as it was given.
+        name: its name at the broker.
+        topic_epoch: the epoch an exclusive producer holds; None for a shared one.
+        max_message_size: bytes; the broker's limit for one entry.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        topic: str,
+        budget: InFlight,
+        transactions: Transactions,
+        timeout_s: float,
+    ) -> None:
+        """Use `Client.producer`; this one is still to be opened."""
+        self._connection = connection
+        self.topic = topic
+        self._line = ProducerLine(full_name(topic), connection.listen_as_producer(self), connection.broker)
+        self._budget = budget
+        self._transactions = transactions
+        self._timeout_s = timeout_s
+        self._sending = threading.Lock()
+        self._changed = threading.Condition(threading.Lock())
+        self._reserved = 0
+        self._last_receipt: MessageId | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name at the broker."""
+        return self._line.name
+
+    @property
+    def topic_epoch(self) -> int | None:
+        """The epoch an exclusive producer holds; None for a shared one."""
+        return self._line.topic_epoch
+
+    @property
+    def max_message_size(self) -> int:
+        """Bytes; the broker's limit for one entry."""
+        return self._connection.max_message_size
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is open, and each frame that it sent has its receipt."""
+        with self._changed:
+            return self._line.state is State.READY and not self._line.unanswered
+
+    def open(self, access: str, topic_epoch: int | None, name: str | None) -> None:
+        """Open it; `Client.producer` does this. Raises Fenced, Refused, Unanswered, ConnectionLost."""
+        asked = f"open a producer on {self.topic}"
+        with self._giving_up_on_error():
+            answer = self._connection.ask(self._line.open(access, name, topic_epoch), asked)
+            with self._changed:
+                self._check()
+                self._line.opened(answer, asked)
+
+    def send(self, chunk: Chunk, txn: TxnId | None) -> None:
+        """Hand a chunk to the socket; its receipt is awaited by `flush` and `close`.
+
+        Waits while the budget is full. Raises what ended the producer, Unanswered when no
+        receipt comes for the request time-out, OutOfTurn once the transaction's end was asked for.
+        """
+        self._send(
+            len(chunk.payload),
+            chunk.messages,
+            txn,
+            lambda number: send_frame(
+                chunk,
+                producer_id=self._line.producer_id,
+                producer_name=self._line.name,
+                sequence_id=number,
+                publish_time_ms=time.time_ns() // 1_000_000,
+                txn=txn,
+            ),
+        )
+
+    def send_record(self, data: bytes, txn: TxnId | None, properties: Mapping[str, str] | None = None) -> MessageId:
+        """Send one message that is not batched, wait for its receipt, and return where it is stored.
+
+        Raises like `send` and `flush`.
+        """
+        self._send(
+            len(data),
+            1,
+            txn,
+            lambda number: single_message_frame(
+                data,
+                producer_id=self._line.producer_id,
+                producer_name=self._line.name,
+                sequence_id=number,
+                publish_time_ms=time.time_ns() // 1_000_000,
+                txn=txn,
+                properties=properties,
+            ),
+        )
+        self.flush()
+        assert self._last_receipt is not None
+        return self._last_receipt
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until every frame sent so far has its receipt. Default: the request time-out.
+
+        Raises what ended the producer, or Unanswered, which ends it.
+        """
+        limit = self._timeout_s if timeout_s is None else timeout_s
+        with self._changed:
+            self._changed.wait_for(lambda: self._line.failure is not None or not self._line.unanswered, limit)
+            self._check()
+            if not self._line.unanswered:
+                return
+            late = Unanswered(
+                f"no receipt for {self._line.unanswered} frames on {self.topic} "
+                f"from {self._connection.broker} within {limit:g} s"
+            )
+            self._end(lambda: self._line.lost(late))
+        self.abandon()
+        raise late
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Wait for all receipts and for the broker's confirmation: from then on the broker refuses its sends.
+
+        Does nothing when it is closed already. Raises what ended the producer, Refused, Unanswered.
+        """
+        if self._line.state is State.CLOSED:
+            return
+        self.flush(timeout_s)
+        with self._giving_up_on_error():
+            with self._changed:
+                request = self._line.close()
+            answer = self._connection.ask(request, f"close the producer on {self.topic}", timeout_s)
+            with self._changed:
+                self._line.closed(answer)
+        self._connection.ignore_producer(self._line.producer_id)
+
+    def abandon(self) -> None:
+        """Give it up: ask the broker to close it, wait for nothing, raise nothing."""
+        if self._line.state is State.CLOSED:
+            return
+        with contextlib.suppress(NetworkError):
+            self._connection.tell(self._line.close_command())
+        self._connection.ignore_producer(self._line.producer_id)
+        with self._changed:
+            self._end(lambda: self._line.lost(NetworkError(f"the producer on {self.topic} was given up")))
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def received(self, frame: Frame) -> None:
+        """Take a frame from the reading thread."""
+        command = frame.command
+        with self._changed:
+            if command.type == Type.SEND_RECEIPT:
+                accepted = self._line.receipt(command.send_receipt)
+                if accepted is not None:
+                    size, self._last_receipt = accepted
+                    self._reserved -= size
+                    self._budget.release(size)
+                    if not self._line.unanswered:
+                        self._changed.notify_all()
+                    return
+                self._settle()
+            elif command.type == Type.SEND_ERROR:
+                self._end(lambda: self._line.send_error(command.send_error))
+            else:
+                self._end(self._line.closed_by_broker)
+
+    def lost(self, why: EosError) -> None:
+        """Learn from the connection that it has ended."""
+        with self._changed:
+            self._end(lambda: self._line.lost(why))
+
+    def _send(self, size: int, messages: int, txn: TxnId | None, frame: Callable[[int], Sequence[Buffer]]) -> None:
+        with self._sending:
+            self._budget.acquire(size, self._timeout_s, self._check)
+            try:
+                if txn is not None:
+                    self._transactions.sending(txn)
+                with self._changed:
+                    number = self._line.send(size, messages)
+                    self._reserved += size
+            except BaseException:
+                self._budget.release(size)
+                raise
+            try:
+                self._connection.send(frame(number))
+            except BaseException as error:
+                why = error if isinstance(error, EosError) else NetworkError(f"send to {self.topic}: {error!r}")
+                self.lost(why)
+                raise
+
+    def _check(self) -> None:
+        if self._line.failure is not None:
+            raise self._line.failure
+
+    def _end(self, move: Callable[[], None]) -> None:
+        if self._line.failure is None:
+            move()
+            self._settle()
+
+    def _settle(self) -> None:
+        """Give back the budget of frames that get no receipt any more, and wake whoever waits."""
+        self._budget.release(self._reserved)
+        self._reserved = 0
+        self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def _giving_up_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except (Refused, Fenced):
+            self._connection.ignore_producer(self._line.producer_id)
+            raise
+        except BaseException as error:
+            if isinstance(error, EosError):
+                self.lost(error)
+            self.abandon()
+            raise

@@ -1,0 +1,59 @@
+"""What this process knows of the transactions it has to do with.
+
+Producers and coordinators of one client share it, so that a send is refused here as soon as
+the transaction's end was asked for in this process.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from eos.pulsar.protocol.transaction import Transaction
+from eos.pulsar.wire.txn import TxnId
+
+REMEMBERED = 1024
+"""How many transactions are kept; the oldest are forgotten."""
+
+
+class Tracked:
+    """A transaction and who may use it.
+
+    Attributes:
+        turn: held while a request about it is under way.
+        guard: held while its state changes; never while waiting.
+    """
+
+    def __init__(self, transaction: Transaction) -> None:
+        """Args: the transaction, with an id."""
+        self.transaction = transaction
+        self.turn = threading.Lock()
+        self.guard = threading.Lock()
+
+
+class Transactions:
+    """The transactions of one client, by id."""
+
+    def __init__(self) -> None:
+        self._known: dict[TxnId, Tracked] = {}
+        self._guard = threading.Lock()
+
+    def of(self, txn: TxnId) -> Tracked:
+        """Return what is known of it; a transaction never seen here is joined."""
+        known = self._known.get(txn)
+        if known is None:
+            known = self.add(Transaction(txn))
+        return known
+
+    def add(self, transaction: Transaction) -> Tracked:
+        """Remember a transaction that has an id."""
+        with self._guard:
+            tracked = self._known.setdefault(transaction.txn, Tracked(transaction))
+            if len(self._known) > REMEMBERED:
+                del self._known[next(iter(self._known))]
+            return tracked
+
+    def sending(self, txn: TxnId) -> None:
+        """Note a send. Raises OutOfTurn once an end of the transaction was asked for."""
+        tracked = self.of(txn)
+        with tracked.guard:
+            tracked.transaction.send()

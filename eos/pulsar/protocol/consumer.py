@@ -1,0 +1,220 @@
+"""A consumer: a reader of everything that is committed, or a hold on what is stored.
+
+The broker sends messages only as long as it has permits (FLOW); it sends what lies before
+the first open transaction, and leaves out what was aborted, so whatever arrives is committed.
+
+A reader is a non-durable exclusive subscription that starts at the earliest message. After
+a lost connection it subscribes again behind the last message it had; `receive` drops what
+the broker then repeats of a batch. A hold is a durable subscription that asks for no
+message at all: it only keeps the broker from deleting what it has not acknowledged.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from eos.errors import EosError, NetworkError, Refused
+from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.messages import Message, messages_in
+from eos.pulsar.protocol.requests import Type, granted
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.pulsar_pb2 import (
+    BaseCommand,
+    CommandAck,
+    CommandCloseConsumer,
+    CommandFlow,
+    CommandGetLastMessageId,
+    CommandSubscribe,
+    CommandUnsubscribe,
+)
+
+
+class State(StrEnum):
+    """Where the consumer stands."""
+
+    NEW = "new"
+    SUBSCRIBING = "subscribing"
+    READY = "ready"
+    CLOSING = "closing"
+    CLOSED = "closed"
+    CLOSED_BY_BROKER = "closed by broker"
+    FAILED = "failed"
+
+
+class Input(StrEnum):
+    """What can happen to it."""
+
+    SUBSCRIBE = "subscribe"
+    FLOW = "flow"
+    ASK_LAST = "ask for last message id"
+    ACKNOWLEDGE = "acknowledge"
+    CLOSE = "close"
+    SUBSCRIBED = "subscribed"
+    MESSAGE = "message"
+    CLOSED = "close confirmed"
+    BROKER_CLOSED = "closed by broker"
+    REFUSED = "refused"
+    LOST = "connection lost"
+
+
+CONSUMER: Table[State, Input] = Table(
+    name="consumer",
+    start=State.NEW,
+    ours=frozenset({Input.SUBSCRIBE, Input.FLOW, Input.ASK_LAST, Input.ACKNOWLEDGE, Input.CLOSE}),
+    moves={
+        (State.NEW, Input.SUBSCRIBE): State.SUBSCRIBING,
+        (State.SUBSCRIBING, Input.SUBSCRIBED): State.READY,
+        (State.SUBSCRIBING, Input.REFUSED): State.FAILED,
+        (State.SUBSCRIBING, Input.BROKER_CLOSED): State.CLOSED_BY_BROKER,
+        (State.SUBSCRIBING, Input.LOST): State.FAILED,
+        (State.READY, Input.FLOW): State.READY,
+        (State.READY, Input.MESSAGE): State.READY,
+        (State.READY, Input.ASK_LAST): State.READY,
+        (State.READY, Input.ACKNOWLEDGE): State.READY,
+        (State.READY, Input.CLOSE): State.CLOSING,
+        (State.READY, Input.BROKER_CLOSED): State.CLOSED_BY_BROKER,
+        (State.READY, Input.LOST): State.FAILED,
+        (State.CLOSING, Input.MESSAGE): State.CLOSING,
+        (State.CLOSING, Input.CLOSED): State.CLOSED,
+        (State.CLOSING, Input.REFUSED): State.FAILED,
+        (State.CLOSING, Input.BROKER_CLOSED): State.CLOSED_BY_BROKER,
+        (State.CLOSING, Input.LOST): State.FAILED,
+    },
+)
+
+
+class ConsumerLine:
+    """One consumer's line to its broker.
+
+    Attributes:
+        failure: why it ended; None while it lives and after a close that we asked for.
+        last: the last message handed out, or where reading starts.
+    """
+
+    def __init__(self, topic: str, consumer_id: int, broker: str, after: MessageId = EARLIEST) -> None:
+        """Args: the topic; our number for this consumer; the broker's address; the message to start behind."""
+        self._machine = Machine(CONSUMER)
+        self.topic = topic
+        self.consumer_id = consumer_id
+        self.broker = broker
+        self.failure: EosError | None = None
+        self.last = after
+
+    @property
+    def state(self) -> State:
+        """Where the consumer stands."""
+        return self._machine.state
+
+    def read(self, subscription: str) -> BaseCommand:
+        """Return SUBSCRIBE for a reader. Args: a subscription name that nobody else uses."""
+        command = self._subscribe(subscription, CommandSubscribe.SubType.Exclusive, durable=False)
+        command.subscribe.start_message_id.CopyFrom(self.last.written())
+        return command
+
+    def hold(self, subscription: str) -> BaseCommand:
+        """Return SUBSCRIBE for a hold; a new subscription begins at the earliest message."""
+        return self._subscribe(subscription, CommandSubscribe.SubType.Failover, durable=True)
+
+    def subscribed(self, answer: BaseCommand) -> None:
+        """Take the answer to SUBSCRIBE. Raises Refused."""
+        self._answer(answer, f"subscribe to {self.topic}", Input.SUBSCRIBED)
+
+    def flow(self, permits: int) -> BaseCommand:
+        """Return FLOW: the broker may send this many frames more."""
+        self._take(Input.FLOW)
+        return BaseCommand(type=Type.FLOW, flow=CommandFlow(consumer_id=self.consumer_id, message_permits=permits))
+
+    def receive(self, frame: Frame) -> list[Message]:
+        """Take a MESSAGE frame; return its messages behind the last one handed out, in order."""
+        if self.failure is not None:
+            return []
+        self._machine.take(Input.MESSAGE)
+        fresh = [message for message in messages_in(frame) if message.message_id > self.last]
+        if fresh:
+            self.last = fresh[-1].message_id
+        return fresh
+
+    def ask_last(self) -> BaseCommand:
+        """Return GET_LAST_MESSAGE_ID."""
+        self._take(Input.ASK_LAST)
+        return BaseCommand(
+            type=Type.GET_LAST_MESSAGE_ID,
+            get_last_message_id=CommandGetLastMessageId(consumer_id=self.consumer_id),
+        )
+
+    def last_message_id(self, answer: BaseCommand) -> MessageId:
+        """Take its answer: the last message that a reader can get, (-1, -1) when there is none. Raises Refused."""
+        given = granted(answer, f"ask for the last message of {self.topic}").get_last_message_id_response
+        return MessageId.read(given.last_message_id)
+
+    def acknowledge(self, message_id: MessageId) -> BaseCommand:
+        """Return ACK for this message and all before it."""
+        self._take(Input.ACKNOWLEDGE)
+        return BaseCommand(
+            type=Type.ACK,
+            ack=CommandAck(
+                consumer_id=self.consumer_id,
+                ack_type=CommandAck.AckType.Cumulative,
+                message_id=[message_id.written()],
+            ),
+        )
+
+    def acknowledged(self, answer: BaseCommand) -> None:
+        """Take its answer. Raises Refused."""
+        granted(answer, f"acknowledge on {self.topic}")
+
+    def close(self, *, unsubscribe: bool = False) -> BaseCommand:
+        """Return CLOSE_CONSUMER, or UNSUBSCRIBE, which also deletes a durable subscription."""
+        self._take(Input.CLOSE)
+        if unsubscribe:
+            return BaseCommand(type=Type.UNSUBSCRIBE, unsubscribe=CommandUnsubscribe(consumer_id=self.consumer_id))
+        return BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=CommandCloseConsumer(consumer_id=self.consumer_id))
+
+    def closed(self, answer: BaseCommand) -> None:
+        """Take its answer. Raises Refused."""
+        self._answer(answer, f"close the consumer on {self.topic}", Input.CLOSED)
+
+    def closed_by_broker(self) -> None:
+        """Take a CLOSE_CONSUMER that we didn't ask for."""
+        why = f"the consumer on {self.topic} was closed by the broker {self.broker} (the topic moves or is closed)"
+        self._end(Input.BROKER_CLOSED, NetworkError(why))
+
+    def lost(self, why: EosError) -> None:
+        """Note that the connection, or the wait for an answer, has ended."""
+        if self._machine.allows(Input.LOST):
+            self._end(Input.LOST, why)
+
+    def _subscribe(self, subscription: str, kind: CommandSubscribe.SubType, *, durable: bool) -> BaseCommand:
+        self._take(Input.SUBSCRIBE)
+        return BaseCommand(
+            type=Type.SUBSCRIBE,
+            subscribe=CommandSubscribe(
+                topic=self.topic,
+                subscription=subscription,
+                sub_type=kind,
+                consumer_id=self.consumer_id,
+                durable=durable,
+                initial_position=CommandSubscribe.InitialPosition.Earliest,
+                force_topic_creation=False,
+            ),
+        )
+
+    def _answer(self, answer: BaseCommand, asked: str, good: Input) -> None:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            granted(answer, asked)
+        except Refused as refused:
+            self._end(Input.REFUSED, refused)
+            raise
+        self._machine.take(good)
+
+    def _take(self, happening: Input) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self._machine.take(happening)
+
+    def _end(self, happening: Input, why: EosError) -> None:
+        self._machine.take(happening)
+        self.failure = why

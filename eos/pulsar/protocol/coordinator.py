@@ -1,0 +1,102 @@
+"""Being known to a transaction coordinator.
+
+A coordinator is a partition of a system topic: `lookup` finds its broker. It answers nothing
+before TC_CLIENT_CONNECT, and after a broker crash it is not even loaded until a client asks
+for it that way; while it loads it answers TransactionCoordinatorNotFound or ServiceNotReady,
+and the client asks again. The same answers to a later request mean that the coordinator has
+moved: look it up anew.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from eos.errors import Refused
+from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.requests import Type, granted
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandTcClientConnectRequest
+
+LOADING = frozenset({"TransactionCoordinatorNotFound", "ServiceNotReady"})
+"""The codes of a coordinator that is not, or no longer, on this broker."""
+
+
+class State(StrEnum):
+    """Where the acquaintance stands."""
+
+    APART = "apart"
+    CONNECTING = "connecting"
+    WAITING = "waiting"
+    CONNECTED = "connected"
+    REFUSED = "refused"
+
+
+class Input(StrEnum):
+    """What can happen to it."""
+
+    CONNECT = "connect"
+    ACCEPTED = "accepted"
+    NOT_LOADED = "not loaded"
+    REFUSED = "refused"
+    MOVED = "moved"
+    LOST = "connection lost"
+
+
+COORDINATOR: Table[State, Input] = Table(
+    name="coordinator",
+    start=State.APART,
+    ours=frozenset({Input.CONNECT}),
+    moves={
+        (State.APART, Input.CONNECT): State.CONNECTING,
+        (State.CONNECTING, Input.ACCEPTED): State.CONNECTED,
+        (State.CONNECTING, Input.NOT_LOADED): State.WAITING,
+        (State.CONNECTING, Input.REFUSED): State.REFUSED,
+        (State.CONNECTING, Input.LOST): State.APART,
+        (State.WAITING, Input.CONNECT): State.CONNECTING,
+        (State.CONNECTED, Input.MOVED): State.APART,
+        (State.CONNECTED, Input.LOST): State.APART,
+        (State.REFUSED, Input.CONNECT): State.CONNECTING,
+    },
+)
+
+
+class Acquaintance:
+    """One client's standing with one coordinator."""
+
+    def __init__(self, index: int) -> None:
+        """Args: the coordinator's index."""
+        self._machine = Machine(COORDINATOR)
+        self._index = index
+
+    @property
+    def state(self) -> State:
+        """Where the acquaintance stands."""
+        return self._machine.state
+
+    def connect(self) -> BaseCommand:
+        """Return TC_CLIENT_CONNECT."""
+        self._machine.take(Input.CONNECT)
+        return BaseCommand(
+            type=Type.TC_CLIENT_CONNECT_REQUEST,
+            tc_client_connect_request=CommandTcClientConnectRequest(tc_id=self._index),
+        )
+
+    def receive(self, answer: BaseCommand) -> State:
+        """Take the answer to TC_CLIENT_CONNECT; in WAITING, ask again a little later. Raises Refused."""
+        try:
+            granted(answer, f"connect to transaction coordinator {self._index}")
+        except Refused as refused:
+            if refused.code in LOADING:
+                return self._machine.take(Input.NOT_LOADED)
+            self._machine.take(Input.REFUSED)
+            raise
+        return self._machine.take(Input.ACCEPTED)
+
+    def moved(self) -> None:
+        """Note that a later request was answered with one of the LOADING codes."""
+        if self._machine.allows(Input.MOVED):
+            self._machine.take(Input.MOVED)
+
+    def lost(self) -> None:
+        """Note that the connection is gone."""
+        if self._machine.allows(Input.LOST):
+            self._machine.take(Input.LOST)

@@ -1,0 +1,67 @@
+"""What a reader hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from eos.errors import DamagedFrame
+from eos.pulsar.wire.batch import unpack
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
+from eos.pulsar.wire.txn import TxnId
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message, as a consumer sees it.
+
+    Attributes:
+        message_id: where it is stored.
+        data: its bytes; None for a null value.
+        key: its partition key as bytes, or None.
+        properties: its properties, in no particular order.
+        publish_time_ms: when its producer sent it, in milliseconds since 1970.
+        event_time_ms: the application's own time, or None.
+        txn: the transaction that it was written in, or None.
+        producer_name: who wrote it.
+    """
+
+    message_id: MessageId
+    data: bytes | None
+    key: bytes | None
+    properties: Mapping[str, str]
+    publish_time_ms: int
+    event_time_ms: int | None
+    txn: TxnId | None
+    producer_name: str
+
+
+def messages_in(frame: Frame) -> Iterator[Message]:
+    """Take a MESSAGE frame apart, in order. Raises DamagedFrame."""
+    metadata, payload = frame.metadata, frame.payload
+    if metadata is None or payload is None:
+        raise DamagedFrame("a MESSAGE without a message")
+    stored = frame.command.message.message_id
+    in_batch = metadata.HasField("num_messages_in_batch")
+    for index, (own, data) in enumerate(unpack(metadata, payload)):
+        if isinstance(own, SingleMessageMetadata) and own.compacted_out:
+            continue
+        where = MessageId(stored.ledger_id, stored.entry_id, index if in_batch else -1)
+        yield _message(where, metadata, own, data)
+
+
+def _message(
+    message_id: MessageId, frame: MessageMetadata, own: MessageMetadata | SingleMessageMetadata, data: bytes
+) -> Message:
+    return Message(
+        message_id=message_id,
+        data=None if own.null_value else data,
+        key=own.partition_key if own.HasField("partition_key") else None,
+        properties={pair.key: pair.value for pair in own.properties},
+        publish_time_ms=frame.publish_time,
+        event_time_ms=own.event_time if own.HasField("event_time") else None,
+        txn=TxnId(frame.txnid_most_bits, frame.txnid_least_bits) if frame.HasField("txnid_most_bits") else None,
+        producer_name=frame.producer_name,
+    )

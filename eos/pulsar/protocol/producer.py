@@ -1,0 +1,273 @@
+"""A producer: opened once, used until anything goes wrong, never repaired.
+
+The broker answers sends in their order, one receipt each. A receipt that is missing, out of
+order or names no ledger, a send that is refused, a close that we didn't ask for, a lost
+connection: each ends the producer, because a frame without a receipt may or may not be in
+the transaction, and sending it again could put it there twice. The caller aborts the
+transaction and writes the batch again, with a fresh producer.
+
+With broker deduplication on, a frame that the broker takes for a duplicate is dropped, and
+its receipt names ledger -1: the row is not there, so this is an error and not a success.
+
+Only the broker's answer to CLOSE_PRODUCER makes sure that no send of this producer can still
+take effect: the broker refuses sends on a closed producer.
+
+FENCED is not any refusal by an exclusive producer, only the one that says that the epoch of
+the topic has moved on (PIP-68). A fenced former owner isn't told: its next send may get no
+answer at all.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import StrEnum
+
+from eos.errors import EosError, Fenced, NetworkError, OutOfTurn, Refused
+from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.requests import Type, granted
+from eos.pulsar.wire.frames import error_name
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.pulsar_pb2 import (
+    BaseCommand,
+    CommandCloseProducer,
+    CommandProducer,
+    CommandSendError,
+    CommandSendReceipt,
+    ProducerAccessMode,
+)
+
+ACCESS_MODES = {
+    "shared": ProducerAccessMode.Shared,
+    "exclusive": ProducerAccessMode.Exclusive,
+    "exclusive-with-fencing": ProducerAccessMode.ExclusiveWithFencing,
+}
+"""{our name: Pulsar's number}."""
+
+_MOVED_EPOCH = "epoch has already moved"
+
+
+class State(StrEnum):
+    """Where the producer stands."""
+
+    NEW = "new"
+    OPENING = "opening"
+    READY = "ready"
+    CLOSING = "closing"
+    CLOSED = "closed"
+    CLOSED_BY_BROKER = "closed by broker"
+    FENCED = "fenced"
+    FAILED = "failed"
+
+
+class Input(StrEnum):
+    """What can happen to it."""
+
+    OPEN = "open"
+    SEND = "send"
+    CLOSE = "close"
+    OPENED = "opened"
+    RECEIPT = "receipt"
+    BAD_RECEIPT = "bad receipt"
+    SEND_ERROR = "send error"
+    CLOSED = "close confirmed"
+    BROKER_CLOSED = "closed by broker"
+    EPOCH_MOVED = "topic epoch moved"
+    REFUSED = "refused"
+    LOST = "connection lost"
+
+
+PRODUCER: Table[State, Input] = Table(
+    name="producer",
+    start=State.NEW,
+    ours=frozenset({Input.OPEN, Input.SEND, Input.CLOSE}),
+    moves={
+        (State.NEW, Input.OPEN): State.OPENING,
+        (State.OPENING, Input.OPENED): State.READY,
+        (State.OPENING, Input.REFUSED): State.FAILED,
+        (State.OPENING, Input.EPOCH_MOVED): State.FENCED,
+        (State.OPENING, Input.BROKER_CLOSED): State.CLOSED_BY_BROKER,
+        (State.OPENING, Input.LOST): State.FAILED,
+        (State.READY, Input.SEND): State.READY,
+        (State.READY, Input.RECEIPT): State.READY,
+        (State.READY, Input.CLOSE): State.CLOSING,
+        (State.READY, Input.BAD_RECEIPT): State.FAILED,
+        (State.READY, Input.SEND_ERROR): State.FAILED,
+        (State.READY, Input.EPOCH_MOVED): State.FENCED,
+        (State.READY, Input.BROKER_CLOSED): State.CLOSED_BY_BROKER,
+        (State.READY, Input.LOST): State.FAILED,
+        (State.CLOSING, Input.RECEIPT): State.CLOSING,
+        (State.CLOSING, Input.CLOSED): State.CLOSED,
+        (State.CLOSING, Input.BAD_RECEIPT): State.FAILED,
+        (State.CLOSING, Input.SEND_ERROR): State.FAILED,
+        (State.CLOSING, Input.EPOCH_MOVED): State.FENCED,
+        (State.CLOSING, Input.REFUSED): State.FAILED,
+        (State.CLOSING, Input.BROKER_CLOSED): State.CLOSED_BY_BROKER,
+        (State.CLOSING, Input.LOST): State.FAILED,
+    },
+)
+
+ENDED = frozenset({State.CLOSED, State.CLOSED_BY_BROKER, State.FENCED, State.FAILED})
+"""The states in which nothing more can happen."""
+
+
+class ProducerLine:
+    """One producer's line to its broker: what it sent, and what it still waits for.
+
+    Attributes:
+        topic: the physical topic.
+        name: the name in use, known once opened.
+        topic_epoch: the epoch of an exclusive producer, known once opened; None when shared.
+        failure: why it ended; None while it lives and after a close that we asked for.
+    """
+
+    def __init__(self, topic: str, producer_id: int, broker: str) -> None:
+        """Args: the topic; our number for this producer on its connection; the broker's address, for messages."""
+        self._machine = Machine(PRODUCER)
+        self.topic = topic
+        self.producer_id = producer_id
+        self.broker = broker
+        self.name = ""
+        self.topic_epoch: int | None = None
+        self.failure: EosError | None = None
+        self._next = 0
+        self._pending: deque[tuple[int, int]] = deque()
+
+    @property
+    def state(self) -> State:
+        """Where the producer stands."""
+        return self._machine.state
+
+    @property
+    def unanswered(self) -> int:
+        """How many sends have no receipt yet."""
+        return len(self._pending)
+
+    def open(self, access: str, name: str | None, topic_epoch: int | None) -> BaseCommand:
+        """Return PRODUCER. Args: a key of ACCESS_MODES; a name, or None for a fresh one; the epoch we hold, if any."""
+        self._machine.take(Input.OPEN)
+        producer = CommandProducer(
+            topic=self.topic,
+            producer_id=self.producer_id,
+            epoch=0,
+            user_provided_producer_name=name is not None,
+            producer_access_mode=ACCESS_MODES[access],
+            txn_enabled=True,
+        )
+        if name is not None:
+            producer.producer_name = name
+        if topic_epoch is not None:
+            producer.topic_epoch = topic_epoch
+        return BaseCommand(type=Type.PRODUCER, producer=producer)
+
+    def opened(self, answer: BaseCommand, asked: str) -> None:
+        """Take the answer to PRODUCER. Raises Fenced when the topic's epoch has moved, else Refused."""
+        try:
+            success = granted(answer, asked).producer_success
+        except Refused as refused:
+            if _says_epoch_moved(refused.code, refused.detail):
+                raise self._end(Input.EPOCH_MOVED, Fenced(str(refused))) from refused
+            raise self._end(Input.REFUSED, refused) from None
+        self._machine.take(Input.OPENED)
+        self.name = success.producer_name
+        self.topic_epoch = success.topic_epoch if success.HasField("topic_epoch") else None
+        self._next = success.last_sequence_id + 1
+
+    def send(self, size: int, messages: int) -> int:
+        """Note a frame of this many bytes and messages; return the sequence id of its first message.
+
+        Each message has a sequence id, so that with deduplication none can stand for another.
+        Raises OutOfTurn, or why the producer ended.
+        """
+        if self.failure is not None:
+            raise self.failure
+        self._machine.take(Input.SEND)
+        sequence_id = self._next
+        self._next += messages
+        self._pending.append((sequence_id, size))
+        return sequence_id
+
+    def receipt(self, receipt: CommandSendReceipt) -> tuple[int, MessageId] | None:
+        """Take a receipt: return the bytes that it acknowledges and where they are stored.
+
+        None: the receipt is bad, and `failure` says why.
+        """
+        where = MessageId.read(receipt.message_id)
+        expected = self._pending[0][0] if self._pending else None
+        if receipt.sequence_id != expected:
+            self._fail(
+                Input.BAD_RECEIPT,
+                f"a receipt for frame {receipt.sequence_id} while frame {expected} was the next to be acknowledged",
+            )
+            return None
+        if where.ledger < 0:
+            self._fail(
+                Input.BAD_RECEIPT,
+                f"frame {receipt.sequence_id} was dropped by the broker as a duplicate (its receipt names ledger -1)",
+            )
+            return None
+        self._machine.take(Input.RECEIPT)
+        return self._pending.popleft()[1], where
+
+    def send_error(self, error: CommandSendError) -> None:
+        """Take the refusal of a send; `failure` says why."""
+        code = error_name(error.error)
+        refused = Refused(f"send frame {error.sequence_id} to {self.topic}", code, error.message)
+        if _says_epoch_moved(code, error.message):
+            self._end(Input.EPOCH_MOVED, Fenced(str(refused)))
+        else:
+            self._end(Input.SEND_ERROR, refused)
+
+    def closed_by_broker(self) -> None:
+        """Take a CLOSE_PRODUCER that we didn't ask for."""
+        self._fail(
+            Input.BROKER_CLOSED,
+            f"closed by the broker (the topic moves or is closed), with {self.unanswered} frames unacknowledged",
+        )
+
+    def lost(self, why: EosError) -> None:
+        """Note that the connection, or the wait for an answer, has ended."""
+        if self._machine.allows(Input.LOST):
+            self._end(Input.LOST, why)
+
+    def close(self) -> BaseCommand:
+        """Return CLOSE_PRODUCER. Raises OutOfTurn, or why the producer ended."""
+        if self.failure is not None:
+            raise self.failure
+        self._machine.take(Input.CLOSE)
+        return self.close_command()
+
+    def close_command(self) -> BaseCommand:
+        """Return CLOSE_PRODUCER for a producer that is given up, whatever its state."""
+        return BaseCommand(type=Type.CLOSE_PRODUCER, close_producer=CommandCloseProducer(producer_id=self.producer_id))
+
+    def closed(self, answer: BaseCommand) -> None:
+        """Take the answer to CLOSE_PRODUCER. Raises Refused, or why the producer ended meanwhile.
+
+        Receipts come before this answer: sends that still lack one make it an error.
+        """
+        if self.failure is not None:
+            raise self.failure
+        asked = f"close the producer on {self.topic}"
+        try:
+            granted(answer, asked)
+        except Refused as refused:
+            raise self._end(Input.REFUSED, refused) from None
+        if self._pending:
+            self._fail(Input.BAD_RECEIPT, f"closed while {self.unanswered} frames were unacknowledged")
+            assert self.failure is not None
+            raise self.failure
+        self._machine.take(Input.CLOSED)
+
+    def _fail(self, happening: Input, why: str) -> None:
+        self._end(happening, NetworkError(f"producer {self.name or '(new)'} on {self.topic} at {self.broker}: {why}"))
+
+    def _end(self, happening: Input, why: EosError) -> EosError:
+        if self.state in ENDED:
+            raise OutOfTurn(f"producer: received '{happening}' while {self.state}")
+        self._machine.take(happening)
+        self.failure = why
+        return why
+
+
+def _says_epoch_moved(code: str, message: str) -> bool:
+    return code == "ProducerFenced" and _MOVED_EPOCH in message.lower()

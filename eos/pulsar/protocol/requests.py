@@ -1,0 +1,103 @@
+"""Which answer belongs to which request.
+
+A request carries a number, and so does its answer: either the one command that answers this
+kind of request, or ERROR. Answers come in any order. In Pulsar's protocol the number of a
+command's type is also the number of the field that holds its body.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from eos.errors import OutOfTurn, Refused
+from eos.pulsar.wire.frames import error_name
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand
+
+T = TypeVar("T")
+Type = BaseCommand.Type
+
+ANSWERS: dict[int, int] = {
+    Type.SUBSCRIBE: Type.SUCCESS,
+    Type.PRODUCER: Type.PRODUCER_SUCCESS,
+    Type.ACK: Type.ACK_RESPONSE,
+    Type.UNSUBSCRIBE: Type.SUCCESS,
+    Type.CLOSE_PRODUCER: Type.SUCCESS,
+    Type.CLOSE_CONSUMER: Type.SUCCESS,
+    Type.PARTITIONED_METADATA: Type.PARTITIONED_METADATA_RESPONSE,
+    Type.LOOKUP: Type.LOOKUP_RESPONSE,
+    Type.GET_LAST_MESSAGE_ID: Type.GET_LAST_MESSAGE_ID_RESPONSE,
+    Type.NEW_TXN: Type.NEW_TXN_RESPONSE,
+    Type.ADD_PARTITION_TO_TXN: Type.ADD_PARTITION_TO_TXN_RESPONSE,
+    Type.END_TXN: Type.END_TXN_RESPONSE,
+    Type.TC_CLIENT_CONNECT_REQUEST: Type.TC_CLIENT_CONNECT_RESPONSE,
+}
+"""{request: the command that answers it}. ERROR may answer any of them."""
+
+ANSWERING = frozenset(ANSWERS.values()) | {Type.ERROR}
+"""The commands that answer a request."""
+
+_FIELDS = {number: field.name for number, field in BaseCommand.DESCRIPTOR.fields_by_number.items()}
+
+
+def body(command: BaseCommand) -> Any:
+    """Return the message inside a command, for its type."""
+    return getattr(command, _FIELDS[command.type])
+
+
+def refusal(answer: BaseCommand, asked: str) -> Refused | None:
+    """Return the broker's refusal, or None when the answer is a good one."""
+    inside = body(answer)
+    if answer.type == Type.SUCCESS or answer.type == Type.PRODUCER_SUCCESS:
+        return None
+    if answer.type == Type.GET_LAST_MESSAGE_ID_RESPONSE or not inside.HasField("error"):
+        return None
+    return Refused(asked, error_name(inside.error), inside.message)
+
+
+def granted(answer: BaseCommand, asked: str) -> BaseCommand:
+    """Return the answer; raise Refused when it is a refusal."""
+    refused = refusal(answer, asked)
+    if refused is not None:
+        raise refused
+    return answer
+
+
+class Requests(Generic[T]):
+    """Numbers requests and finds what waits for an answer.
+
+    T is whatever the caller wants back with the answer. Not thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._waiting: dict[int, tuple[int, T]] = {}
+
+    def number(self, request: BaseCommand, waiting: T) -> int:
+        """Write the next number into the request, and remember who waits for its answer."""
+        request_id = self._next
+        self._next += 1
+        body(request).request_id = request_id
+        self._waiting[request_id] = (ANSWERS[request.type], waiting)
+        return request_id
+
+    def forget(self, request_id: int) -> None:
+        """Stop waiting: a later answer to this request is dropped."""
+        self._waiting.pop(request_id, None)
+
+    def match(self, answer: BaseCommand) -> T | None:
+        """Return who waits for this answer, once; None when nobody does (any longer).
+
+        Raises OutOfTurn when the command can't be an answer to that request.
+        """
+        request_id = body(answer).request_id
+        expected, waiting = self._waiting.get(request_id, (answer.type, None))
+        if answer.type not in (expected, Type.ERROR):
+            raise OutOfTurn(f"{Type.Name(answer.type)} as an answer to request {request_id}, not {Type.Name(expected)}")
+        self._waiting.pop(request_id, None)
+        return waiting
+
+    def drain(self) -> list[T]:
+        """Return everybody who still waits, and forget them."""
+        left = [waiting for _, waiting in self._waiting.values()]
+        self._waiting.clear()
+        return left

@@ -1,0 +1,58 @@
+"""Pulsar's compressions, by its names. All but zlib come with pyarrow.
+
+LZ4 is the bare block format, without a frame and without a length; Snappy is the raw format;
+Zstandard and zlib are their usual ones. The uncompressed size travels in the message's metadata.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import pyarrow as pa
+
+from eos.config import Compression
+from eos.errors import DamagedFrame
+from eos.pulsar.wire.checksum import Buffer
+from eos.pulsar.wire.pulsar_pb2 import CompressionType
+
+TYPES: dict[Compression, CompressionType] = {
+    "none": CompressionType.NONE,
+    "lz4": CompressionType.LZ4,
+    "zlib": CompressionType.ZLIB,
+    "zstd": CompressionType.ZSTD,
+    "snappy": CompressionType.SNAPPY,
+}
+_NAMES: dict[int, Compression] = {number: name for name, number in TYPES.items()}
+_ARROW_CODECS: dict[Compression, str] = {"lz4": "lz4_raw", "zstd": "zstd", "snappy": "snappy"}
+
+
+def compress(data: Buffer, compression: Compression) -> Buffer:
+    """Return the compressed bytes; `data` itself for "none"."""
+    if compression == "none":
+        return data
+    if compression == "zlib":
+        return zlib.compress(data)
+    return memoryview(pa.Codec(_ARROW_CODECS[compression]).compress(data)).cast("B")
+
+
+def decompress(data: Buffer, compression: int, uncompressed_size: int) -> Buffer:
+    """Undo `compress`. `compression` and the size in bytes are those of the message's metadata.
+
+    Raises DamagedFrame for a compression we don't know and for bytes that don't decompress to that size.
+    """
+    name = _NAMES.get(compression)
+    if name is None:
+        raise DamagedFrame(f"a message with compression {compression}, which is none of {', '.join(TYPES)}")
+    if name == "none":
+        return data
+    try:
+        if name == "zlib":
+            plain: Buffer = zlib.decompress(data, bufsize=max(uncompressed_size, 1))
+        else:
+            codec = pa.Codec(_ARROW_CODECS[name])
+            plain = memoryview(codec.decompress(data, decompressed_size=uncompressed_size)).cast("B")
+    except (zlib.error, OSError, ValueError) as error:
+        raise DamagedFrame(f"a message that is no valid {name}: {error}") from error
+    if len(plain) != uncompressed_size:
+        raise DamagedFrame(f"a message of {len(plain)} bytes once decompressed; its metadata says {uncompressed_size}")
+    return plain

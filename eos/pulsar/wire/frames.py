@@ -1,0 +1,146 @@
+"""Frames: a command, and for messages its metadata and payload.
+
+    simple   total:u32  size:u32  command
+    message  total:u32  size:u32  command  [0x0e02  size:u32  broker entry metadata]
+             0x0e01  crc32c:u32  size:u32  metadata  payload
+
+All numbers are big-endian; `total` counts what follows it. The checksum covers the
+metadata's size, the metadata and the payload (Commands.serializeCommandSendWithSize and
+Commands.parseMessageMetadata of pulsar-common).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from eos.errors import DamagedFrame
+from eos.pulsar.wire.checksum import Buffer, crc32c
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, MessageMetadata, ServerError
+
+DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
+"""Bytes; what a broker uses when its CONNECTED names no other limit."""
+
+FRAME_PADDING = 10 * 1024
+"""Bytes by which a frame may exceed the maximum message size (Commands.MESSAGE_SIZE_FRAME_PADDING)."""
+
+_MAGIC_CHECKSUM = 0x0E01
+_MAGIC_BROKER_ENTRY = 0x0E02
+_SIZE = struct.Struct(">I")
+_SIZES = struct.Struct(">II")
+_MAGIC = struct.Struct(">H")
+_CHECKSUM_HEADER = struct.Struct(">HI")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One received frame.
+
+    Attributes:
+        command: its command; `command.type` may be a number this module has no name for.
+        metadata: a message's metadata; None unless the frame carries a message.
+        payload: a message's bytes, still compressed; None unless the frame carries a message.
+    """
+
+    command: BaseCommand
+    metadata: MessageMetadata | None = None
+    payload: bytes | None = None
+
+
+def encode(command: BaseCommand) -> bytes:
+    """Return the frame of a command that carries no message."""
+    body = command.SerializeToString()
+    return _SIZES.pack(len(body) + 4, len(body)) + body
+
+
+def encode_message(command: BaseCommand, metadata: MessageMetadata, payload: Sequence[Buffer]) -> list[Buffer]:
+    """Return the frame of a message as buffers to be sent one after the other.
+
+    The payload is not copied: it is the tail of the returned list.
+    """
+    body = command.SerializeToString()
+    described = metadata.SerializeToString()
+    sized = _SIZE.pack(len(described)) + described
+    checksum = crc32c([sized, *payload])
+    tail = _CHECKSUM_HEADER.pack(_MAGIC_CHECKSUM, checksum) + sized
+    total = 4 + len(body) + len(tail) + sum(len(part) for part in payload)
+    return [_SIZES.pack(total, len(body)) + body + tail, *payload]
+
+
+def error_name(code: int) -> str:
+    """Return the name of a ServerError, or "ServerError 99" for a number of a newer broker."""
+    known = ServerError.DESCRIPTOR.values_by_number.get(code)
+    return f"ServerError {code}" if known is None else known.name
+
+
+class FrameDecoder:
+    """Turns received bytes, cut anywhere, into frames.
+
+    Attributes:
+        max_frame_size: bytes; a longer frame is refused before it is kept in memory. Set it to the
+            broker's maximum message size plus FRAME_PADDING once CONNECTED has told it.
+    """
+
+    def __init__(self, max_frame_size: int = DEFAULT_MAX_MESSAGE_SIZE + FRAME_PADDING) -> None:
+        self.max_frame_size = max_frame_size
+        self._pending = bytearray()
+
+    def feed(self, data: Buffer) -> list[Frame]:
+        """Take the next received bytes; return the frames that they complete, in order.
+
+        Raises DamagedFrame; the decoder is of no use after that.
+        """
+        self._pending += data
+        frames = []
+        start = 0
+        with memoryview(self._pending) as view:
+            while len(view) - start >= 4:
+                (total,) = _SIZE.unpack_from(view, start)
+                if total > self.max_frame_size:
+                    raise DamagedFrame(f"a frame of {total} bytes; the limit is {self.max_frame_size}")
+                end = start + 4 + total
+                if end > len(view):
+                    break
+                with view[start + 4 : end] as body:
+                    frames.append(_decode(body))
+                start = end
+        del self._pending[:start]
+        return frames
+
+
+def _decode(body: memoryview) -> Frame:
+    try:
+        return _decode_parts(body)
+    except (struct.error, DecodeError) as error:
+        raise DamagedFrame(f"a frame of {len(body)} bytes can't be read: {error}") from error
+
+
+def _decode_parts(body: memoryview) -> Frame:
+    raw_command, rest = _sized(body, 0)
+    command = BaseCommand.FromString(raw_command)
+    if rest == len(body):
+        return Frame(command)
+    (magic,) = _MAGIC.unpack_from(body, rest)
+    if magic == _MAGIC_BROKER_ENTRY:
+        _, rest = _sized(body, rest + 2)
+        (magic,) = _MAGIC.unpack_from(body, rest)
+    if magic == _MAGIC_CHECKSUM:
+        _, expected = _CHECKSUM_HEADER.unpack_from(body, rest)
+        rest += _CHECKSUM_HEADER.size
+        with body[rest:] as covered:
+            actual = crc32c([covered])
+        if actual != expected:
+            raise DamagedFrame(f"checksum {actual:#010x} of a received message; its frame says {expected:#010x}")
+    raw_metadata, rest = _sized(body, rest)
+    return Frame(command, MessageMetadata.FromString(raw_metadata), bytes(body[rest:]))
+
+
+def _sized(body: memoryview, at: int) -> tuple[bytes, int]:
+    (size,) = _SIZE.unpack_from(body, at)
+    end = at + 4 + size
+    if end > len(body):
+        raise DamagedFrame(f"a part of {size} bytes at {at} exceeds its frame of {len(body)} bytes")
+    return bytes(body[at + 4 : end]), end

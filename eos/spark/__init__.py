@@ -1,0 +1,1 @@
+"""Facts of a streaming query, and how Spark jobs are run."""

@@ -1,0 +1,1 @@
+"""The tree of names of `bk://`, its ledgers and their copies."""

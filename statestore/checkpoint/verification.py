@@ -1,0 +1,154 @@
+"""Look whether Spark could restart from a checkpoint: read every file that its last batches need, and compare.
+
+What can be compared on any file system is in `inspection`. On `bk://` each entry of these files is asked for on each
+bookie that should have a copy, too: reading alone would not notice a bad copy while there is a good one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statestore.bk.address import Address, is_bk
+from statestore.bk.names import FileRecord, Names
+from statestore.bk.replicas import Copy, LostLedger, check_copies
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.inspection import BATCHES, Finding, Inspection, Progress, Severity, inspect
+from statestore.errors import NotFound
+from statestore.hadoop.file_systems import Hadoop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What a bookie's silence looks like. BookKeeper's AutoRecovery makes new copies of what a lost bookie had; nothing
+# replaces a bad copy on a bookie that runs.
+_SILENT = ("Bookie handle is not available", "Bookie operation timeout", "Bookie protocol error")
+_ABSENT = ("No such entry", "No such ledger")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `verify` found.
+
+    Attributes:
+        batches: the committed batches that were looked at.
+        files: how many files were read.
+        bytes: how many bytes they have.
+        copies: how many copies of entries were read from bookies; None if they are not on `bk://`, or were left out.
+        findings: errors first.
+    """
+
+    uri: str
+    query_id: str | None
+    batches: tuple[int, ...]
+    files: int
+    bytes: int
+    copies: int | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no errors; there may be warnings."""
+        return all(finding.severity != "error" for finding in self.findings)
+
+
+def verify(
+    uri: str,
+    batches: int = BATCHES,
+    *,
+    spark: SparkSession | None = None,
+    options: Mapping[str, object] | None = None,
+    replicas: bool = True,
+    progress: Progress | None = None,
+) -> Report:
+    """Read and compare what a checkpoint's last committed batches need.
+
+    May run beside the query.
+
+    Args:
+        uri: the checkpoint, on any file system that Hadoop knows.
+        batches: how many of the last committed batches, 1 or more.
+        spark: whose JVM and options to use; None: the active session's, or a JVM of our own.
+        options: Hadoop options `fs.bk.…`.
+        replicas: on bk://, also read each entry from each bookie.
+        progress: called with how much is done, how much there is, and of what.
+
+    Raises:
+        InvalidInput: an argument or option is wrong.
+        NotFound: there is no checkpoint at the address.
+        Unavailable: the file system does not answer.
+    """
+    hadoop = Hadoop.of(spark, options)
+    files = HadoopFiles(hadoop, uri)
+    try:
+        found = inspect(files, batches, progress)
+    except NotFound as error:
+        raise NotFound(f"{uri}: {error}") from error
+    copies, findings = None, list(found.findings)
+    if replicas and is_bk(uri):
+        copies, more = _replicas(hadoop, Address.parse(uri, hadoop.options), found, progress)
+        findings += more
+    findings.sort(key=lambda finding: finding.severity != "error")
+    size = sum(found.files.values())
+    return Report(uri, found.query_id, found.batches, len(found.files), size, copies, tuple(findings))
+
+
+def _replicas(
+    hadoop: Hadoop, address: Address, found: Inspection, progress: Progress | None
+) -> tuple[int, list[Finding]]:
+    fs = hadoop.file_system(address.uri)
+
+    def ask(ledger: int, first: int, last: int) -> str:
+        with hadoop.explained(f"ledger {ledger}"):
+            return str(hadoop.jvm.eos.bk.Maintenance.replicas(fs, ledger, first, last))
+
+    with Names.connect(address) as names:
+        records = {}
+        for path in found.files:
+            record = names.find(address.at(path).path)
+            if isinstance(record, FileRecord):
+                records[path] = record
+        sealed = {ledger.id for ledger in names.ledgers() if ledger.sealed}
+        copies, bad, lost = check_copies(records, sealed.__contains__, ask, progress)
+    return copies, [*_lost(lost), *_bad(bad)]
+
+
+def _bad(copies: list[Copy]) -> Iterator[Finding]:
+    for copy in copies:
+        files = ", ".join(copy.files[:3]) + (f" and {len(copy.files) - 3} more" if len(copy.files) > 3 else "")
+        place = f"entry {copy.entry} of ledger {copy.ledger}"
+        message = f"{copy.bookie} has no good copy of {place}: {copy.says} ({files}; {copy.good} other good)"
+        silent = any(words in copy.says for words in _SILENT)
+        severity: Severity = "error"
+        if copy.good == 0:
+            remedy = (
+                f"No bookie has a good copy of {place}. Start the bookies that are down, or bring their disks back; "
+                "if none can, put the files back from a copy of the checkpoint or a savepoint."
+            )
+        elif silent:
+            severity = "warning"
+            remedy = "Start the bookie; if it is gone for good, BookKeeper's AutoRecovery makes new copies elsewhere."
+        elif not copy.sealed and copy.says.startswith(_ABSENT):
+            severity = "warning"
+            remedy = "The ledger is open, and one copy may still be on its way: verify again in a minute."
+        else:
+            remedy = (
+                "The other copies are read in its place. Nothing replaces it by itself: recover the bookie "
+                "(bookkeeper shell recover), or write the file again by copying the checkpoint (statestore cp)."
+            )
+        yield Finding(severity, "replica", message, remedy, copy.files[0], (), copy.ledger, copy.entry, copy.bookie)
+
+
+def _lost(ledgers: list[LostLedger]) -> Iterator[Finding]:
+    for ledger in ledgers:
+        for file in ledger.files:
+            yield Finding(
+                "error",
+                "replica",
+                f"{file} is in ledger {ledger.ledger}, which can't be asked for: {ledger.says}",
+                "If the ledger was deleted, put its files back from a copy of the checkpoint or a savepoint.",
+                file,
+                (),
+                ledger.ledger,
+            )

@@ -1,0 +1,1 @@
+"""The command `statestore`: a file for each group of verbs."""

@@ -1,0 +1,63 @@
+"""The command `statestore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import typer
+
+from statestore.cli import (
+    checkpoint,
+    console,
+    drill,
+    drill_report,
+    files,
+    ledgers,
+    rehearsal,
+    restore,
+    savepoint,
+    transfer,
+)
+from statestore.hadoop.jar import jar_path
+
+typer_app = typer.Typer(
+    name="statestore",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Spark's checkpoints and streaming state on BookKeeper.",
+)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *files.COMMANDS,
+    transfer.cp,
+    *checkpoint.COMMANDS,
+    *ledgers.COMMANDS,
+    restore.restore,
+    drill_report.drill_report,
+)
+for _command in _COMMANDS:
+    typer_app.command()(_command)
+savepoint.typer_app.command()(restore.restore)
+typer_app.add_typer(savepoint.typer_app)
+for _name, _drill in rehearsal.COMMANDS.items():
+    drill.typer_app.command(_name)(_drill)
+typer_app.add_typer(drill.typer_app)
+
+
+@typer_app.callback()
+def _root() -> None:
+    """Spark's checkpoints and streaming state on BookKeeper."""
+
+
+@typer_app.command()
+def jar() -> None:
+    """Print where the jar of bk:// is, for spark-submit --jars."""
+    print(jar_path())
+
+
+def app() -> None:
+    """Run the command line. Exit codes: 0, 1 findings, 2 bad input or no answer."""
+    console.run(typer_app)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,131 @@
+"""`statestore drill rehearse | shadow | total-loss`: the drills that are rows of steps."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from statestore.cli import console
+from statestore.cli.console import HadoopOptions, parse_options
+from statestore.cli.drill import needed_packages, show
+from statestore.cli.restore import (
+    Conf,
+    JobName,
+    Namespace,
+    ServiceUrl,
+    SinkName,
+    job_and_output,
+    settings_of,
+    sink_output,
+)
+from statestore.cli.savepoint import Token, Trust
+from statestore.hadoop.session import session
+
+if TYPE_CHECKING:
+    from statestore.drills.acts.rehearsal import Live
+    from statestore.in_step import Output
+
+Checkpoint = Annotated[str, typer.Argument(help="The live job's checkpoint. Nothing in it is changed.")]
+Report = Annotated[Path, typer.Option(help="Folder for the journal and the report.")]
+
+
+def rehearse(
+    context: typer.Context,
+    checkpoint: Checkpoint,
+    sink: SinkName = None,
+    service_url: ServiceUrl = None,
+    namespace: Namespace = "public/default",
+    report: Report = Path("drill-rehearsal"),
+    conf: Conf = None,
+    token_file: Token = None,
+    trust_certs: Trust = None,
+    option: HadoopOptions = None,
+) -> None:
+    """Restore a live job's checkpoint and newest savepoint to a scratch place, and compare them with the live state.
+
+    Harmless: what is made is removed again. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
+    """
+    with needed_packages():
+        from statestore.drills.acts.acts import perform
+        from statestore.drills.acts.rehearsal import rehearse as act
+
+    output = sink_output(sink, service_url, namespace, token_file, trust_certs) if sink or service_url else None
+    with _live(checkpoint, output, option, conf) as live:
+        journal = perform("rehearsal", report, _rerun(context), partial(act, live), console.tell)
+    show(journal)
+
+
+def shadow(
+    context: typer.Context,
+    checkpoint: Checkpoint,
+    job: JobName = None,
+    sink: SinkName = None,
+    service_url: ServiceUrl = None,
+    batches: Annotated[int, typer.Option(min=1, help="How many batches of the live job to run.")] = 3,
+    patience: Annotated[float, typer.Option(help="Seconds to wait for the live job's next batch.")] = 120.0,
+    namespace: Namespace = "public/default",
+    report: Report = Path("drill-shadow"),
+    conf: Conf = None,
+    token_file: Token = None,
+    trust_certs: Trust = None,
+    option: HadoopOptions = None,
+) -> None:
+    """Run a job beside the live one on the same batches, without output, and compare the states.
+
+    With --job the code to try: that of an upgrade, or the same one under another Spark. Exit codes: 0 PASS, 1 FAIL,
+    2 bad input, 3 UNKNOWN.
+    """
+    with needed_packages():
+        from statestore.drills.acts.acts import perform
+        from statestore.drills.acts.shadow import Shadow, follow
+
+    start, output = job_and_output(job, sink, service_url, namespace, token_file, trust_certs)
+    plan = Shadow(start, batches, patience)
+    with _live(checkpoint, output, option, conf) as live:
+        journal = perform("shadow", report, _rerun(context), partial(follow, live, plan), console.tell)
+    show(journal)
+
+
+def total_loss(context: typer.Context, report: Report = Path("drill-total-loss")) -> None:
+    """Lose a job's checkpoint, driver, disk and bookies; bring it back from a savepoint on another cluster's topic.
+
+    On two clusters and with a job of its own. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
+    """
+    with needed_packages():
+        from statestore.drills.acts.acts import perform
+        from statestore.drills.acts.total_loss import PLAN, lose_everything
+
+    act = partial(lose_everything, report)
+    show(perform("total-loss", report, _rerun(context), act, console.tell, PLAN))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"rehearse": rehearse, "shadow": shadow, "total-loss": total_loss}
+"""By the name on the command line."""
+
+
+@contextmanager
+def _live(checkpoint: str, output: Output | None, option: list[str] | None, conf: list[str] | None) -> Iterator[Live]:
+    from statestore.drills.acts.rehearsal import Live
+
+    options = parse_options(option)
+    with session(options, settings_of(conf)) as spark:
+        yield Live(checkpoint, spark, output, options)
+
+
+def _rerun(context: typer.Context) -> str:
+    """The command line that does the same again; files with secrets are named, not shown."""
+    words = [*context.command_path.split()]
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if value is None or value == parameter.get_default(context):
+            continue
+        flag = [parameter.opts[0]] if parameter.param_type_name == "option" else []
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            words += [*flag, str(one)]
+    return shlex.join(words)

@@ -1,0 +1,191 @@
+"""Rehearsal: restore beside a live job what would be restored after a disaster, and see whether it is the same.
+
+Nothing of the job is changed. A cut of its checkpoint is restored to a scratch place, read to its end, and its state is
+compared with the live one's at the same batch; and so is its newest savepoint, if it has one. Both are held against the
+sink's control log. What was made for it is removed, also when it is interrupted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eos.commit.control_log import LogView
+from eos.pulsar.net.client import Client
+from statestore.bk.address import Address, is_bk
+from statestore.checkpoint import read_query_id, transfer
+from statestore.checkpoint.files import join
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.logs import OFFSETS
+from statestore.checkpoint.verification import verify
+from statestore.drills.acts.acts import Acts
+from statestore.drills.acts.same_state import read_stores
+from statestore.drills.interruption import undisturbed
+from statestore.drills.journal import Job
+from statestore.errors import InvalidInput, StateStoreError
+from statestore.hadoop.file_systems import Hadoop
+from statestore.in_step import Output, behind
+from statestore.savepoints import bookkeeper
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCRATCH = "/.rehearsals"
+"""Where checkpoints of a rehearsal are in a tree on BookKeeper."""
+JOB = "live job"
+
+
+@dataclass(frozen=True)
+class Live:
+    """A job that runs, and how to look at it.
+
+    Attributes:
+        checkpoint: its address.
+        output: its sink's; None: the sink isn't looked at.
+        options: Hadoop options `fs.bk.…`.
+    """
+
+    checkpoint: str
+    spark: SparkSession
+    output: Output | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def hadoop(self) -> Hadoop:
+        """Access to its files."""
+        return Hadoop.of(self.spark, self.options)
+
+    def log(self) -> LogView:
+        """Read its sink's control log."""
+        assert self.output is not None
+        with Client(self.output.cluster) as client:
+            return self.output.log(client)
+
+
+def rehearse(live: Live, acts: Acts) -> None:
+    """Do it.
+
+    Raises:
+        InvalidInput: there is no checkpoint with a committed batch.
+        EosError: something did not answer.
+    """
+    query = read_query_id(HadoopFiles(live.hadoop, live.checkpoint))
+    topic = live.output.topic if live.output is not None else ""
+    acts.write(Job(JOB, stateful=True, topic=topic, checkpoint=live.checkpoint))
+    with cut_of(live, acts) as (scratch, batch):
+        _look(live, acts, "a cut of the checkpoint", query, scratch, batch)
+    if not is_bk(live.checkpoint):
+        acts.not_tested(
+            "savepoints", "the checkpoint isn't on bk://; name the topic of a savepoint to total-loss drills"
+        )
+        return
+    ready = [
+        one
+        for one in bookkeeper.list_savepoints(live.checkpoint, live.options)
+        if one.query == query and one.state == "ready"
+    ]
+    if not ready:
+        acts.not_tested("savepoints", "the query has none")
+        return
+    with _restored(live, acts, ready[-1].name) as scratch:
+        _look(live, acts, f"savepoint {ready[-1].name}", query, scratch, ready[-1].batch)
+
+
+@contextmanager
+def cut_of(live: Live, acts: Acts) -> Iterator[tuple[str, int]]:
+    """Make a checkpoint of the newest committed batch at a scratch place, and remove it at the end of the block.
+
+    Yields:
+        its address, and the batch.
+    """
+    if is_bk(live.checkpoint):
+        name = f"rehearsal-{uuid.uuid4().hex[:12]}"
+        with _removing(lambda: bookkeeper.delete(name, live.checkpoint, live.options)):
+            with acts.step("make a savepoint") as note:
+                made = bookkeeper.create(name, live.checkpoint, options=live.options, spark=live.spark)
+                note.detail = f"batch {made.batch}, {made.files} files, {made.size} bytes"
+            with _restored(live, acts, name) as scratch:
+                yield scratch, made.batch
+        return
+    folder = Path(tempfile.mkdtemp(prefix="statestore-rehearsal-"))
+    with _removing(lambda: shutil.rmtree(folder)):
+        scratch = (folder / "checkpoint").as_uri()
+        with acts.step("copy the checkpoint") as note:
+            copied = transfer.copy_with(live.hadoop, live.checkpoint, scratch)
+            note.detail = f"batch {copied.batch}, {copied.files} files, {copied.bytes} bytes"
+        yield scratch, copied.batch
+
+
+@contextmanager
+def _restored(live: Live, acts: Acts, name: str) -> Iterator[str]:
+    scratch = Address.parse(live.checkpoint, live.options).at(f"{SCRATCH}/{uuid.uuid4().hex[:12]}").uri
+    with _removing(lambda: live.hadoop.delete(scratch, recursive=True)):
+        with acts.step(f"restore savepoint {name}"):
+            bookkeeper.restore(name, scratch, options=live.options, spark=live.spark)
+        yield scratch
+
+
+@contextmanager
+def _removing(remove: Callable[[], object]) -> Iterator[None]:
+    """Remove what the block has made, however it ends; what isn't there needn't be removed."""
+    try:
+        yield
+    finally:
+        with undisturbed(), suppress(InvalidInput):
+            remove()
+
+
+def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: int) -> None:
+    """Check one restored checkpoint."""
+    with acts.step(f"read every file of {what}") as note:
+        report = verify(scratch, spark=live.spark, options=live.options)
+        note.detail = f"{len(report.findings)} findings"
+    first = f"; the first: {report.findings[0]}" if report.findings else ""
+    acts.check(f"{what} can be gone on from", report.ok, note.detail + first)
+    compare(live, acts, what, scratch, batch)
+    if live.output is None:
+        acts.not_tested(f"the sink's log against {what}", "no sink was named: --sink and --service-url")
+        return
+    with acts.step(f"hold {what} against the sink's log") as note:
+        log = live.log()
+        text = HadoopFiles(live.hadoop, scratch).read(join(OFFSETS, str(batch))).decode()
+        try:
+            ahead = behind(log, query, batch, text)
+            note.detail = f"the output is {len(ahead)} batches ahead"
+        except InvalidInput as error:
+            acts.check(f"{what} can be brought in step with the output", False, str(error))
+            return
+    acts.check(f"{what} can be brought in step with the output", True, note.detail)
+    if batch not in log.markers:
+        acts.not_tested(f"the input of batch {batch}", "the sink's log no longer holds its marker")
+
+
+def compare(live: Live, acts: Acts, what: str, scratch: str, batch: int) -> bool | None:
+    """Compare a restored state with the live one's; None: the live one no longer has that batch."""
+    with acts.step(f"open the state of {what}") as note:
+        restored = read_stores(live.spark, scratch, batch, live.options)
+        rows = sum(content.rows for content in restored.contents.values())
+        note.detail = f"batch {batch}: {rows} rows in {len(restored.contents)} stores"
+    for store, why in restored.unread.items():
+        acts.not_tested(f"the rows of {store}", why)
+    try:
+        with acts.step("read the live state at the same batch"):
+            there = read_stores(live.spark, live.checkpoint, batch, live.options)
+    except StateStoreError as error:
+        acts.not_tested(f"{what} against the live state", str(error))
+        return None
+    differing = [
+        f"{store}: {restored.contents.get(store)}, live {content}"
+        for store, content in there.contents.items()
+        if restored.contents.get(store) != content
+    ]
+    same = not differing and restored.contents.keys() == there.contents.keys()
+    detail = "; ".join(differing) or f"batch {batch}: {rows} rows, the same content"
+    acts.check(f"the state of {what} is the live one's", same, detail)
+    return same

@@ -1,0 +1,281 @@
+"""The chaos drill: run two jobs on a cluster of its own, do one fault after the other, and account for all rows.
+
+Each fault is done when the jobs have got over the one before. At the end the input stops, the jobs finish, and the
+oracle reads what they have written. Whatever happens, nothing that was started is left, and the journal has an end.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import statestore
+from eos.errors import EosError
+from eos.local import LocalCluster
+from statestore.drills.chaos import plan
+from statestore.drills.chaos.driver import java_flags
+from statestore.drills.chaos.faults import FAULTS
+from statestore.drills.chaos.faults.driver import EXECUTORS, LOCAL
+from statestore.drills.chaos.feed import KEYS, ROWS, Feeder
+from statestore.drills.chaos.job import JobSpec, Settings
+from statestore.drills.chaos.proxy import Proxy
+from statestore.drills.chaos.stage import Stage
+from statestore.drills.chaos.supervisor import Refused, Running, Supervisor
+from statestore.drills.interruption import terminable, undisturbed
+from statestore.drills.journal import (
+    Check,
+    Ended,
+    Event,
+    Job,
+    Journal,
+    NotTested,
+    PlannedFault,
+    Sample,
+    State,
+)
+from statestore.drills.judge import oracle, rows
+from statestore.drills.judge.accounting import Expected
+from statestore.drills.judge.oracle import LiveReaders
+from statestore.drills.later_transactions import end_later_transactions
+from statestore.drills.surroundings import JOURNAL, began, make_topic
+
+DRIVER_LOG = "driver.log"
+_LISTENER = "drill"
+_TREE = "bk://drill/chaos"
+_PARTITIONS = 3
+_READERS = 2
+_FEED_S = 0.5
+# Spark notes a file in the source's log before it plans its batch. If it ends in between, the next batch takes that
+# file and what has come since, and nobody could say which rows are whose: so nothing comes before all is committed.
+_AHEAD = 1
+_SAMPLE_S = 1.0
+_SETTLE_S = (0.2, 1.0)
+_TTL_S = 30.0  # the first batch of a driver takes its time on a slow machine
+# Shorter than the defaults, which are for larger clusters, so that a fault shows its consequences within the drill.
+_REQUEST_S = 8.0
+_STATE_OPTIONS = {"fs.bk.session.timeout.ms": "10000"}
+_NOT_TESTED = (
+    NotTested("loss of power", "the local cluster doesn't fsync; SIGKILL loses nothing that the system has taken"),
+    NotTested(
+        "loss of a machine with its disks", "all processes share this machine; see `statestore drill total-loss`"
+    ),
+    NotTested("geo-replication", "Pulsar doesn't carry transactions to another cluster"),
+    NotTested("a partition between brokers, bookies and ZooKeeper", "the proxies are between the jobs and the cluster"),
+    NotTested("clocks that jump", "processes on one machine share its clock"),
+    NotTested("jobs with a backlog", "the next file comes when the last is committed: so each batch has one"),
+    NotTested("authentication and TLS under faults", "the local cluster has neither"),
+)
+
+Tell = Callable[[str, int], None]
+"""Called with what is going on, and how many faults are over."""
+
+
+@dataclass(frozen=True)
+class Chaos:
+    """What a chaos drill is to do.
+
+    Attributes:
+        faults: the plan.
+        folder: where the journal goes; it must have none.
+        minutes: after these no more faults are done; None: no limit.
+        rerun: the command line that does the same.
+    """
+
+    faults: Sequence[PlannedFault]
+    seed: int
+    folder: Path
+    rerun: str
+    minutes: float | None = None
+
+
+def run(chaos: Chaos, tell: Tell) -> Path:
+    """Do the drill and return the path of its journal. SIGINT and SIGTERM end it early.
+
+    Raises:
+        InvalidInput: there is a journal in the folder already.
+        EosError: what the drill runs on could not be started; the journal says so too.
+    """
+    path = chaos.folder / JOURNAL
+    with Journal.create(path, began("chaos", chaos.rerun, chaos.seed, chaos.faults)) as journal, terminable():
+        interrupted, reason = True, ""
+        try:
+            reason = _drill(chaos, journal.write, tell)
+            interrupted = False
+        except KeyboardInterrupt:
+            reason = "the drill was interrupted"
+        except EosError as error:
+            interrupted, reason = False, str(error)
+            if isinstance(error, Refused):
+                journal.write(Check("jobs that nothing was done to run", False, reason))
+        except BaseException as error:
+            reason = repr(error)
+            raise
+        finally:
+            journal.write(Ended(interrupted, reason))
+    return path
+
+
+def _drill(chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> str:
+    """Return why the drill ended before its plan did; "" if it didn't."""
+    stack = ExitStack()
+    try:
+        tell("Starting two brokers, three bookies and a ZooKeeper", 0)
+        stage = _set_up(stack, chaos, write, tell)
+        live = _readers(stack, stage)
+        tell("Starting the jobs", 0)
+        stage.feeder.start()
+        stack.callback(stage.feeder.stop)
+        stack.enter_context(_sampling(stage, live, write))
+        stage.supervisor.start()
+        left = _do_faults(chaos, stage, tell)
+        tell("Waiting for the jobs to finish, and accounting for their output", len(chaos.faults) - left)
+        _settle(stage, live, write)
+    finally:
+        with undisturbed():
+            stack.close()
+    return f"the time was out, and {left} of {len(chaos.faults)} faults were not done" if left else ""
+
+
+def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> Stage:
+    links = [stack.enter_context(Proxy()) for _ in range(3)]
+    broker_links, state_link = links[:2], links[2]
+    cluster = stack.enter_context(LocalCluster(listeners={_LISTENER: [link.port for link in broker_links]}))
+    for link, url in zip(broker_links, cluster.broker_urls, strict=True):
+        link.target = _target(url.removeprefix("pulsar://"))
+    state_link.target = _target(cluster.zookeeper)
+    assert cluster.data is not None
+    work = cluster.data / "drill"
+    hold = work / "hold"
+    hold.mkdir(parents=True)
+    specs = [_spec(cluster, "rows", False), _spec(cluster, "sums", True)]
+    settings = Settings(
+        service_url="pulsar://" + ",".join(f"127.0.0.1:{link.port}" for link in broker_links),
+        listener=_LISTENER,
+        input=str(work / "input"),
+        hold=str(hold),
+        scratch=str(work / "scratch"),
+        master=_master(chaos.faults[0]),
+        ttl_s=_TTL_S,
+        request_timeout_s=_REQUEST_S,
+        java=java_flags(lambda line: tell(line, 0)),
+        options=_state_options(f"127.0.0.1:{state_link.port}"),
+    )
+    supervisor = Supervisor(settings, specs, chaos.folder / DRIVER_LOG)
+    stack.callback(supervisor.close)
+    feeder = Feeder(work / "input", lambda: supervisor.committed, _FEED_S, _AHEAD)
+    for spec in specs:
+        write(Job(spec.job, spec.stateful, spec.topic, spec.checkpoint))
+    options = _state_options(cluster.zookeeper)
+    return Stage(cluster, supervisor, feeder, broker_links, state_link, _TREE, options, hold, _TTL_S, write)
+
+
+def _readers(stack: ExitStack, stage: Stage) -> Mapping[str, LiveReaders]:
+    url = stage.cluster.service_url
+    return {
+        job: stack.enter_context(LiveReaders(url, running.spec.topic, _READERS))
+        for job, running in stage.supervisor.jobs.items()
+    }
+
+
+def _do_faults(chaos: Chaos, stage: Stage, tell: Tell) -> int:
+    """Do the faults of the plan, each when the jobs have got over the one before; return how many are left."""
+    end = float("inf") if chaos.minutes is None else time.monotonic() + 60 * chaos.minutes
+    for number, fault in enumerate(chaos.faults):
+        if time.monotonic() > end:
+            return len(chaos.faults) - number
+        tell(f"Fault {fault.n} of {len(chaos.faults)}: {fault.kind}", number)
+        chance = plan.chance_of(chaos.seed, fault)
+        stage.fault = fault
+        stage.supervisor.use(_master(fault))
+        stage.let_pass(chance.uniform(*_SETTLE_S))
+        FAULTS[fault.kind](stage, chance)
+        recovery = stage.supervisor.recovery
+        assert recovery is not None
+        stage.supervisor.wait(lambda over=recovery: over.over, f"the jobs to get over fault {fault.n}, {fault.kind}")  # type: ignore[misc]
+    return 0
+
+
+def _settle(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Event], object]) -> None:
+    """Let the jobs finish what there is, and account for it."""
+    feeder, supervisor = stage.feeder, stage.supervisor
+    feeder.stop()
+    for job in supervisor.jobs:
+        supervisor.stop(job, lambda: feeder.files)
+    inputs = rows.read_input(feeder.folder)
+    committed = range(feeder.files)
+    for job, running in supervisor.jobs.items():
+        spec = running.spec
+        expected = rows.stateful(inputs, committed) if spec.stateful else rows.stateless(inputs, committed)
+        equal = None
+        if spec.stateful:
+            equal = {key: (count, total) for key, count, total in supervisor.state(job)} == rows.state(
+                inputs, committed
+            )
+            found = statestore.snapshots(spec.checkpoint, options=stage.options)
+            versions = min(len(store.versions) for store in found.stores)
+            write(State(job, feeder.files - 1, versions))
+        _account(stage, running, expected, live[job], equal, write)
+    for missing in _NOT_TESTED:
+        write(missing)
+
+
+def _account(
+    stage: Stage,
+    running: Running,
+    expected: Expected,
+    live: LiveReaders,
+    state_equal: bool | None,
+    write: Callable[[Event], object],
+) -> None:
+    spec, url = running.spec, stage.cluster.service_url
+    end_later_transactions(url, spec.topic)
+    account, readers = oracle.judge(spec.job, url, spec.topic, expected, live, state_equal=state_equal)
+    write(running.transactions())
+    write(readers)
+    write(account)
+
+
+@contextmanager
+def _sampling(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Event], object]) -> Iterator[None]:
+    """Write down about once a second how far the jobs and their readers are."""
+    over = threading.Event()
+
+    def sample() -> None:
+        while not over.wait(_SAMPLE_S):
+            for job, readers in live.items():
+                asked = stage.feeder.files * (KEYS if stage.supervisor.jobs[job].spec.stateful else ROWS)
+                write(Sample(job, asked, readers.progress.rows, readers.progress.latency_ms))
+
+    thread = threading.Thread(target=sample, name="samples", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _spec(cluster: LocalCluster, job: str, stateful: bool) -> JobSpec:
+    """Make the job's topic."""
+    name = f"drill-{job}"
+    topic = f"persistent://public/default/{name}"
+    make_topic(cluster.admin_url, topic, _PARTITIONS)
+    return JobSpec(job, stateful, topic, name, f"{_TREE}/{job}")
+
+
+def _master(fault: PlannedFault) -> str:
+    """Spark's master that a fault needs."""
+    return EXECUTORS if plan.kind_of(fault.kind).on_executors else LOCAL
+
+
+def _state_options(zookeeper: str) -> dict[str, str]:
+    return {"fs.bk.drill.metadata-service-uri": f"zk://{zookeeper}/ledgers", **_STATE_OPTIONS}
+
+
+def _target(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)

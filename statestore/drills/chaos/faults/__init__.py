@@ -1,0 +1,42 @@
+"""How each kind of fault is done. Each is a function of the stage and of the chance that decides the details.
+
+It calls `stage.done` at the moment the fault is there, and returns when all that it did is undone: what was killed is
+started again, what was paused goes on. Whether the jobs recover is for the caller to wait for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+from statestore.drills.chaos.faults import checkpoint, cluster, driver, network
+from statestore.drills.chaos.stage import Stage
+
+FaultFunction = Callable[[Stage, random.Random], None]
+
+FAULTS: Mapping[str, FaultFunction] = {
+    "driver-kill": driver.kill,
+    "driver-pause": driver.pause,
+    "driver-second": driver.second,
+    "worker-kill": driver.kill_workers,
+    "executor-kill": driver.kill_executor,
+    "transaction-timeout": driver.hold_batch,
+    "broker-kill": cluster.kill("broker-0", "broker-1"),
+    "broker-pause": cluster.pause("broker-0", "broker-1", seconds=(3.0, 10.0)),
+    "bookie-kill": cluster.kill("bookie-0", "bookie-1", "bookie-2"),
+    "bookie-pause": cluster.pause("bookie-0", "bookie-1", "bookie-2", seconds=(3.0, 10.0)),
+    "zookeeper-kill": cluster.kill("zookeeper"),
+    "zookeeper-pause": cluster.pause("zookeeper", seconds=(2.0, 5.0)),
+    "bookie-disk-full": cluster.fill_disk,
+    "broker-link-delay": network.delay(network.broker_links),
+    "broker-link-cut": network.cut(network.broker_links),
+    "broker-link-half-open": network.half_open(network.broker_links),
+    "state-link-delay": network.delay(network.state_link),
+    "state-link-cut": network.cut(network.state_link),
+    "state-link-half-open": network.half_open(network.state_link),
+    "checkpoint-file-corrupted": checkpoint.corrupt_file,
+    "checkpoint-file-deleted": checkpoint.delete_file,
+    "checkpoint-folder-deleted": checkpoint.delete_folder,
+    "control-topic-deleted": checkpoint.delete_control_topic,
+}
+"""By the names of `statestore.drills.chaos.plan.KINDS`."""

@@ -1,0 +1,113 @@
+"""Faults to the driver process and to what belongs to it: workers, executors, a batch in hand."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import suppress
+
+import psutil
+
+from statestore.drills.chaos.said import Word
+from statestore.drills.chaos.stage import Stage
+
+LOCAL = "local[2,4]"
+EXECUTORS = "local-cluster[2,1,512]"
+"""Two executors of one core and 512 MB each, in processes of their own."""
+_END_S = 120.0
+
+
+def kill(stage: Stage, chance: random.Random) -> None:
+    """SIGKILL the driver, somewhere in or between its batches."""
+    wait_s = chance.uniform(0, 2)
+    stage.let_pass(wait_s)
+    stage.supervisor.kill()
+    stage.done(f"driver and JVM killed {wait_s:.2f} s after the jobs had caught up")
+
+
+def pause(stage: Stage, chance: random.Random) -> None:
+    """SIGSTOP the driver for a while."""
+    seconds = chance.uniform(3, 6)
+    driver = stage.supervisor.driver
+    stage.let_pass(chance.uniform(0, 1))
+    driver.pause()
+    try:
+        stage.done(f"driver, JVM and workers paused for {seconds:.1f} s")
+        stage.let_pass(seconds)
+    finally:
+        driver.resume()
+
+
+def second(stage: Stage, chance: random.Random) -> None:
+    """Start a second driver on the same checkpoints while the first stands still; wake the first up afterwards."""
+    supervisor = stage.supervisor
+    stage.let_pass(chance.uniform(0, 2))
+    supervisor.driver.pause()
+    first = supervisor.replace()
+    try:
+        stage.done("the driver stands still, and another one is started on the same checkpoints")
+        supervisor.one_more("a batch of each job in the second driver")
+        first.resume()
+
+        def ended() -> set[str]:
+            return {said.job for said in supervisor.heard_of(first) if said.word is Word.FAILED}
+
+        deadline = time.monotonic() + _END_S
+        supervisor.wait(
+            lambda: ended() == supervisor.jobs.keys() or not first.alive or time.monotonic() > deadline,
+            "the first driver to end",
+            2 * _END_S,
+        )
+        told = supervisor.heard_of(first)
+        why = "; ".join(f"{said.job}: {said.text}" for said in told if said.word is Word.FAILED)
+        late = [said.batch for said in told if said.word is Word.COMMITTED and not said.skipped]
+        stage.check("the first driver ends when it wakes up", ended() == supervisor.jobs.keys(), why)
+        stage.check("the first driver commits no batch any more", not late, f"batches {late}")
+    finally:
+        first.kill()
+
+
+def kill_workers(stage: Stage, chance: random.Random) -> None:
+    """SIGKILL the Python workers shortly after a batch of the job that writes by tasks has begun."""
+    supervisor = stage.supervisor
+    began = supervisor.count(Word.BEGAN, "rows")
+    supervisor.wait(lambda: supervisor.count(Word.BEGAN, "rows") > began, "a batch to begin")
+    stage.let_pass(chance.uniform(0, 0.3))
+    workers = supervisor.driver.workers()
+    _kill(workers)
+    stage.done(f"{len(workers)} Python workers killed while a batch was written")
+
+
+def kill_executor(stage: Stage, chance: random.Random) -> None:
+    """SIGKILL an executor's JVM and its workers."""
+    supervisor = stage.supervisor
+    supervisor.wait(lambda: len(supervisor.driver.executors()) == 2, "two executors")
+    stage.let_pass(chance.uniform(0, 1))
+    executor = chance.choice(sorted(supervisor.driver.executors(), key=lambda process: process.pid))
+    with suppress(psutil.NoSuchProcess):
+        _kill([executor, *executor.children(recursive=True)])
+    stage.done("one of two executors killed with its workers")
+
+
+def hold_batch(stage: Stage, chance: random.Random) -> None:
+    """Hold a batch just before its commit until the coordinator has aborted its transaction."""
+    supervisor = stage.supervisor
+    job = chance.choice(sorted(supervisor.jobs))
+    seconds = stage.ttl_s + chance.uniform(2, 4)
+    held = supervisor.count(Word.HELD, job)
+    _write(stage, job, seconds)
+    supervisor.wait(lambda: supervisor.count(Word.HELD, job) > held, f"a commit of {job}")
+    stage.done(f"a batch of {job} held for {seconds:.1f} s; its transaction times out after {stage.ttl_s:g} s")
+    stage.let_pass(seconds)
+
+
+def _write(stage: Stage, job: str, seconds: float) -> None:
+    unfinished = stage.hold / f"{job}.new"
+    unfinished.write_text(str(seconds))
+    unfinished.rename(stage.hold / job)
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()

@@ -1,0 +1,239 @@
+"""The driver process of a drill: two jobs in one Spark application, started and stopped by lines on standard input.
+
+    python -m statestore.drills.chaos.job '{"service_url": …}'      (the fields of `Settings`)
+
+Both read the same growing folder of files, one file a micro-batch, and write through `eos.sink` into a topic each:
+
+- `rows` is stateless: each row as it came, written by tasks.
+- `sums` is stateful: count and sum of each key so far, on RocksDB with changelog, written by the driver.
+
+Checkpoints are on `bk://`. When standard input ends, this process and all that belongs to it die.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eos.local.jvm import QUICK_START
+from statestore.drills.chaos.said import Said, Watch, Word, keep_standard_output, say
+from statestore.drills.judge.rows import SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from eos.sinks.sink import Sink
+
+_STORE = "spark.sql.streaming.stateStore."
+SPARK = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "localhost",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.pollingDelay": "100ms",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    f"{_STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true",
+    f"{_STORE}minDeltasForSnapshot": "5",
+    f"{_STORE}maintenanceInterval": "10s",
+    "spark.executor.memory": "512m",
+}
+_ERROR = re.compile(r"\b(?:eos|statestore)\.errors\.(\w+: [^\n]*)")
+_SHORT = 400
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """A job of the drill, and where it is at home now.
+
+    Attributes:
+        sink: the sink's name.
+        checkpoint: its address.
+    """
+
+    job: str
+    stateful: bool
+    topic: str
+    sink: str
+    checkpoint: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the process is told when it starts.
+
+    Attributes:
+        service_url, listener: how sinks reach the brokers.
+        input: the folder of files.
+        hold: a folder; a file in it with a job's name holds that job's next commit, see `Watch`.
+        scratch: a folder for all that Spark and Java write besides; it goes with the drill.
+        master: Spark's.
+        ttl_s, request_timeout_s: of the sinks.
+        java: flags for the driver's JVM.
+        options: of bk://.
+    """
+
+    service_url: str
+    listener: str
+    input: str
+    hold: str
+    scratch: str
+    master: str
+    ttl_s: float
+    request_timeout_s: float
+    java: Sequence[str] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The text for the command line."""
+        return json.dumps(asdict(self))
+
+
+class _Tries(logging.Handler):
+    """Says what the sink warns of: tries that have failed."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(Said(Word.TRIED, text=record.getMessage()[:_SHORT]))
+
+
+class _Driver:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._spark = _session(settings)
+        self._queries: dict[str, StreamingQuery] = {}
+
+    def obey(self, command: Mapping[str, Any]) -> None:
+        """Do what a line says, each in a thread of its own: Spark may take long over it."""
+        action = {"start": self._start, "stop": self._stop, "state": self._state}[command["do"]]
+        threading.Thread(target=self._told, args=(action, JobSpec(**command["job"])), daemon=True).start()
+
+    def _told(self, action: Any, spec: JobSpec) -> None:
+        try:
+            action(spec)
+        except Exception as error:
+            say(Said(Word.FAILED, spec.job, text=_reason(error)))
+
+    def _start(self, spec: JobSpec) -> None:
+        import eos
+
+        settings = self._settings
+        sink = eos.sink(
+            settings.service_url,
+            topic=spec.topic,
+            name=spec.sink,
+            listener_name=settings.listener,
+            transaction_timeout_s=settings.ttl_s,
+            request_timeout_s=settings.request_timeout_s,
+            connect_timeout_s=5.0,
+            attempts=20,
+            small_batch_rows=1_000 if spec.stateful else 0,
+            observer=Watch(spec.job, str(Path(settings.hold, spec.job))),
+        )
+        try:
+            query = _query(self._spark, settings, spec, sink)
+            self._queries[spec.job] = query
+            say(Said(Word.STARTED, spec.job))
+            query.awaitTermination()
+        finally:
+            sink.close()
+        say(Said(Word.STOPPED, spec.job))
+
+    def _stop(self, spec: JobSpec) -> None:
+        query = self._queries[spec.job]
+        with suppress(Exception):  # a query that has failed says so in its own thread
+            query.processAllAvailable()  # so the output is not ahead of the checkpoint
+            query.stop()
+
+    def _state(self, spec: JobSpec) -> None:
+        import statestore
+
+        rows = statestore.read_state(self._spark, spec.checkpoint).collect()
+        state = tuple((str(row.key.key), int(row.value["count"]), int(row.value["sum"])) for row in rows)
+        say(Said(Word.STATE, spec.job, state=state))
+
+
+def _session(settings: Settings) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    import statestore
+
+    builder: Any = SparkSession.builder
+    builder = builder.master(settings.master).appName("drill")
+    places = {
+        "spark.local.dir": settings.scratch,
+        "spark.sql.warehouse.dir": f"{settings.scratch}/warehouse",
+        "spark.executor.extraJavaOptions": " ".join([*QUICK_START, f"-Djava.io.tmpdir={settings.scratch}"]),
+    }
+    for name, value in (SPARK | places).items():
+        builder = builder.config(name, value)
+    made: SparkSession = statestore.configure_spark(builder, settings.options).getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    return made
+
+
+def _query(spark: SparkSession, settings: Settings, spec: JobSpec, sink: Sink) -> StreamingQuery:
+    from pyspark.sql import functions as F
+
+    source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).csv(settings.input)
+    if spec.stateful:
+        sums = (F.count("*").alias("count"), F.sum("amount").alias("sum"), F.max("at").alias("at"))
+        out, columns = source.groupBy("key").agg(*sums), ["key", "count", "sum"]
+    else:
+        # Two tasks, so that a batch is written by more than one; a key's rows stay in order.
+        out, columns = source.withColumn("key", F.concat(F.lit("p"), "p")).repartition(2, "key"), ["p", "s"]
+
+    def write(frame: DataFrame, batch: int) -> None:
+        say(Said(Word.BEGAN, spec.job, batch))
+        before = sink.metrics.skipped
+        value = F.to_json(F.struct(*columns, F.lit(batch).alias("batch"))).alias("value")
+        sink(frame.select("key", value, F.col("at").alias("event_time")), batch)
+        after = sink.metrics
+        say(Said(Word.COMMITTED, spec.job, batch, rows=after.rows, skipped=after.skipped > before))
+
+    writer = out.writeStream.queryName(spec.job).outputMode("update").foreachBatch(write)
+    return writer.option("checkpointLocation", spec.checkpoint).trigger(processingTime="200 milliseconds").start()
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong in one line; of an error that Python raised inside Spark, its own words."""
+    text = str(error)
+    found = _ERROR.findall(text)
+    return str(found[-1] if found else " ".join(text.split()))[:_SHORT]
+
+
+def main() -> None:
+    """Run until standard input ends."""
+    keep_standard_output()
+    settings = Settings(**json.loads(sys.argv[1]))
+    logging.getLogger("eos").addHandler(_Tries(logging.WARNING))
+    # A daemon: the session may take long, and whoever started us may die meanwhile.
+    driver: list[_Driver] = []
+    ready = threading.Event()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            ready.wait()
+            driver[0].obey(json.loads(line))
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    lines = threading.Thread(target=listen, daemon=True)
+    lines.start()
+    driver.append(_Driver(settings))
+    ready.set()
+    say(Said(Word.READY))
+    lines.join()
+
+
+if __name__ == "__main__":
+    main()

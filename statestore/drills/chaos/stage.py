@@ -1,0 +1,65 @@
+"""What a fault may touch: the cluster, the links to it, the input, and the driver with its jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eos.local import LocalCluster
+from statestore.drills import journal
+from statestore.drills.chaos.feed import Feeder
+from statestore.drills.chaos.proxy import Proxy
+from statestore.drills.chaos.recovery import Recovery, Write
+from statestore.drills.chaos.supervisor import Supervisor
+from statestore.drills.journal import Check, PlannedFault
+
+
+@dataclass
+class Stage:
+    """All that a drill has running.
+
+    Attributes:
+        broker_links: one for each broker, between it and the sinks.
+        state_link: between `bk://` and ZooKeeper.
+        tree: the address that checkpoints lie under; its `bk://` goes through the link.
+        options: of `bk://`, for tools: not through the link.
+        hold: the folder that `Watch` looks into.
+        ttl_s: how long the sinks' transactions may take.
+    """
+
+    cluster: LocalCluster
+    supervisor: Supervisor
+    feeder: Feeder
+    broker_links: Sequence[Proxy]
+    state_link: Proxy
+    tree: str
+    options: Mapping[str, str]
+    hold: Path
+    ttl_s: float
+    write: Write
+    fault: PlannedFault = field(default=PlannedFault(0, "", ""))
+
+    def done(self, detail: str) -> None:
+        """Say that the fault was done just now: what comes after it is its consequence."""
+        fault = self.fault
+        recovery = Recovery(fault.n, tuple(self.supervisor.jobs), self.feeder.files, self.write)
+        self.write(journal.Fault(fault.n, fault.kind, fault.family, detail))
+        self.supervisor.recovery = recovery
+
+    def check(self, what: str, passed: bool, detail: str) -> None:
+        """Write down whether something was as it should be."""
+        self.write(Check(f"fault {self.fault.n}, {self.fault.kind}: {what}", passed, detail))
+
+    def stop(self, job: str) -> None:
+        """Stop a job in good order. The input goes on growing afterwards."""
+        self.feeder.pause()
+        try:
+            self.supervisor.stop(job, lambda: self.feeder.files)
+        finally:
+            self.feeder.resume()
+
+    def let_pass(self, seconds: float) -> None:
+        """Let the jobs run on for a while."""
+        time.sleep(seconds)

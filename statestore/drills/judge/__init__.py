@@ -1,0 +1,1 @@
+"""The oracle: what came out against what went in. It shares no code with what it judges."""

@@ -1,0 +1,1 @@
+"""A drill as a page and as JSON, from its journal alone."""

@@ -1,0 +1,379 @@
+"""Hadoop's file systems from Python: through the JVM of the active Spark session, or a small JVM of our own.
+
+Our own is Java with Spark's jars and ours, started by py4j: ready after 0.7 s, where spark-submit, pyspark's own
+way, takes 3 s, which every command would wait for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statestore.errors import Damaged, InvalidInput, NotFound, StateStoreError, Unavailable
+from statestore.hadoop.jar import jar_path
+from statestore.hadoop.options import PREFIX, checked
+from statestore.hadoop.session import FILE_SYSTEM, HADOOP
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_IMPLEMENTATIONS = {name.removeprefix(HADOOP): value for name, value in FILE_SYSTEM.items()}
+_LOADED = _IMPLEMENTATIONS["fs.bk.impl"]
+# A tool leaves the housekeeping to the jobs, and somebody waits for its answer.
+_TOOL = {f"{PREFIX}maintenance.ms": "0", f"{PREFIX}patience.ms": "30000"}
+# It is short-lived: no optimising compiler.
+_JAVA_OPTIONS = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+)
+_END_S = 20
+_BLOCK = 1 << 20
+_NOT_FOUND = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException")
+_REFUSED = (
+    "org.apache.hadoop.fs.FileAlreadyExistsException",
+    "org.apache.hadoop.fs.ParentNotDirectoryException",
+    "org.apache.hadoop.fs.PathExistsException",
+    "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException",
+    "org.apache.hadoop.fs.UnsupportedFileSystemException",
+    "org.apache.hadoop.security.AccessControlException",
+    "java.lang.IllegalArgumentException",
+    "java.nio.file.AccessDeniedException",
+)
+
+Progress = Callable[[int], None]
+"""Called with the bytes of each file that has been copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A file or directory.
+
+    Attributes:
+        uri: the whole address; path: without scheme and authority; name: its last part.
+        length: bytes; 0 for a directory.
+        mtime_ms: of the last change, milliseconds since the epoch.
+    """
+
+    uri: str
+    path: str
+    name: str
+    length: int
+    mtime_ms: int
+    is_directory: bool
+
+
+class Hadoop:
+    """Files of any scheme that Hadoop knows. Safe for several threads at once.
+
+    Every method raises `NotFound` where nothing is at the address, `InvalidInput` for what is refused, `Damaged` for
+    bytes that fail their checksum, and `Unavailable` for all else that a file system says.
+    """
+
+    def __init__(self, jvm: Any, conf: Any, own_instances: bool) -> None:
+        self.jvm = jvm
+        self._conf = conf
+        self._own_instances = own_instances
+        self._file_systems: dict[tuple[str, str], Any] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, spark: SparkSession | None = None, options: Mapping[str, object] | None = None) -> Hadoop:
+        """Return access through a JVM that has `bk://`.
+
+        Args:
+            spark: whose JVM and Hadoop configuration to use. None: the active Spark context's, if it knows `bk://`;
+                else a JVM of our own, one for each Python process, which ends with it.
+            options: Hadoop options `fs.bk.…`. With options the file systems are the caller's own instances, since
+                Hadoop otherwise gives out those that were made first, with their options.
+
+        Raises:
+            InvalidInput: an option is wrong, or `spark` was made without `configure_spark`.
+            Unavailable: no JVM could be started.
+        """
+        given = checked(options or {})
+        context = _context(spark)
+        if context is not None:
+            jvm = context._jvm
+            conf = jvm.org.apache.hadoop.conf.Configuration(context._jsc.hadoopConfiguration())
+        else:
+            jvm = _own_jvm()
+            conf = jvm.org.apache.hadoop.conf.Configuration()
+            given = _TOOL | given
+        for name, value in (_IMPLEMENTATIONS | given).items():
+            conf.set(name, value)
+        return cls(jvm, conf, own_instances=bool(given))
+
+    def file_system(self, uri: str) -> Any:
+        """Return Hadoop's FileSystem for an address, a Java object."""
+        with self._explained(uri):
+            path = self.jvm.org.apache.hadoop.fs.Path(uri)
+            where = path.toUri()
+            key = (str(where.getScheme() or ""), str(where.getAuthority() or ""))
+            with self._lock:
+                if key not in self._file_systems:
+                    file_systems = self.jvm.org.apache.hadoop.fs.FileSystem
+                    make = file_systems.newInstance if self._own_instances and key[0] == "bk" else file_systems.get
+                    if not key[0]:
+                        where = file_systems.getDefaultUri(self._conf)
+                    self._file_systems[key] = make(where, self._conf)
+                return self._file_systems[key]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options `fs.bk.…` in force: those given, and those of the Spark session."""
+        found = {PREFIX + str(name): str(value) for name, value in self._conf.getPropsWithPrefix(PREFIX).items()}
+        return {name: value for name, value in found.items() if name not in _IMPLEMENTATIONS}
+
+    def status(self, uri: str) -> Status | None:
+        """Return what is at the address; None where nothing is."""
+        try:
+            with self._explained(uri):
+                return _status(self.file_system(uri).getFileStatus(self._path(uri)))
+        except NotFound:
+            return None
+
+    def list(self, uri: str) -> list[Status]:
+        """Return what is in a directory, by name; for a file, the file itself."""
+        with self._explained(uri):
+            found = [_status(one) for one in self.file_system(uri).listStatus(self._path(uri))]
+        return sorted(found, key=lambda status: status.name)
+
+    def walk(self, uri: str) -> Iterator[Status]:
+        """Return all files at or below an address. Not a cut: files may come and go meanwhile."""
+        for status in self.list(uri):
+            if status.is_directory:
+                yield from self.walk(status.uri)
+            else:
+                yield status
+
+    def read(self, uri: str) -> bytes:
+        """Return a file's bytes; they must fit into memory, twice."""
+        with self._explained(uri):
+            stream = self.file_system(uri).open(self._path(uri))
+            try:
+                return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+
+    def blocks(self, uri: str) -> Iterator[bytes]:
+        """Yield a file's bytes in blocks of 1 MiB, for files of any length."""
+        with self._explained(uri):
+            stream = self.file_system(uri).open(self._path(uri))
+            try:
+                while block := bytes(stream.readNBytes(_BLOCK)):
+                    yield block
+            finally:
+                stream.close()
+
+    def write(self, uri: str, data: bytes, overwrite: bool = False) -> None:
+        """Write a file; directories above it are made. A file that exists is refused unless `overwrite`."""
+        with self._explained(uri):
+            stream = self.file_system(uri).create(self._path(uri), overwrite)
+            stream.write(bytearray(data))
+            stream.close()
+
+    def replace(self, uri: str, data: bytes) -> None:
+        """Write a file whole, in place of the one that may be there: a reader sees the old bytes or the new."""
+        folder, _, name = uri.rpartition("/")
+        scratch = f"{folder}/.{name}.{uuid.uuid4().hex[:12]}.tmp"
+        self.write(scratch, data)
+        with self._explained(uri):
+            jvm = self.jvm
+            context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path(uri).toUri(), self._conf)
+            rename = jvm.org.apache.hadoop.fs.Options.Rename
+            choices = jvm.java.lang.reflect.Array.newInstance(rename.OVERWRITE.getClass(), 1)
+            choices[0] = rename.OVERWRITE
+            context.rename(self._path(scratch), self._path(uri), choices)
+
+    def copy(self, source: str, target: str, progress: Progress | None = None) -> int:
+        """Copy a file, or a directory with all below it; return the bytes. A target that exists is refused.
+
+        A copy that fails leaves no half-written file behind.
+        """
+        status = self.status(source)
+        if status is None:
+            raise NotFound(f"{source} does not exist")
+        if self.status(target) is not None:
+            raise InvalidInput(f"{target} exists already: name another target, or delete it first")
+        if not status.is_directory:
+            return self._copy_file(status, target, progress)
+        self.make_directories(target)
+        return sum(self.copy(one.uri, f"{target.rstrip('/')}/{one.name}", progress) for one in self.list(source))
+
+    def delete(self, uri: str, recursive: bool = False) -> bool:
+        """Delete a file or directory; False where nothing was. A directory that isn't empty needs `recursive`."""
+        if not recursive:
+            status = self.status(uri)
+            if status is not None and status.is_directory and self.list(uri):
+                raise InvalidInput(f"{uri} is a directory that is not empty: delete it with all below it (recursive)")
+        with self._explained(uri):
+            return bool(self.file_system(uri).delete(self._path(uri), recursive))
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename within one file system; a target that exists is refused."""
+        if self.status(source) is None:
+            raise NotFound(f"{source} does not exist")
+        if self.status(target) is not None:
+            raise InvalidInput(f"{target} exists already: name another target, or delete it first")
+        with self._explained(target):
+            done = self.file_system(source).rename(self._path(source), self._path(target))
+        if not done:
+            raise InvalidInput(f"{source} can't be renamed to {target}: is there a folder above the target?")
+
+    def qualified(self, uri: str) -> str:
+        """Return an address with scheme and authority: those of the default file system where it has none."""
+        with self._explained(uri):
+            return str(self.file_system(uri).makeQualified(self._path(uri)).toString())
+
+    def make_directories(self, uri: str) -> None:
+        """Make a directory and those above it."""
+        with self._explained(uri):
+            self.file_system(uri).mkdirs(self._path(uri))
+
+    def explained(self, uri: str) -> Any:
+        """Turn what Java throws inside a `with` block into an error of `statestore`, for callers of `jvm`."""
+        return self._explained(uri)
+
+    def _copy_file(self, source: Status, target: str, progress: Progress | None) -> int:
+        try:
+            with self._explained(target):
+                self.jvm.org.apache.hadoop.fs.FileUtil.copy(
+                    self.file_system(source.uri),
+                    self._path(source.uri),
+                    self.file_system(target),
+                    self._path(target),
+                    False,  # delete the source
+                    False,  # overwrite
+                    self._conf,
+                )
+        except StateStoreError:
+            # Hadoop closes the target when a copy fails, which makes what was written of it a file.
+            self.delete(target)
+            raise
+        if progress is not None:
+            progress(source.length)
+        return source.length
+
+    def _path(self, uri: str) -> Any:
+        return self.jvm.org.apache.hadoop.fs.Path(uri)
+
+    @contextmanager
+    def _explained(self, uri: str) -> Iterator[None]:
+        from py4j.protocol import Py4JError, Py4JJavaError
+
+        try:
+            yield
+        except Py4JJavaError as error:
+            raise _explain(uri, error.java_exception) from error
+        except Py4JError as error:
+            raise Unavailable(f"{uri}: the JVM does not answer: {error}") from error
+
+
+def _status(status: Any) -> Status:
+    path = status.getPath()
+    return Status(
+        uri=path.toString(),
+        path=path.toUri().getPath(),
+        name=path.getName(),
+        length=status.getLen(),
+        mtime_ms=status.getModificationTime(),
+        is_directory=status.isDirectory(),
+    )
+
+
+def _explain(uri: str, exception: Any) -> StateStoreError:
+    kind, message = exception.getClass().getName(), str(exception.getMessage())
+    if kind in _NOT_FOUND:
+        return NotFound(f"{uri}: {message}")
+    if kind == "org.apache.hadoop.fs.ChecksumException" or "damaged" in message:
+        return Damaged(f"{uri}: {message}")
+    if kind in _REFUSED:
+        return InvalidInput(f"{uri}: {message} ({kind})")
+    return Unavailable(f"{uri}: {message}")
+
+
+def _context(spark: SparkSession | None) -> Any:
+    """The Spark context to go through, or None for a JVM of our own."""
+    try:
+        from pyspark import SparkContext
+    except ImportError as error:
+        raise Unavailable(
+            "Hadoop comes with Spark, and pyspark is not installed here: pip install 'spark-pulsar-eos[spark]', or put "
+            "a cluster's own on PYTHONPATH"
+        ) from error
+    context: Any = spark.sparkContext if spark is not None else SparkContext._active_spark_context
+    if context is None or context._jvm is None:
+        return None
+    loader = context._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        context._jvm.java.lang.Class.forName(_LOADED, False, loader)
+    except Exception as error:
+        if spark is None:
+            return None
+        raise InvalidInput(
+            "This Spark session does not know bk://: make it with statestore.configure_spark(SparkSession.builder, …)"
+        ) from error
+    return context
+
+
+_own: Any = None
+_own_lock = threading.Lock()
+
+
+def _own_jvm() -> Any:
+    global _own
+    with _own_lock:
+        if _own is None:
+            _own = _launch()
+            atexit.register(_end, _own)
+        return _own.jvm
+
+
+def _launch() -> Any:
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+    from pyspark.find_spark_home import _find_spark_home
+
+    home = Path(_find_spark_home())
+    # With HADOOP_CONF_DIR the file systems of a cluster are known by its own configuration.
+    parts = [str(jar_path()), os.environ.get("HADOOP_CONF_DIR", ""), str(home / "jars" / "*")]
+    java = Path(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else Path("java")
+    try:
+        port, token, process = launch_gateway(
+            classpath=os.pathsep.join(filter(None, parts)),
+            javaopts=list(_JAVA_OPTIONS),
+            java_path=str(java),
+            jarpath=str(next((home / "jars").glob("py4j-*.jar"), "")),
+            die_on_exit=True,
+            create_new_process_group=True,
+            enable_auth=True,
+            return_proc=True,
+        )
+    except Exception as error:
+        raise Unavailable(
+            f"No JVM could be started with {java}: {error}. Is a JDK 17 or newer there? JAVA_HOME names it"
+        ) from error
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
+    gateway.java_process = process
+    return gateway
+
+
+def _end(gateway: Any) -> None:
+    """Let the JVM seal what it has written, and wait for it: it ends when its standard input does."""
+    gateway.close()
+    gateway.java_process.stdin.close()
+    try:
+        gateway.java_process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        gateway.java_process.kill()

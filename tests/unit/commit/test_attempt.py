@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eos.commit.attempt import Written, attempt, decide
+from eos.commit.control_log import Intent, Marker, decode
+from eos.commit.decision import Action, Identity
+from eos.commit.owner import Owner, Settings
+from eos.commit.ports import CoordinatorPort
+from eos.errors import (
+    CommitUnknown,
+    ConnectionLost,
+    Fenced,
+    IdentityMismatch,
+    InvalidInput,
+    NotCommitted,
+    Refused,
+    StaleBatch,
+    Stopped,
+)
+from eos.pulsar.wire.txn import TxnId
+from tests.simulation.broker import Broker
+from tests.simulation.job import CONTROL, DATA, NAME, write_data
+from tests.simulation.world import Alone, Client
+
+LOST = ConnectionLost("planned")
+
+
+@pytest.fixture
+def world() -> Alone:
+    """A cluster of its own."""
+    return Alone(Broker())
+
+
+@pytest.fixture
+def owner(world: Alone) -> Owner:
+    """A driver that has taken the sink over."""
+    return owning(world)
+
+
+def owning(world: Alone, run_id: str = "run-1", **parts: Any) -> Owner:
+    """Take the sink over."""
+    settings = Settings(ttl_s=60, patience_s=30)
+    owner = Owner(Client(world), NAME, CONTROL, settings, sleep=world.sleep, clock=world.clock, **parts)
+    owner.take_over("query", run_id)
+    return owner
+
+
+def identity(batch_id: int) -> Identity:
+    return Identity("query", "run-1", f"offsets {batch_id}", "me")
+
+
+def commit(world: Alone, owner: Owner, batch_id: int) -> None:
+    attempt(owner, batch_id, identity(batch_id), write_data(Client(world), batch_id))
+
+
+def records(world: Alone) -> list[object]:
+    return [decode(e.data) for e in world.broker.topic(CONTROL).readable()]
+
+
+def open_transactions(world: Alone) -> int:
+    return sum(len(c.open) for c in world.broker.coordinators)
+
+
+def raising(error: BaseException, world: Alone) -> Callable[[TxnId, CoordinatorPort], Written]:
+    """Write half a batch, and fail."""
+
+    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+        coordinator.add_partitions(txn, DATA[:1])
+        Client(world).producer(DATA[0]).send_record(b"half", txn)
+        raise error
+
+    return write
+
+
+def test_one_batch_in_the_order_of_the_protocol(world: Alone, owner: Owner) -> None:
+    world.log.clear()
+    commit(world, owner, 0)
+    assert world.log == [
+        "NEW_TXN",
+        "SEND",  # INTENT
+        "ADD_PARTITION",  # the control topic
+        "ADD_PARTITION",
+        "PRODUCER shared",
+        "SEND in transaction",
+        "SEND in transaction",
+        "CLOSE_PRODUCER",
+        "SEND in transaction",  # MARKER
+        "END_TXN commit",
+    ]
+
+
+def test_work_beside_the_opening_is_done_before_anything_is_written(world: Alone, owner: Owner) -> None:
+    done: list[str] = []
+    write = write_data(Client(world), 0)
+
+    def after_the_work(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+        assert done == ["work"]
+        return write(txn, coordinator)
+
+    attempt(owner, 0, identity(0), after_the_work, meanwhile=lambda: done.append("work"))
+    assert list(owner.view.markers) == [0]
+
+
+@pytest.mark.parametrize("label", [None, "NEW_TXN", "SEND", "ADD_PARTITION"])
+def test_when_work_beside_the_opening_fails_the_transaction_is_aborted(
+    world: Alone, owner: Owner, label: str | None
+) -> None:
+    def fail() -> None:
+        raise InvalidInput("row 3")
+
+    if label is not None:
+        world.failing = {label: [(LOST, False)]}
+    with pytest.raises(InvalidInput, match="row 3"):
+        attempt(owner, 0, identity(0), raising(AssertionError("not to be called"), world), meanwhile=fail)
+    assert open_transactions(world) == 0
+    commit(world, owner, 0)
+
+
+def test_the_log_tells_what_was_written(world: Alone, owner: Owner) -> None:
+    commit(world, owner, 1)
+    _, intent, marker = records(world)
+    assert isinstance(intent, Intent)
+    assert (intent.batch_id, intent.attempt, intent.principal) == (1, 1, "me")
+    assert marker == Marker(
+        3,
+        "query",
+        "run-1",
+        1,
+        1,
+        intent.txn,
+        "me",
+        {"data-0": 2, "data-1": 2},
+        {"data-0": 20, "data-1": 20},
+        "offsets 1",
+    )
+    assert owner.view.newest == marker
+    assert owner.registration.last_number == 3
+
+
+def test_a_committed_batch_is_skipped_and_never_written_again(world: Alone, owner: Owner) -> None:
+    commit(world, owner, 3)
+    successor = owning(world, "run-2")
+    assert decide(successor, 3, identity(3)) is Action.SKIP
+    attempt(successor, 3, identity(3), raising(AssertionError("not to be called"), world))
+    with pytest.raises(StaleBatch):
+        attempt(successor, 2, identity(2), raising(AssertionError("not to be called"), world))
+    with pytest.raises(IdentityMismatch):
+        attempt(successor, 3, identity(4), raising(AssertionError("not to be called"), world))
+    assert decide(successor, 8, identity(8)) is Action.WRITE
+
+
+def test_a_batch_without_rows_commits_like_any_other(world: Alone, owner: Owner) -> None:
+    attempt(owner, 0, identity(0), lambda txn, coordinator: Written({}, {}))
+    assert list(owning(world, "run-2").view.markers) == [0]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RuntimeError("boom"), NotCommitted),
+        (Refused("SEND", "PersistenceError", ""), NotCommitted),
+        (LOST, NotCommitted),
+        (NotCommitted("a stage was run twice"), NotCommitted),
+        (InvalidInput("row 3"), InvalidInput),
+        (Stopped("stop"), Stopped),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_when_writing_fails_the_transaction_is_aborted(
+    world: Alone, owner: Owner, error: BaseException, expected: type[BaseException]
+) -> None:
+    with pytest.raises(expected) as raised:
+        attempt(owner, 0, identity(0), raising(error, world))
+    assert type(raised.value) is expected
+    assert raised.value is error or raised.value.__cause__ is error
+    assert open_transactions(world) == 0
+    commit(world, owner, 0)
+    assert [e.data for e in world.broker.topic(DATA[0]).readable()] == [b"0/data-0/0", b"0/data-0/1"]
+
+
+def test_the_abort_is_repeated_until_the_transaction_has_ended(world: Alone, owner: Owner) -> None:
+    world.failing = {
+        "END_TXN abort": [(LOST, False), (LOST, True), (Refused("END_TXN", "InvalidTxnStatus", ""), False)]
+    }
+    with pytest.raises(NotCommitted):
+        attempt(owner, 0, identity(0), raising(RuntimeError("boom"), world))
+    assert open_transactions(world) == 0
+    assert not owner.unsettled
+
+
+def test_a_stop_does_not_wait_long_for_the_abort(world: Alone, owner: Owner) -> None:
+    owner.stopped = lambda: True
+    world.failing = {"END_TXN abort": [(LOST, False)] * 10_000}
+    started = world.clock()
+    with pytest.raises(Stopped):
+        attempt(owner, 0, identity(0), raising(Stopped("stop"), world))
+    assert world.clock() - started < 6
+
+
+def test_attempts_are_counted(world: Alone, owner: Owner) -> None:
+    for _ in range(2):
+        with pytest.raises(NotCommitted):
+            attempt(owner, 4, identity(4), raising(RuntimeError("boom"), world))
+    commit(world, owner, 4)
+    assert [r.attempt for r in records(world) if isinstance(r, Intent)] == [1, 2, 3]
+    commit(world, owner, 5)
+    assert owner.view.newest is not None
+    assert (owner.view.newest.batch_id, owner.view.newest.attempt) == (5, 1)
+
+
+def test_each_attempt_has_a_transaction_of_its_own(world: Alone, owner: Owner) -> None:
+    with pytest.raises(NotCommitted):
+        attempt(owner, 4, identity(4), raising(RuntimeError("boom"), world))
+    commit(world, owner, 4)
+    first, second = [r.txn for r in records(world) if isinstance(r, Intent)]
+    assert first != second
+
+
+@pytest.mark.parametrize("label", ["NEW_TXN", "SEND", "ADD_PARTITION", "SEND in transaction", "CLOSE_PRODUCER"])
+@pytest.mark.parametrize("carried_out", [True, False])
+def test_a_failure_before_the_commit_is_not_committed(
+    world: Alone, owner: Owner, label: str, carried_out: bool
+) -> None:
+    world.failing = {label: [(LOST, carried_out)]}
+    with pytest.raises(NotCommitted):
+        commit(world, owner, 0)
+    commit(world, owner, 0)
+    assert [e.data for e in world.broker.topic(DATA[0]).readable()] == [b"0/data-0/0", b"0/data-0/1"]
+
+
+@pytest.mark.parametrize("carried_out", [True, False])
+def test_a_lost_answer_to_the_commit_is_settled_by_the_log(world: Alone, owner: Owner, carried_out: bool) -> None:
+    world.failing = {"END_TXN commit": [(LOST, carried_out)]}
+    commit(world, owner, 0)
+    assert list(owner.view.markers) == [0]
+    assert world.log.count("END_TXN commit") >= 2
+    assert world.log.count("NEW_TXN") == 2  # the priming, and the batch: it was not written again
+
+
+def test_a_commit_that_came_too_late_is_not_committed(world: Alone, owner: Owner) -> None:
+    def slow(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+        world.broker.start_end(txn, False)  # as its ttl would
+        return Written({}, {})
+
+    with pytest.raises(NotCommitted):
+        attempt(owner, 0, identity(0), slow)
+    assert not owner.view.markers
+
+
+def test_a_commit_refused_is_settled_by_the_log(world: Alone, owner: Owner) -> None:
+    def end_before_the_commit(step: str, phase: str, batch_id: int | None) -> None:
+        if (step, phase) == ("marker", "after") and owner.in_hand is not None:
+            world.broker.start_end(owner.in_hand.txn, False)
+
+    owner.observer = end_before_the_commit
+    with pytest.raises(NotCommitted, match="came to nothing"):
+        commit(world, owner, 0)
+    assert open_transactions(world) == 0
+    assert not owner.unsettled
+
+
+def test_a_batch_that_outlived_its_transaction_names_the_option(world: Alone, owner: Owner) -> None:
+    def slow(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+        world.sleep(61)
+        return Written({}, {})
+
+    with pytest.raises(NotCommitted, match=r"took 61 s, and its transaction lives 60 s: raise .*transaction_timeout_s"):
+        attempt(owner, 0, identity(0), slow)
+
+
+def test_a_failure_for_want_of_time_names_the_option_too(world: Alone, owner: Owner) -> None:
+    def slow(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+        world.sleep(61)
+        coordinator.add_partitions(txn, DATA)
+        raise AssertionError("the transaction is over")
+
+    with pytest.raises(NotCommitted, match="transaction_timeout_s"):
+        attempt(owner, 0, identity(0), slow)
+
+
+def test_a_zombie_learns_that_it_is_one(world: Alone, owner: Owner) -> None:
+    commit(world, owner, 0)
+    successor = owning(world, "run-2")
+    commit(world, successor, 1)
+    with pytest.raises(Fenced):
+        commit(world, owner, 1)
+    assert list(owning(world, "run-3").view.markers) == [0, 1]
+
+
+def test_a_zombie_in_the_middle_of_its_commit_leaves_the_word_to_its_successor(world: Alone, owner: Owner) -> None:
+    def be_overtaken(step: str, phase: str, batch_id: int | None) -> None:
+        if (step, phase) == ("marker", "after"):
+            owner.observer = lambda *_: None
+            successor = owning(world, "run-2")
+            assert not successor.view.markers
+            commit(world, successor, 0)
+
+    owner.observer = be_overtaken
+    with pytest.raises(Fenced):
+        commit(world, owner, 0)
+    assert list(owning(world, "run-3").view.markers) == [0]
+    assert [e.data for e in world.broker.topic(DATA[0]).readable()] == [b"0/data-0/0", b"0/data-0/1"]
+
+
+def test_an_interrupt_after_the_commit_was_sent_does_not_abort_it(world: Alone, owner: Owner) -> None:
+    world.failing = {"END_TXN commit": [(KeyboardInterrupt(), True)]}
+    with pytest.raises(KeyboardInterrupt):
+        commit(world, owner, 0)
+    assert owner.unsettled
+    commit(world, owner, 0)
+    assert world.log.count("NEW_TXN") == 2  # the priming, and the batch: it was not written again
+
+
+def test_an_unknown_commit_says_so_when_the_query_is_stopped(world: Alone, owner: Owner) -> None:
+    world.failing = {"END_TXN commit": [(LOST, False)] * 10_000}
+    owner.stopped = lambda: True
+    with pytest.raises(CommitUnknown):
+        commit(world, owner, 0)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import pytest
+
+from eos.commit.decision import (
+    DECISION,
+    ENDINGS,
+    Action,
+    Case,
+    Ending,
+    Identity,
+    Known,
+    Past,
+    check_ownership,
+    decide,
+    digest,
+    ending,
+)
+from eos.errors import (
+    ConnectionLost,
+    DamagedLog,
+    EosError,
+    IdentityMismatch,
+    InvalidInput,
+    NetworkError,
+    Refused,
+    StaleBatch,
+    Unanswered,
+)
+
+OURS = Identity("query", "run-2", "offsets", principal="us")
+EMPTY = Known()
+
+
+def known(marker: int | None = None, intent: int | None = None, offsets: str = "offsets", ended: bool = True) -> Known:
+    """What a log of our own query says."""
+    return Known(
+        "query",
+        None if marker is None else Past(marker, "query", digest(offsets)),
+        None if intent is None else Past(intent, "query", principal="us", ended=ended),
+    )
+
+
+# (row of the table, what the log says, batch, what follows)
+ROWS: list[tuple[str, Known, int, Action | type[EosError]]] = [
+    ("write", EMPTY, 0, Action.WRITE),
+    ("write", EMPTY, 17, Action.WRITE),
+    ("write", known(marker=4, intent=4), 5, Action.WRITE),
+    ("write", known(marker=4, intent=4), 9, Action.WRITE),  # a gap
+    ("write", known(marker=4, intent=5, ended=False), 5, Action.WRITE),  # begun, and not committed
+    ("write", known(intent=0, ended=False), 0, Action.WRITE),
+    ("write", known(marker=4, intent=5, ended=False), 6, Action.WRITE),  # 5 was begun; Spark made a gap of it
+    ("replay", known(marker=5, intent=5), 5, Action.SKIP),
+    ("replay", known(marker=5, intent=6, ended=False), 5, Action.SKIP),
+    ("other input", known(marker=5, intent=5, offsets="others"), 5, IdentityMismatch),
+    ("stale", known(marker=5, intent=5), 4, StaleBatch),
+    ("stale", known(marker=5, intent=5), 0, StaleBatch),
+    ("damaged", known(intent=7), 6, DamagedLog),
+    ("damaged", known(marker=4, intent=7), 6, DamagedLog),
+    ("another query", Known("other", Past(5, "other", digest("offsets"))), 5, IdentityMismatch),
+    ("another query", Known("other"), 0, IdentityMismatch),
+    ("another query", Known("other", intent=Past(3, "other")), 9, IdentityMismatch),
+    ("another principal", Known("query", intent=Past(3, "query", principal="them", ended=False)), 3, InvalidInput),
+    # With its MARKER there the other principal's transaction has ended: nothing is left to be ended.
+    ("write", Known("query", Past(3, "query", "d"), Past(3, "query", principal="them")), 4, Action.WRITE),
+    # Not known is not different.
+    ("write", Known("query", intent=Past(3, "query", principal=None, ended=False)), 3, Action.WRITE),
+]
+
+
+def kept(batch: int, offsets: str = "offsets") -> Past:
+    return Past(batch, "query", digest(offsets))
+
+
+# The same in a checkpoint that is being rolled forward, with the MARKER that is kept for the batch.
+FORWARD: list[tuple[str, Known, Past | None, int, Action | type[EosError]]] = [
+    ("in step", known(marker=5, intent=5), kept(3), 3, Action.SKIP),
+    ("in step", known(marker=5, intent=6, ended=False), kept(4), 4, Action.SKIP),
+    ("out of step", known(marker=5, intent=5), kept(3, "others"), 3, IdentityMismatch),
+    ("stale", known(marker=5, intent=5), None, 3, StaleBatch),  # no longer kept
+    ("replay", known(marker=5, intent=5), kept(5), 5, Action.SKIP),
+    ("write", known(marker=5, intent=5), None, 6, Action.WRITE),
+    ("another query", Known("other", Past(5, "other")), kept(3), 3, IdentityMismatch),
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "log", "marker", "batch", "follows"),
+    [*((row, log, None, batch, follows) for row, log, batch, follows in ROWS), *FORWARD],
+)
+def test_the_table(row: str, log: Known, marker: Past | None, batch: int, follows: Action | type[EosError]) -> None:
+    first = next(rule for rule in DECISION if rule.applies(Case(log, batch, OURS, marker)))
+    assert first.name == row
+    if isinstance(follows, Action):
+        assert decide(log, batch, OURS, marker) is follows
+        return
+    with pytest.raises(follows) as raised:
+        decide(log, batch, OURS, marker)
+    assert type(raised.value) is follows
+    assert "{" not in str(raised.value)
+
+
+def test_each_row_of_the_table_is_tested() -> None:
+    assert {row for row, *_ in (*ROWS, *FORWARD)} == {rule.name for rule in DECISION}
+
+
+def test_a_refusal_names_both_sides() -> None:
+    with pytest.raises(StaleBatch, match=r"holds batch 5, and Spark hands over batch 4"):
+        decide(known(marker=5, intent=5), 4, OURS)
+    with pytest.raises(IdentityMismatch, match=r"belongs to the query other, and this is the query query"):
+        decide(Known("other"), 4, OURS)
+    with pytest.raises(InvalidInput, match=r"batch 3 was opened by them, and to us"):
+        check_ownership(Known("query", intent=Past(3, "query", principal="them", ended=False)), OURS)
+
+
+def test_ownership_says_nothing_about_batches() -> None:
+    check_ownership(EMPTY, OURS)
+    check_ownership(known(marker=5, intent=9), OURS)
+
+
+def test_the_same_offsets_means_every_byte_of_the_file() -> None:
+    assert (
+        Identity("q", "r", 'v1\n{"batchTimestampMs":1}').digest
+        != Identity("q", "r", 'v1\n{"batchTimestampMs":2}').digest
+    )
+
+
+NOT_FOUND = Refused("END_TXN", "TransactionNotFound", "")
+INVALID = Refused("END_TXN", "InvalidTxnStatus", "")
+LOADING = Refused("END_TXN", "TransactionCoordinatorNotFound", "")
+
+
+@pytest.mark.parametrize(
+    ("commit", "answer", "proves"),
+    [
+        (True, None, Ending.COMMITTED),
+        (False, None, Ending.ABORTED),
+        (True, NOT_FOUND, Ending.ENDED),
+        (False, NOT_FOUND, Ending.ENDED),
+        (True, INVALID, Ending.NOT_YET),
+        (False, INVALID, Ending.NOT_YET),
+        (True, LOADING, Ending.NOT_YET),
+        (False, LOADING, Ending.NOT_YET),
+        (True, Unanswered("?"), Ending.NOT_YET),
+        (False, ConnectionLost("?"), Ending.NOT_YET),
+        (True, Refused("END_TXN", "UnknownError", ""), Ending.NOT_YET),
+        (False, Refused("END_TXN", "AuthorizationError", ""), Ending.NOT_YET),
+    ],
+)
+def test_what_an_answer_to_end_txn_proves(commit: bool, answer: NetworkError | None, proves: Ending) -> None:
+    assert ending(commit, answer) is proves
+
+
+def test_only_success_says_how_a_transaction_ended() -> None:
+    assert {answer for (_, answer), proves in ENDINGS.items() if proves in (Ending.COMMITTED, Ending.ABORTED)} == {
+        "Success"
+    }

@@ -1,0 +1,129 @@
+"""Producers that stay open from batch to batch: which are used again, and which never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eos.config import Cluster
+from eos.delivery.producers import FreshProducers, KeptProducers
+from eos.errors import NetworkError, Refused
+from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.batch import Chunk
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandCloseProducer, ServerError
+from eos.pulsar.wire.txn import TxnId
+from tests.unit.pulsar.net.fake_broker import FakeBroker, refusing, silent
+from tests.waiting import until
+
+CHUNK = Chunk(messages=1, payload=b"x", uncompressed_size=1, rows_bytes=1, compression="none")
+TXN = TxnId(0, 7)
+MIB = 1 << 20
+
+
+@pytest.fixture
+def cluster(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    with broker.client(0.5) as client:
+        monkeypatch.setattr("eos.delivery.producers.Client.shared", staticmethod(lambda _: client))
+        yield client.cluster
+
+
+@pytest.fixture
+def kept(cluster: Cluster) -> KeptProducers:
+    return KeptProducers(cluster, MIB)
+
+
+def use(source: FreshProducers, *topics: str) -> list[Producer]:
+    """Send to each topic, await the receipts, and give the producers back."""
+    opened = source.open(topics)
+    for producer in opened:
+        producer.send(CHUNK, TXN)
+        producer.flush()
+    source.give_back(opened)
+    return opened
+
+
+def test_a_tasks_producers_are_closed_when_they_are_given_back(broker: FakeBroker, cluster: Cluster) -> None:
+    used = use(FreshProducers(cluster, MIB), "a", "b")
+    assert sorted(producer.topic for producer in used) == ["a", "b"]
+    assert len(broker.commands(Type.CLOSE_PRODUCER)) == 2
+    assert not any(producer.is_idle for producer in used)
+
+
+def test_the_drivers_stay_open_and_are_used_again(broker: FakeBroker, kept: KeptProducers) -> None:
+    first = use(kept, "a", "b")
+    assert not broker.commands(Type.CLOSE_PRODUCER)
+    again = use(kept, "b", "c", "a")
+    assert {producer.topic for producer in again} == {"a", "b", "c"}
+    assert set(first) < set(again)
+    assert len(broker.commands(Type.PRODUCER)) == 3
+
+
+def test_what_was_not_given_back_is_not_used_again(broker: FakeBroker, kept: KeptProducers) -> None:
+    (mine,) = kept.open(["a"])
+    (another,) = kept.open(["a"])
+    assert mine is not another
+    kept.give_back([mine])
+    kept.give_back([another])
+    assert kept.open(["a"]) == [mine]
+    assert not another.is_idle, "a second one for the same topic is given up"
+
+
+def test_one_with_a_frame_under_way_is_never_used_again(broker: FakeBroker, kept: KeptProducers) -> None:
+    (producer,) = kept.open(["a"])
+    broker.handlers[Type.SEND] = silent
+    producer.send(CHUNK, TXN)
+    assert not producer.is_idle
+    kept.give_back([producer])
+    (fresh,) = kept.open(["a"])
+    assert fresh is not producer
+    with pytest.raises(NetworkError, match="was given up"):
+        producer.flush()
+
+
+def test_one_that_the_broker_closed_meanwhile_is_opened_anew(broker: FakeBroker, kept: KeptProducers) -> None:
+    (used,) = use(kept, "a")
+    number = broker.commands(Type.PRODUCER)[0].producer.producer_id
+    broker.sessions[-1].send(
+        BaseCommand(
+            type=Type.CLOSE_PRODUCER, close_producer=CommandCloseProducer(producer_id=number, request_id=2**64 - 1)
+        )
+    )
+    until(lambda: not used.is_idle)
+    assert use(kept, "a") != [used]
+    assert len(broker.commands(Type.PRODUCER)) == 2
+
+
+def test_a_lost_connection_ends_them_all(broker: FakeBroker, kept: KeptProducers) -> None:
+    (used,) = use(kept, "a")
+    broker.sessions[-1].cut()
+    until(lambda: not used.is_idle)
+    (again,) = use(kept, "a")
+    assert again is not used
+
+
+def test_when_one_can_t_be_opened_the_kept_ones_stay(broker: FakeBroker, kept: KeptProducers) -> None:
+    (used,) = use(kept, "a")
+    broker.handlers[Type.PRODUCER] = refusing(ServerError.AuthorizationError)
+    with pytest.raises(Refused):
+        kept.open(["a", "b"])
+    assert kept.open(["a"]) == [used]
+
+
+def test_no_more_than_the_limit_are_kept_and_the_least_recently_used_goes_first(
+    broker: FakeBroker, cluster: Cluster
+) -> None:
+    kept = KeptProducers(cluster, MIB, limit=2)
+    first, second = use(kept, "a"), use(kept, "b")
+    use(kept, "a")
+    third = use(kept, "c")
+    assert [producer.is_idle for producer in (*first, *second, *third)] == [True, False, True]
+
+
+def test_closing_gives_all_of_them_up(broker: FakeBroker, kept: KeptProducers) -> None:
+    used = use(kept, "a", "b")
+    kept.close()
+    assert not any(producer.is_idle for producer in used)
+    (again,) = use(kept, "a")
+    assert again not in used

@@ -1,0 +1,194 @@
+"""The admin client against a scripted HTTP server."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from eos.config import Credentials
+from eos.errors import InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
+from eos.pulsar.net.admin import Admin, headers
+from eos.pulsar.net.authentication import auth_data
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.txn import TxnId
+
+
+class Server:
+    def __init__(self) -> None:
+        self.answers: dict[str, tuple[int, object]] = {}
+        self.headers: dict[str, str] = {}
+        self.asked: list[tuple[str, str, str | None]] = []
+        self.released = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.asked.append((self.command, self.path, self.headers["Authorization"]))
+                if self.path not in outer.answers:
+                    outer.released.wait(5)
+                    return
+                status, answer = outer.answers[self.path]
+                self.send_response(status)
+                body = b"" if answer is None else json.dumps(answer).encode()
+                self.send_header("Content-Length", str(len(body)))
+                for name, value in outer.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_POST = do_GET  # noqa: N815
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing."""
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.released.set()
+        self._http.shutdown()
+        self._http.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    started = Server()
+    yield started
+    started.close()
+
+
+TOPIC = "/admin/v2/persistent/public/default/t%2Fx"
+STATS = "/admin/v3/transactions/transactionBufferStats/public/default/t%2Fx?lowWaterMarks=true"
+
+
+def test_what_makes_a_broker_delete(server: Server) -> None:
+    quota = {"limitSize": 10, "limitTime": -1, "policy": "consumer_backlog_eviction"}
+    server.answers = {
+        f"{TOPIC}/retention?applied=true": (200, {"retentionTimeInMinutes": 5, "retentionSizeInMB": -1}),
+        f"{TOPIC}/backlogQuotaMap?applied=true": (200, {"destination_storage": quota}),
+        f"{TOPIC}/messageTTL?applied=true": (200, 60),
+        f"{TOPIC}/deduplicationEnabled?applied=true": (204, None),
+    }
+    with Admin(server.url) as admin:
+        keeping = admin.keeping("persistent://public/default/t/x")
+        assert (keeping.ttl_s, keeping.retention_minutes, keeping.retention_mb) == (60, 5, -1)
+        assert keeping.evicts_backlog
+        assert not keeping.deduplicates
+        quota["policy"] = "producer_request_hold"
+        assert not admin.keeping("persistent://public/default/t/x").evicts_backlog
+
+
+@pytest.mark.parametrize(
+    ("readable_to", "ongoing", "held_up"), [("5:1", 1, True), ("5:7", 1, False), ("5:1", 0, False)]
+)
+def test_whether_readers_are_held_up(server: Server, readable_to: str, ongoing: int, held_up: bool) -> None:
+    stats = {"state": "Ready", "maxReadPosition": readable_to, "ongoingTxnSize": ongoing, "lowWaterMarks": {"0": 3}}
+    server.answers = {STATS: (200, stats), f"{TOPIC}/internalStats": (200, {"lastConfirmedEntry": "5:7"})}
+    with Admin(server.url) as admin:
+        buffer = admin.buffer("persistent://public/default/t/x")
+    assert (buffer.last, buffer.low_water_marks, buffer.held_up) == (MessageId(5, 7), {0: 3}, held_up)
+
+
+def test_open_transactions_oldest_first(server: Server) -> None:
+    def stats(number: int, opened: int) -> dict[str, object]:
+        return {
+            "txnId": f"(0,{number})",
+            "status": "OPEN",
+            "openTimestamp": opened,
+            "timeoutAt": 1000,
+            "producedPartitions": {"b": {}, "a": {}},
+        }
+
+    slow = {"(0,1)": stats(1, 20), "(0,2)": stats(2, 10)}
+    server.answers = {
+        "/admin/v3/transactions/slowTransactions/7": (200, slow),
+        "/admin/v3/transactions/transactionMetadata/0/1": (200, stats(1, 20)),
+        "/admin/v3/transactions/transactionMetadata/0/9": (404, {"reason": "(0,9) not found"}),
+        "/admin/v3/transactions/abortTransaction/0/1": (204, None),
+    }
+    with Admin(server.url) as admin:
+        assert [one.txn for one in admin.open_transactions(7)] == [TxnId(0, 2), TxnId(0, 1)]
+        known = admin.transaction(TxnId(0, 1))
+        assert known is not None
+        assert known.partitions == ("a", "b")
+        assert admin.transaction(TxnId(0, 9)) is None
+        admin.abort(TxnId(0, 1))
+    assert server.asked[-1][:2] == ("POST", "/admin/v3/transactions/abortTransaction/0/1")
+
+
+def test_problems(server: Server) -> None:
+    path = "/admin/v2/brokers/version"
+    with Admin(server.url, timeout_s=0.2) as admin:
+        with pytest.raises(Unanswered, match=r"GET .*/brokers/version: no answer within 0\.2 s"):
+            admin.version()
+        server.answers = {path: (401, {"reason": "who are you\n\nStacktrace: ..."})}
+        with pytest.raises(Refused, match=r"the broker answered 401: who are you$"):
+            admin.version()
+        server.answers = {path: (404, {"reason": "Topic t not found"})}
+        with pytest.raises(TopicMissing, match="Topic t not found"):
+            admin.version()
+        server.answers = {path: (500, "not an object")}
+        with pytest.raises(Refused, match="500"):
+            admin.version()
+    server.close()
+    with Admin(server.url) as admin, pytest.raises(Unreachable, match="Check that the broker is up"):
+        admin.version()
+    with pytest.raises(InvalidInput, match="http://"):
+        Admin("pulsar://a:6650")
+
+
+def test_credentials_as_headers_and_for_the_binary_protocol(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    from_file = Credentials("token", f"file://{file}")
+    assert headers(from_file) == {"Authorization": "Bearer secret"}
+    assert auth_data(from_file) == b"secret"
+    basic = headers(Credentials("basic", "me:pass"))
+    assert basic["Authorization"] == f"Basic {base64.b64encode(b'me:pass').decode()}"
+    assert headers(Credentials()) == {}
+    assert auth_data(Credentials("tls")) == b""
+    with pytest.raises(InvalidInput, match="can't read the credentials for 'token'"):
+        auth_data(Credentials("token", "file:/none/there"))
+
+
+def test_the_transaction_behind_a_position(server: Server) -> None:
+    ledgers = {"ledgers": [{"ledgerId": 4}, {"ledgerId": 5}, {"ledgerId": 8}]}
+    server.answers = {
+        f"{TOPIC}/internalStats": (200, ledgers),
+        f"{TOPIC}/ledger/5/entry/4": (404, {"reason": "Message not found"}),
+        f"{TOPIC}/ledger/8/entry/0": (200, None),
+    }
+    server.headers = {"X-Pulsar-txnid-most-bits": "2", "X-Pulsar-txnid-least-bits": "7"}
+    with Admin(server.url) as admin:
+        assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) == TxnId(2, 7)
+        server.headers = {}
+        assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
+        server.answers[f"{TOPIC}/ledger/8/entry/0"] = (404, {"reason": "Message not found"})
+        assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
+
+
+def test_another_broker_is_asked_with_the_same_token(server: Server) -> None:
+    owner = Server()
+    owner.answers = {"/admin/v2/brokers/version": (200, "5")}
+    server.answers = {"/admin/v2/brokers/version": (307, None)}
+    server.headers = {"Location": f"{owner.url}/admin/v2/brokers/version"}
+    with Admin(server.url, Credentials("token", "secret")) as admin:
+        assert admin.version() == '"5"'
+        assert owner.asked == [("GET", "/admin/v2/brokers/version", "Bearer secret")]
+        server.headers = {"Location": f"{server.url}/admin/v2/brokers/version"}
+        with pytest.raises(Refused, match="307"):
+            admin.version()
+    owner.close()
+
+
+def test_the_topics_of_a_namespace(server: Server) -> None:
+    server.answers = {"/admin/v2/persistent/public/default": (200, ["persistent://public/default/a-partition-0"])}
+    with Admin(server.url) as admin:
+        assert admin.topics("public/default") == ("persistent://public/default/a-partition-0",)

@@ -1,0 +1,370 @@
+"""A client against a scripted broker: what it says when things go wrong, and that it recovers."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from eos.config import Cluster, Credentials
+from eos.errors import ConnectionLost, Fenced, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.connection import Connection
+from eos.pulsar.net.service_url import Address, addresses
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.pulsar_pb2 import (
+    AuthData,
+    BaseCommand,
+    CommandAuthChallenge,
+    CommandConnected,
+    CommandLookupTopicResponse,
+    CommandPing,
+    ServerError,
+)
+from tests.unit.pulsar.net.fake_broker import (
+    FakeBroker,
+    Session,
+    answer_well,
+    connected,
+    cut,
+    first_then_well,
+    refusing,
+    silent,
+)
+from tests.waiting import until
+
+
+def challenge(session: Session) -> None:
+    data = AuthData(auth_method_name="token", auth_data=b"PulsarAuthRefresh")
+    session.send(BaseCommand(type=Type.AUTH_CHALLENGE, auth_challenge=CommandAuthChallenge(challenge=data)))
+
+
+# ---- connecting
+
+
+def test_no_answer_names_what_was_asked_of_whom_and_for_how_long(broker: FakeBroker) -> None:
+    broker.handlers[Type.PARTITIONED_METADATA] = silent
+    with broker.client(0.2) as client, pytest.raises(Unanswered) as caught:
+        client.partitions("t")
+    asked = "ask for the partitions of persistent://public/default/t"
+    assert str(caught.value) == f"{asked}: no answer from {broker.url} within 0.2 s"
+
+
+def test_no_answer_to_connect(broker: FakeBroker) -> None:
+    broker.handlers[Type.CONNECT] = silent
+    with broker.client(0.2) as client, pytest.raises(Unanswered, match=f"connect: no answer from {broker.url}"):
+        client.partitions("t")
+
+
+def test_a_cut_while_connecting_hints_at_tls(broker: FakeBroker) -> None:
+    broker.handlers[Type.CONNECT] = cut
+    with broker.client() as client, pytest.raises(ConnectionLost, match="TLS"):
+        client.partitions("t")
+
+
+def test_a_call_under_way_is_lost_and_the_next_one_connects_again(broker: FakeBroker) -> None:
+    broker.handlers[Type.PARTITIONED_METADATA] = first_then_well(cut)
+    with broker.client() as client:
+        with pytest.raises(ConnectionLost, match=f"ask for the partitions of .*{broker.url} is gone"):
+            client.partitions("t")
+        assert client.partitions("t") == 0
+    assert len(broker.sessions) == 2
+
+
+def test_unreachable_names_the_address_and_what_to_check(broker: FakeBroker) -> None:
+    with FakeBroker() as gone:
+        pass
+    client = Client(Cluster(gone.url))
+    with pytest.raises(Unreachable, match=f"can't reach {gone.url}: .*refused.* Check that the broker is up"):
+        client.partitions("t")
+    both = Client(Cluster(f"{gone.url},127.0.0.1:{broker.port}"))
+    assert both.partitions("t") == 0
+    both.close()
+
+
+def test_all_unreachable_hosts_are_named() -> None:
+    with FakeBroker() as one, FakeBroker() as two:
+        pass
+    client = Client(Cluster(f"pulsar://127.0.0.1:{one.port},127.0.0.1:{two.port}"))
+    with pytest.raises(Unreachable, match=f"none of the hosts.*{one.port}.*{two.port}"):
+        client.partitions("t")
+
+
+def test_refused_credentials(broker: FakeBroker) -> None:
+    broker.handlers[Type.CONNECT] = refusing(ServerError.AuthenticationError, "who are you")
+    with broker.client() as client, pytest.raises(Refused, match=f"connect to {broker.url}.*Authentication.*who are"):
+        client.partitions("t")
+
+
+def test_an_old_broker_is_refused(broker: FakeBroker) -> None:
+    broker.handlers[Type.CONNECT] = lambda session, _: session.send(
+        BaseCommand(type=Type.CONNECTED, connected=CommandConnected(server_version="2.7", protocol_version=15))
+    )
+    with broker.client() as client, pytest.raises(Refused, match="transactions need 19"):
+        client.partitions("t")
+
+
+def test_a_broker_that_would_create_the_topic_is_not_asked_for_its_partitions(broker: FakeBroker) -> None:
+    broker.handlers[Type.CONNECT] = lambda session, _: session.send(
+        BaseCommand(type=Type.CONNECTED, connected=CommandConnected(server_version="3.0", protocol_version=20))
+    )
+    with broker.client() as client, pytest.raises(InvalidInput, match="PIP-344"):
+        client.partitions("t")
+    assert broker.commands(Type.PARTITIONED_METADATA) == []
+
+
+def test_a_challenge_while_connecting_is_answered(broker: FakeBroker) -> None:
+    broker.handlers[Type.CONNECT] = lambda session, _: challenge(session)
+    broker.handlers[Type.AUTH_RESPONSE] = lambda session, _: connected(session)
+    with broker.client(credentials=Credentials("token", "s3cret")) as client:
+        assert client.partitions("t") == 0
+    (response,) = broker.commands(Type.AUTH_RESPONSE)
+    assert response.auth_response.response.auth_data == b"s3cret"
+
+
+def test_expired_credentials_are_read_anew(broker: FakeBroker, tmp_path: object) -> None:
+    path = f"{tmp_path}/token"
+    for text in ("old", "new"):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        if text == "old":
+            client = broker.client(credentials=Credentials("token", f"file:{path}"))
+            client.partitions("t")
+    answered = threading.Event()
+    broker.handlers[Type.AUTH_RESPONSE] = lambda session, _: answered.set()
+    challenge(broker.sessions[0])
+    assert answered.wait(5)
+    (first,) = broker.commands(Type.CONNECT)
+    (second,) = broker.commands(Type.AUTH_RESPONSE)
+    assert (first.connect.auth_data, second.auth_response.response.auth_data) == (b"old", b"new")
+    client.close()
+
+
+def test_a_ping_is_answered(broker: FakeBroker) -> None:
+    answered = threading.Event()
+    broker.handlers[Type.PONG] = lambda session, _: answered.set()
+    with broker.client() as client:
+        client.partitions("t")
+        broker.sessions[0].send(BaseCommand(type=Type.PING, ping=CommandPing()))
+        assert answered.wait(5)
+
+
+def test_a_silent_broker_is_pinged_and_then_given_up(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eos.pulsar.net.connection.KEEP_ALIVE_S", 0.1)
+    broker.handlers[Type.PING] = silent
+    broker.handlers[Type.PARTITIONED_METADATA] = silent
+    with broker.client(10) as client, pytest.raises(ConnectionLost, match=r"no sign of life for 0.2 s"):
+        client.partitions("t")
+    assert len(broker.commands(Type.PING)) == 1
+
+
+def test_a_living_broker_is_kept(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eos.pulsar.net.connection.KEEP_ALIVE_S", 0.05)
+    with broker.client() as client:
+        client.partitions("t")
+        until(lambda: len(broker.commands(Type.PING)) >= 3)
+        client.partitions("t")
+    assert len(broker.sessions) == 1
+
+
+def test_bytes_that_are_no_frame_end_the_connection_and_say_so(broker: FakeBroker) -> None:
+    def garbage(session: Session, frame: Frame) -> None:
+        session._socket.sendall(b"HTTP/1.1 400 Bad Request\r\n")
+
+    broker.handlers[Type.PARTITIONED_METADATA] = garbage
+    with broker.client() as client, pytest.raises(ConnectionLost, match="a frame of 1213486160 bytes"):
+        client.partitions("t")
+
+
+# ---- finding
+
+
+def test_a_missing_topic(broker: FakeBroker) -> None:
+    broker.handlers[Type.PARTITIONED_METADATA] = refusing(ServerError.TopicNotFound)
+    with broker.client() as client, pytest.raises(TopicMissing, match="pulsar-admin topics create"):
+        client.partitions("t")
+
+
+@pytest.mark.parametrize("code", [ServerError.TopicNotFound, None])
+def test_a_cluster_without_transactions_names_the_setting(broker: FakeBroker, code: ServerError | None) -> None:
+    def none(session: Session, frame: Frame) -> None:
+        frame.command.partition_metadata.topic = "no coordinators"
+        answer_well(session, frame)
+
+    broker.handlers[Type.PARTITIONED_METADATA] = none if code is None else refusing(code)
+    with broker.client() as client, pytest.raises(InvalidInput, match="transactionCoordinatorEnabled=true"):
+        client.coordinators()
+
+
+def test_a_redirect_is_followed(broker: FakeBroker) -> None:
+    with FakeBroker() as other:
+
+        def redirect(session: Session, frame: Frame) -> None:
+            to = CommandLookupTopicResponse(
+                response=CommandLookupTopicResponse.LookupType.Redirect,
+                broker_service_url=other.url,
+                authoritative=True,
+            )
+            session.answer(frame.command, BaseCommand(type=Type.LOOKUP_RESPONSE, lookup_topic_response=to))
+
+        broker.handlers[Type.LOOKUP] = redirect
+        with broker.client() as client, client.producer("t"):
+            pass
+        assert [command.lookup_topic.authoritative for command in other.commands(Type.LOOKUP)] == [True]
+        assert len(other.commands(Type.PRODUCER)) == 1
+        assert broker.commands(Type.PRODUCER) == []
+
+
+def test_an_endless_redirect_ends(broker: FakeBroker) -> None:
+    def redirect(session: Session, frame: Frame) -> None:
+        to = CommandLookupTopicResponse(
+            response=CommandLookupTopicResponse.LookupType.Redirect, broker_service_url=broker.url
+        )
+        session.answer(frame.command, BaseCommand(type=Type.LOOKUP_RESPONSE, lookup_topic_response=to))
+
+    broker.handlers[Type.LOOKUP] = redirect
+    with broker.client(0.2) as client, pytest.raises(Unanswered, match="redirect without end"):
+        client.producer("t")
+
+
+def test_a_broker_behind_a_proxy_is_reached_through_the_service_url(broker: FakeBroker) -> None:
+    def hidden(session: Session, frame: Frame) -> None:
+        to = CommandLookupTopicResponse(
+            response=CommandLookupTopicResponse.LookupType.Connect,
+            broker_service_url="pulsar://hidden:6650",
+            proxy_through_service_url=True,
+        )
+        session.answer(frame.command, BaseCommand(type=Type.LOOKUP_RESPONSE, lookup_topic_response=to))
+
+    broker.handlers[Type.LOOKUP] = hidden
+    with broker.client() as client, client.producer("t"):
+        pass
+    assert [c.connect.proxy_to_broker_url for c in broker.commands(Type.CONNECT)] == ["", "hidden:6650"]
+
+
+def test_not_ready_is_asked_again_and_anything_else_is_not(broker: FakeBroker) -> None:
+    broker.handlers[Type.LOOKUP] = first_then_well(refusing(ServerError.ServiceNotReady))
+    broker.handlers[Type.PRODUCER] = refusing(ServerError.ProducerBusy, "existing exclusive producer")
+    with broker.client() as client, pytest.raises(Refused, match="ProducerBusy"):
+        client.producer("t", access="exclusive")
+    assert len(broker.commands(Type.LOOKUP)) == 2
+    assert len(broker.commands(Type.PRODUCER)) == 1
+
+
+def test_not_ready_for_ever_is_unanswered_with_the_last_problem(broker: FakeBroker) -> None:
+    broker.handlers[Type.LOOKUP] = refusing(ServerError.ServiceNotReady, "unloading")
+    with broker.client(0.2) as client, pytest.raises(Unanswered, match=r"within 0.2 s; .*ServiceNotReady: unloading"):
+        client.producer("t")
+
+
+def test_a_moved_epoch_is_fenced(broker: FakeBroker) -> None:
+    broker.handlers[Type.PRODUCER] = refusing(ServerError.ProducerFenced, "Topic epoch has already moved.")
+    with broker.client() as client, pytest.raises(Fenced):
+        client.producer("t", access="exclusive-with-fencing", topic_epoch=1)
+
+
+def test_ensure_topic_creates_only_what_is_missing(broker: FakeBroker) -> None:
+    with broker.client() as client:
+        client.ensure_topic("t")
+        assert broker.commands(Type.PRODUCER) == []
+        broker.handlers[Type.PARTITIONED_METADATA] = refusing(ServerError.TopicNotFound)
+        client.ensure_topic("t")
+        assert len(broker.commands(Type.CLOSE_PRODUCER)) == 1
+        broker.handlers[Type.PRODUCER] = refusing(ServerError.TopicNotFound, "auto creation is off")
+        with pytest.raises(InvalidInput, match=r"does not create it .* pulsar-admin topics create persistent"):
+            client.ensure_topic("t")
+
+
+def test_ensure_topic_refuses_partitions(broker: FakeBroker) -> None:
+    def two(session: Session, frame: Frame) -> None:
+        frame.command.partition_metadata.topic = "transaction_coordinator"
+        answer_well(session, frame)
+
+    broker.handlers[Type.PARTITIONED_METADATA] = two
+    with broker.client() as client, pytest.raises(InvalidInput, match="has 2 partitions; it must have none"):
+        client.ensure_topic("t")
+
+
+# ---- processes
+
+
+def test_one_client_for_each_process_and_cluster(broker: FakeBroker) -> None:
+    cluster = Cluster(broker.url)
+    assert Client.shared(cluster) is Client.shared(Cluster(broker.url))
+    assert Client.shared(cluster) is not Client.shared(Cluster(broker.url, request_timeout_s=1))
+    Client.shared(cluster).close()
+
+
+def test_a_forked_child_connects_anew_and_leaves_its_parents_connections_alone(broker: FakeBroker) -> None:
+    client = broker.client()
+    shared = Client.shared(client.cluster)
+    producer = client.producer("t")
+    shared.partitions("t")
+    before = len(broker.sessions)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            worked = client.partitions("t") == 0 and Client.shared(client.cluster) is not shared
+            code = 0 if worked and Client.shared(client.cluster).partitions("t") == 0 else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(broker.sessions) == before + 2
+    producer.close()
+    assert shared.partitions("t") == 0
+    assert len(broker.sessions) == before + 2
+    client.close()
+    shared.close()
+
+
+# ---- addresses
+
+
+def test_service_urls() -> None:
+    assert addresses("pulsar://a:1,b,[::1]:2/") == [Address("a", 1), Address("b", 6650), Address("::1", 2)]
+    assert addresses("pulsar+ssl://a") == [Address("a", 6651, tls=True)]
+    assert str(Address("::1", 2, tls=True)) == "pulsar+ssl://[::1]:2"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a:8080", "a:6650", "pulsar://", "pulsar://a:x", "pulsar://a:0", "pulsar://a/b"]
+)
+def test_wrong_service_urls(url: str) -> None:
+    with pytest.raises(InvalidInput):
+        addresses(url)
+
+
+def test_a_connection_can_be_closed_while_a_request_waits(broker: FakeBroker) -> None:
+    broker.handlers[Type.PARTITIONED_METADATA] = silent
+    with broker.client() as client:
+        problems: list[BaseException] = []
+
+        def ask() -> None:
+            try:
+                client.partitions("t")
+            except ConnectionLost as error:
+                problems.append(error)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        while not broker.commands(Type.PARTITIONED_METADATA):
+            time.sleep(0.01)
+        client.close()
+        asking.join(5)
+        assert "closed by this side" in str(problems[0])
+
+
+def test_an_interrupt_while_sending_ends_the_connection(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = Connection(Address("127.0.0.1", broker.port), broker.client().cluster)
+
+    def interrupted(buffers: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(connection._transport, "send", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        connection.send([b"half a frame"])
+    assert not connection.alive

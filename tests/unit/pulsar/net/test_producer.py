@@ -1,0 +1,332 @@
+"""Producers and readers against a scripted broker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from eos.errors import ConnectionLost, NetworkError, OutOfTurn, Refused, TopicMissing, Unanswered
+from eos.pulsar.net.client import Client, InFlight
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.batch import Chunk
+from eos.pulsar.wire.checksum import Buffer
+from eos.pulsar.wire.frames import Frame, encode_message
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.pulsar_pb2 import (
+    BaseCommand,
+    CommandCloseConsumer,
+    CommandCloseProducer,
+    CommandMessage,
+    CommandSendError,
+    CommandTopicMigrated,
+    MessageIdData,
+    MessageMetadata,
+    ServerError,
+)
+from eos.pulsar.wire.txn import TxnId
+from tests.unit.pulsar.net.fake_broker import (
+    FakeBroker,
+    Session,
+    answer_well,
+    cut,
+    first_then_well,
+    receipt,
+    refusing,
+    silent,
+)
+
+CHUNK = Chunk(messages=3, payload=b"x" * 100, uncompressed_size=100, rows_bytes=60, compression="none")
+TXN = TxnId(0, 7)
+
+
+@pytest.fixture
+def client(broker: FakeBroker) -> Iterator[Client]:
+    with broker.client(0.5) as made:
+        yield made
+
+
+def test_frames_carry_the_transaction_twice_and_count_messages(broker: FakeBroker, client: Client) -> None:
+    with client.producer("t") as producer:
+        assert (producer.topic, producer.name, producer.max_message_size) == ("t", "fake-1", 1024 * 1024)
+        producer.send(CHUNK, TXN)
+        producer.send(CHUNK, None)
+        assert producer.send_record(b"record", TXN, {"a": "b"}) == MessageId(1, 6)
+    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    assert [frame.command.send.sequence_id for frame in frames] == [0, 3, 6]
+    first = frames[0]
+    assert first.metadata is not None
+    assert (first.command.send.txnid_least_bits, first.metadata.txnid_least_bits) == (7, 7)
+    assert first.payload == CHUNK.payload
+    assert not frames[1].command.send.HasField("txnid_least_bits")
+    assert len(broker.commands(Type.CLOSE_PRODUCER)) == 1
+
+
+def test_a_fresh_name_each_time(client: Client) -> None:
+    assert client.producer("t").name != client.producer("t").name
+
+
+def test_no_receipt_is_unanswered_and_the_producer_is_given_up(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.SEND] = silent
+    producer = client.producer("t")
+    with pytest.raises(Unanswered, match=f"no receipt for 1 frames on t from {broker.url} within 0.5 s"):
+        producer.send_record(b"x", None)
+    with pytest.raises(Unanswered):
+        producer.send(CHUNK, None)
+    with pytest.raises(Unanswered):
+        producer.close()
+    client.producer("t").close()
+    assert [command.close_producer.producer_id for command in broker.commands(Type.CLOSE_PRODUCER)] == [0, 1]
+
+
+def test_a_dropped_duplicate_is_an_error(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.SEND] = lambda session, frame: session.send(receipt(frame, ledger=-1))
+    producer = client.producer("t")
+    producer.send(CHUNK, TXN)
+    with pytest.raises(NetworkError, match="dropped by the broker as a duplicate"):
+        producer.flush()
+
+
+def test_a_refused_send(broker: FakeBroker, client: Client) -> None:
+    def refuse(session: Session, frame: Frame) -> None:
+        error = CommandSendError(producer_id=0, sequence_id=0, error=ServerError.NotAllowedError, message="too large")
+        session.send(BaseCommand(type=Type.SEND_ERROR, send_error=error))
+
+    broker.handlers[Type.SEND] = refuse
+    producer = client.producer("t")
+    with pytest.raises(Refused, match="NotAllowedError: too large"):
+        producer.send_record(b"x", None)
+
+
+def migrated() -> BaseCommand:
+    moved = CommandTopicMigrated(resource_id=0, resource_type=CommandTopicMigrated.ResourceType.Producer)
+    return BaseCommand(type=Type.TOPIC_MIGRATED, topic_migrated=moved)
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [BaseCommand(type=Type.CLOSE_PRODUCER, close_producer=CommandCloseProducer(producer_id=0)), migrated()],
+    ids=["closed", "migrated"],
+)
+def test_a_producer_closed_by_the_broker_stays_closed(broker: FakeBroker, client: Client, closing: BaseCommand) -> None:
+    broker.handlers[Type.SEND] = lambda session, _: session.send(closing)
+    producer = client.producer("t")
+    with pytest.raises(NetworkError, match=r"closed by the broker .* with 1 frames unacknowledged"):
+        producer.send_record(b"x", None)
+    assert len(broker.commands(Type.SEND)) == 1
+
+
+def test_a_cut_connection_loses_the_frame_and_never_sends_it_again(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.SEND] = first_then_well(cut)
+    producer = client.producer("t")
+    with pytest.raises(ConnectionLost):
+        producer.send_record(b"x", None)
+    with pytest.raises(ConnectionLost):
+        producer.send_record(b"y", None)
+    assert client.producer("t").send_record(b"z", None) == MessageId(1, 0)
+    assert [frame.payload for frame in broker.received if frame.command.type == Type.SEND] == [b"x", b"z"]
+
+
+def test_close_waits_for_the_brokers_word(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.CLOSE_PRODUCER] = silent
+    producer = client.producer("t")
+    with pytest.raises(Unanswered, match="close the producer on t: no answer"):
+        producer.close()
+
+
+def test_a_closed_producer_sends_nothing(broker: FakeBroker, client: Client) -> None:
+    producer = client.producer("t")
+    producer.close()
+    producer.close()
+    with pytest.raises(OutOfTurn):
+        producer.send(CHUNK, None)
+    assert broker.commands(Type.SEND) == []
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_nothing_is_sent_into_a_transaction_whose_end_was_asked_for(
+    broker: FakeBroker, client: Client, commit: bool
+) -> None:
+    budget = InFlight(1000)
+    producer = client.producer("t", budget=budget)
+    producer.send(CHUNK, TXN)
+    producer.flush()
+    client.coordinator(0).end(TXN, commit=commit)
+    with pytest.raises(OutOfTurn, match="transaction: asked for 'send' while"):
+        producer.send(CHUNK, TXN)
+    assert len(broker.commands(Type.SEND)) == 1
+    assert budget.used_bytes == 0
+    producer.close()
+
+
+def test_the_budget_holds_senders_back_until_receipts_come(broker: FakeBroker, client: Client) -> None:
+    held: list[tuple[Session, Frame]] = []
+    three = threading.Event()
+
+    def hold(session: Session, frame: Frame) -> None:
+        held.append((session, frame))
+        if len(held) == 2:
+            three.set()
+
+    broker.handlers[Type.SEND] = hold
+    budget = InFlight(250)
+    producers = [client.producer("a", budget=budget), client.producer("b", budget=budget)]
+    for producer in producers:
+        producer.send(CHUNK, None)
+    assert budget.used_bytes == 200
+    done = threading.Event()
+
+    def third() -> None:
+        producers[0].send(CHUNK, None)
+        done.set()
+
+    threading.Thread(target=third, daemon=True).start()
+    assert three.wait(5)
+    assert not done.wait(0.05)
+    session, frame = held[1]
+    session.send(receipt(frame))
+    assert done.wait(5)
+    assert len(held) <= 3
+
+
+def test_a_frame_larger_than_the_budget_goes_alone(client: Client) -> None:
+    budget = InFlight(10)
+    with client.producer("t", budget=budget) as producer:
+        producer.send(CHUNK, None)
+        producer.send(CHUNK, None)
+    assert budget.used_bytes == 0
+
+
+def test_a_full_budget_without_receipts_is_unanswered(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.SEND] = silent
+    producer = client.producer("t", budget=InFlight(150))
+    producer.send(CHUNK, None)
+    with pytest.raises(Unanswered, match=r"no receipt for 0.5 s while 100 bytes are on their way"):
+        producer.send(CHUNK, None)
+
+
+def test_a_failed_producer_gives_its_budget_back(broker: FakeBroker, client: Client) -> None:
+    budget = InFlight(150)
+    broker.handlers[Type.SEND] = cut
+    producer = client.producer("t", budget=budget)
+    producer.send(CHUNK, None)
+    with pytest.raises(ConnectionLost):
+        producer.send(CHUNK, None)
+    assert budget.used_bytes == 0
+
+
+def test_an_error_in_the_block_abandons_the_producer(broker: FakeBroker, client: Client) -> None:
+    closed = threading.Event()
+
+    def noted(session: Session, frame: Frame) -> None:
+        closed.set()
+        answer_well(session, frame)
+
+    broker.handlers[Type.CLOSE_PRODUCER] = noted
+    with pytest.raises(KeyError), client.producer("t") as producer:
+        raise KeyError
+    assert closed.wait(5)
+    with pytest.raises(NetworkError, match="given up"):
+        producer.send(CHUNK, None)
+
+
+# ---- readers and holds
+
+
+def message(consumer_id: int, entry: int, data: bytes) -> list[Buffer]:
+    where = MessageIdData(ledger_id=1, entry_id=entry)
+    command = BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=consumer_id, message_id=where))
+    return encode_message(command, MessageMetadata(producer_name="p", publish_time=1, sequence_id=entry), [data])
+
+
+def sending(*entries: int) -> object:
+    def flow(session: Session, frame: Frame) -> None:
+        for entry in entries:
+            session._socket.sendall(b"".join(message(frame.command.flow.consumer_id, entry, b"%d" % entry)))
+
+    return flow
+
+
+def test_a_reader_reads_in_order_and_none_when_nothing_comes(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.FLOW] = sending(0, 1)  # type: ignore[assignment]
+    reader = client.reader("t")
+    read = [reader.read(5), reader.read(5), reader.read(0.05)]
+    assert [one.data if one is not None else None for one in read] == [b"0", b"1", None]
+    reader.close()
+    assert len(broker.commands(Type.CLOSE_CONSUMER)) == 1
+
+
+def test_a_reader_goes_on_where_it_was_when_the_connection_is_lost(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.FLOW] = sending(0)  # type: ignore[assignment]
+    reader = client.reader("t")
+    first = reader.read(5)
+    assert first is not None
+    waiting = threading.Timer(0.05, broker.cut_all)
+    waiting.start()
+    with pytest.raises(ConnectionLost, match="read persistent://public/default/t"):
+        reader.read(5)
+    broker.handlers[Type.FLOW] = sending(0, 1)  # type: ignore[assignment]
+    second = reader.read(5)
+    assert second is not None
+    assert second.data == b"1"
+    start = broker.commands(Type.SUBSCRIBE)[1].subscribe.start_message_id
+    assert (start.ledger_id, start.entry_id) == (1, 0)
+
+
+def test_a_reader_closed_by_the_broker_joins_again(broker: FakeBroker, client: Client) -> None:
+    def close(session: Session, frame: Frame) -> None:
+        closing = CommandCloseConsumer(consumer_id=frame.command.flow.consumer_id)
+        session.send(BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=closing))
+
+    broker.handlers[Type.FLOW] = close
+    reader = client.reader("t")
+    with pytest.raises(ConnectionLost, match="closed by the broker"):
+        reader.read(5)
+    broker.handlers[Type.FLOW] = sending(0)  # type: ignore[assignment]
+    assert reader.read(5) is not None
+
+
+def test_permits_are_given_again_as_messages_are_read(broker: FakeBroker, client: Client) -> None:
+    entries = iter(range(1500))
+
+    def flow(session: Session, frame: Frame) -> None:
+        for _ in range(frame.command.flow.message_permits):
+            entry = next(entries, None)
+            if entry is not None:
+                session._socket.sendall(b"".join(message(0, entry, b"%d" % entry)))
+
+    broker.handlers[Type.FLOW] = flow
+    reader = client.reader("t")
+    read = [reader.read(5) for _ in range(1500)]
+    assert [one.data for one in read if one is not None] == [b"%d" % entry for entry in range(1500)]
+
+
+def test_a_reader_of_a_missing_topic(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.SUBSCRIBE] = refusing(ServerError.TopicNotFound)
+    with pytest.raises(TopicMissing):
+        client.reader("t").read(1)
+
+
+def test_a_hold_acknowledges_and_waits_for_the_answer(broker: FakeBroker, client: Client) -> None:
+    hold = client.hold("t", "keep")
+    hold.acknowledge(MessageId(3, 4))
+    (ack,) = broker.commands(Type.ACK)
+    assert ack.ack.message_id[0].entry_id == 4
+    broker.handlers[Type.ACK] = silent
+    with pytest.raises(Unanswered, match="acknowledge on"):
+        hold.acknowledge(MessageId(3, 5))
+    hold.close()
+    hold.close()
+    assert len(broker.commands(Type.CLOSE_CONSUMER)) == 1
+
+
+def test_a_hold_joins_again_after_a_lost_connection(broker: FakeBroker, client: Client) -> None:
+    hold = client.hold("t", "keep")
+    broker.handlers[Type.ACK] = first_then_well(cut)
+    with pytest.raises(ConnectionLost):
+        hold.acknowledge(MessageId(3, 4))
+    hold.acknowledge(MessageId(3, 4))
+    assert len(broker.commands(Type.SUBSCRIBE)) == 2
+    hold.delete()
+    assert len(broker.commands(Type.UNSUBSCRIBE)) == 1

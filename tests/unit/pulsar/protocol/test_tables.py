@@ -1,0 +1,85 @@
+"""Every table, move by move: what is in it moves, what is not is refused and changes nothing."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+from eos.errors import OutOfTurn
+from eos.pulsar.protocol.diagram import DRAWN
+from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.producer import ENDED, PRODUCER
+from eos.pulsar.protocol.transaction import TRANSACTION, Input, State
+
+
+def _inputs(table: Table[Any, Any]) -> list[StrEnum]:
+    kind: type[StrEnum] = type(next(iter(table.moves))[1])
+    return list(kind)
+
+
+TABLES = [table for _, table in DRAWN]
+EVERY = [
+    pytest.param(table, state, what, id=f"{table.name}: {what} while {state}")
+    for table in TABLES
+    for state in table.states
+    for what in _inputs(table)
+]
+
+
+def _at(table: Table[Any, Any], state: StrEnum) -> Machine[Any, Any]:
+    machine = Machine(table)
+    machine.state = state
+    return machine
+
+
+@pytest.mark.parametrize(("table", "state", "what"), EVERY)
+def test_a_machine_does_what_its_table_says_and_nothing_else(
+    table: Table[Any, Any], state: StrEnum, what: StrEnum
+) -> None:
+    machine = _at(table, state)
+    expected = table.moves.get((state, what))
+    assert machine.allows(what) == (expected is not None)
+    if expected is not None:
+        assert machine.take(what) is expected
+        assert machine.state is expected
+        return
+    with pytest.raises(OutOfTurn, match=f"^{table.name}: (asked for|received) '{what}' while {state}$"):
+        machine.take(what)
+    assert machine.state is state
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_state_can_be_reached_and_every_input_happens_somewhere(table: Table[Any, Any]) -> None:
+    reached = {table.start}
+    while fresh := {to for (state, _), to in table.moves.items() if state in reached} - reached:
+        reached |= fresh
+    assert reached == set(table.states)
+    assert {what for _, what in table.moves} == set(_inputs(table))
+    assert table.ours <= {what for _, what in table.moves}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_nothing_but_an_own_wish_leads_out_of_the_first_state(table: Table[Any, Any]) -> None:
+    assert {what for state, what in table.moves if state is table.start} <= table.ours
+
+
+def test_a_transaction_never_sends_once_its_end_was_asked_for() -> None:
+    senders = {state for state, what in TRANSACTION.moves if what is Input.SEND}
+    assert senders == {State.OPEN, State.ADDING}
+    ended = {State.COMMITTING, State.ABORTING}
+    while fresh := {to for (state, _), to in TRANSACTION.moves.items() if state in ended} - ended:
+        ended |= fresh
+    assert not ended & senders
+
+
+def test_a_commit_never_follows_an_abort_that_may_have_been_lost() -> None:
+    unsure = {State.ABORTING}
+    doubtful = {State.ABORT_UNSURE}
+    assert not {(state, Input.COMMIT) for state in unsure | doubtful} & TRANSACTION.moves.keys()
+
+
+def test_a_producer_that_has_ended_stays_ended() -> None:
+    assert PRODUCER.ends == ENDED
+    assert not [state for state, _ in PRODUCER.moves if state in ENDED]

@@ -1,0 +1,311 @@
+"""Batches, read back through protobuf one message after the other."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eos.config import COMPRESSIONS, Compression
+from eos.errors import DamagedFrame, InvalidInput
+from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder, Chunk, send_frame, single_message_frame, unpack
+from eos.pulsar.wire.frames import Frame, FrameDecoder
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, MessageMetadata, SingleMessageMetadata
+from eos.pulsar.wire.txn import TxnId
+from tests.vectors.frames import ROWS, TYPES, rows
+
+TEXT_MAP = pa.map_(pa.string(), pa.string())
+
+
+def frame_of(chunk: Chunk, txn: TxnId | None = None, sequence_id: int = 0) -> Frame:
+    buffers = send_frame(
+        chunk, producer_id=4, producer_name="p-1", sequence_id=sequence_id, publish_time_ms=1_000, txn=txn
+    )
+    (frame,) = FrameDecoder().feed(b"".join(buffers))
+    return frame
+
+
+def read(chunks: list[Chunk]) -> list[dict[str, Any]]:
+    """Return the messages of all chunks, with what a consumer would see of them."""
+    seen = []
+    for chunk in chunks:
+        frame = frame_of(chunk)
+        assert frame.metadata is not None
+        assert frame.payload is not None
+        for own, data in unpack(frame.metadata, frame.payload):
+            seen.append(as_row(own, data))
+    return seen
+
+
+def as_row(own: MessageMetadata | SingleMessageMetadata, data: bytes) -> dict[str, Any]:
+    key = base64.b64decode(own.partition_key) if own.partition_key_b64_encoded else own.partition_key
+    return {
+        "value": None if own.null_value else data,
+        "key": key if own.HasField("partition_key") else None,
+        "ordering_key": own.ordering_key if own.HasField("ordering_key") else None,
+        "event_time": own.event_time if own.HasField("event_time") else None,
+        "properties": [(pair.key, pair.value) for pair in own.properties],
+    }
+
+
+def expected(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows as plain objects, in the form of `as_row`."""
+    empty = {"key": None, "ordering_key": None, "event_time": None, "properties": None}
+    wanted = []
+    for row in batch.select([name for name in TYPES if name in batch.schema.names]).to_pylist():
+        plain = {name: value.encode() if isinstance(value, str) else value for name, value in (empty | row).items()}
+        wanted.append(plain | {"properties": list(plain["properties"] or [])})
+    return wanted
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["value"], *[["value", name] for name in list(ROWS)[1:]], list(ROWS)],
+    ids=lambda names: "+".join(names),
+)
+def test_rows_come_back(names: list[str]) -> None:
+    batch = rows(*names)
+    assert read(list(BatchEncoder().chunks(batch))) == expected(batch)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_rows_come_back_from_each_compression(compression: Compression) -> None:
+    batch = rows(*ROWS)
+    (chunk,) = BatchEncoder(compression).chunks(batch)
+    assert chunk.compression == compression
+    assert read([chunk]) == expected(batch)
+
+
+@pytest.mark.parametrize("start", range(len(ROWS["value"]) + 1))
+def test_every_slice_comes_back(start: int) -> None:
+    batch = rows(*ROWS)
+    for length in range(batch.num_rows - start + 1):
+        part = batch.slice(start, length)
+        assert read(list(BatchEncoder().chunks(part))) == expected(part)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.binary(), pa.large_binary(), pa.string(), pa.large_string(), pa.string_view()], ids=str
+)
+@pytest.mark.parametrize("other", [pa.binary(), pa.large_binary()], ids=str)
+def test_each_type_of_text_and_bytes_will_do(kind: pa.DataType, other: pa.DataType) -> None:
+    words = ["a", None, "größer", ""]
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "value": pa.array(words, kind),
+            "key": pa.array(words, other),
+            "ordering_key": pa.array(words, kind),
+            "properties": pa.array([[("k", "v")], None, [], [("", "")]], TEXT_MAP),
+        }
+    ).slice(1)
+    assert read(list(BatchEncoder().chunks(batch))) == expected(batch)
+
+
+def test_columns_of_nulls_say_nothing_but_the_value_says_so() -> None:
+    nothing = pa.array([None, None])
+    for kinds in (TYPES, dict.fromkeys(TYPES, pa.null()) | {"properties": TEXT_MAP}):
+        batch = pa.RecordBatch.from_pydict({name: nothing.cast(kind) for name, kind in kinds.items()})
+        assert read(list(BatchEncoder().chunks(batch))) == expected(batch)
+
+
+def test_no_rows_make_no_chunk() -> None:
+    assert list(BatchEncoder().chunks(rows(*ROWS).slice(0, 0))) == []
+
+
+def test_entries_hidden_under_a_null_map_stay_hidden() -> None:
+    entries = pa.StructArray.from_arrays(
+        [pa.array(["a", "b", "c"]), pa.array(["1", "2", "3"])],
+        fields=[pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())],
+    )
+    validity = pa.py_buffer(b"\x05")  # rows 0 and 2
+    offsets = pa.py_buffer(np.array([0, 1, 2, 3], dtype=np.int32))
+    maps = pa.Array.from_buffers(TEXT_MAP, 3, [validity, offsets], children=[entries])
+    batch = pa.RecordBatch.from_pydict({"value": pa.array([b"x"] * 3), "properties": maps})
+    assert [row["properties"] for row in read(list(BatchEncoder().chunks(batch)))] == [[("a", "1")], [], [("c", "3")]]
+
+
+def test_bytes_hidden_under_a_null_stay_hidden() -> None:
+    offsets = pa.py_buffer(np.array([0, 3, 6, 9], dtype=np.int32))
+    hidden = pa.Array.from_buffers(pa.binary(), 3, [pa.py_buffer(b"\x05"), offsets, pa.py_buffer(b"abcSECdef")])
+    batch = pa.RecordBatch.from_pydict({"value": hidden, "key": hidden, "ordering_key": hidden})
+    assert read(list(BatchEncoder().chunks(batch))) == expected(batch)
+    (chunk,) = BatchEncoder().chunks(batch)
+    assert b"SEC" not in bytes(chunk.payload)
+
+
+def test_a_chunk_counts_messages_and_the_rows_own_bytes() -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "value": [b"12345", None],
+            "key": [b"k", None],
+            "ordering_key": [None, b"oo"],
+            "properties": pa.array([[("name", "text")], None], TEXT_MAP),
+        }
+    )
+    (chunk,) = BatchEncoder().chunks(batch)
+    assert (chunk.messages, chunk.rows_bytes) == (2, 5 + 1 + 2 + 8)
+    assert chunk.uncompressed_size == len(chunk.payload)
+
+
+def test_what_compression_would_lengthen_is_sent_as_it_is() -> None:
+    noise = np.random.default_rng(0).bytes(200)
+    (chunk,) = BatchEncoder("zstd").chunks(pa.RecordBatch.from_pydict({"value": [noise]}))
+    assert chunk.compression == "none"
+    assert frame_of(chunk).metadata == MessageMetadata(
+        producer_name="p-1", sequence_id=0, highest_sequence_id=0, publish_time=1_000, num_messages_in_batch=1
+    )
+
+
+def test_chunks_are_filled_to_the_target_and_keep_the_order() -> None:
+    values = [bytes([65 + i % 26]) * (i % 50) for i in range(1_000)]
+    chunks = list(BatchEncoder(target_bytes=1_000).chunks(pa.RecordBatch.from_pydict({"value": values})))
+    assert [row["value"] for row in read(chunks)] == values
+    assert all(900 < chunk.uncompressed_size <= 1_000 for chunk in chunks[:-1])
+
+
+@pytest.mark.parametrize("target_bytes", [1, 100, 1_000, 1 << 20])
+def test_no_chunk_has_rows_of_two_parts_however_small_they_are(target_bytes: int) -> None:
+    batch = rows(*ROWS)
+    ends = [1, 2, batch.num_rows]
+    found: list[list[Chunk]] = [[] for _ in ends]
+    for part, chunk in BatchEncoder(target_bytes=target_bytes).chunks_of_parts(batch, ends):
+        found[part].append(chunk)
+    for start, end, chunks in zip([0, *ends], ends, found, strict=False):
+        assert read(chunks) == expected(batch.slice(start, end - start))
+
+
+def test_a_row_that_is_too_large_is_refused_before_any_part_is_sent() -> None:
+    encoder = BatchEncoder(max_message_size=FRAME_RESERVE + 100)
+    batch = pa.RecordBatch.from_pydict({"value": [b"small", b"x" * 200]})
+    with pytest.raises(InvalidInput, match="row 1 makes a message of"):
+        next(encoder.chunks_of_parts(batch, [1, 2]))
+
+
+def test_a_message_above_the_target_gets_a_chunk_of_its_own() -> None:
+    values = [b"a", b"b" * 500, b"c", b"d"]
+    chunks = list(BatchEncoder(target_bytes=100).chunks(pa.RecordBatch.from_pydict({"value": values})))
+    assert [chunk.messages for chunk in chunks] == [1, 1, 2]
+
+
+def test_a_message_up_to_the_limit_fits_and_one_byte_more_does_not() -> None:
+    encoder = BatchEncoder(max_message_size=FRAME_RESERVE + 1_000)
+    header = 4 + 1 + 2  # size, tag and a padded varint of two bytes
+    (chunk,) = encoder.chunks(pa.RecordBatch.from_pydict({"value": [b"v" * (1_000 - header)]}))
+    assert chunk.uncompressed_size == 1_000
+    with pytest.raises(InvalidInput, match="row 0 makes a message of 1001 bytes; the broker's limit leaves 1000 bytes"):
+        next(encoder.chunks(pa.RecordBatch.from_pydict({"value": [b"v" * (1_001 - header)]})))
+
+
+def test_the_whole_entry_stays_below_the_maximum_message_size() -> None:
+    largest = 20_000
+    batch = pa.RecordBatch.from_pydict({"value": [b"v" * size for size in range(1, 400)] * 3})
+    for chunk in BatchEncoder(max_message_size=largest).chunks(batch):
+        name = "n" * 1_000
+        txn = TxnId(2**63, 2**63)
+        buffers = send_frame(
+            chunk, producer_id=2**63, producer_name=name, sequence_id=2**62, publish_time_ms=2**62, txn=txn
+        )
+        assert sum(len(part) for part in buffers) <= largest
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"key": [b"k"]}, 'there is no column "value"'),
+        ({"value": [1]}, 'column "value" is int64; it must be text or binary'),
+        ({"value": [b""], "key": [1.5]}, 'column "key" is double'),
+        ({"value": [b""], "ordering_key": [True]}, 'column "ordering_key" is bool'),
+        ({"value": [b""], "event_time": [1.0]}, 'column "event_time" is double; it must be int64'),
+        ({"value": [b""], "properties": ["x"]}, 'column "properties" is string; it must be a map'),
+    ],
+)
+def test_a_column_of_another_type_is_named(columns: dict[str, list[Any]], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        next(BatchEncoder().chunks(pa.RecordBatch.from_pydict(columns)))
+
+
+BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
+    "too large": ({"value": [b"", b"", b"x" * 5_000, b""]}, "makes a message of 5007 bytes"),
+    "before 1970": ({"value": [b""] * 4, "event_time": [0, None, -1, 5]}, "has the event time -1"),
+    "half a property": (
+        {"value": [b""] * 4, "properties": pa.array([None, [("a", "b")], [("c", "d"), ("e", None)], []], TEXT_MAP)},
+        "property 'e' has no value",
+    ),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_ROWS)
+def test_a_bad_row_is_named_before_anything_is_yielded(bad: str) -> None:
+    columns, message = BAD_ROWS[bad]
+    encoder = BatchEncoder(max_message_size=FRAME_RESERVE + 1_000, target_bytes=1)
+    batch = pa.RecordBatch.from_pydict(columns)
+    with pytest.raises(InvalidInput, match=f"row 102.*{message}"):
+        next(encoder.chunks(batch, first_row=100))
+    with pytest.raises(InvalidInput, match=f"row 9.*{message}"):
+        next(encoder.chunks(batch.append_column("row", pa.array([3, 5, 9, 11]))))
+    with pytest.raises(InvalidInput, match=f"row 1.*{message}"):
+        next(encoder.chunks(batch.slice(1)))
+
+
+def test_a_limit_without_room_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="leaves no room"):
+        BatchEncoder(max_message_size=FRAME_RESERVE)
+
+
+def test_a_send_names_its_transaction_in_command_and_metadata() -> None:
+    (chunk,) = BatchEncoder().chunks(rows("value"))
+    frame = frame_of(chunk, TxnId(1 << 48, 9), sequence_id=40)
+    assert frame.metadata is not None
+    for described in (frame.command.send, frame.metadata):
+        assert (described.txnid_most_bits, described.txnid_least_bits) == (1 << 48, 9)
+        assert (described.sequence_id, described.highest_sequence_id) == (40, 44)
+    assert (frame.command.type, frame.command.send.num_messages) == (BaseCommand.SEND, 5)
+    assert frame.metadata.num_messages_in_batch == 5
+
+
+def test_a_send_outside_a_transaction_names_none() -> None:
+    (chunk,) = BatchEncoder().chunks(rows("value"))
+    frame = frame_of(chunk)
+    assert frame.metadata is not None
+    for described in (frame.command.send, frame.metadata):
+        assert not described.HasField("txnid_most_bits")
+        assert not described.HasField("txnid_least_bits")
+
+
+def test_a_batch_of_one_is_still_a_batch() -> None:
+    (chunk,) = BatchEncoder().chunks(rows("value").slice(0, 1))
+    metadata = frame_of(chunk).metadata
+    assert metadata is not None
+    assert metadata.HasField("num_messages_in_batch")
+
+
+def test_a_single_message_is_none() -> None:
+    buffers = single_message_frame(
+        b"{}",
+        producer_id=4,
+        producer_name="p",
+        sequence_id=3,
+        publish_time_ms=5,
+        txn=None,
+        key="k",
+        properties={"kind": "intent"},
+    )
+    (frame,) = FrameDecoder().feed(b"".join(buffers))
+    assert frame.metadata is not None
+    assert frame.payload is not None
+    assert not frame.metadata.HasField("num_messages_in_batch")
+    assert frame.command.send.num_messages == 1
+    ((own, data),) = unpack(frame.metadata, frame.payload)
+    assert as_row(own, data)["key"] == b"k"
+    assert as_row(own, data)["properties"] == [("kind", "intent")]
+    assert data == b"{}"
+
+
+@pytest.mark.parametrize("cut", [1, 3, 5, 8])
+def test_a_batch_that_ends_early_is_refused(cut: int) -> None:
+    (chunk,) = BatchEncoder().chunks(pa.RecordBatch.from_pydict({"value": [b"abc"]}))
+    with pytest.raises(DamagedFrame):
+        list(unpack(MessageMetadata(num_messages_in_batch=1), bytes(chunk.payload)[:-cut]))

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from eos.config import COMPRESSIONS, Compression
+from eos.errors import DamagedFrame
+from eos.pulsar.wire.compression import TYPES, compress, decompress
+
+DATA = b"the same again and again. " * 50
+
+
+@pytest.mark.parametrize("data", [b"", b"x", DATA, memoryview(DATA)], ids=["empty", "one", "much", "view"])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_what_is_compressed_comes_back(compression: Compression, data: bytes) -> None:
+    packed = compress(data, compression)
+    assert bytes(decompress(packed, TYPES[compression], len(data))) == bytes(data)
+
+
+@pytest.mark.parametrize("compression", [name for name in COMPRESSIONS if name != "none"])
+def test_repetition_shrinks(compression: Compression) -> None:
+    assert len(compress(DATA, compression)) < len(DATA) // 4
+
+
+def test_lz4_is_a_bare_block() -> None:
+    # A token of four literals, then the literals; the frame format would start with 04 22 4d 18.
+    assert bytes(compress(b"abcd", "lz4")) == b"\x40abcd"
+
+
+def test_zlib_is_not_gzip() -> None:
+    assert zlib.decompress(bytes(compress(DATA, "zlib"))) == DATA
+
+
+@pytest.mark.parametrize("compression", [name for name in COMPRESSIONS if name != "none"])
+def test_damage_is_noticed(compression: Compression) -> None:
+    packed = bytes(compress(DATA, compression))
+    with pytest.raises(DamagedFrame, match=compression):
+        decompress(b"\xff" * len(packed), TYPES[compression], len(DATA))
+
+
+def test_another_size_than_the_metadata_says_is_noticed() -> None:
+    with pytest.raises(DamagedFrame, match="1300 bytes once decompressed; its metadata says 5"):
+        decompress(compress(DATA, "zlib"), TYPES["zlib"], 5)
+
+
+def test_an_unknown_compression_is_named() -> None:
+    with pytest.raises(DamagedFrame, match="compression 9"):
+        decompress(b"", 9, 0)

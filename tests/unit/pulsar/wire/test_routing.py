@@ -1,0 +1,107 @@
+"""Partitions against vectors from the official clients."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eos.config import KEY_HASHES, KeyHash
+from eos.errors import InvalidInput
+from eos.pulsar.wire.hashing import hash_keys
+from eos.pulsar.wire.routing import NO_PARTITION, partition_of, sort_by_partition
+
+VECTORS = Path(__file__).parents[3] / "vectors"
+HASHES = json.loads((VECTORS / "key_hashes.json").read_text(encoding="utf-8"))
+BOOST = json.loads((VECTORS / "boost_partitions.json").read_text(encoding="utf-8"))
+KEYS = [vector["key"] for vector in HASHES]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("key_hash", ["murmur3", "java"])
+def test_hashes_are_those_of_the_java_client(key_hash: KeyHash, kind: pa.DataType) -> None:
+    column = pa.array([key.encode() for key in KEYS], kind)
+    assert hash_keys(column, key_hash).tolist() == [vector[key_hash] for vector in HASHES]
+
+
+@pytest.mark.parametrize("partitions", [13, 16])
+def test_boost_partitions_are_those_of_the_python_client(partitions: int) -> None:
+    chosen = BOOST[str(partitions)]
+    assert partition_of(pa.array(list(chosen)), partitions, "boost").tolist() == list(chosen.values())
+
+
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
+def test_neighbours_and_slices_change_nothing(key_hash: KeyHash) -> None:
+    column = pa.array(KEYS)
+    together = partition_of(column, 7, key_hash).tolist()
+    assert [partition_of(column.slice(i, 1), 7, key_hash).item() for i in range(len(KEYS))] == together
+    assert partition_of(column.slice(5, 20), 7, key_hash).tolist() == together[5:25]
+    assert partition_of(column.dictionary_encode().cast(pa.string()), 7, key_hash).tolist() == together
+
+
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
+@pytest.mark.parametrize("padding", ["", "long " * 40], ids=["short keys", "long keys"])
+def test_many_keys_have_the_hashes_of_few(key_hash: KeyHash, padding: str) -> None:
+    keys = [f"{padding}key-{number * 7919 % 100_003}".encode() for number in range(70_000)]
+    few = [hash_keys(pa.array([key]), key_hash).item() for key in keys[65_500:65_600]]
+    assert hash_keys(pa.array(keys), key_hash)[65_500:65_600].tolist() == few
+
+
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
+def test_a_key_is_routed_alike_as_text_and_as_bytes(key_hash: KeyHash) -> None:
+    as_bytes = pa.array([key.encode() for key in KEYS])
+    assert partition_of(as_bytes, 9, key_hash).tolist() == partition_of(pa.array(KEYS), 9, key_hash).tolist()
+
+
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
+def test_bytes_that_are_no_text_are_routed_by_their_base64(key_hash: KeyHash) -> None:
+    keys = [b"\xff", b"\xc3\x28", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"ok", b"\xe2\x82\xac"]
+    wire = [base64.b64encode(key).decode() for key in keys[:4]] + ["ok", "€"]
+    assert (
+        partition_of(pa.array(keys), 1_000, key_hash).tolist() == partition_of(pa.array(wire), 1_000, key_hash).tolist()
+    )
+
+
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
+def test_a_text_column_that_holds_other_bytes_is_routed_like_a_binary_one(key_hash: KeyHash) -> None:
+    keys = pa.array([b"\xff", b"a", None, b"\xc3"])
+    unchecked = pa.Array.from_buffers(pa.string(), len(keys), keys.buffers())
+    assert partition_of(unchecked, 1_000, key_hash).tolist() == partition_of(keys, 1_000, key_hash).tolist()
+
+
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
+def test_a_row_without_a_key_has_no_partition(key_hash: KeyHash) -> None:
+    partitions = partition_of(pa.array([None, "a", None]), 5, key_hash)
+    assert (partitions == NO_PARTITION).tolist() == [True, False, True]
+    assert partition_of(pa.array([None, None], pa.null()), 5, key_hash).tolist() == [NO_PARTITION] * 2
+    assert partition_of(pa.array([], pa.string()), 5, key_hash).tolist() == []
+
+
+def test_keys_of_another_type_are_refused() -> None:
+    with pytest.raises(InvalidInput, match='column "key" is int64'):
+        partition_of(pa.array([1]), 3, "java")
+
+
+def test_rows_are_sorted_and_keep_their_order_within_a_partition() -> None:
+    rows = pa.RecordBatch.from_pydict({"n": range(7)})
+    partitions = np.array([2, -1, 0, 2, 2, 0, 40_000], dtype=np.int32)
+    found = sort_by_partition(rows, partitions)
+    assert found.rows.column("n").to_pylist() == [1, 2, 5, 0, 3, 4, 6]
+    assert (found.partitions, found.ends) == ([-1, 0, 2, 40_000], [1, 3, 6, 7])
+
+
+def test_rows_of_one_partition_are_not_copied() -> None:
+    rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
+    found = sort_by_partition(rows, np.array([3, 3], dtype=np.int32))
+    assert (found.partitions, found.ends) == ([3], [2])
+    assert found.rows.column(0).buffers()[2].address == rows.column(0).buffers()[2].address
+
+
+def test_no_rows_make_no_parts() -> None:
+    rows = pa.RecordBatch.from_pydict({"value": pa.array([], pa.binary())})
+    found = sort_by_partition(rows, np.array([], dtype=np.int32))
+    assert (found.partitions, found.ends) == ([], [])

@@ -1,0 +1,109 @@
+"""Which columns make a message, and what is said of those that don't."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from eos.errors import InvalidInput
+from eos.sinks.columns import ValueFormat, canonical, did_you_mean, message_columns
+
+pytestmark = pytest.mark.usefixtures("spark")  # column expressions need a Spark context
+
+
+def check(schema: str, value_format: ValueFormat = "raw", *, topic_given: bool = True) -> None:
+    parsed = StructType.fromDDL(schema)
+    assert isinstance(parsed, StructType)
+    message_columns(parsed, value_format, topic_given=topic_given)
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("key string", r"no column 'value' \(it has \['key'\]\)"),
+        ("vlaue string", r"no column 'value'.*Did you mean 'vlaue'\?.*or use value_format='json'"),
+        ("value string, kee string", r"Column 'kee' means nothing to the sink\. Did you mean 'key'\?"),
+        ("value string, eventTime timestamp", r"Did you mean '__eventTime'\?|Did you mean 'event_time'\?"),
+        ("value string, xyzzy int", r"Column 'xyzzy' means nothing to the sink\. The columns it takes are"),
+        ("value bigint", "Column 'value' is bigint, but the message's value is binary or string. Cast it first"),
+        ("value string, key int", "Column 'key' is int, but the message's key is binary or string"),
+        ("value string, __key int", "Column '__key' is int, but the message's key is binary or string"),
+        ("value string, event_time date", "event_time is timestamp, or bigint in milliseconds"),
+        ("value string, event_time timestamp_ntz", "Column 'event_time' is timestamp_ntz"),
+        ("value string, properties map<string,int>", r"map<string,int>, but .* map<string,string>"),
+        ("value string, properties string", r"the message's properties is map<string,string>"),
+        ("value string, topic binary", "the message's topic is string"),
+        ("value string, partition string", "the message's partition is an integer"),
+        ("value string, partition double", "the message's partition is an integer"),
+        ("value string, key string, __key string", "Columns 'key' and '__key' both give the message's key. Drop one"),
+        ("value string, ordering_key array<int>", "the message's ordering_key is binary or string"),
+    ],
+)
+def test_a_wrong_column_is_named(schema: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        check(schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("key string", "builds the payload from the other columns, but there are none"),
+        ("value string, a int", "makes the column 'value' itself, but the DataFrame has one. Rename it"),
+        ("a int, key int", "Column 'key' is int"),
+    ],
+)
+def test_a_wrong_column_of_a_json_message_is_named(schema: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        check(schema, "json")
+
+
+def test_some_topic_must_be_given() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"No topic: give topic= to eos.sink\(\) or to txn.write\(\), or add a column"
+    ):
+        check("value string", topic_given=False)
+    check("value string, topic string", topic_given=False)
+    check("value string, __topic string", topic_given=False)
+
+
+def test_times_and_partitions_become_one_type_and_text_stays_text(spark: SparkSession) -> None:
+    for schema in (
+        "value string, key string, ordering_key string, event_time timestamp, partition tinyint",
+        "value binary, __key binary, ordering_key binary, event_time bigint, partition bigint",
+    ):
+        taken = canonical(spark.createDataFrame([], schema), "raw", topic_given=True)
+        types = {field.name: field.dataType.simpleString() for field in taken.schema.fields}
+        assert set(types) == {"value", "key", "ordering_key", "event_time", "partition"}
+        assert (types["event_time"], types["partition"]) == ("bigint", "int")
+        assert types["value"] == schema.split()[1].rstrip(",")
+
+
+def test_a_frame_that_fits_is_left_alone(spark: SparkSession) -> None:
+    fits = spark.createDataFrame([], "key string, value binary, event_time bigint, partition int")
+    assert canonical(fits, "raw", topic_given=True) is fits
+    other = spark.createDataFrame([], "__key string, value binary")
+    assert canonical(other, "raw", topic_given=True).columns == ["value", "key"]
+
+
+def test_the_time_of_an_event_is_in_milliseconds(spark: SparkSession) -> None:
+    times = spark.sql("select 'x' value, timestamp_micros(1356998400123456) __eventTime")
+    row = canonical(times, "raw", topic_given=True).first()
+    assert row is not None
+    assert row["event_time"] == 1_356_998_400_123
+
+
+def test_names_with_backticks_dots_and_capitals(spark: SparkSession) -> None:
+    odd = spark.sql("select 1 `a.b`, 2 `c``d`, 3 Value, 'k' `__key`")
+    row = canonical(odd, "json", topic_given=True).first()
+    assert row is not None
+    assert row.value == b'{"a.b":1,"c`d":2,"Value":3}'
+    assert row.key == "k"
+
+
+@pytest.mark.parametrize(
+    ("word", "suggestion"),
+    [("vlaue", " Did you mean 'value'?"), ("VALUE", " Did you mean 'value'?"), ("zzz", "")],
+)
+def test_a_close_word_is_suggested(word: str, suggestion: str) -> None:
+    assert did_you_mean(word, ["value", "key"]) == suggestion

@@ -1,0 +1,129 @@
+"""The options of the sink: each wrong one is named, with what would be right."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from eos.config import COMPRESSIONS, KEY_HASHES
+from eos.errors import InvalidInput
+from eos.sinks.options import MIB, SinkOptions, parse_options
+from tests.crash.moments import Witness
+
+
+def options(**given: Any) -> SinkOptions:
+    return parse_options({"name": "flights", "topic": "flights", **given})
+
+
+def test_the_defaults_are_those_that_are_documented() -> None:
+    assert options() == SinkOptions(
+        name="flights",
+        topic="persistent://public/default/flights",
+        value_format="raw",
+        key_hash="murmur3",
+        compression="none",
+        transaction_timeout_s=600,
+        max_in_flight_bytes=32 * MIB,
+        small_batch_rows=1_000,
+        attempts=5,
+        request_timeout_s=30,
+        connect_timeout_s=10,
+    )
+
+
+def test_every_option_is_documented() -> None:
+    assert SinkOptions.__doc__ is not None
+    for field in fields(SinkOptions):
+        assert f"{field.name}" in SinkOptions.__doc__
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"compresion": "lz4"}, r"no option 'compresion'\. Did you mean 'compression'\? It takes admin_url, attempts"),
+        ({"TOPIC": "x"}, r"no option 'TOPIC'\. Did you mean 'topic'\?"),
+        ({"xyzzy": 1}, r"no option 'xyzzy'\. It takes"),
+        ({"compression": "lz5"}, r"compression='lz5' is unknown\. Did you mean 'lz4'\?.*none, lz4, zlib, zstd, snappy"),
+        ({"compression": "LZ4"}, r"Did you mean 'lz4'\?"),
+        ({"key_hash": "murmur"}, r"Did you mean 'murmur3'\?.*murmur3, java, boost"),
+        ({"value_format": "avro"}, r"value_format='avro' is unknown\. It must be one of raw, json"),
+        ({"transaction_timeout_s": 0.5}, r"transaction_timeout_s=0\.5 is too small; it must be at least 1"),
+        ({"max_in_flight_bytes": 1_000}, r"max_in_flight_bytes=1000 is too small.*1\.04858e\+06|1048576"),
+        ({"small_batch_rows": -1}, "small_batch_rows=-1 is too small; it must be at least 0"),
+        ({"attempts": 0}, "attempts=0 is too small; it must be at least 1"),
+        ({"request_timeout_s": 0}, r"request_timeout_s=0 is too small; it must be at least 0\.1"),
+        ({"connect_timeout_s": -1.0}, r"connect_timeout_s=-1\.0 is too small"),
+        ({"attempts": "5"}, "attempts='5' is str; it must be int"),
+        ({"attempts": True}, "attempts=True is bool; it must be int"),
+        ({"attempts": 2.0}, r"attempts=2\.0 is float; it must be int"),
+        ({"tls_verify_hostname": "no"}, "tls_verify_hostname='no' is str; it must be bool"),
+        ({"token": 7}, r"token=7 is int; it must be str \| None"),
+        ({"name": None}, "name=None is NoneType; it must be str"),
+        ({"token": "t", "basic": "u:p"}, "token= and basic= are two ways"),
+        ({"tls_certificate": "c.pem"}, "tls_certificate= and tls_key= belong together"),
+        ({"tls_key": "k.pem"}, "tls_certificate= and tls_key= belong together"),
+        ({"observer": 3}, "observer=3 can't be called"),
+        ({"name": "a/b"}, '"a/b" cannot name a sink'),
+        ({"name": ""}, '"" cannot name a sink'),
+        ({"name": "-a"}, '"-a" cannot name a sink'),
+        ({"topic": "non-persistent://public/default/x"}, r"not persistent.*Use a persistent:// topic"),
+        ({"topic": "flights-partition-0"}, "names one partition"),
+        ({"topic": "a/b"}, "no topic name"),
+        ({"topic": "persistent://a/b c/d"}, "no topic name"),
+    ],
+)
+def test_a_wrong_option_is_named(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        options(**given)
+
+
+def test_a_name_is_asked_for() -> None:
+    with pytest.raises(InvalidInput, match="needs name=: it finds the sink's control log again"):
+        parse_options({"topic": "flights"})
+
+
+@pytest.mark.parametrize("topic", ["flights", "public/default/flights", "persistent://public/default/flights"])
+def test_short_and_long_names_of_a_topic_mean_the_same(topic: str) -> None:
+    assert options(topic=topic).topic == "persistent://public/default/flights"
+
+
+@pytest.mark.parametrize(
+    ("topic", "control"),
+    [
+        ("flights", "persistent://public/default/__eos-flights"),
+        ("persistent://air/jfk/rows", "persistent://air/jfk/__eos-flights"),
+        (None, "persistent://public/default/__eos-flights"),
+    ],
+)
+def test_the_control_topic_lies_beside_the_data(topic: str | None, control: str) -> None:
+    assert options(topic=topic).control_topic == control
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
+def test_each_choice_is_taken(compression: str, key_hash: str) -> None:
+    taken = options(compression=compression, key_hash=key_hash, transaction_timeout_s=1, connect_timeout_s=3)
+    assert (taken.compression, taken.key_hash) == (compression, key_hash)
+
+
+@pytest.mark.parametrize(
+    ("given", "method", "data"),
+    [
+        ({}, "none", ""),
+        ({"token": "file:/run/token"}, "token", "file:/run/token"),
+        ({"basic": "u:p"}, "basic", "u:p"),
+        ({"tls_certificate": "c.pem", "tls_key": "k.pem"}, "tls", ""),
+    ],
+)
+def test_credentials_reach_the_tasks_and_are_not_shown(given: dict[str, str], method: str, data: str) -> None:
+    cluster = options(**given).cluster("pulsar://localhost:6650")
+    assert (cluster.credentials.method, cluster.credentials.data) == (method, data)
+    assert pickle.loads(pickle.dumps(cluster)) == cluster
+    assert not data or data not in repr(cluster)
+
+
+def test_an_observer_may_be_any_callable() -> None:
+    assert options(observer=Witness("steps")).observer == Witness("steps")

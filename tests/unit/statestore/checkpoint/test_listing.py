@@ -1,0 +1,80 @@
+"""What a checkpoint that Spark wrote holds, listed from a plain folder; and moving its metadata elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from statestore.checkpoint import LocalFiles, committed, moved_metadata, needs_of, read_operator
+from statestore.checkpoint.listing import read_snapshots
+from statestore.errors import NotFound
+from tests.unit.statestore.checkpoint.checkpoints import NAMES, unpack
+
+STORES = {
+    "hdfs-aggregation": ("stateStoreSave", {"default"}),
+    "rocksdb-deduplication": ("dedupeWithinWatermark", {"default"}),
+    "changelog1-transform": ("transformWithStateInPandasExec", {"default"}),
+    "changelog2-join": (
+        "symmetricHashJoin",
+        {"left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue"},
+    ),
+    "changelog2-transform": ("transformWithStateInPandasExec", {"default"}),
+}
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(tmp_path_factory.mktemp("checkpoints"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_form_of_state(name: str, checkpoints: Path) -> None:
+    folder = checkpoints / name
+    found = read_snapshots(LocalFiles(folder), "somewhere")
+    done = committed(LocalFiles(folder))
+    assert found.uri == "somewhere"
+    assert [batch.id for batch in found.batches if batch.committed] == list(done)
+    assert sum(not batch.committed for batch in found.batches) <= 1
+    assert found.loadable == done
+    operator, stores = STORES[name]
+    assert {(store.operator, store.operator_name) for store in found.stores} == {(0, operator)}
+    assert {(store.partition, store.store) for store in found.stores} == {
+        (p, store) for p in (0, 1) for store in stores
+    }
+    files = [path for path in (folder / "state" / "0").rglob("*.*") if path.suffix != ".crc"]
+    assert found.bytes == sum(path.stat().st_size for path in files)
+    for store in found.stores:
+        assert set(store.versions) >= {batch + 1 for batch in done}
+        assert set(store.snapshots) <= set(store.versions)
+        assert (store.tables > 0) == (not name.startswith("hdfs"))
+
+
+@pytest.mark.parametrize("name", ["hdfs-aggregation", "changelog2-transform"])
+def test_a_version_without_its_file_is_not_loadable(name: str, checkpoints: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(checkpoints / name, tmp_path / name))
+    for file in (folder / "state" / "0" / "1").glob("2*.*"):
+        file.unlink()
+    found = read_snapshots(LocalFiles(folder))
+    assert 1 not in found.loadable
+    assert 0 in found.loadable
+
+
+def test_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        read_snapshots(LocalFiles(tmp_path))
+
+
+def test_metadata_that_names_its_schemas_by_address_moves_with_them(checkpoints: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(checkpoints / "changelog1-transform", tmp_path / "copy"))
+    files = LocalFiles(folder)
+    before = read_operator(files, 0, 0)
+    file = folder / before.metadata
+    assert b"file:/changelog1-transform/state/0/_stateSchema/default/" in file.read_bytes()
+    file.write_bytes(moved_metadata(file.read_bytes(), "bk://zk:2181/copy/"))
+    assert b'"bk://zk:2181/copy/state/0/_stateSchema/default/' in file.read_bytes()
+    assert read_operator(files, 0, 0) == before
+    assert needs_of(files, committed(files)[-1]).gaps == []
+    old = b'v1\n{"operatorInfo":{}}'
+    assert moved_metadata(old, "bk://zk:2181/copy") == old

@@ -1,0 +1,86 @@
+"""A drill of steps: what it writes down, however it ends, and the verdict that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from statestore.drills.acts.acts import Acts, perform
+from statestore.drills.journal import Check, Ended, NotTested, Step, Verdict, read
+from statestore.drills.report.summary import summarize
+from statestore.drills.surroundings import JOURNAL
+from statestore.errors import Damaged, InvalidInput, Unavailable
+
+
+def drill(folder: Path, act: Callable[[Acts], None]) -> Path:
+    return perform("rehearsal", folder, "statestore drill rehearse bk://z:1/q", act)
+
+
+def good(acts: Acts) -> None:
+    with acts.step("restore") as note:
+        note.detail = "batch 7"
+    acts.check("the state is the same", True, "3 rows")
+    acts.not_tested("the sink", "none was named")
+
+
+def test_steps_checks_and_gaps_are_written_down(tmp_path: Path) -> None:
+    path = drill(tmp_path, good)
+    assert path == tmp_path / JOURNAL
+    _, step, check, gap, ended = read(path)
+    assert isinstance(step, Step)
+    assert (step.name, step.detail) == ("restore", "batch 7")
+    assert isinstance(check, Check)
+    assert check.passed
+    assert isinstance(gap, NotTested)
+    assert ended == Ended(t=ended.t)
+    assert summarize(read(path)).summary.verdict is Verdict.PASS
+
+
+def failing(error: BaseException) -> Callable[[Acts], None]:
+    def act(acts: Acts) -> None:
+        good(acts)
+        with acts.step("compare"):
+            raise error
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (KeyboardInterrupt(), Verdict.UNKNOWN),
+        (Unavailable("no bookie answers"), Verdict.UNKNOWN),
+        (Damaged("entry 3 is not what was written"), Verdict.FAIL),
+    ],
+)
+def test_what_goes_wrong_is_no_pass(error: BaseException, verdict: Verdict, tmp_path: Path) -> None:
+    events = read(drill(tmp_path, failing(error)))
+    assert summarize(events).summary.verdict is verdict
+    assert [event.detail for event in events if isinstance(event, Step)] == ["batch 7", f"failed: {error}"]
+
+
+def test_an_interrupt_that_comes_out_as_another_error_is_one_all_the_same(tmp_path: Path) -> None:
+    def act(acts: Acts) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            dict[str, str]()["no such key"]
+
+    events = read(drill(tmp_path, act))
+    assert isinstance(events[-1], Ended)
+    assert (events[-1].interrupted, events[-1].reason) == (True, "somebody stopped it")
+
+
+@pytest.mark.parametrize("error", [InvalidInput("there is no checkpoint"), ZeroDivisionError("a defect")])
+def test_bad_input_and_defects_are_raised_and_the_journal_has_its_end(error: Exception, tmp_path: Path) -> None:
+    with pytest.raises(type(error)):
+        drill(tmp_path, failing(error))
+    assert summarize(read(tmp_path / JOURNAL)).summary.verdict is Verdict.UNKNOWN
+    assert isinstance(read(tmp_path / JOURNAL)[-1], Ended)
+
+
+def test_a_failed_check_fails_the_drill(tmp_path: Path) -> None:
+    path = drill(tmp_path, lambda acts: acts.check("the state is the same", False, "3 rows, live 4"))
+    assert summarize(read(path)).summary.verdict is Verdict.FAIL

@@ -1,0 +1,185 @@
+"""The course of a chaos drill, with a cluster, a driver and an oracle that only pretend."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from eos.local import LocalError
+from statestore.drills import journal
+from statestore.drills.chaos import chaos
+from statestore.drills.chaos.chaos import Chaos
+from statestore.drills.chaos.faults import FAULTS
+from statestore.drills.chaos.job import JobSpec, Settings
+from statestore.drills.chaos.plan import Family, make_plan
+from statestore.drills.chaos.said import Said, Word
+from statestore.drills.chaos.stage import Stage
+from statestore.drills.chaos.supervisor import Launch, Supervisor
+from statestore.drills.journal import Account, Check, Ended, Event, Readers, Sample, State, Transactions, Verdict
+from statestore.drills.judge import rows
+from statestore.drills.judge.oracle import Progress
+from statestore.drills.report.summary import summarize
+
+PLAN = make_plan(3, 1, [Family.NETWORK])
+
+
+class FakeCluster:
+    service_url, broker_urls = "pulsar://h:1,h:2", ("pulsar://h:1", "pulsar://h:2")
+    zookeeper, admin_url = "h:3", "http://h:4"
+
+    def __init__(self, data: Path, fails: bool = False) -> None:
+        self.data, self._fails, self.stopped = data, fails, False
+
+    def __enter__(self) -> FakeCluster:
+        if self._fails:
+            raise LocalError("No java on the PATH")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped = True
+
+
+class FakeDriver:
+    """Both jobs commit every file that there is, until they are told to stop."""
+
+    made: list[FakeDriver]
+    refuses = ""
+
+    def __init__(self, settings: Any, log: Path, hear: Any) -> None:
+        self.alive, self._hear, self._input = True, hear, Path(settings.input)
+        self._running: dict[str, threading.Event] = {}
+        self.made.append(self)
+
+    def tell(self, do: str, spec: Any) -> None:
+        if do == "start" and self.refuses:
+            threading.Timer(0.01, self.says, (Word.FAILED, spec.job), {"text": self.refuses}).start()
+        elif do == "start":
+            self._running[spec.job] = threading.Event()
+            threading.Thread(target=self._run, args=(spec.job, self._running[spec.job]), daemon=True).start()
+        elif do == "stop":
+            self._running[spec.job].set()
+        else:
+            inputs = rows.read_input(self._input)
+            found = rows.state(inputs, set(inputs["batch"]))
+            self.says(Word.STATE, spec.job, state=tuple((key, count, total) for key, (count, total) in found.items()))
+
+    def says(self, word: Word, job: str, **fields: Any) -> None:
+        self._hear(self, Said(word, job, **fields))
+
+    def kill(self) -> None:
+        self.alive = False
+        for stop in self._running.values():
+            stop.set()
+
+    def last_words(self) -> str:
+        return ""
+
+    def _run(self, job: str, stop: threading.Event) -> None:
+        batch = 0
+        while not stop.wait(0.01):
+            if rows.input_file(self._input, batch).exists():
+                self.says(Word.BEGAN, job, batch=batch)
+                self.says(Word.COMMITTED, job, batch=batch)
+                batch += 1
+        if self.alive:
+            self.says(Word.STOPPED, job)
+
+
+@pytest.fixture(autouse=True)
+def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeCluster]:
+    cluster = FakeCluster(tmp_path / "cluster")
+    FakeDriver.made, FakeDriver.refuses = [], ""
+
+    class LiveFake:
+        progress = Progress(7, 1, 30.0)
+
+    def judge(job: str, *_: Any, state_equal: bool | None, **__: Any) -> tuple[Account, Readers]:
+        account = Account(job, 1, 1, 1, 0, 0, 0, 0, 0, state_equal, {}, Verdict.PASS, "all there")
+        return account, Readers(job, 2, 0)
+
+    def supervisor(settings: Settings, jobs: Sequence[JobSpec], log: Path) -> Supervisor:
+        return Supervisor(settings, jobs, log, launch=cast(Launch, FakeDriver))
+
+    monkeypatch.setattr(chaos, "LocalCluster", lambda **_: cluster)
+    monkeypatch.setattr(chaos, "java_flags", lambda tell: ["-Xshare:off"])
+    monkeypatch.setattr(chaos, "Supervisor", supervisor)
+    monkeypatch.setattr(chaos, "LiveReaders", lambda *_: nullcontext(LiveFake()))
+    monkeypatch.setattr(chaos, "make_topic", lambda *_: None)
+    monkeypatch.setattr(chaos, "end_later_transactions", lambda *_: None)
+    monkeypatch.setattr("statestore.drills.judge.oracle.judge", judge)
+    stores = [SimpleNamespace(versions=(1, 2)), SimpleNamespace(versions=(2,))]
+    monkeypatch.setattr("statestore.snapshots", lambda *_, **__: SimpleNamespace(stores=stores))
+    for name, value in {"_FEED_S": 0.01, "_SAMPLE_S": 0.01, "_SETTLE_S": (0.0, 0.01)}.items():
+        monkeypatch.setattr(chaos, name, value)
+    for kind in FAULTS:
+        monkeypatch.setitem(FAULTS, kind, lambda stage, chance: stage.done("pretended"))
+    yield cluster
+    assert not any(driver.alive for driver in FakeDriver.made)
+
+
+def drill(folder: Path, minutes: float | None = None) -> list[Event]:
+    path = chaos.run(Chaos(PLAN, 1, folder / "report", "statestore drill", minutes), lambda line, done: None)
+    assert path == folder / "report" / "journal.jsonl"
+    return journal.read(path)
+
+
+def test_each_fault_is_done_and_all_rows_are_accounted_for(tmp_path: Path, pretended: FakeCluster) -> None:
+    events = drill(tmp_path)
+    report = summarize(events)
+    assert report.summary.verdict is Verdict.PASS, report.summary.reasons
+    assert [(fault.n, fault.kind) for fault in report.faults] == [(fault.n, fault.kind) for fault in PLAN]
+    assert all(fault.recovered_s is not None and fault.caught_up_s is not None for fault in report.faults)
+    assert {job.job: job.account.state_equal for job in report.jobs if job.account} == {"rows": None, "sums": True}
+    kinds = {type(event) for event in events}
+    assert {Sample, State, Transactions, journal.NotTested} <= kinds
+    assert [event.versions for event in events if isinstance(event, State)] == [1]
+    assert pretended.stopped
+
+
+def test_when_the_time_is_out_the_rows_so_far_are_accounted_for(tmp_path: Path) -> None:
+    summary = summarize(drill(tmp_path, minutes=1e-9)).summary
+    assert summary.verdict is Verdict.UNKNOWN
+    assert "the time was out, and 3 of 3 faults were not done" in " ".join(summary.reasons)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_and_everything_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pretended: FakeCluster, number: signal.Signals
+) -> None:
+    def interrupt(stage: Stage, chance: object) -> None:
+        stage.done("half")
+        os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+    monkeypatch.setitem(FAULTS, PLAN[0].kind, interrupt)
+    events = drill(tmp_path)
+    assert signal.getsignal(number) is before
+    assert events[-1].event == "ended"
+    assert isinstance(events[-1], Ended)
+    assert events[-1].interrupted
+    assert summarize(events).summary.verdict is Verdict.UNKNOWN
+    assert pretended.stopped
+
+
+def test_a_job_that_is_refused_is_a_failure(tmp_path: Path) -> None:
+    FakeDriver.refuses = "StaleBatch: the output is ahead"
+    events = drill(tmp_path)
+    assert summarize(events).summary.verdict is Verdict.FAIL
+    (check,) = (event for event in events if isinstance(event, Check))
+    assert "rows was refused: StaleBatch" in check.detail or "sums was refused: StaleBatch" in check.detail
+
+
+def test_what_can_not_be_started_is_said_in_the_journal(tmp_path: Path, pretended: FakeCluster) -> None:
+    pretended._fails = True
+    events = drill(tmp_path)
+    assert isinstance(events[-1], Ended)
+    assert events[-1].reason == "No java on the PATH"
+    assert summarize(events).summary.verdict is Verdict.UNKNOWN

@@ -1,0 +1,218 @@
+"""What each fault does, in which order, on a stage where nothing is real."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from eos.local.parts import ClusterPorts, Plan
+from statestore.drills.chaos.faults import FAULTS, checkpoint
+from statestore.drills.chaos.feed import Feeder
+from statestore.drills.chaos.said import Said, Word
+from statestore.drills.chaos.stage import Stage
+from statestore.drills.journal import Check, Fault, PlannedFault
+
+PARTS = {part.name: part for part in Plan(ClusterPorts(1, (2, 3, 4), (5, 6), (7, 8)), {}, "1m", False, 4).parts(Path())}
+
+
+class Recorder:
+    """Everything that a fault may touch; each call becomes a line."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def part(self, name: str, **attributes: Any) -> Any:
+        return _Recorded(self, name, attributes)
+
+
+class _Recorded:
+    def __init__(self, recorder: Recorder, name: str, attributes: dict[str, Any]) -> None:
+        self.__dict__.update(attributes, _recorder=recorder, _name=name)
+
+    def __getattr__(self, word: str) -> Any:
+        if word.startswith("__"):
+            raise AttributeError(word)
+        return lambda *arguments, **_: self._recorder.lines.append(" ".join([self._name, word, *map(str, arguments)]))
+
+
+class FakeSupervisor:
+    """Jobs that say at once what is waited for."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.jobs = {"rows": SimpleNamespace(spec=None), "sums": SimpleNamespace(spec=None)}
+        self.driver = recorder.part("driver", workers=lambda: [], executors=self._executors)
+        self.recovery: object = None
+        self._recorder, self._count = recorder, 0
+
+    def _executors(self) -> list[Any]:
+        return [self._recorder.part(f"executor {pid}", pid=pid, children=lambda recursive: []) for pid in (1, 2)]
+
+    def count(self, word: Word, job: str) -> int:
+        self._count += 1
+        return self._count
+
+    def wait(self, true: Any, what: str, *_: Any) -> None:
+        self._recorder.lines.append(f"wait for {what}")
+        while not true():
+            pass
+
+    def kill(self) -> None:
+        self._recorder.lines.append("driver kill")
+
+    def replace(self) -> Any:
+        return self.driver
+
+    def one_more(self, what: str) -> None:
+        self._recorder.lines.append(f"wait for {what}")
+
+    def heard_of(self, driver: object) -> list[Said]:
+        return [Said(Word.FAILED, job, text="Fenced: bye") for job in self.jobs]
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def stage(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    members = {name: recorder.part(name, part=part) for name, part in PARTS.items()}
+    monkeypatch.setattr("statestore.drills.chaos.faults.cluster._read_only", lambda member: True)
+    monkeypatch.setattr("time.sleep", lambda seconds: recorder.lines.append("time passes"))
+
+    def write(event: Any) -> None:
+        if isinstance(event, Fault):
+            recorder.lines.append("FAULT")
+        elif isinstance(event, Check):
+            recorder.lines.append(f"{'passed' if event.passed else 'failed'}: {event.name}")
+
+    class Cluster:
+        def __getitem__(self, name: str) -> Any:
+            return members[name]
+
+        def launch(self, name: str) -> None:
+            threshold = next(
+                line for line in members[name].part.configuration.splitlines() if line.startswith("diskUsageThreshold")
+            )
+            recorder.lines.append(f"{name} launch {threshold}")
+
+        def restart(self, name: str) -> None:
+            assert members[name].part == PARTS[name]
+            recorder.lines.append(f"{name} restart")
+
+    links: Any = [recorder.part(f"link-{number}", connections=2) for number in range(3)]
+    supervisor: Any = FakeSupervisor(recorder)
+    cluster: Any = Cluster()
+    feeder = Feeder(tmp_path, lambda: 0, 1, 1)
+    made = Stage(cluster, supervisor, feeder, links[:2], links[2], "bk://d", {}, tmp_path, 15.0, write)
+    made.fault = PlannedFault(3, "kind", "family")
+    return made
+
+
+def lines(stage: Stage, recorder: Recorder, kind: str, seed: int = 1) -> list[str]:
+    FAULTS[kind](stage, random.Random(seed))
+    assert stage.supervisor.recovery is not None
+    return recorder.lines
+
+
+@pytest.mark.parametrize("kind", ["broker-kill", "bookie-kill", "zookeeper-kill"])
+def test_a_killed_member_is_started_again(stage: Stage, recorder: Recorder, kind: str) -> None:
+    done = lines(stage, recorder, kind)
+    name = done[1].split()[0]
+    assert name.startswith(kind.split("-")[0])
+    assert done[1:] == [f"{name} kill", "FAULT", "time passes", f"{name} restart"]
+
+
+@pytest.mark.parametrize("kind", ["broker-pause", "bookie-pause", "zookeeper-pause", "driver-pause"])
+def test_what_is_paused_goes_on(stage: Stage, recorder: Recorder, kind: str) -> None:
+    done = lines(stage, recorder, kind)
+    name = done[1].split()[0]
+    assert done[1:] == [f"{name} pause", "FAULT", "time passes", f"{name} resume"]
+
+
+def test_every_member_of_a_kind_is_met_by_some_seed(stage: Stage, recorder: Recorder) -> None:
+    for seed in range(20):
+        lines(stage, recorder, "bookie-kill", seed)
+    assert {line for line in recorder.lines if line.endswith("kill")} == {
+        f"bookie-{number} kill" for number in range(3)
+    }
+
+
+@pytest.mark.parametrize(("link", "names"), [("broker-link", ["link-0", "link-1"]), ("state-link", ["link-2"])])
+def test_links_are_broken_together_and_heal(stage: Stage, recorder: Recorder, link: str, names: list[str]) -> None:
+    for kind, word in (("delay", "delay"), ("half-open", "swallow")):
+        recorder.lines.clear()
+        done = [" ".join(line.split()[:2]) for line in lines(stage, recorder, f"{link}-{kind}")]
+        heal = [f"{name} heal" for name in names]
+        assert done[1:] == [*(f"{name} {word}" for name in names), "FAULT", "time passes", *heal]
+    recorder.lines.clear()
+    assert lines(stage, recorder, f"{link}-cut")[1:] == [*(f"{name} cut" for name in names), "FAULT"]
+
+
+def test_a_bookie_with_a_full_disk_gets_its_own_settings_back(stage: Stage, recorder: Recorder) -> None:
+    done = lines(stage, recorder, "bookie-disk-full")
+    name = done[0].split()[0]
+    assert done == [
+        f"{name} kill",
+        "FAULT",
+        f"{name} launch diskUsageThreshold=0.00003",
+        "passed: fault 3, kind: the bookie is read-only",
+        "time passes",
+        f"{name} restart",
+    ]
+
+
+def test_a_driver_is_killed_between_two_moments(stage: Stage, recorder: Recorder) -> None:
+    assert lines(stage, recorder, "driver-kill") == ["time passes", "driver kill", "FAULT"]
+
+
+def test_a_second_driver_takes_over_before_the_first_wakes_up(stage: Stage, recorder: Recorder) -> None:
+    done = lines(stage, recorder, "driver-second")
+    assert done[1:5] == ["driver pause", "FAULT", "wait for a batch of each job in the second driver", "driver resume"]
+    assert done[-3:] == [
+        "passed: fault 3, kind: the first driver ends when it wakes up",
+        "passed: fault 3, kind: the first driver commits no batch any more",
+        "driver kill",
+    ]
+
+
+def test_one_of_two_executors_is_killed(stage: Stage, recorder: Recorder) -> None:
+    done = lines(stage, recorder, "executor-kill")
+    assert done[-2].endswith("kill")
+    assert done[-2].startswith("executor")
+    assert done[-1] == "FAULT"
+
+
+def test_workers_are_killed_after_a_batch_began(stage: Stage, recorder: Recorder) -> None:
+    assert lines(stage, recorder, "worker-kill") == ["wait for a batch to begin", "time passes", "FAULT"]
+
+
+def test_a_batch_is_held_for_longer_than_its_transaction_lives(stage: Stage, recorder: Recorder) -> None:
+    done = lines(stage, recorder, "transaction-timeout")
+    (order,) = stage.hold.iterdir()
+    assert order.name in ("rows", "sums")
+    assert float(order.read_text()) > stage.ttl_s
+    assert done == [f"wait for a commit of {order.name}", "FAULT", "time passes"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "passed"),
+    [
+        (["DamagedLog: empty"], True),
+        (["InvalidInput: no broker", "DamagedLog: empty"], True),
+        ([None], False),
+        (["InvalidInput: no broker"] * 5, False),
+    ],
+)
+def test_a_refusal_is_asked_for_until_the_broker_is_ready(
+    stage: Stage, recorder: Recorder, answers: list[str | None], passed: bool
+) -> None:
+    left = iter(answers)
+    stage.supervisor.try_to_start = lambda job: next(left)  # type: ignore[method-assign]
+    checkpoint._expect(stage, "rows", "DamagedLog", "refused")
+    assert recorder.lines == [f"{'passed' if passed else 'failed'}: fault 3, kind: refused"]
+    assert list(left) == []

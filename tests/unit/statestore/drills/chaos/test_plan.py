@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statestore.cli.drill import KILLS
+from statestore.drills.chaos.plan import AT_LEAST, KINDS, Family, chance_of, kind_of, make_plan, parse_families
+from statestore.errors import InvalidInput
+
+families = st.sets(st.sampled_from(Family), min_size=1)
+
+
+@given(st.integers(1, 400), st.integers(), families)
+def test_the_same_seed_gives_the_same_plan(kills: int, seed: int, families: set[Family]) -> None:
+    plan = make_plan(kills, seed, families)
+    assert plan == make_plan(kills, seed, families)
+    assert [fault.n for fault in plan] == list(range(1, kills + 1))
+    assert {fault.family for fault in plan} <= {family.value for family in families}
+    assert all(kind_of(fault.kind).family == fault.family for fault in plan)
+
+
+def test_another_seed_gives_another_plan() -> None:
+    assert make_plan(KILLS, 1) != make_plan(KILLS, 2)
+
+
+@given(st.integers())
+def test_by_default_each_kind_comes_often_enough(seed: int) -> None:
+    counts = Counter(fault.kind for fault in make_plan(KILLS, seed))
+    assert counts.keys() == {kind.name for kind in KINDS}
+    assert min(counts.values()) >= AT_LEAST
+    assert counts.total() >= 150
+    assert {name for name, count in counts.items() if count > AT_LEAST} <= {kind.name for kind in KINDS if kind.cheap}
+
+
+@given(st.integers(1, len(KINDS)), st.integers())
+def test_few_kills_are_of_different_kinds(kills: int, seed: int) -> None:
+    assert max(Counter(fault.kind for fault in make_plan(kills, seed)).values()) == 1
+
+
+@given(st.integers())
+def test_faults_to_executors_come_first(seed: int) -> None:
+    places = [fault.n for fault in make_plan(KILLS, seed) if kind_of(fault.kind).on_executors]
+    assert places == list(range(1, AT_LEAST + 1))
+
+
+def test_every_family_has_a_kind() -> None:
+    assert {kind.family for kind in KINDS} == set(Family)
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
+
+
+def test_a_fault_has_its_own_chance() -> None:
+    """What a fault does is the same whatever was drawn before it."""
+    one, other = make_plan(2, 7)
+    assert chance_of(7, one).random() == chance_of(7, one).random() != chance_of(7, other).random()
+    assert chance_of(7, one).random() != chance_of(8, one).random()
+
+
+def test_families_are_read_from_text() -> None:
+    assert parse_families(None) == parse_families("") == tuple(Family)
+    assert parse_families(" network ,driver") == (Family.DRIVER, Family.NETWORK)
+    with pytest.raises(InvalidInput, match=r"no fault family brokers, net\. There are: driver, worker"):
+        parse_families("net,driver,brokers")
+
+
+def test_a_plan_has_a_fault() -> None:
+    with pytest.raises(InvalidInput, match="--kills is 0"):
+        make_plan(0, 7)

@@ -1,0 +1,48 @@
+"""Access to Hadoop where there is no Spark, no Java, or a session without `bk://`: what is said."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+
+from statestore import InvalidInput, Unavailable
+from statestore.hadoop import file_systems as hadoop
+from statestore.hadoop.file_systems import Hadoop
+from tests.unit.statestore.hadoop.test_session import Jvm
+
+
+class Session:
+    """A Spark session whose JVM has not loaded the jar."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self._jvm = Jvm(has_jar=False)
+
+
+def test_a_session_without_the_file_system_is_refused() -> None:
+    session: Any = Session()
+    with pytest.raises(InvalidInput, match="configure_spark"):
+        Hadoop.of(session)
+
+
+def test_without_spark_it_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(Unavailable, match="pip install"):
+        Hadoop.of()
+
+
+def test_without_java_it_says_which_one_it_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setattr(hadoop, "_own", None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)  # another test's
+    with pytest.raises(Unavailable, match=r"/nowhere/bin/java.* JAVA_HOME names it"):
+        Hadoop.of()
+
+
+def test_a_wrong_option_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hadoop, "_own_jvm", lambda: pytest.fail("a JVM was started"))
+    with pytest.raises(InvalidInput, match="Did you mean"):
+        Hadoop.of(options={"fs.bk.rot": "/x"})

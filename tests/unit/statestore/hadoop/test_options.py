@@ -1,0 +1,73 @@
+"""Options: names and values are checked before anything is started, and agree with what the jar reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from statestore import InvalidInput
+from statestore.hadoop.options import OPTIONS, checked, value
+
+SETTINGS = Path(__file__).parents[4] / "statestore/java/src/main/java/eos/bk/Settings.java"
+
+
+def test_values_become_text() -> None:
+    given = {"fs.bk.ensemble": 3, "fs.bk.bookkeeper.useV2WireProtocol": True, "fs.bk.compact.below": 0.5}
+    assert checked(given) == {
+        "fs.bk.ensemble": "3",
+        "fs.bk.bookkeeper.useV2WireProtocol": "true",
+        "fs.bk.compact.below": "0.5",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("fs.bk.esemble", "Did you mean fs.bk.ensemble?"),
+        ("ensemble", "Did you mean fs.bk.ensemble?"),
+        ("fs.bk.prod.metadata-service-url", "Did you mean fs.bk.NAME.metadata-service-uri?"),
+        ("fs.bk.x", "The options are: ledgers, root"),
+        ("fs.bk.pack_bytes", "Did you mean fs.bk.pack.bytes?"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_nearest(name: str, hint: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(f"{name} is not an option of bk://. {hint}")):
+        checked({name: "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "right"),
+    [
+        ("ensemble", "three", "3"),
+        ("ensemble", "-1", "0"),
+        ("window", "0", "1"),
+        ("compact.below", "2", "0.3"),
+        ("compact.below", "some", "1"),
+        ("root", "eos", "/eos"),
+        ("root", "/", "/eos/bk"),
+        ("digest", "md5", "CRC32C"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused(name: str, wrong: str, right: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"fs\.bk\.{name} is '{wrong}'; expected: "):
+        checked({f"fs.bk.{name}": wrong})
+    assert checked({f"fs.bk.{name}": right}) == {f"fs.bk.{name}": right}
+
+
+def test_defaults() -> None:
+    assert value({}, "root") == "/eos-bk"
+    assert value({"fs.bk.root": "/r"}, "root") == "/r"
+    checked({f"fs.bk.{name}": option.default for name, option in OPTIONS.items()})
+
+
+def test_the_jar_reads_the_same_options() -> None:
+    read = set(re.findall(r'P \+ "([a-z.-]+)"', SETTINGS.read_text())) - {"zookeeper.", "bookkeeper."}
+    assert read == set(OPTIONS)
+
+
+def test_the_table_in_the_docs_is_this_one() -> None:
+    page = (SETTINGS.parents[7] / "docs/statestore.md").read_text()
+    rows = re.findall(r"^\| `fs\.bk\.([a-z.-]+)` \| (?:`(.*?)`|none) \| (.*?) \|$", page, re.MULTILINE)
+    assert rows == [(name, option.default, option.meaning) for name, option in OPTIONS.items()]

@@ -1,0 +1,171 @@
+"""`configure_spark` on a builder that only remembers: what is added, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from statestore import InvalidInput, JarMissing, configure_spark
+from statestore.hadoop import jar
+from statestore.hadoop import session as spark
+
+JAR = "/somewhere/eos-bk.jar"
+
+
+class Builder:
+    """Like pyspark's, but it makes no session."""
+
+    def __init__(self, **options: str) -> None:
+        self._options = {name.replace("__", "."): value for name, value in options.items()}
+
+    def config(self, name: str, value: str) -> Builder:
+        self._options[name] = value
+        return self
+
+
+@pytest.fixture(autouse=True)
+def no_jvm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(spark, "jar_path", lambda: Path(JAR))
+    monkeypatch.setattr(spark, "_driver_has_jar", lambda: False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+
+
+def made(builder: Builder, **more: Any) -> dict[str, str]:
+    found: dict[str, str] = configure_spark(builder, **more)._options
+    return found
+
+
+def test_all_that_a_session_needs() -> None:
+    assert made(Builder(), options={"fs.bk.ensemble": 2}) == {
+        "spark.jars": JAR,
+        "spark.driver.extraClassPath": JAR,
+        "spark.executor.extraClassPath": JAR,
+        "spark.hadoop.fs.bk.impl": "eos.bk.BookKeeperFileSystem",
+        "spark.hadoop.fs.AbstractFileSystem.bk.impl": "eos.bk.Bk",
+        "spark.hadoop.fs.bk.ensemble": "2",
+    }
+
+
+def test_what_the_builder_has_is_kept() -> None:
+    settings = made(Builder(spark__jars="a.jar,b.jar", spark__executor__extraClassPath="/x"))
+    assert settings["spark.jars"] == f"a.jar,b.jar,{JAR}"
+    assert settings["spark.executor.extraClassPath"] == f"/x{os.pathsep}{JAR}"
+
+
+def test_twice_is_as_good_as_once() -> None:
+    builder = Builder()
+    assert dict(made(builder)) == made(builder)
+
+
+def test_lists_in_spark_defaults_are_carried_over(tmp_path: Path) -> None:
+    text = "# ours\n\nspark.jars    a.jar\nspark.driver.extraClassPath=/d\nspark.executor.memory 1g\n"
+    (tmp_path / "spark-defaults.conf").write_text(text)
+    settings = made(Builder(spark__driver__extraClassPath="/b"))
+    assert settings["spark.jars"] == f"a.jar,{JAR}"
+    assert settings["spark.driver.extraClassPath"] == f"/b{os.pathsep}{JAR}"
+
+
+def test_options_on_the_builder_are_checked_too() -> None:
+    with pytest.raises(InvalidInput, match=r"Did you mean fs\.bk\.ensemble\?"):
+        configure_spark(Builder(spark__hadoop__fs__bk__esemble="1"))
+    assert made(Builder(spark__hadoop__fs__bk__ensemble="1"))["spark.hadoop.fs.bk.ensemble"] == "1"
+    made(Builder(spark__hadoop__fs__bk__impl="eos.bk.BookKeeperFileSystem"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--jars x.jar pyspark-shell",
+        "--conf spark.jars=x.jar pyspark-shell",
+        "--driver-class-path /x pyspark-shell",
+        "-c spark.executor.extraClassPath=/x pyspark-shell",
+    ],
+)
+def test_submit_arguments_that_would_replace_ours_are_refused(arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    with pytest.raises(InvalidInput, match="Move it to the builder"):
+        configure_spark(Builder())
+
+
+def test_other_submit_arguments_are_fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.ui.enabled=false --verbose pyspark-shell")
+    configure_spark(Builder())
+
+
+def test_spark_does_not_show_the_password_of_zookeeper() -> None:
+    secret = {"fs.bk.zookeeper-auth": "digest:me:pw"}
+    assert "zookeeper-auth" in made(Builder(), options=secret)["spark.redaction.regex"]
+    assert made(Builder(spark__redaction__regex="mine"), options=secret)["spark.redaction.regex"] == "mine"
+
+
+def test_a_missing_jar_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jar, "NAME", "no-such.jar")
+    with pytest.raises(JarMissing, match="make jar"):
+        jar.jar_path()
+
+
+class Jvm:
+    """A driver's JVM that has loaded the jar, or has not."""
+
+    def __init__(self, has_jar: bool) -> None:
+        self.has_jar = has_jar
+        self.java = self.lang = self.Thread = self.Class = self
+
+    def currentThread(self) -> Jvm:  # noqa: N802
+        return self
+
+    def getContextClassLoader(self) -> Jvm:  # noqa: N802
+        return self
+
+    def forName(self, name: str, initialise: bool, loader: Jvm) -> None:  # noqa: N802
+        if not self.has_jar:
+            raise RuntimeError("ClassNotFoundException")
+
+
+def running_driver(monkeypatch: pytest.MonkeyPatch, has_jar: bool) -> None:
+    from pyspark import SparkContext
+
+    monkeypatch.undo()
+    monkeypatch.setattr(spark, "jar_path", lambda: Path(JAR))
+    monkeypatch.setattr(SparkContext, "_gateway", object())
+    monkeypatch.setattr(SparkContext, "_jvm", Jvm(has_jar))
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", lambda: None)
+
+
+def test_a_driver_that_runs_without_the_jar_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    running_driver(monkeypatch, has_jar=False)
+    with pytest.raises(InvalidInput, match=r'spark-submit --jars "\$\(statestore jar\)"'):
+        configure_spark(Builder())
+
+
+def test_a_driver_that_runs_with_the_jar_is_fine_whatever_its_arguments_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    running_driver(monkeypatch, has_jar=True)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {JAR} pyspark-shell")
+    assert made(Builder())["spark.jars"] == JAR
+
+
+def test_what_a_new_jvm_says_does_not_come_between_what_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Talking(Builder):
+        stopped = False
+
+        def getOrCreate(self) -> Talking:  # noqa: N802
+            os.write(1, b"WARN of the JVM\n")
+            return self
+
+        def stop(self) -> None:
+            self.stopped = True
+
+    builder = Talking()
+    monkeypatch.setattr("pyspark.sql.SparkSession.builder", builder)
+    with spark.session({}, {"spark.app.name": "x"}) as made_session:
+        print("{}", flush=True)
+        assert cast(object, made_session) is builder
+        assert made(builder)["spark.app.name"] == "x"
+    assert builder.stopped
+    assert capfd.readouterr() == ("{}\n", "WARN of the JVM\n")

@@ -1,0 +1,109 @@
+"""What a roll forward needs, and what is refused before anything is changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from eos.commit.control_log import LogView, Marker, OwnerRecord
+from eos.config import Cluster
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.txn import TxnId
+from statestore.checkpoint import Entry, LocalFiles
+from statestore.errors import InvalidInput, Unavailable
+from statestore.in_step import Output, Step, behind
+from statestore.in_step.plan import check_sources, numbered
+
+QUERY = "5f"
+
+
+def offsets(*sources: str) -> str:
+    return "\n".join(["v1", '{"batchWatermarkMs":0,"batchTimestampMs":7,"conf":{}}', *sources])
+
+
+def log(*batches: int, query: str = QUERY) -> LogView:
+    view = LogView(keep=1_000)
+    view.apply(OwnerRecord(1, query, "run", 0, 0, begins=True), MessageId(1, 0))
+    for batch in batches:
+        marker = Marker(batch + 2, query, "run", batch, 1, TxnId(0, batch), None, {}, {}, f"offsets of {batch}")
+        view.apply(marker, MessageId(1, batch + 1))
+    return view
+
+
+def test_the_batches_between_the_state_and_the_output_are_run_again() -> None:
+    assert [one.batch_id for one in behind(log(3, 4, 5, 6), QUERY, 4, "offsets of 4")] == [5, 6]
+    assert [one.batch_id for one in behind(log(5, 6), QUERY, 4, "not known any more")] == [5, 6]
+    assert behind(log(5, 6), QUERY, 6, "offsets of 6") == ()
+
+
+@pytest.mark.parametrize(
+    ("view", "batch", "says"),
+    [
+        (log(), 4, "holds no committed batch"),
+        (log(5, query="other"), 4, "of query other, and the state of query 5f"),
+        (log(3, 4), 6, r"batches 5 … 6 are missing from the output"),
+        (log(3, 6, 8), 4, r"no longer holds 2 of the batches between them, 5 the first.* at batch 7 or later"),
+        (log(7, 8), 4, r"no longer holds 2 .* 5 the first"),
+        (log(4, 5), 4, "read different input"),
+    ],
+)
+def test_what_cannot_be_brought_in_step_is_refused(view: LogView, batch: int, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        behind(view, QUERY, batch, "others")
+
+
+def test_a_control_topic_is_in_the_namespace_of_the_sinks_topic() -> None:
+    assert Output(Cluster("pulsar://h:1"), "flights").topic == "persistent://public/default/__eos-flights"
+    assert Output(Cluster("pulsar://h:1"), "flights", "a/b").topic == "persistent://a/b/__eos-flights"
+
+
+def test_only_offsets_that_are_numbers_of_a_log_need_that_log() -> None:
+    kafka = '{"topic":{"0":17}}'
+    rate = '{"offset":30,"timestamp":3000}'
+    text = offsets('{"logOffset":4}', kafka, "-", rate, "not json")
+    assert numbered(None, text) == {"sources/0": 4}
+    assert numbered(offsets('{"logOffset":4}', kafka), text) == {}, "no file came in between"
+    assert numbered(offsets('{"logOffset":2}', kafka), text) == {"sources/0": 4}
+    named = 'v2\n{}\na:{"logOffset":1}\nb:{"logOffset":2}'
+    assert numbered(None, named) == {"sources/a": 1, "sources/b": 2}
+
+
+def source(folder: Path, *entries: str) -> LocalFiles:
+    (folder / "sources" / "0").mkdir(parents=True)
+    for entry in entries:
+        (folder / "sources" / "0" / entry).write_text("v1\n{}")
+    return LocalFiles(folder)
+
+
+@pytest.mark.parametrize("entries", [("0", "1", "2", "3", "4"), ("9.compact", "10"), ("2", "3", "4.compact")])
+def test_a_log_that_reaches_far_enough_will_do(entries: tuple[str, ...], tmp_path: Path) -> None:
+    check_sources(source(tmp_path, *entries), "bk://z:1/q", {"sources/0": 4})
+
+
+def test_a_lost_original_is_not_asked_for_what_nobody_needs() -> None:
+    class Lost(LocalFiles):
+        def list(self, path: str) -> Mapping[str, Entry]:
+            raise Unavailable("no ZooKeeper answers")
+
+    check_sources(Lost(Path("nowhere")), "bk://gone:1/q", {})
+    with pytest.raises(Unavailable):
+        check_sources(Lost(Path("nowhere")), "bk://gone:1/q", {"sources/0": 4})
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [((), "is missing"), (("0", "1"), "ends at 1"), (("0", "1", "3", "4"), "has a hole")],
+)
+def test_a_log_that_does_not_is_refused_by_name(entries: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=rf"entry 4 must be in bk://z:1/q/sources/0, .* {says}.*--source-logs"):
+        check_sources(source(tmp_path, *entries), "bk://z:1/q", {"sources/0": 4})
+
+
+def test_each_step_says_why_a_crash_around_it_is_safe() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "why" / "in-step.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([a-z]+) \| (.+?) \| (.+?) \|$", page, re.MULTILINE)
+    assert [name for name, *_ in rows if name != "step"] == [step.value for step in Step]
+    assert all(before and after for _, before, after in rows)
