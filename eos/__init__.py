@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eos.commit.decision import Identity
 from eos.errors import (
     CommitUnknown,
     DamagedLog,
@@ -19,7 +18,11 @@ from eos.errors import (
 )
 
 if TYPE_CHECKING:
-    from eos.sinks.sink import Batch, Sink, sink
+    from eos.commit.decision import Identity
+    from eos.sinks.factory import sink
+    from eos.sinks.sink import Batch, Sink
+
+    __version__: str
 
 __all__ = [
     "Batch",
@@ -35,14 +38,31 @@ __all__ = [
     "StaleBatch",
     "Stopped",
     "TopicMissing",
+    "__version__",
     "sink",
 ]
 
 
+_LATE = {
+    "Batch": "eos.sinks.sink",
+    "Identity": "eos.commit.decision",
+    "Sink": "eos.sinks.sink",
+    "sink": "eos.sinks.factory",
+}
+
+
 def __getattr__(name: str) -> Any:
     """Import the driver's side when it is asked for: `eos local` needs no Spark, and a task not all of this."""
-    if name in ("Batch", "Sink", "sink"):
-        from eos.sinks import sink as driver
+    if name == "__version__":
+        from importlib.metadata import version
 
-        return getattr(driver, name)
+        return version("spark-pulsar-eos")
+    if name in _LATE:
+        from importlib import import_module
+
+        if _LATE[name].startswith("eos.sinks"):
+            from eos.spark.installed import require_pyspark
+
+            require_pyspark()
+        return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module 'eos' has no attribute {name!r}")

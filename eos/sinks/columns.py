@@ -10,17 +10,18 @@
 
 The names of the other Pulsar connector for Spark are taken as well: `__key`, `__topic`,
 `__eventTime`, `__messageProperties`. With `value_format="json"` the payload is the JSON
-object of all columns that are not in the table above.
+object of all columns that are not in the table above, as Spark's `to_json` writes it.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     ByteType,
     DataType,
@@ -58,33 +59,43 @@ _EXPECTED: dict[str, tuple[tuple[type[DataType], ...], str]] = {
 }
 
 
+_SHORT = 5
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return " Did you mean 'x'?" for the closest known word, or an empty string."""
-    close = difflib.get_close_matches(word, list(known), n=1)
+    least = 0.6 if len(word) <= _SHORT else 0.75  # one wrong letter is a larger part of a short word
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=least)
     if not close:
         close = [name for name in known if name.lower() == word.lower()]
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
-def canonical(df: DataFrame, value_format: ValueFormat, *, topic_given: bool) -> DataFrame:
+def canonical(
+    df: DataFrame, value_format: ValueFormat, *, topic_given: bool, ignore_null_fields: bool | None = None
+) -> DataFrame:
     """Return `df` with the columns of the table above, and no others.
 
     Args:
         df: what the user hands to the sink.
         value_format: "raw" takes the column `value`; "json" builds it from the other columns.
         topic_given: whether the sink or the write names a topic; without one each row must.
+        ignore_null_fields: whether "json" leaves null fields out; None: as the session's
+            `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
 
     Raises:
         InvalidInput: a column is unknown, missing, doubled or of a wrong type.
     """
-    columns = message_columns(df.schema, value_format, topic_given=topic_given)
+    columns = message_columns(df.schema, value_format, topic_given=topic_given, ignore_null_fields=ignore_null_fields)
     # Each operator costs a small batch milliseconds of planning, so a DataFrame that fits is left alone.
     if sorted(columns) == sorted(map(_quoted, df.columns)):
         return df
     return df.selectExpr(*columns)
 
 
-def message_columns(schema: StructType, value_format: ValueFormat, *, topic_given: bool) -> list[str]:
+def message_columns(
+    schema: StructType, value_format: ValueFormat, *, topic_given: bool, ignore_null_fields: bool | None = None
+) -> list[str]:
     """Return the SQL expressions behind `canonical`; needs no data, no session, and runs nothing."""
     found = _recognise(schema, value_format)
     payload = [f.name for f in schema.fields if f.name not in ALIASES and f.name not in _EXPECTED]
@@ -94,7 +105,9 @@ def message_columns(schema: StructType, value_format: ValueFormat, *, topic_give
                 "value_format='json' builds the payload from the other columns, but there are none: "
                 f"the DataFrame has only {schema.fieldNames()}. Add the columns that belong in the payload."
             )
-        columns = [f"cast(to_json(struct({', '.join(map(_quoted, payload))})) as binary) as value"]
+        for column in payload:
+            _check_keys(column, schema[column].dataType)
+        columns = [_json(payload, ignore_null_fields)]
     else:
         if "value" not in found:
             raise InvalidInput(
@@ -152,6 +165,28 @@ def _check_type(name: str, column: str, actual: DataType) -> None:
         raise InvalidInput(
             f"Column {column!r} is {actual.simpleString()}, but the message's {name} is {words}. Cast it first."
         )
+
+
+def _check_keys(column: str, part: DataType) -> None:
+    """Refuse a map without string keys anywhere in a column: an object of JSON has no other keys."""
+    if isinstance(part, MapType):
+        if not isinstance(part.keyType, StringType):
+            raise InvalidInput(
+                f"Column {column!r} holds a {part.simpleString()}, but the keys of a JSON object are strings. Cast "
+                "them first: transform_keys(the_map, (k, v) -> cast(k as string))."
+            )
+        _check_keys(column, part.valueType)
+    elif isinstance(part, ArrayType):
+        _check_keys(column, part.elementType)
+    elif isinstance(part, StructType):
+        for field in part.fields:
+            _check_keys(column, field.dataType)
+
+
+def _json(payload: Sequence[str], ignore_null_fields: bool | None) -> str:
+    row = f"struct({', '.join(map(_quoted, payload))})"
+    option = "" if ignore_null_fields is None else f", map('ignoreNullFields', '{str(ignore_null_fields).lower()}')"
+    return f"cast(to_json({row}{option}) as binary) as value"
 
 
 def _expression(name: str, source: str, actual: DataType) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 
 from eos.commit.control_log import control_topic
 from eos.config import COMPRESSIONS, KEY_HASHES, Cluster, Compression, Credentials, KeyHash, Tls
@@ -18,38 +17,12 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class SinkOptions:
-    """What `eos.sink()` takes.
-
-    Attributes:
-        topic: where rows go that name no topic themselves; None: each row or write must.
-        name: the sink's name. It names the control topic, so it must stay the same over restarts,
-            and two jobs must not share one.
-        value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own.
-        key_hash: which hash of the key picks the partition: "murmur3" (the default; Flink and Java with
-            Murmur3_32Hash), "java" (the default of Java and Go), "boost" (the default of C++ and Python).
-        compression: of each batch of messages: "none" (default), "lz4", "zlib", "zstd" or "snappy".
-        transaction_timeout_s: after this the broker aborts a batch. It must exceed the longest batch,
-            and is how long a dead driver can hold up readers. Default 600.
-        max_in_flight_bytes: payload bytes a task may hold between reading rows and their receipts. Default 32 MiB.
-        small_batch_rows: batches of up to this many rows are sent by the driver; 0: always by tasks. Default 1000.
-        attempts: transactions tried for one batch before the query fails. Default 5.
-        request_timeout_s, connect_timeout_s: seconds to wait for an answer, and for a connection. Defaults 30 and 10.
-        token: a token for authentication, or "file:PATH" to read it anew at each connection.
-        basic: "user:password" for basic authentication, or "file:PATH".
-        tls_trust_certs: a PEM file of trusted authorities; None: the system's.
-        tls_verify_hostname: refuse a certificate made for another host. Default True.
-        tls_certificate, tls_key: PEM files of a client certificate.
-        listener_name: the advertised listener to ask the broker for.
-        admin_url: the broker's HTTP address; where given, message TTL and retention are checked at start.
-        markers_kept: how many of the newest batches the control log remembers with their offsets; so far back a
-            savepoint can be brought in step with the output. Default 1000.
-        principal: the role the broker knows this job by, where it is known; kept in the control log.
-        observer: told before and after each protocol step; for tests and drills. It must be picklable.
-    """
+    """What `eos.sink()` takes; each option is described there."""
 
     name: str
     topic: str | None = None
     value_format: ValueFormat = "raw"
+    ignore_null_fields: bool | None = None
     key_hash: KeyHash = "murmur3"
     compression: Compression = "none"
     transaction_timeout_s: float = 600.0
@@ -94,26 +67,32 @@ class SinkOptions:
         return Credentials("tls") if self.tls_certificate is not None else Credentials()
 
 
-def parse_options(given: Mapping[str, Any]) -> SinkOptions:
-    """Return the checked options.
+def check_names(given: Iterable[str]) -> None:
+    """Check the names of the options that a caller gives to `eos.sink()`, before their values.
 
     Raises:
-        InvalidInput: an option is unknown, missing, of a wrong type or out of range.
+        InvalidInput: an option is unknown, or `name` is missing.
     """
-    known = {field.name: field for field in fields(SinkOptions)}
+    known = [field.name for field in fields(SinkOptions)]
     for option in given:
         if option not in known:
-            raise InvalidInput(
-                f"eos.sink() has no option {option!r}.{did_you_mean(option, known)} "
-                f"It takes {', '.join(sorted(known))}."
-            )
+            near = did_you_mean(option, ["service_url", *known])
+            raise InvalidInput(f"eos.sink() has no option {option!r}.{near} It takes {', '.join(sorted(known))}.")
     if "name" not in given:
         raise InvalidInput("eos.sink() needs name=: it finds the sink's control log again after a restart.")
-    for option, value in given.items():
-        _check_type(option, value, str(known[option].type))
-    options = SinkOptions(**{**given, "topic": valid_topic(given["topic"]) if given.get("topic") else None})
-    _check_values(options)
-    return options
+
+
+def checked(options: SinkOptions) -> SinkOptions:
+    """Return the options with the topic's name in full.
+
+    Raises:
+        InvalidInput: an option is of a wrong type or out of range.
+    """
+    for field in fields(SinkOptions):
+        _check_type(field.name, getattr(options, field.name), str(field.type))
+    full = replace(options, topic=valid_topic(options.topic) if options.topic else None)
+    _check_values(full)
+    return full
 
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
@@ -159,6 +138,8 @@ def _check_values(options: SinkOptions) -> None:
         raise InvalidInput("token= and basic= are two ways to authenticate; give one of them.")
     if (options.tls_certificate is None) != (options.tls_key is None):
         raise InvalidInput("tls_certificate= and tls_key= belong together; give both or neither.")
+    if options.ignore_null_fields is not None and options.value_format != "json":
+        raise InvalidInput("ignore_null_fields= is about JSON; give value_format='json' with it, or leave it out.")
     if not callable(options.observer):
         raise InvalidInput(f"observer={options.observer!r} can't be called; see eos.steps.Observer.")
     options.control_topic  # noqa: B018  checks the sink's name

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
@@ -35,7 +34,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 from eos.sinks.columns import canonical
 from eos.sinks.metrics import Metrics, Snapshot
-from eos.sinks.options import SinkOptions, parse_options
+from eos.sinks.options import SinkOptions
 from eos.sinks.topics import valid_topic
 from eos.spark import jobs
 from eos.spark import query as spark
@@ -44,20 +43,6 @@ from eos.steps import Step
 log = logging.getLogger("eos.sink")
 
 _LOOK_AGAIN = 100  # batches until the sink looks again which markers savepoints need
-
-
-def sink(service_url: str, **options: Any) -> Sink:
-    """Make an exactly-once sink for `foreachBatch`.
-
-    Args:
-        service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
-        **options: see `eos.sinks.options.SinkOptions`; `name` is required, `topic` usual.
-
-    Raises:
-        InvalidInput: an option is wrong, the topic is missing, or the broker is out of reach
-            or has transactions turned off. Nothing has been written.
-    """
-    return Sink(service_url, parse_options(options))
 
 
 @dataclass(slots=True)
@@ -167,7 +152,11 @@ class Sink:
         where = valid_topic(topic) if topic is not None else self._options.topic
         if where is not None:
             self._require_topic(where)
-        return canonical(df, self._options.value_format, topic_given=where is not None), where
+        options = self._options
+        columns = canonical(
+            df, options.value_format, topic_given=where is not None, ignore_null_fields=options.ignore_null_fields
+        )
+        return columns, where
 
     def _commit(self, batch: Batch, identity: Identity | None) -> None:
         if identity is None:

@@ -141,7 +141,7 @@ def _is_missing_file(error: Jvm) -> bool:
 
 def refuse_speculation(session: SparkSession) -> None:
     """Raise InvalidInput where Spark may run one task twice at the same time."""
-    if session.sparkContext.getConf().get("spark.speculation", "false") == "true":
+    if session.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
         raise InvalidInput(
             "spark.speculation is true: Spark would run slow tasks twice at the same time, and both copies would write "
             "into the batch's transaction. Set spark.speculation=false for this application."

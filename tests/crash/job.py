@@ -72,7 +72,7 @@ class Job:
     crash_in: int = 1
     master: str = "local[2]"
     conf: dict[str, str] = field(default_factory=dict)
-    options: dict[str, object] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     fault: tuple[str, str, str, int] | None = None
     spread: int = 0
 
@@ -176,7 +176,7 @@ def run(job: Job) -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     observer = _observer(job)
-    extra = {"observer": observer} if observer else {}
+    extra: dict[str, Any] = {"observer": observer} if observer else {}
     sink = eos.sink(
         job.service_url,
         topic=job.topic,

@@ -247,7 +247,7 @@ def test_a_batch_that_spark_forgot_to_commit_is_skipped(
 ) -> None:
     job = streaming(pulsar, make_topic, tmp_path, stateful=stateful)
     name = job.topic.rsplit("/")[-1]
-    options = {"topic": job.topic, "name": name, "small_batch_rows": small_batch_rows}
+    options: dict[str, Any] = {"topic": job.topic, "name": name, "small_batch_rows": small_batch_rows}
     sink = eos.sink(pulsar.service_url, **options)
 
     def die_after(df: DataFrame, batch_id: int) -> None:

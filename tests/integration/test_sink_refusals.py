@@ -218,7 +218,7 @@ def test_an_address_where_no_broker_listens_is_refused() -> None:
 
 def test_options_are_refused_before_any_connection() -> None:
     with pytest.raises(eos.InvalidInput, match=r"no option 'compresion'\. Did you mean 'compression'"):
-        eos.sink("pulsar://localhost:1", topic="rows", name="typo", compresion="lz4")
+        eos.sink("pulsar://localhost:1", topic="rows", name="typo", compresion="lz4")  # type: ignore[call-arg]
 
 
 def test_the_control_topic_must_not_have_partitions(spark: SparkSession, pulsar: Any, make_topic: Any) -> None:

@@ -51,6 +51,8 @@ def test_a_wrong_column_is_named(schema: str, words: str) -> None:
         ("key string", "builds the payload from the other columns, but there are none"),
         ("value string, a int", "makes the column 'value' itself, but the DataFrame has one. Rename it"),
         ("a int, key int", "Column 'key' is int"),
+        ("m map<int,string>", r"Column 'm' holds a map<int,string>.*keys of a JSON object are strings.*transform_keys"),
+        ("a array<struct<m:map<string,map<date,int>>>>", r"Column 'a' holds a map<date,int>"),
     ],
 )
 def test_a_wrong_column_of_a_json_message_is_named(schema: str, words: str) -> None:
@@ -102,8 +104,36 @@ def test_names_with_backticks_dots_and_capitals(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ignored", "session", "payload"),
+    [
+        (None, "true", b'{"a":1,"s":{}}'),
+        (None, "false", b'{"a":1,"b":null,"s":{"c":null}}'),
+        (True, "false", b'{"a":1,"s":{}}'),
+        (False, "true", b'{"a":1,"b":null,"s":{"c":null}}'),
+    ],
+)
+def test_nulls_are_left_out_as_the_option_says_or_else_the_session(
+    spark: SparkSession, ignored: bool | None, session: str, payload: bytes
+) -> None:
+    rows = spark.sql("select 1 a, cast(null as int) b, named_struct('c', cast(null as string)) s")
+    spark.conf.set("spark.sql.jsonGenerator.ignoreNullFields", session)
+    try:
+        row = canonical(rows, "json", topic_given=True, ignore_null_fields=ignored).first()
+    finally:
+        spark.conf.unset("spark.sql.jsonGenerator.ignoreNullFields")
+    assert row is not None
+    assert row.value == payload
+
+
+def test_a_map_with_string_keys_is_an_object(spark: SparkSession) -> None:
+    row = canonical(spark.sql("select map('a', map('b', 1)) m"), "json", topic_given=True).first()
+    assert row is not None
+    assert row.value == b'{"m":{"a":{"b":1}}}'
+
+
+@pytest.mark.parametrize(
     ("word", "suggestion"),
-    [("vlaue", " Did you mean 'value'?"), ("VALUE", " Did you mean 'value'?"), ("zzz", "")],
+    [("vlaue", " Did you mean 'value'?"), ("VALUE", " Did you mean 'value'?"), ("zzz", ""), ("observation", "")],
 )
 def test_a_close_word_is_suggested(word: str, suggestion: str) -> None:
-    assert did_you_mean(word, ["value", "key"]) == suggestion
+    assert did_you_mean(word, ["value", "key", "observer"]) == suggestion

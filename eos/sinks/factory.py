@@ -1,0 +1,123 @@
+"""`eos.sink`: its options as keyword parameters, described here and nowhere else.
+
+docs/ draws its table of options from the docstring of `sink`; `SinkOptions` holds them, checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+from eos.config import Compression, KeyHash
+from eos.sinks.columns import ValueFormat
+from eos.sinks.options import MIB, SinkOptions, check_names, checked
+from eos.sinks.sink import Sink
+from eos.steps import Observer, unobserved
+
+_Parameters = ParamSpec("_Parameters")
+
+
+def _names_checked(make: Callable[_Parameters, Sink]) -> Callable[_Parameters, Sink]:
+    """Answer an unknown or a missing option with InvalidInput, in place of Python's TypeError."""
+
+    @wraps(make)
+    def call(*given: _Parameters.args, **options: _Parameters.kwargs) -> Sink:
+        check_names([option for option in options if option != "service_url"])
+        return make(*given, **options)
+
+    return call
+
+
+@_names_checked
+def sink(
+    service_url: str,
+    *,
+    name: str,
+    topic: str | None = None,
+    value_format: ValueFormat = "raw",
+    ignore_null_fields: bool | None = None,
+    key_hash: KeyHash = "murmur3",
+    compression: Compression = "none",
+    transaction_timeout_s: float = 600.0,
+    max_in_flight_bytes: int = 32 * MIB,
+    small_batch_rows: int = 1_000,
+    attempts: int = 5,
+    request_timeout_s: float = 30.0,
+    connect_timeout_s: float = 10.0,
+    token: str | None = None,
+    basic: str | None = None,
+    tls_trust_certs: str | None = None,
+    tls_verify_hostname: bool = True,
+    tls_certificate: str | None = None,
+    tls_key: str | None = None,
+    listener_name: str | None = None,
+    admin_url: str | None = None,
+    markers_kept: int = 1_000,
+    principal: str | None = None,
+    observer: Observer = unobserved,
+) -> Sink:
+    """Make an exactly-once sink for `foreachBatch`.
+
+    Args:
+        service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
+        name: names the sink and its control topic; keep it over restarts, and never let two jobs share one.
+        topic: where rows go that name no topic themselves; without it each row or write must name one.
+        value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own.
+        ignore_null_fields: whether a "json" payload leaves null fields out; None: as Spark's
+            `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
+        key_hash: which hash of the key picks the partition: "murmur3" (Flink, and Java with Murmur3_32Hash), "java"
+            (the default of the Java and Go clients), "boost" (the default of C++ and Python).
+        compression: of each batch of messages: "none", "lz4", "zlib", "zstd" or "snappy".
+        transaction_timeout_s: seconds after which the broker aborts a batch. It must exceed the longest batch, and is
+            how long a dead driver can hold up readers.
+        max_in_flight_bytes: payload bytes that a task may hold between reading rows and their receipts, whatever the
+            batch's size.
+        small_batch_rows: batches of up to this many rows go through the driver; 0: always by tasks.
+        attempts: transactions tried for one batch before the query fails.
+        request_timeout_s: seconds to wait for one answer.
+        connect_timeout_s: seconds to wait for a connection.
+        token: a token for authentication; "file:PATH" is read anew at each connection.
+        basic: "user:password" for basic authentication; "file:PATH" is read anew at each connection.
+        tls_trust_certs: a PEM file of trusted authorities; None: the system's.
+        tls_verify_hostname: refuse a certificate that was made for another host.
+        tls_certificate: a PEM file of a client certificate; `tls_key` belongs to it.
+        tls_key: a PEM file of its key.
+        listener_name: the advertised listener to ask the broker for.
+        admin_url: the broker's HTTP address; where given, the control topic's message TTL and retention are checked
+            at start.
+        markers_kept: how many of the newest batches the control log remembers with their offsets; so far back a
+            savepoint can be brought in step with the output.
+        principal: the role that the broker knows this job by; kept in the control log.
+        observer: told before and after each step of the protocol, for tests and drills; it must be picklable.
+
+    Raises:
+        InvalidInput: an option is wrong, the topic is missing, or the broker is out of reach
+            or has transactions turned off. Nothing has been written.
+    """
+    options = SinkOptions(
+        name=name,
+        topic=topic,
+        value_format=value_format,
+        ignore_null_fields=ignore_null_fields,
+        key_hash=key_hash,
+        compression=compression,
+        transaction_timeout_s=transaction_timeout_s,
+        max_in_flight_bytes=max_in_flight_bytes,
+        small_batch_rows=small_batch_rows,
+        attempts=attempts,
+        request_timeout_s=request_timeout_s,
+        connect_timeout_s=connect_timeout_s,
+        token=token,
+        basic=basic,
+        tls_trust_certs=tls_trust_certs,
+        tls_verify_hostname=tls_verify_hostname,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
+        listener_name=listener_name,
+        admin_url=admin_url,
+        markers_kept=markers_kept,
+        principal=principal,
+        observer=observer,
+    )
+    return Sink(service_url, checked(options))

@@ -1,0 +1,5 @@
+"""`python -m statestore` is the command `statestore`."""
+
+from statestore.cli.app import app
+
+app()
