@@ -28,8 +28,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from eos.local import LocalPulsar
-from statestore.drills.journal import Account, Verdict
 from statestore.drills.judge.accounting import Expected, Row, account
+from statestore.drills.judge.findings import Account, Verdict
 from statestore.drills.judge.oracle import read_all
 from statestore.drills.later_transactions import end_later_transactions
 

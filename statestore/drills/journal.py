@@ -9,24 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from statestore.drills.judge import findings
 from statestore.errors import Damaged, InvalidInput, NotFound
 
 DrillKind = Literal["chaos", "rehearsal", "shadow", "total-loss", "in-step"]
-
-
-class Verdict(StrEnum):
-    """What a drill or an account came to. UNKNOWN always goes with a reason."""
-
-    PASS = "PASS"
-    FAIL = "FAIL"
-    UNKNOWN = "UNKNOWN"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,14 +151,10 @@ class Sample(_Happened):
 
 
 @dataclass(frozen=True)
-class Readers(_Happened):
-    """What the readers of a job's output saw while it ran: how many batches were torn, and which ones first."""
+class Readers(findings.Readers, _Happened):
+    """What the readers of a job's output saw while it ran."""
 
     event: Literal["readers"] = field(default="readers", kw_only=True)
-    job: str
-    readers: int
-    torn: int
-    offenders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -194,41 +182,10 @@ class State(_Happened):
 
 
 @dataclass(frozen=True)
-class Account(_Happened):
-    """What the independent oracle found in a job's output.
-
-    Attributes:
-        attempted: rows that the input holds.
-        committed: rows of the batches that the query has committed.
-        found: rows read, every copy counted.
-        lost: committed and not found.
-        duplicated: copies beyond the first.
-        unexpected: found and never asked for.
-        out_of_order: rows that came after a later row of their key.
-        torn: batches that a reader saw in part.
-        state_equal: whether the final state is what plain pandas computes; None for a job without state.
-        offenders: the ids of the first of each kind.
-        reason: what the verdict rests on, in a sentence.
-    """
+class Account(findings.Account, _Happened):
+    """What the judge found in a job's output."""
 
     event: Literal["account"] = field(default="account", kw_only=True)
-    job: str
-    attempted: int
-    committed: int
-    found: int
-    lost: int
-    duplicated: int
-    unexpected: int
-    out_of_order: int
-    torn: int
-    state_equal: bool | None
-    offenders: Mapping[str, tuple[str, ...]]
-    verdict: Verdict
-    reason: str
-
-    def is_exact(self) -> bool:
-        """Tell whether nothing that was counted is wrong, if only nothing was."""
-        return not (self.lost or self.duplicated or self.unexpected or self.out_of_order or self.torn)
 
 
 @dataclass(frozen=True)

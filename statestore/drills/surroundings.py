@@ -1,4 +1,4 @@
-"""Where a drill runs: its journal and topics, the versions of what takes part, and how fast the machine is."""
+"""Where a drill runs: its topics, the versions of what takes part, and how fast the machine is."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ import psutil
 
 from eos.local.jars import PULSAR_VERSION
 from statestore.drills.journal import Began, DrillKind, PlannedFault
-
-JOURNAL = "journal.jsonl"
-"""The journal's name in a drill's folder."""
 
 
 def make_topic(admin_url: str, topic: str, partitions: int) -> None:

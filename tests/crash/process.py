@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from statestore.drills.journal import Account
 from statestore.drills.judge.accounting import Expected, Row, account
+from statestore.drills.judge.findings import Account
 from statestore.drills.judge.oracle import read_all
 from statestore.drills.later_transactions import end_later_transactions
 from tests.crash.job import Job, expected_rows

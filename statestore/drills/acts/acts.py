@@ -8,20 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eos.errors import EosError
-from statestore.drills.interruption import terminable
-from statestore.drills.journal import (
-    Check,
-    DrillKind,
-    Ended,
-    Event,
-    Journal,
-    NotTested,
-    PlannedFault,
-    Step,
-)
-from statestore.drills.surroundings import JOURNAL, began
-from statestore.errors import Damaged, InvalidInput
+from statestore.drills.journal import Check, DrillKind, Event, Journal, NotTested, PlannedFault, Step
+from statestore.drills.record import record
+from statestore.drills.surroundings import began
 
 Tell = Callable[[str], None]
 """Called with what is going on."""
@@ -76,9 +65,7 @@ def perform(
     tell: Tell = lambda _: None,
     plan: Sequence[PlannedFault] = (),
 ) -> Path:
-    """Do a drill and return the path of its journal. SIGINT and SIGTERM end it early.
-
-    Data that turn out to be damaged make it fail. What else goes wrong ends it, and its verdict is UNKNOWN.
+    """Do a drill as `record` does, and return the path of its journal.
 
     Args:
         drill: its kind.
@@ -90,32 +77,9 @@ def perform(
     Raises:
         InvalidInput: there is a journal in the folder already, or what the drill was asked for can't be done.
     """
-    path = folder / JOURNAL
-    with Journal.create(path, began(drill, rerun, plan=plan)) as journal, terminable():
-        ended = Ended(interrupted=True, reason="the drill died")
-        try:
-            act(Acts(journal.write, tell))
-            ended = Ended()
-        except Damaged as error:
-            journal.write(Check("what is stored is what was written", False, str(error)))
-            ended = Ended(reason=str(error))
-        except InvalidInput as error:
-            ended = Ended(interrupted=True, reason=str(error))
-            raise
-        except EosError as error:
-            ended = Ended(interrupted=True, reason=str(error))
-        except BaseException as error:
-            stopped = _is_interrupt(error)
-            ended = Ended(interrupted=True, reason="somebody stopped it" if stopped else repr(error))
-            if not stopped:
-                raise
-        finally:
-            journal.write(ended)
-    return path
 
+    def acted(journal: Journal) -> str:
+        act(Acts(journal.write, tell))
+        return ""
 
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error: py4j, for one, fails in other ways when a call is interrupted."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
+    return record(began(drill, rerun, plan=plan), folder, acted)

@@ -27,7 +27,7 @@ from statestore.drills.acts import total_loss_job
 from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.total_loss_job import CONF, EVERY, Settings
 from statestore.drills.interruption import undisturbed
-from statestore.drills.journal import Fault, Job, NotTested, PlannedFault, Recovered, State
+from statestore.drills.journal import Account, Fault, Job, NotTested, PlannedFault, Recovered, State
 from statestore.drills.judge import oracle, rows
 from statestore.drills.later_transactions import end_later_transactions
 from statestore.drills.surroundings import make_topic
@@ -171,7 +171,7 @@ def _bring_back(scene: _Scene, acts: Acts, saved: str) -> None:
             account, _ = oracle.judge(
                 _JOB, job.service_url, job.topic, total_loss_job.expected(committed), state_equal=equal
             )
-    acts.write(account)
+    acts.write(Account(**vars(account)))
 
 
 def _wait(scene: _Scene, batch: int, ended: Callable[[], bool]) -> int:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from statestore.drills.judge import rows
 from statestore.drills.judge.accounting import Expected
+from statestore.drills.spark import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,17 +27,7 @@ if TYPE_CHECKING:
 ROWS = 200
 """Rows in each batch."""
 _KEYS = 7
-CONF = {
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "localhost",
-    "spark.master": "local[2]",
-    "spark.log.level": "ERROR",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-}
+CONF = SPARK | {"spark.master": "local[2]", "spark.log.level": "ERROR"}
 EVERY = {"processingTime": "500 milliseconds"}
 
 

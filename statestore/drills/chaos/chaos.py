@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import statestore
-from eos.errors import EosError
 from eos.local import LocalCluster
 from statestore.drills.chaos import plan
 from statestore.drills.chaos.driver import java_flags
@@ -25,15 +24,16 @@ from statestore.drills.chaos.job import JobSpec, Settings
 from statestore.drills.chaos.proxy import Proxy
 from statestore.drills.chaos.stage import Stage
 from statestore.drills.chaos.supervisor import Refused, Running, Supervisor
-from statestore.drills.interruption import terminable, undisturbed
+from statestore.drills.interruption import undisturbed
 from statestore.drills.journal import (
+    Account,
     Check,
-    Ended,
     Event,
     Job,
     Journal,
     NotTested,
     PlannedFault,
+    Readers,
     Sample,
     State,
 )
@@ -41,7 +41,8 @@ from statestore.drills.judge import oracle, rows
 from statestore.drills.judge.accounting import Expected
 from statestore.drills.judge.oracle import LiveReaders
 from statestore.drills.later_transactions import end_later_transactions
-from statestore.drills.surroundings import JOURNAL, began, make_topic
+from statestore.drills.record import record
+from statestore.drills.surroundings import began, make_topic
 
 DRIVER_LOG = "driver.log"
 _LISTENER = "drill"
@@ -50,7 +51,7 @@ _PARTITIONS = 3
 _READERS = 2
 _FEED_S = 0.5
 # Spark notes a file in the source's log before it plans its batch. If it ends in between, the next batch takes that
-# file and what has come since, and nobody could say which rows are whose: so nothing comes before all is committed.
+# file and what has come since, and its rows can't be told apart: so nothing comes before all is committed.
 _AHEAD = 1
 _SAMPLE_S = 1.0
 _SETTLE_S = (0.2, 1.0)
@@ -93,30 +94,20 @@ class Chaos:
 
 
 def run(chaos: Chaos, tell: Tell) -> Path:
-    """Do the drill and return the path of its journal. SIGINT and SIGTERM end it early.
+    """Do the drill as `record` does, and return the path of its journal.
 
     Raises:
         InvalidInput: there is a journal in the folder already.
-        EosError: what the drill runs on could not be started; the journal says so too.
     """
-    path = chaos.folder / JOURNAL
-    with Journal.create(path, began("chaos", chaos.rerun, chaos.seed, chaos.faults)) as journal, terminable():
-        interrupted, reason = True, ""
+
+    def drill(journal: Journal) -> str:
         try:
-            reason = _drill(chaos, journal.write, tell)
-            interrupted = False
-        except KeyboardInterrupt:
-            reason = "the drill was interrupted"
-        except EosError as error:
-            interrupted, reason = False, str(error)
-            if isinstance(error, Refused):
-                journal.write(Check("jobs that nothing was done to run", False, reason))
-        except BaseException as error:
-            reason = repr(error)
-            raise
-        finally:
-            journal.write(Ended(interrupted, reason))
-    return path
+            return _drill(chaos, journal.write, tell)
+        except Refused as error:
+            journal.write(Check("jobs that nothing was done to run", False, str(error)))
+            return str(error)
+
+    return record(began("chaos", chaos.rerun, chaos.seed, chaos.faults), chaos.folder, drill)
 
 
 def _drill(chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> str:
@@ -235,8 +226,8 @@ def _account(
     end_later_transactions(url, spec.topic)
     account, readers = oracle.judge(spec.job, url, spec.topic, expected, live, state_equal=state_equal)
     write(running.transactions())
-    write(readers)
-    write(account)
+    write(Readers(**vars(readers)))
+    write(Account(**vars(account)))
 
 
 @contextmanager

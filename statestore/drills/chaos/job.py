@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from eos.local.jvm import QUICK_START
 from statestore.drills.chaos.said import Said, Watch, Word, keep_standard_output, say
 from statestore.drills.judge.rows import SCHEMA
+from statestore.drills.spark import SPARK, STORE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,18 +36,12 @@ if TYPE_CHECKING:
 
     from eos.sinks.sink import Sink
 
-_STORE = "spark.sql.streaming.stateStore."
-SPARK = {
-    "spark.ui.enabled": "false",
+_CONF = SPARK | {
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "localhost",
-    "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.pollingDelay": "100ms",
     "spark.sql.streaming.minBatchesToRetain": "20",
-    f"{_STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true",
-    f"{_STORE}minDeltasForSnapshot": "5",
-    f"{_STORE}maintenanceInterval": "10s",
+    f"{STORE}minDeltasForSnapshot": "5",
+    f"{STORE}maintenanceInterval": "10s",
     "spark.executor.memory": "512m",
 }
 _ERROR = re.compile(r"\b(?:eos|statestore)\.errors\.(\w+: [^\n]*)")
@@ -175,7 +170,7 @@ def _session(settings: Settings) -> SparkSession:
         "spark.sql.warehouse.dir": f"{settings.scratch}/warehouse",
         "spark.executor.extraJavaOptions": " ".join([*QUICK_START, f"-Djava.io.tmpdir={settings.scratch}"]),
     }
-    for name, value in (SPARK | places).items():
+    for name, value in (_CONF | places).items():
         builder = builder.config(name, value)
     made: SparkSession = statestore.configure_spark(builder, settings.options).getOrCreate()
     made.sparkContext.setLogLevel("ERROR")

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from statestore.drills.journal import Account, Readers, Verdict
+from statestore.drills.judge.findings import Account, Readers, Verdict
 
 OFFENDERS = 10
 """How many ids of each kind an account names."""
@@ -153,7 +153,7 @@ def torn_batches(expected: Expected, readings: Sequence[Reading], others: Sequen
       missing that belongs there.
 
     What belongs on a partition is what any reader has found on it, of `readings` and `others`; at the end of the
-    topic, all rows of the batch. Rows that nobody asked for and rows with copies are counted elsewhere: it doesn't
+    topic, all rows of the batch. Rows that were never asked for and rows with copies are counted elsewhere: it doesn't
     matter here where they stand.
     """
     places: dict[tuple[str, int], set[Row]] = defaultdict(set)

@@ -20,10 +20,9 @@ from typing import Self
 
 import pulsar
 
-from statestore.drills.journal import Account, Readers
 from statestore.drills.judge import rows
 from statestore.drills.judge.accounting import Expected, Reading, Row, account, live_findings
-from statestore.errors import Unavailable
+from statestore.drills.judge.findings import Account, Readers
 
 Parse = Callable[[str, bytes], Row]
 """Reads a message: its key ("" if it has none) and its bytes."""
@@ -36,6 +35,10 @@ _POLL_MS = 500
 _REQUEST_S = 10
 _PAUSE_S = 0.5
 _LONGEST_LEAVE_S = 3 * _REQUEST_S  # a reader whose broker is gone
+
+
+class Unread(Exception):
+    """A topic can't be reached, or not be read to its end."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +59,13 @@ class Progress:
 def messages_of(service_url: str, topic: str, patience_s: float = PATIENCE_S) -> Iterator[pulsar.Message]:
     """Give every message of a topic, the rows of a partition in their order, and end at its end.
 
-    Nobody may be writing any more. Transactions that were left open show their harm only after later ones of the same
+    All writers must have ended. Transactions that were left open show their harm only after later ones of the same
     coordinator have ended: see `statestore.drills.later_transactions`.
 
     Raises:
-        Unavailable: the topic can't be reached, or not be read to its end.
+        Unread: see there.
     """
-    with _unavailable(topic), _client(service_url) as client:
+    with _readable(topic), _client(service_url) as client:
         mark, left = mark_end(client, topic)
         consumer = _subscribe(client, topic, f"oracle-{mark}")
         places = _Places()
@@ -70,7 +73,7 @@ def messages_of(service_url: str, topic: str, patience_s: float = PATIENCE_S) ->
             try:
                 message = consumer.receive(timeout_millis=round(patience_s * 1000))
             except pulsar.Timeout:
-                raise Unavailable(_held_up(left, patience_s)) from None
+                raise Unread(_held_up(left, patience_s)) from None
             if not places.is_new(message):
                 continue
             if _END not in message.properties():
@@ -86,7 +89,7 @@ def read_all(service_url: str, topic: str, parse: Parse = rows.parse, patience_s
     try:
         for message in messages_of(service_url, topic, patience_s):
             _add(reading, message, parse)
-    except Unavailable as error:
+    except Unread as error:
         reading.shortfall = str(error)
     return reading
 
@@ -132,12 +135,12 @@ class LiveReaders:
     def finish(self, patience_s: float = PATIENCE_S) -> list[Reading]:
         """Let each reader come to the end of the topic, and return what they have read.
 
-        Nobody may be writing any more. A reader that doesn't get there says why in its reading.
+        All writers must have ended. A reader that doesn't get there says why in its reading.
         """
         try:
-            with _unavailable(self._topic), _client(self._service_url) as client:
+            with _readable(self._topic), _client(self._service_url) as client:
                 mark, partitions = mark_end(client, self._topic)
-        except Unavailable as error:
+        except Unread as error:
             for reader in self._readers:
                 reader.reading.shortfall = str(error)
                 reader.stop.set()
@@ -295,11 +298,11 @@ def _unsubscribe(client: pulsar.Client, consumer: pulsar.Consumer, topic: str) -
 
 
 @contextmanager
-def _unavailable(topic: str) -> Iterator[None]:
+def _readable(topic: str) -> Iterator[None]:
     try:
         yield
     except pulsar.PulsarException as error:
-        raise Unavailable(f"The topic {topic} can't be read: {error}. See whether its broker is up.") from error
+        raise Unread(f"The topic {topic} can't be read: {error}. See whether its broker is up.") from error
 
 
 def _held_up(left: set[str], patience_s: float) -> str:

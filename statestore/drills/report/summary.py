@@ -31,8 +31,8 @@ from statestore.drills.journal import (
     State,
     Step,
     Transactions,
-    Verdict,
 )
+from statestore.drills.judge.findings import Verdict
 from statestore.errors import Damaged
 
 

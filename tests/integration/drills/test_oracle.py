@@ -14,8 +14,8 @@ from eos.config import Cluster
 from eos.local import LocalPulsar
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from statestore.drills.journal import Account, Readers, Verdict
 from statestore.drills.judge import oracle, rows
+from statestore.drills.judge.findings import Account, Readers, Verdict
 from statestore.drills.judge.oracle import LiveReaders, judge, read_all
 from statestore.drills.later_transactions import end_later_transactions
 from tests.conftest import MakeTopic, RunningPulsar, create_topic

@@ -20,7 +20,8 @@ from statestore import savepoints
 from statestore.drills.acts.acts import perform
 from statestore.drills.acts.rehearsal import SCRATCH, Live, rehearse
 from statestore.drills.acts.shadow import Shadow, follow
-from statestore.drills.journal import Check, NotTested, Step, Verdict, read
+from statestore.drills.journal import Check, NotTested, Step, read
+from statestore.drills.judge.findings import Verdict
 from statestore.drills.report.summary import summarize
 from statestore.hadoop.file_systems import Hadoop
 from tests.conftest import MakeTopic

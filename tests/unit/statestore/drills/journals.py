@@ -29,9 +29,9 @@ from statestore.drills.journal import (
     Step,
     Targets,
     Transactions,
-    Verdict,
     to_plain,
 )
+from statestore.drills.judge.findings import Verdict
 
 JOBS = ("flights", "delays")
 SECONDS_EACH = 22.0

@@ -8,7 +8,8 @@ from typing import get_args
 import pytest
 
 from statestore.drills import journal
-from statestore.drills.journal import Account, Began, Ended, Event, Fault, Journal, PlannedFault, Sample, Verdict, read
+from statestore.drills.journal import Account, Began, Ended, Event, Fault, Journal, PlannedFault, Sample, read
+from statestore.drills.judge.findings import Verdict
 from statestore.errors import Damaged, InvalidInput, NotFound
 
 BEGAN = Began(

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from statestore.drills.acts.acts import Acts, perform
-from statestore.drills.journal import Check, Ended, NotTested, Step, Verdict, read
+from statestore.drills.journal import Check, Ended, NotTested, Step, read
+from statestore.drills.judge.findings import Verdict
+from statestore.drills.record import JOURNAL
 from statestore.drills.report.summary import summarize
-from statestore.drills.surroundings import JOURNAL
 from statestore.errors import Damaged, InvalidInput, Unavailable
 
 
@@ -70,7 +71,7 @@ def test_an_interrupt_that_comes_out_as_another_error_is_one_all_the_same(tmp_pa
 
     events = read(drill(tmp_path, act))
     assert isinstance(events[-1], Ended)
-    assert (events[-1].interrupted, events[-1].reason) == (True, "somebody stopped it")
+    assert (events[-1].interrupted, events[-1].reason) == (True, "it was told to stop")
 
 
 @pytest.mark.parametrize("error", [InvalidInput("there is no checkpoint"), ZeroDivisionError("a defect")])

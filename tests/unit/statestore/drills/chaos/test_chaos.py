@@ -23,8 +23,9 @@ from statestore.drills.chaos.plan import Family, make_plan
 from statestore.drills.chaos.said import Said, Word
 from statestore.drills.chaos.stage import Stage
 from statestore.drills.chaos.supervisor import Launch, Supervisor
-from statestore.drills.journal import Account, Check, Ended, Event, Readers, Sample, State, Transactions, Verdict
+from statestore.drills.journal import Check, Ended, Event, Sample, State, Transactions
 from statestore.drills.judge import rows
+from statestore.drills.judge.findings import Account, Readers, Verdict
 from statestore.drills.judge.oracle import Progress
 from statestore.drills.report.summary import summarize
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statestore.drills.journal import Account, Verdict
 from statestore.drills.judge.accounting import OFFENDERS, Expected, Reading, Row, account, live_findings, torn_batches
+from statestore.drills.judge.findings import Account, Verdict
 
 PARTITIONS, BATCHES, SIZE = 3, 4, 5
 KINDS = ("lost", "duplicated", "unexpected", "out_of_order", "torn")

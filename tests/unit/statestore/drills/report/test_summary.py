@@ -25,8 +25,8 @@ from statestore.drills.journal import (
     Step,
     Targets,
     Transactions,
-    Verdict,
 )
+from statestore.drills.judge.findings import Verdict
 from statestore.drills.report.summary import Report, summarize
 from statestore.errors import Damaged
 

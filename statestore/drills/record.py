@@ -1,0 +1,57 @@
+"""Do a drill with a journal beside it, and give the journal an end, however the drill ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from eos.errors import EosError
+from statestore.drills.interruption import terminable
+from statestore.drills.journal import Began, Check, Ended, Journal
+from statestore.errors import Damaged, InvalidInput
+
+JOURNAL = "journal.jsonl"
+"""The journal's name in a drill's folder."""
+
+
+def record(began: Began, folder: Path, drill: Callable[[Journal], str]) -> Path:
+    """Do a drill and return the path of its journal. SIGINT and SIGTERM end it early.
+
+    Data that turn out to be damaged make it fail. What else goes wrong ends it, and its verdict is UNKNOWN.
+
+    Args:
+        began: the journal's first line.
+        folder: where the journal goes; it must have none.
+        drill: does it, and returns why it ended before its plan did; "" if it didn't.
+
+    Raises:
+        InvalidInput: there is a journal in the folder already, or what the drill was asked for can't be done.
+    """
+    path = folder / JOURNAL
+    with Journal.create(path, began) as journal, terminable():
+        ended = Ended(interrupted=True, reason="the drill died")
+        try:
+            ended = Ended(reason=drill(journal))
+        except Damaged as error:
+            journal.write(Check("what is stored is what was written", False, str(error)))
+            ended = Ended(reason=str(error))
+        except InvalidInput as error:
+            ended = Ended(reason=str(error))
+            raise
+        except EosError as error:
+            ended = Ended(reason=str(error))
+        except BaseException as error:
+            stopped = _is_interrupt(error)
+            ended = Ended(interrupted=True, reason="it was told to stop" if stopped else repr(error))
+            if not stopped:
+                raise
+        finally:
+            journal.write(ended)
+    return path
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: py4j, for one, fails in other ways when a call is interrupted."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
