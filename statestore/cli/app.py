@@ -10,7 +10,6 @@ from statestore.cli import (
     checkpoint,
     console,
     drill,
-    drill_report,
     files,
     ledgers,
     rehearsal,
@@ -32,7 +31,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     *checkpoint.COMMANDS,
     *ledgers.COMMANDS,
     restore.restore,
-    drill_report.drill_report,
+    drill.drill_report,
 )
 for _command in _COMMANDS:
     typer_app.command()(_command)

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bar
 
-from statestore.checkpoint.inspection import BATCHES, Progress
+from statestore.checkpoint.inspection import BATCHES
 from statestore.checkpoint.listing import Snapshots, Store
 from statestore.checkpoint.listing import snapshots as list_snapshots
 from statestore.checkpoint.verification import Report
 from statestore.checkpoint.verification import verify as verify_checkpoint
 from statestore.cli import console
-from statestore.cli.console import AsJson, HadoopOptions
+from statestore.cli.options import AsJson, HadoopOptions, parse_options
 
 Checkpoint = Annotated[str, typer.Argument(metavar="URI", help="A query's checkpoint, on any Hadoop file system.")]
 
 
 def snapshots(uri: Checkpoint, as_json: AsJson = False, option: HadoopOptions = None) -> None:
     """List a query's batches, operators and partitions, with versions, sizes and ages of their state."""
-    found = list_snapshots(uri, options=console.parse_options(option))
+    found = list_snapshots(uri, options=parse_options(option))
     if as_json:
         console.show_json(dataclasses.asdict(found) | {"bytes": found.bytes, "loadable": found.loadable})
         return
@@ -41,10 +36,12 @@ def verify(
     option: HadoopOptions = None,
 ) -> None:
     """Read every file that the last batches need, and compare. Exit code 1 if there are errors."""
-    with _progress() as progress:
-        report = verify_checkpoint(
-            uri, batches, options=console.parse_options(option), replicas=replicas, progress=progress
-        )
+    with console.bar() as show:
+
+        def progress(done: int, total: int, what: str) -> None:
+            show(done, total, f"{done}/{total} {what}")
+
+        report = verify_checkpoint(uri, batches, options=parse_options(option), replicas=replicas, progress=progress)
     if as_json:
         console.show_json(dataclasses.asdict(report) | {"ok": report.ok})
     else:
@@ -56,19 +53,10 @@ def verify(
 COMMANDS = (snapshots, verify)
 
 
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """A bar on standard error, if somebody is looking."""
-    out = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
-    with Bar(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
-        task = bar.add_task("")
-        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
-
-
 def _show(found: Snapshots) -> None:
     loadable = set(found.loadable)
-    console.tell(f"query {found.query_id}, {len(found.batches)} batches, {console.size(found.bytes)} of state")
+    batches = console.count(len(found.batches), "batch")
+    console.tell(f"query {found.query_id}, {batches}, {console.size(found.bytes)} of state")
     console.show_table(
         ("batch", "planned", "committed", "age", "watermark", "state"),
         [
@@ -76,7 +64,7 @@ def _show(found: Snapshots) -> None:
                 batch.id,
                 console.moment(batch.planned_ms) if batch.planned_ms else "",
                 console.moment(batch.committed_ms) if batch.committed else "no",
-                _age(found.read_ms, batch.committed_ms or batch.planned_ms),
+                console.age(found.read_ms, batch.committed_ms or batch.planned_ms),
                 console.moment(batch.watermark_ms) if batch.watermark_ms else "",
                 "loadable" if batch.id in loadable and found.stores else "",
             )
@@ -97,45 +85,25 @@ def _row(found: Snapshots, store: Store) -> tuple[object, ...]:
         store.operator_name,
         store.partition,
         store.store,
-        _runs(store.versions),
-        _runs(store.snapshots),
+        console.runs(store.versions),
+        console.runs(store.snapshots),
         store.files,
         store.tables,
         console.size(store.bytes),
-        _age(found.read_ms, store.written_ms),
+        console.age(found.read_ms, store.written_ms),
     )
 
 
 def _tell(report: Report) -> None:
     for finding in report.findings:
-        where = f" (batches {_runs(finding.batches)})" if finding.batches else ""
+        where = f" (batches {console.runs(finding.batches)})" if finding.batches else ""
         print(f"{finding.severity}: {finding.message}{where}")
         if finding.remedy:
             print(f"  {finding.remedy}")
     errors = sum(finding.severity == "error" for finding in report.findings)
     copies = "" if report.copies is None else f", {report.copies} copies of entries on bookies"
+    found = f"{console.count(errors, 'error')}, {console.count(len(report.findings) - errors, 'warning')}"
     console.tell(
-        f"query {report.query_id}, batches {_runs(report.batches) or 'none'}: {report.files} files, "
-        f"{console.size(report.bytes)}{copies}: {errors or 'no'} error{'s' if errors != 1 else ''}, "
-        f"{len(report.findings) - errors or 'no'} warnings"
+        f"query {report.query_id}, batches {console.runs(report.batches) or 'none'}: "
+        f"{console.count(report.files, 'file')}, {console.size(report.bytes)}{copies}: {found}"
     )
-
-
-def _runs(numbers: tuple[int, ...]) -> str:
-    """1, 2, 3, 7 is "1-3 7"."""
-    found: list[list[int]] = []
-    for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
-
-
-def _age(now_ms: int, then_ms: int) -> str:
-    """How long ago, in the largest unit that has at least two."""
-    seconds = max(now_ms - then_ms, 0) // 1000
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"

@@ -1,48 +1,32 @@
-"""What all verbs of the command line share: their common options, tables or JSON, and how an error is told."""
+"""How the command line speaks: tables, JSON, lines for people, a progress bar, errors and exit codes."""
 
 from __future__ import annotations
 
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from eos.errors import EosError
-from statestore.errors import Damaged, InvalidInput
-from statestore.hadoop.options import checked
+from statestore.errors import Damaged
 
-# 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. BAD_INPUT: nothing was found out or
-# done, because of what was asked or because a server did not answer.
+# 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
+# done, because of what was asked or because a server did not answer. UNKNOWN: a drill ended before it had a verdict.
 FINDINGS = 1
-BAD_INPUT = 2
+NO_ANSWER = 2
+UNKNOWN = 3
 
-AsJson = Annotated[bool, typer.Option("--json", help="JSON in place of a table.")]
-HadoopOptions = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", envvar="STATESTORE_OPTIONS", help="A Hadoop option, fs.bk.NAME=VALUE. Repeatable."),
-]
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
-    """Read `--option fs.bk.NAME=VALUE`, each name checked.
-
-    Raises:
-        InvalidInput: not of this form, an unknown name, or a value of the wrong kind.
-    """
-    found = {}
-    for pair in pairs or ():
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise InvalidInput(f"--option takes NAME=VALUE, such as fs.bk.root=/eos-bk, not {pair!r}")
-        found[name.strip()] = value
-    return checked(found)
+_AGES = (("d", 86_400), ("h", 3_600), ("min", 60))
+Show = Callable[[int, int | None, str], None]
+"""Called with how much is done, how much there is (None: not known), and that in words."""
 
 
 def show_json(value: object) -> None:
@@ -72,6 +56,63 @@ def tell(line: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
 
 
+def show(fields: object, as_json: bool, line: str) -> None:
+    """Print what was done: as JSON, or as a line for people."""
+    if as_json:
+        show_json(fields)
+    else:
+        tell(line)
+
+
+@contextmanager
+def bar(what: str = "", total: int | None = None, *, stays: bool = False) -> Iterator[Show]:
+    """Show a bar on standard error while the block runs; only on a terminal.
+
+    Args:
+        what: a word before the bar.
+        total: how much there is; None: it is told later.
+        stays: the last state of the bar stays on the terminal.
+    """
+    out = Console(stderr=True)
+    columns = (TextColumn(what, markup=False), BarColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, TimeElapsedColumn(), console=out, transient=not stays, disable=not out.is_terminal) as bars:
+        task = bars.add_task("", total=total)
+        yield lambda done, total, text: bars.update(task, completed=done, total=total, description=text)
+
+
+def bytes_of(show: Show) -> Callable[[int, int], None]:
+    """Return what a copy calls with bytes done and bytes in all, for a bar."""
+    return lambda done, total: show(done, total, f"{size(done)} of {size(total)}")
+
+
+def count(number: int, thing: str) -> str:
+    """Write a number of things: "no batches", "1 batch", "2 batches"."""
+    plural = thing + ("es" if thing.endswith("ch") else "s")
+    return f"{number or 'no'} {thing if number == 1 else plural}"
+
+
+def runs(numbers: Iterable[int]) -> str:
+    """Write numbers in short: 1, 2, 3, 7 is "1-3 7"."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+
+
+def age(now_ms: int, then_ms: int) -> str:
+    """Write how long ago, in the largest unit that has at least two; "" for a moment that is not known (0)."""
+    if not then_ms:
+        return ""
+    seconds = max(now_ms - then_ms, 0) // 1000
+    for unit, length in _AGES:
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
 def size(count: int) -> str:
     """Write bytes for people: 1536 is "1.5 KiB"."""
     amount = float(count)
@@ -93,4 +134,4 @@ def run(command: Callable[[], Any]) -> None:
         command()
     except EosError as error:
         Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
-        sys.exit(FINDINGS if isinstance(error, Damaged) else BAD_INPUT)
+        sys.exit(FINDINGS if isinstance(error, Damaged) else NO_ANSWER)

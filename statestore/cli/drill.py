@@ -1,26 +1,19 @@
-"""`statestore drill`: do faults to a job and account for what came out."""
+"""`statestore drill | drill-report`: do faults to a job and account for what came out."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from statestore.cli import console
+from statestore.cli import console, verdict
 from statestore.errors import InvalidInput
 
 KILLS = 150
 SEED = 7
-UNKNOWN = 3
-"""Exit code: the drill ended, and it is not known whether all is well."""
-_CODES = {"PASS": 0, "FAIL": console.FINDINGS, "UNKNOWN": UNKNOWN}
-_EXTRA = ("pydantic", "psutil", "pulsar", "jinja2", "pyspark")
 
 typer_app = typer.Typer(
     name="drill",
@@ -46,7 +39,7 @@ def drill(
     """
     if context.invoked_subcommand is not None:
         return
-    with needed_packages():
+    with verdict.needed_packages():
         from statestore.drills.chaos import chaos
         from statestore.drills.chaos.plan import make_plan, parse_families
 
@@ -57,41 +50,25 @@ def drill(
     words += ["--faults", faults] if faults else []
     words += ["--minutes", f"{minutes:g}"] if minutes is not None else []
     what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes)
-    bars = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    terminal = Console(stderr=True)
-    with Progress(*bars, console=terminal, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task("", total=len(plan))
+    with console.bar(total=len(plan), stays=True) as show:
 
         def tell(line: str, done: int) -> None:
-            bar.update(task, description=line, completed=done)
-            if not terminal.is_terminal:
+            show(done, len(plan), f"{done}/{len(plan)} {line}")
+            if not sys.stderr.isatty():
                 console.tell(line)
 
         journal = chaos.run(what, tell)
-    show(journal)
+    verdict.report(journal)
 
 
-@contextmanager
-def needed_packages() -> Iterator[None]:
-    """Say what is to be installed when an import fails. Raises InvalidInput."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
-            raise
-        raise InvalidInput(
-            f"Drills need {error.name}, which is not installed: pip install 'spark-pulsar-eos[drills]'"
-        ) from error
+def drill_report(
+    journal: Annotated[Path, typer.Argument(help="The journal of a drill, whether it has ended or not.")],
+    html: Annotated[Path | None, typer.Option(help="Where the page goes. Default: report.html beside it.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Where the JSON goes. Default: report.json beside it.")] = None,
+) -> None:
+    """Make a drill's report, an HTML page and its JSON, from its journal.
 
-
-def show(journal: Path, html: Path | None = None, json: Path | None = None) -> None:
-    """Write the report, beside its journal if nothing else is said; tell what came out, and exit with its code."""
-    from statestore.drills.report.report import write_report
-
-    page = html or journal.with_name("report.html")
-    found = write_report(journal, page, json or journal.with_name("report.json"))
-    console.tell(found.summary.sentence)
-    for reason in found.summary.reasons:
-        console.tell(f"- {reason}")
-    console.tell(f"The report: {page}")
-    raise typer.Exit(_CODES[found.summary.verdict])
+    Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
+    """
+    with verdict.needed_packages():
+        verdict.report(journal, html, json)

@@ -16,7 +16,7 @@ from statestore.bk.ledgers import read_ledgers
 from statestore.bk.names import Names
 from statestore.bk.records import NO_LEDGER, Directory, FileRecord, LedgerRecord
 from statestore.cli import console
-from statestore.cli.console import AsJson, HadoopOptions
+from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.errors import InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop, Status
 
@@ -31,7 +31,7 @@ def ls(
     option: HadoopOptions = None,
 ) -> None:
     """List a directory."""
-    options = console.parse_options(option)
+    options = parse_options(option)
     found = (
         _listed(Address.parse(uri, options), recursive) if is_bk(uri) else _listed_by_hadoop(uri, recursive, options)
     )
@@ -51,7 +51,7 @@ def ls(
 
 def stat(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> None:
     """Show what is known of a file: length, checksum, and on bk:// its ledger, entries and bookies."""
-    options = console.parse_options(option)
+    options = parse_options(option)
     facts = _facts(Address.parse(uri, options)) if is_bk(uri) else _facts_by_hadoop(uri, options)
     if as_json:
         console.show_json(facts)
@@ -68,7 +68,7 @@ def cat(uri: Uri, option: HadoopOptions = None) -> None:
 
 def du(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> None:
     """Add up the bytes of the files below an address, and on bk:// what their ledgers hold besides."""
-    options = console.parse_options(option)
+    options = parse_options(option)
     facts, by_name = _usage(Address.parse(uri, options)) if is_bk(uri) else _usage_by_hadoop(uri, options)
     if as_json:
         console.show_json(facts | {"names": {name: {"files": n, "bytes": b} for name, (n, b) in by_name.items()}})
@@ -240,7 +240,7 @@ def _ask(checkpoints: list[str]) -> None:
         "refuse it. Delete?"
     )
     if not sys.stdin.isatty():
-        raise InvalidInput(f"{question} Nobody can be asked here: --yes says so beforehand")
+        raise InvalidInput(f"{question} There is no terminal to ask at: --yes says so beforehand")
     if not typer.confirm(question, err=True):
         raise InvalidInput("Nothing was deleted")
 
@@ -253,7 +253,7 @@ def _existing(names: Names, address: Address) -> FileRecord | Directory:
 
 
 def _hadoop(uri: str, option: list[str] | None) -> Hadoop:
-    options = console.parse_options(option)
+    options = parse_options(option)
     if is_bk(uri):
         Address.parse(uri, options)
     return Hadoop.of(options=options)

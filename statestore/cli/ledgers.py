@@ -10,7 +10,7 @@ import typer
 
 from statestore.bk.address import Address
 from statestore.cli import console
-from statestore.cli.console import AsJson, HadoopOptions
+from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.hadoop.file_systems import Hadoop
 
 Tree = Annotated[str, typer.Argument(metavar="URI", help="Any bk:// address in the tree.")]
@@ -23,10 +23,8 @@ def gc(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None
     freed by a later round, after fs.bk.grace.ms (1 hour); what a round moves out of sparse packs, by the next but one.
     """
     freed = _asked(uri, option, "sweep")
-    if as_json:
-        console.show_json({"freed": freed})
-    else:
-        console.tell(f"Freed {len(freed)} ledgers" + (f": {', '.join(map(str, freed))}" if freed else "."))
+    line = f"Freed {console.count(len(freed), 'ledger')}" + (f": {', '.join(map(str, freed))}" if freed else ".")
+    console.show({"freed": freed}, as_json, line)
 
 
 def orphans(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None:
@@ -44,7 +42,7 @@ def orphans(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) ->
 
 
 def _asked(uri: str, option: list[str] | None, what: str) -> list[int]:
-    address = Address.parse(uri, console.parse_options(option))
+    address = Address.parse(uri, parse_options(option))
     hadoop = Hadoop.of(options=address.options)
     maintenance: Any = hadoop.jvm.eos.bk.Maintenance
     with hadoop.explained(address.uri):

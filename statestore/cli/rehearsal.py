@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statestore.cli import console
-from statestore.cli.console import HadoopOptions, parse_options
-from statestore.cli.drill import needed_packages, show
-from statestore.cli.restore import (
+from statestore.cli import console, verdict
+from statestore.cli.options import (
     Conf,
+    HadoopOptions,
     JobName,
     Namespace,
     ServiceUrl,
     SinkName,
+    Token,
+    Trust,
     job_and_output,
+    parse_options,
     settings_of,
     sink_output,
 )
-from statestore.cli.savepoint import Token, Trust
 from statestore.hadoop.session import session
 
 if TYPE_CHECKING:
@@ -51,14 +52,14 @@ def rehearse(
 
     Harmless: what is made is removed again. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """
-    with needed_packages():
+    with verdict.needed_packages():
         from statestore.drills.acts.acts import perform
         from statestore.drills.acts.rehearsal import rehearse as act
 
     output = sink_output(sink, service_url, namespace, token_file, trust_certs) if sink or service_url else None
     with _live(checkpoint, output, option, conf) as live:
         journal = perform("rehearsal", report, _rerun(context), partial(act, live), console.tell)
-    show(journal)
+    verdict.report(journal)
 
 
 def shadow(
@@ -81,7 +82,7 @@ def shadow(
     With --job the code to try: that of an upgrade, or the same one under another Spark. Exit codes: 0 PASS, 1 FAIL,
     2 bad input, 3 UNKNOWN.
     """
-    with needed_packages():
+    with verdict.needed_packages():
         from statestore.drills.acts.acts import perform
         from statestore.drills.acts.shadow import Shadow, follow
 
@@ -89,7 +90,7 @@ def shadow(
     plan = Shadow(start, batches, patience)
     with _live(checkpoint, output, option, conf) as live:
         journal = perform("shadow", report, _rerun(context), partial(follow, live, plan), console.tell)
-    show(journal)
+    verdict.report(journal)
 
 
 def total_loss(context: typer.Context, report: Report = Path("drill-total-loss")) -> None:
@@ -97,12 +98,12 @@ def total_loss(context: typer.Context, report: Report = Path("drill-total-loss")
 
     On two clusters and with a job of its own. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """
-    with needed_packages():
+    with verdict.needed_packages():
         from statestore.drills.acts.acts import perform
         from statestore.drills.acts.total_loss import PLAN, lose_everything
 
     act = partial(lose_everything, report)
-    show(perform("total-loss", report, _rerun(context), act, console.tell, PLAN))
+    verdict.report(perform("total-loss", report, _rerun(context), act, console.tell, PLAN))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"rehearse": rehearse, "shadow": shadow, "total-loss": total_loss}

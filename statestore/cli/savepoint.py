@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from eos.config import Cluster, Credentials, Tls
+from eos.config import Cluster
 from statestore.cli import console
-from statestore.cli.console import AsJson, HadoopOptions, parse_options
+from statestore.cli.options import SAVEPOINT, AsJson, HadoopOptions, Token, Trust, cluster_of, parse_options
 from statestore.errors import InvalidInput
 from statestore.savepoints import bookkeeper, portable, topic
 from statestore.savepoints.stream import Manifest
@@ -26,9 +21,6 @@ typer_app = typer.Typer(
     help="Named, immutable cuts of a running query's checkpoint; on BookKeeper without copying, or on a Pulsar topic.",
 )
 
-Token = Annotated[Path | None, typer.Option("--token-file", help="A file with a token for Pulsar.")]
-Trust = Annotated[Path | None, typer.Option("--trust-certs", help="PEM file of authorities, for pulsar+ssl://.")]
-SAVEPOINT = "The savepoint's name."
 _TREE = "Any bk:// address in the tree, or a topic: pulsar://host:port/tenant/namespace/topic."
 
 
@@ -48,11 +40,12 @@ def create(
     options = parse_options(option)
     if to is None:
         savepoint = bookkeeper.create(name, checkpoint, batch=batch, options=options)
-        said = f"{savepoint.files} files, {console.size(savepoint.size)}, in {savepoint.ledgers} ledgers"
-        show(asdict(savepoint), as_json, f"Savepoint {name} holds batch {savepoint.batch}: {said}. Nothing was copied")
+        said = f"{console.count(savepoint.files, 'file')}, {console.size(savepoint.size)}"
+        said = f"{said}, in {console.count(savepoint.ledgers, 'ledger')}. Nothing was copied"
+        console.show(asdict(savepoint), as_json, f"Savepoint {name} holds batch {savepoint.batch}: {said}")
         return
     cluster = cluster_of(to, token_file, trust_certs)
-    with bar(f"Writing {name}") as progress:
+    with console.bar(f"Writing {name}") as show:
         manifest = portable.create(
             name,
             checkpoint,
@@ -61,10 +54,11 @@ def create(
             options=options,
             cluster=cluster,
             timeout_s=timeout,
-            progress=progress,
+            progress=console.bytes_of(show),
         )
-    said = f"{manifest.files} files, {console.size(manifest.size)}, in {manifest.messages} messages"
-    show(asdict(manifest), as_json, f"Savepoint {name} of batch {manifest.batch} is on the topic: {said}")
+    said = f"{console.count(manifest.files, 'file')}, {console.size(manifest.size)}"
+    said = f"{said}, in {console.count(manifest.messages, 'message')}"
+    console.show(asdict(manifest), as_json, f"Savepoint {name} of batch {manifest.batch} is on the topic: {said}")
 
 
 @typer_app.command("list")
@@ -140,27 +134,3 @@ def _row(name: str, lacks: str, one: Manifest | None) -> tuple[object, ...]:
         one.query,
         one.source,
     )
-
-
-def cluster_of(uri: str, token_file: Path | None, trust_certs: Path | None) -> Cluster:
-    """The cluster of a topic's address, with what tells it who we are."""
-    credentials = Credentials() if token_file is None else Credentials("token", f"file:{token_file}")
-    tls = Tls() if trust_certs is None else Tls(str(trust_certs))
-    return Cluster(TopicAddress.parse(uri).service_url, credentials, tls)
-
-
-def show(fields: dict[str, object], as_json: bool, line: str) -> None:
-    """Print what was done: as JSON, or as a line for people."""
-    if as_json:
-        console.show_json(fields)
-    else:
-        console.tell(line)
-
-
-@contextmanager
-def bar(what: str) -> Iterator[topic.Progress]:
-    """A bar on a terminal; silent elsewhere."""
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

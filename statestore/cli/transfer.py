@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bar
 
 from statestore.bk.address import Address, is_bk
 from statestore.checkpoint import transfer
 from statestore.checkpoint.transfer import Progress
 from statestore.cli import console
-from statestore.cli.console import AsJson, HadoopOptions
+from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.errors import InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop
 
@@ -32,7 +28,7 @@ def cp(
     A query's checkpoint is copied as a consistent cut at its newest committed batch, also while the query runs: the
     query goes on from the copy as from the original. Never run it on both.
     """
-    options = console.parse_options(option)
+    options = parse_options(option)
     for uri in filter(is_bk, (source, target)):
         Address.parse(uri, options)
     hadoop = Hadoop.of(options=options)
@@ -40,10 +36,14 @@ def cp(
     if status is None:
         raise NotFound(f"{source} does not exist")
     found = hadoop.list(source) if status.is_directory else []
-    with _progress() as progress:
+    with console.bar("copying") as show:
+
+        def progress(done: int, total: int, count: int) -> None:
+            show(done, total or None, f"{console.count(done, 'file')}, {console.size(count)}")
+
         if transfer.is_checkpoint({one.name for one in found}):
             copied = transfer.copy_with(hadoop, source, target, progress)
-            facts, what = asdict(copied), f"{copied.files} files, up to batch {copied.batch}"
+            facts, what = asdict(copied), f"{console.count(copied.files, 'file')}, up to batch {copied.batch}"
             count = copied.bytes
         else:
             for one in found:
@@ -51,11 +51,8 @@ def cp(
                     raise InvalidInput(f"{one.uri} is a query's checkpoint: copy it by itself, as a consistent cut")
             lengths: list[int] = []
             count = hadoop.copy(source, target, _counting(lengths, progress))
-            facts, what = {"files": len(lengths), "bytes": count}, f"{len(lengths)} files"
-    if as_json:
-        console.show_json(facts)
-    else:
-        console.tell(f"{target}: {what}, {console.size(count)}")
+            facts, what = {"files": len(lengths), "bytes": count}, console.count(len(lengths), "file")
+    console.show(facts, as_json, f"{target}: {what}, {console.size(count)}")
 
 
 def _counting(lengths: list[int], progress: Progress) -> Callable[[int], None]:
@@ -64,17 +61,3 @@ def _counting(lengths: list[int], progress: Progress) -> Callable[[int], None]:
         progress(len(lengths), 0, sum(lengths))
 
     return one
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """A bar on standard error, if somebody is looking."""
-    out = Console(stderr=True)
-    columns = (TextColumn("copying"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[bytes]}"))
-    with Bar(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
-        task = bar.add_task("copying", total=None, bytes="")
-
-        def tell(done: int, total: int, count: int) -> None:
-            bar.update(task, completed=done, total=total or None, bytes=console.size(count))
-
-        yield tell

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import eos
 from eos.config import Cluster
-from statestore.cli.restore import settings_of
+from statestore.cli.options import settings_of
 from statestore.hadoop.session import session
 from statestore.in_step import Output
 from tests.waiting import until_batch

@@ -10,19 +10,35 @@ from statestore import Damaged, InvalidInput, Unavailable
 from statestore.cli import console
 
 
-def test_options_are_read_and_checked() -> None:
-    assert console.parse_options(None) == {}
-    assert console.parse_options(["fs.bk.password=a=b"]) == {"fs.bk.password": "a=b"}
-    with pytest.raises(InvalidInput, match="NAME=VALUE"):
-        console.parse_options(["fs.bk.root"])
-    with pytest.raises(InvalidInput, match=r"Did you mean fs\.bk\.root"):
-        console.parse_options(["fs.bk.rot=/x"])
-
-
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")])
 def test_sizes(count: int, text: str) -> None:
     assert console.size(count) == text
     assert console.size(3 << 50) == "3072.0 TiB"
+
+
+def test_numbers_of_things() -> None:
+    assert [console.count(number, "batch") for number in (0, 1, 2)] == ["no batches", "1 batch", "2 batches"]
+    assert console.count(1, "file") == "1 file"
+    assert console.count(3, "file") == "3 files"
+
+
+def test_numbers_in_a_row() -> None:
+    assert console.runs([7, 1, 2, 3]) == "1-3 7"
+    assert console.runs([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("ago_ms", "text"),
+    [(0, "0 s"), (119_000, "119 s"), (120_000, "2 min"), (7_200_000, "2 h"), (3 * 86_400_000, "3 d")],
+)
+def test_ages(ago_ms: int, text: str) -> None:
+    now = 1_800_000_000_000
+    assert console.age(now, now - ago_ms) == text
+
+
+def test_a_moment_that_is_not_known_has_no_age() -> None:
+    """As an age since the epoch it would be 20,000 days."""
+    assert console.age(1_800_000_000_000, 0) == ""
 
 
 def test_moments() -> None:

@@ -1,0 +1,112 @@
+"""Options and arguments that several verbs take, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eos.config import Cluster, Credentials, Tls
+from statestore.errors import InvalidInput
+from statestore.hadoop.options import checked
+from statestore.savepoints.topic import TopicAddress
+
+if TYPE_CHECKING:
+    from statestore.in_step import Output
+    from statestore.in_step.jobs import Job
+
+AsJson = Annotated[bool, typer.Option("--json", help="JSON in place of a table.")]
+HadoopOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", envvar="STATESTORE_OPTIONS", help="A Hadoop option, fs.bk.NAME=VALUE. Repeatable."),
+]
+Token = Annotated[Path | None, typer.Option("--token-file", help="A file with a token for Pulsar.")]
+Trust = Annotated[Path | None, typer.Option("--trust-certs", help="PEM file of authorities, for pulsar+ssl://.")]
+JobName = Annotated[
+    str | None, typer.Option("--job", help="The job, package.module:function; see statestore.in_step.jobs.")
+]
+SinkName = Annotated[str | None, typer.Option("--sink", help="The name of the job's exactly-once sink.")]
+ServiceUrl = Annotated[
+    str | None, typer.Option("--service-url", help="The Pulsar cluster of the sink's output: pulsar://host:port.")
+]
+Namespace = Annotated[str, typer.Option(help="tenant/namespace of the sink's topic.")]
+Conf = Annotated[
+    list[str] | None, typer.Option("--conf", help="A setting of the Spark session, NAME=VALUE. Repeatable.")
+]
+SAVEPOINT = "The savepoint's name."
+
+
+def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
+    """Read `--option fs.bk.NAME=VALUE`, each name checked.
+
+    Raises:
+        InvalidInput: not of this form, an unknown name, or a value of the wrong kind.
+    """
+    return checked(_pairs(pairs, "--option takes NAME=VALUE, such as fs.bk.root=/eos-bk"))
+
+
+def settings_of(conf: Sequence[str] | None) -> dict[str, str]:
+    """Read `--conf NAME=VALUE`.
+
+    Raises:
+        InvalidInput: not of this form.
+    """
+    return _pairs(conf, "--conf takes NAME=VALUE, such as spark.sql.shuffle.partitions=4")
+
+
+def cluster_of(uri: str, token_file: Path | None, trust_certs: Path | None) -> Cluster:
+    """Return the cluster of a topic's address, with the caller's credentials."""
+    credentials = Credentials() if token_file is None else Credentials("token", f"file:{token_file}")
+    tls = Tls() if trust_certs is None else Tls(str(trust_certs))
+    return Cluster(TopicAddress.parse(uri).service_url, credentials, tls)
+
+
+def sink_output(
+    sink: str | None, service_url: str | None, namespace: str, token_file: Path | None, trust_certs: Path | None
+) -> Output:
+    """Say what a sink has written.
+
+    Raises:
+        InvalidInput: the sink or its cluster is missing.
+    """
+    from statestore.in_step import Output
+
+    if sink is None or service_url is None:
+        missing = "--sink, the name of the job's sink," if sink is None else "--service-url, the cluster it writes to,"
+        raise InvalidInput(f"{missing} must be given: the sink's control log tells what it has written")
+    return Output(cluster_of(f"{service_url.rstrip('/')}/any", token_file, trust_certs), sink, namespace)
+
+
+def job_and_output(
+    job: str | None,
+    sink: str | None,
+    service_url: str | None,
+    namespace: str,
+    token_file: Path | None,
+    trust_certs: Path | None,
+) -> tuple[Job, Output]:
+    """Import the user's job, and say what its sink has written.
+
+    Raises:
+        InvalidInput: one is missing, or wrong.
+    """
+    from statestore.in_step.jobs import load_job
+
+    if job is None:
+        raise InvalidInput(
+            "--job is missing: package.module:function, which starts the query; see statestore.in_step.jobs"
+        )
+    output = sink_output(sink, service_url, namespace, token_file, trust_certs)
+    return load_job(job), output
+
+
+def _pairs(given: Sequence[str] | None, expected: str) -> dict[str, str]:
+    found = {}
+    for pair in given or ():
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InvalidInput(f"{expected}, not {pair!r}")
+        found[name.strip()] = value
+    return found
