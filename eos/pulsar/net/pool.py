@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from concurrent.futures import CancelledError, Future
 
 from eos.config import Cluster
-from eos.errors import Unreachable
+from eos.errors import EosError, Unreachable
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import Address, addresses
 from eos.pulsar.protocol.lookup import BrokerAddress
@@ -28,7 +29,7 @@ class Pool:
         self._first = 0
         self._connections: dict[Key, Connection] = {}
         self._guard = threading.Lock()
-        self._making: dict[Key, threading.Lock] = {}
+        self._dialling: dict[Key, Future[Connection]] = {}
         self.ever_connected = False
         _POOLS.add(self)
 
@@ -64,18 +65,49 @@ class Pool:
         return self.get(address)
 
     def get(self, address: Address, proxied: Address | None = None) -> Connection:
-        """Return the live connection to this address, made now if need be. Raises what Connection raises."""
+        """Return the live connection to this address, made now if need be. Raises what Connection raises.
+
+        Threads that want the same connection while it is being made share the result, also a failure: an address
+        that can't be reached costs all of them one time-out.
+        """
         key = (address, proxied)
+        while True:
+            with self._guard:
+                connection = self._connections.get(key)
+                if connection is not None and connection.alive:
+                    return connection
+                under_way = self._dialling.get(key)
+                if under_way is None:
+                    mine = self._dialling[key] = Future[Connection]()
+            if under_way is None:
+                return self._dial(key, mine)
+            try:
+                return under_way.result()
+            except CancelledError:  # the thread that dialled was interrupted, which says nothing about the address
+                continue
+
+    def _dial(self, key: Key, result: Future[Connection]) -> Connection:
+        """Make a connection, and tell those that wait for it."""
+        try:
+            connection = Connection(key[0], self._cluster, key[1])
+        except EosError as error:
+            self._told(key)
+            result.set_exception(error)
+            raise
+        except BaseException:
+            self._told(key)
+            result.cancel()
+            raise
+        self.ever_connected = True
         with self._guard:
-            making = self._making.setdefault(key, threading.Lock())
-        with making:
-            connection = self._connections.get(key)
-            if connection is None or not connection.alive:
-                connection = Connection(address, self._cluster, proxied)
-                self.ever_connected = True
-                with self._guard:
-                    self._connections[key] = connection
-            return connection
+            self._connections[key] = connection
+            self._dialling.pop(key, None)
+        result.set_result(connection)
+        return connection
+
+    def _told(self, key: Key) -> None:
+        with self._guard:
+            self._dialling.pop(key, None)
 
     def close(self) -> None:
         """End every connection."""
@@ -90,7 +122,7 @@ class Pool:
             connection.forget_after_fork()
         self._connections = {}
         self._guard = threading.Lock()
-        self._making = {}
+        self._dialling = {}
 
 
 _POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()
