@@ -12,6 +12,7 @@ gives the producers back, which closes those of a task; nothing is committed bef
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -44,6 +45,7 @@ class WriteSettings:
         key_hash: which hash of the key picks the partition.
         compression: of each frame.
         max_in_flight_bytes: payload bytes a task may have sent without a receipt.
+        time_limit_s: seconds that the writing of one task may take: what its transaction lives. Default 600.
     """
 
     cluster: Cluster
@@ -51,6 +53,7 @@ class WriteSettings:
     key_hash: KeyHash
     compression: Compression
     max_in_flight_bytes: int
+    time_limit_s: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ class Writer:
         self._gathered_bytes = 0
         self._row = 0
         self._report = Report()
+        self._until = time.monotonic() + settings.time_limit_s
         # A quarter of the budget, so that rows being encoded and frames in flight stay within it together.
         self._gather_bytes = max(1, settings.max_in_flight_bytes // 4)
 
@@ -153,7 +157,7 @@ class Writer:
         observe, batch_id = self._to.observer, self._to.batch_id
         observe(Step.ALL_SENT, "before", batch_id)
         for producer in self._producers.values():
-            producer.flush()
+            producer.flush(self._until)
         observe(Step.ALL_SENT, "after", batch_id)
         observe(Step.CLOSE_PRODUCERS, "before", batch_id)
         self._source.give_back(list(self._producers.values()))
@@ -259,7 +263,7 @@ class Writer:
             first = not self._report.rows
             if first:
                 self._to.observer(Step.FIRST_SEND, "before", self._to.batch_id)
-            producers[part].send(chunk, self._to.txn)
+            producers[part].send(chunk, self._to.txn, self._until)
             if first:
                 self._to.observer(Step.FIRST_SEND, "after", self._to.batch_id)
             self._report.add(topic, chunk.messages, chunk.rows_bytes)

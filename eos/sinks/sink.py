@@ -93,6 +93,7 @@ class Sink:
             key_hash=options.key_hash,
             compression=options.compression,
             max_in_flight_bytes=options.max_in_flight_bytes,
+            time_limit_s=options.transaction_timeout_s,
         )
         self._delivery = Delivery(settings, options.observer, options.small_batch_rows)
         self._check_cluster()

@@ -11,7 +11,7 @@ from collections import deque
 from eos.errors import ConnectionLost, EosError
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.finder import Finder, topic_exists
-from eos.pulsar.protocol.consumer import ConsumerLine, State
+from eos.pulsar.protocol.consumer import ENDED, ConsumerLine, State
 from eos.pulsar.protocol.messages import Message
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
@@ -53,9 +53,9 @@ class Subscriber(ABC):
         self._leave(unsubscribe=False)
 
     def received(self, frame: Frame) -> None:
-        """Take a frame from the reading thread."""
+        """Take a frame from the reading thread; one that comes after the consumer has ended says nothing new."""
         with self._arrived:
-            if self._joined is None or self._joined[0].failure is not None:
+            if self._joined is None or self._joined[0].state in ENDED:
                 return
             line = self._joined[0]
             if frame.command.type == Type.MESSAGE:

@@ -6,13 +6,14 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from types import TracebackType
 
 from eos.errors import EosError, Fenced, NetworkError, Refused, Unanswered
 from eos.pulsar.net.connection import Connection
-from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.net.in_flight import InFlight, waited
 from eos.pulsar.net.transactions import Transactions
-from eos.pulsar.protocol.producer import ProducerLine, State
+from eos.pulsar.protocol.producer import ENDED, ProducerLine, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.batch import Chunk, send_frame, single_message_frame
@@ -86,16 +87,18 @@ class Producer:
                 self._check()
                 self._line.opened(answer, asked)
 
-    def send(self, chunk: Chunk, txn: TxnId | None) -> None:
+    def send(self, chunk: Chunk, txn: TxnId | None, until: float = inf) -> None:
         """Hand a chunk to the socket; its receipt is awaited by `flush` and `close`.
 
-        Waits while the budget is full. Raises what ended the producer, Unanswered when no
-        receipt comes for the request time-out, OutOfTurn once the transaction's end was asked for.
+        Waits while the budget is full, at most to `until`, an instant of `time.monotonic`. Raises what ended the
+        producer, Unanswered when no receipt comes for the request time-out or until then, OutOfTurn once the
+        transaction's end was asked for.
         """
         self._send(
             len(chunk.payload),
             chunk.messages,
             txn,
+            until,
             lambda number: send_frame(
                 chunk,
                 producer_id=self._line.producer_id,
@@ -115,6 +118,7 @@ class Producer:
             len(data),
             1,
             txn,
+            inf,
             lambda number: single_message_frame(
                 data,
                 producer_id=self._line.producer_id,
@@ -129,37 +133,42 @@ class Producer:
         assert self._last_receipt is not None
         return self._last_receipt
 
-    def flush(self, timeout_s: float | None = None) -> None:
-        """Wait until every frame sent so far has its receipt. Default: the request time-out.
+    def flush(self, until: float = inf) -> None:
+        """Wait until every frame sent so far has its receipt.
 
-        Raises what ended the producer, or Unanswered, which ends it.
+        The wait ends when no producer of the same budget had a receipt for the request time-out, or at `until`, an
+        instant of `time.monotonic`. Raises what ended the producer, or Unanswered, which ends it.
         """
-        limit = self._timeout_s if timeout_s is None else timeout_s
+        since = time.monotonic()
         with self._changed:
-            self._changed.wait_for(lambda: self._line.failure is not None or not self._line.unanswered, limit)
+            while self._line.failure is None and self._line.unanswered:
+                left = self._budget.patience(since, self._timeout_s, until)
+                if left <= 0:
+                    break
+                self._changed.wait(left)
             self._check()
             if not self._line.unanswered:
                 return
             late = Unanswered(
                 f"no receipt for {self._line.unanswered} frames on {self.topic} "
-                f"from {self._connection.broker} within {limit:g} s"
+                f"from {self._connection.broker} {waited(until, self._timeout_s)}"
             )
             self._end(lambda: self._line.lost(late))
         self.abandon()
         raise late
 
-    def close(self, timeout_s: float | None = None) -> None:
+    def close(self) -> None:
         """Wait for all receipts and for the broker's confirmation: from then on the broker refuses its sends.
 
         Does nothing when it is closed already. Raises what ended the producer, Refused, Unanswered.
         """
         if self._line.state is State.CLOSED:
             return
-        self.flush(timeout_s)
+        self.flush()
         with self._giving_up_on_error():
             with self._changed:
                 request = self._line.close()
-            answer = self._connection.ask(request, f"close the producer on {self.topic}", timeout_s)
+            answer = self._connection.ask(request, f"close the producer on {self.topic}")
             with self._changed:
                 self._line.closed(answer)
         self._connection.ignore_producer(self._line.producer_id)
@@ -186,15 +195,17 @@ class Producer:
             self.abandon()
 
     def received(self, frame: Frame) -> None:
-        """Take a frame from the reading thread."""
+        """Take a frame from the reading thread; one that comes after the producer has ended says nothing new."""
         command = frame.command
         with self._changed:
+            if self._line.state in ENDED:
+                return
             if command.type == Type.SEND_RECEIPT:
                 accepted = self._line.receipt(command.send_receipt)
                 if accepted is not None:
                     size, self._last_receipt = accepted
                     self._reserved -= size
-                    self._budget.release(size)
+                    self._budget.receipt(size)
                     if not self._line.unanswered:
                         self._changed.notify_all()
                     return
@@ -209,9 +220,11 @@ class Producer:
         with self._changed:
             self._end(lambda: self._line.lost(why))
 
-    def _send(self, size: int, messages: int, txn: TxnId | None, frame: Callable[[int], Sequence[Buffer]]) -> None:
+    def _send(
+        self, size: int, messages: int, txn: TxnId | None, until: float, frame: Callable[[int], Sequence[Buffer]]
+    ) -> None:
         with self._sending:
-            self._budget.acquire(size, self._timeout_s, self._check)
+            self._budget.acquire(size, self._timeout_s, self._check, until)
             try:
                 if txn is not None:
                     self._transactions.sending(txn)
@@ -238,7 +251,7 @@ class Producer:
             self._settle()
 
     def _settle(self) -> None:
-        """Give back the budget of frames that get no receipt any more, and wake whoever waits."""
+        """Give back the budget of frames that get no receipt any more, and wake every thread that waits."""
         self._budget.release(self._reserved)
         self._reserved = 0
         self._changed.notify_all()

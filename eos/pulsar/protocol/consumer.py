@@ -84,6 +84,10 @@ CONSUMER: Table[State, Input] = Table(
 )
 
 
+ENDED = frozenset({State.CLOSED, State.CLOSED_BY_BROKER, State.FAILED})
+"""The states in which nothing more can happen."""
+
+
 class ConsumerLine:
     """One consumer's line to its broker.
 

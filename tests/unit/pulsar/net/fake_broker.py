@@ -42,6 +42,7 @@ class Session:
         self.broker = broker
         self._socket = sock
         self.producers = 0
+        self.alive = True
 
     def send(self, command: BaseCommand) -> None:
         self._socket.sendall(encode(command))
@@ -68,6 +69,7 @@ class Session:
                 for frame in decoder.feed(data):
                     self.broker.received.append(frame)
                     self.broker.handlers.get(frame.command.type, answer_well)(self, frame)
+        self.alive = False
 
 
 class FakeBroker:

@@ -202,7 +202,7 @@ def test_a_full_budget_without_receipts_is_unanswered(broker: FakeBroker, client
     broker.handlers[Type.SEND] = silent
     producer = client.producer("t", budget=InFlight(150))
     producer.send(CHUNK, None)
-    with pytest.raises(Unanswered, match=r"no receipt for 0.5 s while 100 bytes are on their way"):
+    with pytest.raises(Unanswered, match=r"no receipt within 0.5 s while 100 bytes are on their way"):
         producer.send(CHUNK, None)
 
 

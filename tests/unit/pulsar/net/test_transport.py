@@ -89,5 +89,5 @@ def test_a_budget_that_moves_is_waited_for() -> None:
     moves.start()
     budget.acquire(5, 5, lambda: None)
     assert budget.used_bytes == 10
-    with pytest.raises(Unanswered, match=r"no receipt for 0\.01 s while 10 bytes"):
+    with pytest.raises(Unanswered, match=r"no receipt within 0\.01 s while 10 bytes"):
         budget.acquire(1, 0.01, lambda: None)

@@ -1,0 +1,99 @@
+"""The writer of one task or small batch, against a scripted broker."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from eos.delivery.producers import KeptProducers
+from eos.delivery.writer import Transaction, Writer, WriteSettings, send_all
+from eos.errors import NetworkError, Unanswered
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.pulsar_pb2 import ServerError
+from eos.pulsar.wire.txn import TxnId
+from eos.steps import unobserved
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing
+from tests.waiting import until
+
+MIB = 1 << 20
+ROWS = pa.RecordBatch.from_pydict({"value": [b"a", b"b", b"c"]})
+
+
+@pytest.fixture
+def settings(broker: FakeBroker) -> Iterator[WriteSettings]:
+    cluster = broker.client(1.0).cluster
+    yield WriteSettings(cluster, "t", "murmur3", "none", MIB)
+    Client.shared(cluster).close()
+
+
+def writer(settings: WriteSettings) -> Writer:
+    kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
+    return Writer(settings, Transaction(TxnId(0, 7), 3, unobserved), kept)
+
+
+def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroker, settings: WriteSettings) -> None:
+    held: list[tuple[Session, Frame]] = []
+    broker.handlers[Type.SEND] = lambda session, frame: held.append((session, frame))
+    writing = writer(settings)
+    assert sum(send_all(writing, [ROWS]).rows.values()) == 3
+    finished = threading.Event()
+
+    def finish() -> None:
+        writing.finish()
+        finished.set()
+
+    threading.Thread(target=finish, daemon=True).start()
+    until(lambda: bool(held))
+    assert not finished.wait(0.1)
+    for session, frame in held:
+        session.send(receipt(frame))
+    assert finished.wait(5)
+
+
+def test_after_a_failed_send_every_producer_is_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
+    broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.InvalidTxnStatus)
+    with pytest.raises(NetworkError, match="InvalidTxnStatus"):
+        send_all(writer(settings), [ROWS])
+    until(lambda: len(broker.commands(Type.CLOSE_PRODUCER)) == 1, patience_s=5)
+
+
+def test_after_a_missing_receipt_every_producer_is_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
+    broker.handlers[Type.SEND] = lambda session, frame: None
+    writing = writer(settings)
+    send_all(writing, [ROWS.append_column("topic", pa.array(["a", "b", "b"]))])
+    with pytest.raises(Unanswered, match="no receipt for 1 frames on"):
+        writing.finish()
+
+    def closed() -> bool:
+        return {command.close_producer.producer_id for command in broker.commands(Type.CLOSE_PRODUCER)} == {0, 1}
+
+    until(closed, "a producer was left open", patience_s=5)
+
+
+def test_writing_ends_with_the_life_of_its_transaction_though_receipts_keep_coming(
+    broker: FakeBroker, settings: WriteSettings
+) -> None:
+    sent: list[Frame] = []
+
+    def late(session: Session, frame: Frame) -> None:
+        def answer() -> None:
+            with contextlib.suppress(OSError):
+                session.send(receipt(frame))
+
+        sent.append(frame)
+        threading.Timer(0.3 * len(sent), answer).start()
+
+    broker.handlers[Type.SEND] = late
+    writing = writer(replace(settings, time_limit_s=0.5))
+    for _ in range(8):
+        writing.write(ROWS)
+        writing.send_rest()
+    with pytest.raises(Unanswered, match=r"no receipt for \d frames on t from .* before the time given for it ended"):
+        writing.finish()

@@ -1,0 +1,150 @@
+"""What a broker that is slow, late or out of reach must not cost."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from eos.errors import NetworkError, OutOfTurn, Unanswered
+from eos.pulsar.net.client import Client, InFlight
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.batch import Chunk
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandCloseConsumer, CommandCloseProducer, CommandSendError
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, answer_well, receipt, silent
+from tests.waiting import until
+
+CHUNK = Chunk(messages=1, payload=b"x" * 100, uncompressed_size=100, rows_bytes=60, compression="none")
+TIMEOUT_S = 0.6
+
+
+@pytest.fixture
+def client(broker: FakeBroker) -> Iterator[Client]:
+    with broker.client(TIMEOUT_S) as made:
+        yield made
+
+
+class SlowReceipts:
+    """Sends one receipt after the other, `gap_s` seconds apart."""
+
+    def __init__(self, gap_s: float) -> None:
+        self.gap_s = gap_s
+        self.sent = 0
+
+    def __call__(self, session: Session, frame: Frame) -> None:
+        self.sent += 1
+        threading.Timer(self.sent * self.gap_s, self._send, [session, frame]).start()
+
+    def _send(self, session: Session, frame: Frame) -> None:
+        with contextlib.suppress(OSError):  # the test is over
+            session.send(receipt(frame))
+
+
+def test_receipts_that_keep_coming_are_waited_for(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.SEND] = SlowReceipts(TIMEOUT_S / 3)
+    with client.producer("t") as producer:
+        for _ in range(6):  # twice the time-out in all
+            producer.send(CHUNK, None)
+        producer.flush()
+
+
+def test_another_producers_receipts_show_that_the_brokers_are_slow_not_dead(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.SEND] = SlowReceipts(TIMEOUT_S / 3)
+    budget = InFlight()
+    first, last = (client.producer(topic, budget=budget) for topic in "ab")
+    for producer in (*[first] * 5, last):
+        producer.send(CHUNK, None)
+    last.flush()
+
+
+def test_a_full_budget_is_waited_for_as_long_as_receipts_come(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.SEND] = SlowReceipts(TIMEOUT_S / 3)
+    producer = client.producer("t", budget=InFlight(600))
+    for _ in range(6):
+        producer.send(CHUNK, None)
+    large = Chunk(messages=1, payload=b"x" * 600, uncompressed_size=600, rows_bytes=600, compression="none")
+    producer.send(large, None)  # waits for all six
+
+
+def test_waiting_for_receipts_ends_with_the_time_that_the_caller_gives(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.SEND] = SlowReceipts(TIMEOUT_S / 3)
+    producer = client.producer("t", budget=InFlight(350))
+    ends = time.monotonic() + TIMEOUT_S / 2
+    for _ in range(3):
+        producer.send(CHUNK, None, ends)
+    large = Chunk(messages=1, payload=b"x" * 350, uncompressed_size=350, rows_bytes=350, compression="none")
+    with pytest.raises(Unanswered, match="no receipt before the time given for it ended while"):
+        producer.send(large, None, ends)
+    with pytest.raises(Unanswered, match=r"no receipt for \d frames on t from .* before the time given for it ended"):
+        producer.flush(ends)
+
+
+def late_receipt(session: Session, frame: Frame) -> BaseCommand:
+    return receipt(frame)
+
+
+def late_refusal(session: Session, frame: Frame) -> BaseCommand:
+    error = CommandSendError(producer_id=frame.command.send.producer_id, sequence_id=0, message="late")
+    return BaseCommand(type=Type.SEND_ERROR, send_error=error)
+
+
+def late_close(session: Session, frame: Frame) -> BaseCommand:
+    closing = CommandCloseProducer(producer_id=frame.command.send.producer_id)
+    return BaseCommand(type=Type.CLOSE_PRODUCER, close_producer=closing)
+
+
+@pytest.mark.parametrize("late", [late_receipt, late_refusal, late_close])
+def test_what_comes_after_a_producer_has_ended_leaves_the_connection_alone(
+    broker: FakeBroker, client: Client, late: object
+) -> None:
+    def close_then_late(session: Session, frame: Frame) -> None:
+        session.send(late_close(session, frame))
+        session.send(late(session, frame))  # type: ignore[operator]
+
+    other = client.producer("other")
+    producer = client.producer("t")
+    broker.handlers[Type.SEND] = lambda session, frame: (
+        close_then_late(session, frame) if frame.command.send.producer_id == 1 else answer_well(session, frame)
+    )
+    with pytest.raises(NetworkError, match="closed by the broker"):
+        producer.send_record(b"x", None)
+    assert client.partitions("t") == 0  # asked behind the late frame, on the same connection
+    other.send_record(b"y", None)
+    assert len(broker.sessions) == 1
+
+
+def test_a_receipt_before_the_producer_is_open_is_no_protocol(broker: FakeBroker, client: Client) -> None:
+    def out_of_turn(session: Session, frame: Frame) -> None:
+        sent = BaseCommand(type=Type.SEND_RECEIPT)
+        sent.send_receipt.producer_id = frame.command.producer.producer_id
+        sent.send_receipt.sequence_id = 0
+        session.send(sent)
+
+    broker.handlers[Type.PRODUCER] = out_of_turn
+    with pytest.raises((NetworkError, OutOfTurn)):
+        client.producer("t")
+    until(lambda: not broker.sessions[0].alive)
+
+
+def test_a_close_after_a_consumer_was_closed_leaves_the_connection_alone(broker: FakeBroker, client: Client) -> None:
+    def closed_twice(session: Session, frame: Frame) -> None:
+        answer_well(session, frame)
+        closing = CommandCloseConsumer(consumer_id=frame.command.close_consumer.consumer_id)
+        session.send(BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=closing))
+
+    broker.handlers[Type.CLOSE_CONSUMER] = closed_twice
+    for _ in range(20):
+        client.hold("t", "keep").close()
+    assert len(broker.sessions) == 1
+
+
+def test_silence_is_not_waited_out_for_ever(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.SEND] = silent
+    producer = client.producer("t")
+    producer.send(CHUNK, None)
+    with pytest.raises(Unanswered, match="no receipt for 1 frames"):
+        producer.flush()
