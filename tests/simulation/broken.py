@@ -17,8 +17,8 @@ from eos.errors import NetworkError
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, unobserved
+from tests.simulation.client import Client, CoordinatorClient, Producer
 from tests.simulation.job import CONTROL, ROWS, partitions_of, rows_of
-from tests.simulation.world import Client, CoordinatorClient, Producer
 
 
 class TrustsAtOnce(Owner):

@@ -18,7 +18,8 @@ from eos.commit.ports import CoordinatorPort
 from eos.errors import CommitUnknown, EosError, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, Step, unobserved
-from tests.simulation.world import Alone, Client, Producer, Scheduler
+from tests.simulation.client import Client, Producer
+from tests.simulation.world import Alone, Scheduler
 
 NAME = "sim"
 CONTROL = "persistent://public/default/__eos-sim"

@@ -23,8 +23,9 @@ from eos.errors import (
 )
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
+from tests.simulation.client import Client
 from tests.simulation.job import CONTROL, DATA, NAME, write_data
-from tests.simulation.world import Alone, Client
+from tests.simulation.world import Alone
 
 LOST = ConnectionLost("planned")
 

@@ -21,8 +21,9 @@ from eos.errors import (
 )
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
+from tests.simulation.client import Client
 from tests.simulation.job import CONTROL, NAME, write_data
-from tests.simulation.world import Alone, Client
+from tests.simulation.world import Alone
 
 SETTINGS = Settings(ttl_s=60, patience_s=30)
 LOST = ConnectionLost("planned")
