@@ -12,15 +12,18 @@ SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo test test-report models crash soak drills jar java lint bench-sink bench-state bench docs clean proto format constraints
+.PHONY: help demo check test test-report models crash soak drills jar java lint bench-sink bench-state bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
 
 demo: ## stream a year of flights into Pulsar, kill things on the way, count what came out
-	@sh tools/bootstrap.sh "$(PYTHON)" examples,tests
+	@sh tools/bootstrap.sh "$(PYTHON)" tests,examples
 	@$(BIN)/eos local fetch
 	$(BIN)/python examples/demo.py
+
+check: lint ## lint, and the tests that need no broker, no Spark and no Java: before each commit, under two minutes
+	$(BIN)/python -m pytest -q -m "not jvm and not large" --hypothesis-profile=check $(SIDE_BY_SIDE) tests/unit tests/models tests/property $(TEST_ARGS)
 
 test: $(JAR) ## unit, property, contract and integration tests, with the branch coverage of eos and statestore
 	@sh tools/bootstrap.sh "$(PYTHON)" tests

@@ -16,7 +16,15 @@ from eos.local import LocalPulsar
 
 # A busy machine makes any example slow; how long one takes is not what is tested.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("check", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=15)
 settings.load_profile("no clock")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test that takes the Spark session: `make check` must not need a JVM."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.jvm)
 
 
 @dataclass(frozen=True)

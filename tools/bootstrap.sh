@@ -1,8 +1,8 @@
-# bootstrap.sh PYTHON EXTRAS: make .venv, and install eos with these extras unless that was done before.
-# A stamp for each set of extras holds a hash of what decides the result; an interrupted install leaves no stamp.
+# bootstrap.sh PYTHON GROUPS: make .venv, and install eos with these dependency groups unless that was done before.
+# A stamp for each set of groups holds a hash of what decides the result; an interrupted install leaves no stamp.
 set -eu
 python=$1
-extras=$2
+groups=$2
 
 if [ -x .venv/bin/python ]; then
   python=.venv/bin/python
@@ -12,7 +12,7 @@ elif [ -z "$python" ]; then
 fi
 
 wanted=$(cat pyproject.toml requirements/constraints.txt tools/bootstrap.sh | cksum | tr ' ' '-')
-stamp=.venv/.installed-$(echo "$extras" | tr ',' '-')
+stamp=.venv/.installed-$(echo "$groups" | tr ',' '-')
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
   exit 0
 fi
@@ -25,7 +25,9 @@ if [ ! -x .venv/bin/python ]; then
     exit 1
   fi
 fi
-echo "Installing eos[$extras] into .venv; the first time this fetches about 700 MB, Spark most of it."
-.venv/bin/python -m pip install --disable-pip-version-check --require-virtualenv \
-  --constraint requirements/constraints.txt --editable ".[$extras]"
+echo "Installing eos with the groups $groups into .venv; the first time this fetches about 700 MB, Spark most of it."
+pip() { .venv/bin/python -m pip --disable-pip-version-check --require-virtualenv "$@"; }
+pip install --quiet 'pip>=25.1' # the first that knows dependency groups; Python 3.11 to 3.13 may bring an older one
+# shellcheck disable=SC2046  # one option for each group
+pip install --constraint requirements/constraints.txt --editable '.[drills]' $(echo "$groups" | tr ',' '\n' | sed 's/^/--group /')
 echo "$wanted" > "$stamp"

@@ -30,6 +30,7 @@ def test_every_rule_is_missed_or_said_to_be_redundant() -> None:
     assert NOT_MISSED.keys() == REDUNDANT
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("rule", NOT_MISSED, ids=lambda rule: rule.name)
 def test_a_redundant_rule_is_not_missed(rule: Rule) -> None:
     for tree in NOT_MISSED[rule]:

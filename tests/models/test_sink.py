@@ -12,8 +12,13 @@ from tests.models.sink_rules import ALL, Rule
 from tests.models.sink_world import World
 from tests.models.sink_worlds import BACKED_BY, PAIR, WITHOUT, WORLDS, without
 
+QUICK = ("two drivers, every step", "the log's first use")
 
-@pytest.mark.parametrize("sink", WORLDS.values(), ids=WORLDS.keys())
+
+@pytest.mark.parametrize(
+    "sink",
+    [pytest.param(sink, id=name, marks=[] if name in QUICK else [pytest.mark.large]) for name, sink in WORLDS.items()],
+)
 def test_no_batch_is_lost_doubled_or_torn(sink: Sink) -> None:
     found = explore(sink)
     assert found.complete, found

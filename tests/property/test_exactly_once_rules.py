@@ -46,6 +46,9 @@ MODEL_ONLY = {
 }
 """Rules whose absence only the model of tests/models shows."""
 
+FOUND_LATE = {Rule.EPOCH, Rule.ONE_COORDINATOR}
+"""Rules whose absence takes some thousand plans to show."""
+
 EXAMPLES = [(Plan(), 1), (Plan(), 3), (HIDDEN_COMMIT, 2)]
 """The property test's own examples."""
 
@@ -71,7 +74,13 @@ def test_every_rule_is_looked_at() -> None:
     assert VARIANTS.keys() | BY_THE_TABLE.keys() | MODEL_ONLY == set(Rule)
 
 
-@pytest.mark.parametrize("parts", VARIANTS.values(), ids=[rule.name for rule in VARIANTS])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param(parts, id=rule.name, marks=[pytest.mark.large] if rule in FOUND_LATE else [])
+        for rule, parts in VARIANTS.items()
+    ],
+)
 def test_a_missing_rule_is_found(parts: dict[str, Any]) -> None:
     if not any(fails(case, parts) for case in EXAMPLES):
         find(st.tuples(PLANS, st.integers(1, 3)), lambda case: fails(case, parts), settings=SEARCH, random=Random(1))

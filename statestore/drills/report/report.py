@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -138,6 +139,12 @@ def write_report(journal: Path, html: Path, json: Path) -> Report:
 
 def render(report: Report) -> str:
     """Return the page as HTML. What comes from the journal is escaped, and nothing is fetched from anywhere."""
+    return _templates().get_template("report.html.j2").render(page=page(report), report=report)
+
+
+@cache
+def _templates() -> Environment:
+    """The templates, each compiled once."""
     environment = Environment(
         loader=PackageLoader("statestore.drills.report", "."),
         autoescape=True,
@@ -146,7 +153,7 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"seconds": _seconds, "count": _count, "clock": charts.clock, "duration": _duration}
-    return environment.get_template("report.html.j2").render(page=page(report), report=report)
+    return environment
 
 
 def page(report: Report) -> Page:

@@ -10,6 +10,8 @@ import pytest
 from eos.local import class_archive
 from eos.local.class_archive import spark_flags, submit_environment
 
+pytestmark = pytest.mark.jvm  # an archive is named for the Java that reads it
+
 FLAGS = ("-XX:+UseSerialGC",)
 
 # Writes the archive that the environment asks for, as a JVM does when it ends in good order.

@@ -96,6 +96,7 @@ def test_a_listener_sends_clients_that_ask_for_it_to_its_ports() -> None:
     assert settings("broker-1", Plan.from_json(plan.to_json())) == told
 
 
+@pytest.mark.jvm
 def test_java_knows_a_member_as_localhost_when_it_should(member: Member, tmp_path: Path) -> None:
     member.part = replace(member.part, is_localhost=True)
     member.launch(program(tmp_path, 'for word; do echo "$word"; done; exec sleep 300'), "jars")
@@ -106,6 +107,7 @@ def test_java_knows_a_member_as_localhost_when_it_should(member: Member, tmp_pat
     assert hosts.read_text().split() == ["127.0.0.1", "localhost", socket.gethostname()]
 
 
+@pytest.mark.jvm
 def test_a_member_is_killed_paused_and_started_again(member: Member, tmp_path: Path) -> None:
     java = program(tmp_path, "exec sleep 300")
     before = member.state
@@ -127,6 +129,7 @@ def test_a_member_is_killed_paused_and_started_again(member: Member, tmp_path: P
     assert member.pid not in (None, first)
 
 
+@pytest.mark.jvm
 def test_a_bookie_is_not_ready_by_the_registration_of_the_one_that_was_killed(
     member: Member, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +145,7 @@ def test_a_bookie_is_not_ready_by_the_registration_of_the_one_that_was_killed(
         assert member.ready()
 
 
+@pytest.mark.jvm
 def test_another_process_that_knows_the_folder_can_end_a_member(member: Member, tmp_path: Path) -> None:
     member.launch(program(tmp_path, "trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.05; done"), "jars")
     while "up" not in member.log.read_text():
@@ -154,6 +158,7 @@ def test_another_process_that_knows_the_folder_can_end_a_member(member: Member, 
     assert "bye" in member.log.read_text()
 
 
+@pytest.mark.jvm
 def test_a_member_that_ends_or_stays_silent_is_an_error_with_its_log(member: Member, tmp_path: Path) -> None:
     member.launch(program(tmp_path, "echo no space; exit 3"), "jars")
     with pytest.raises(LocalError, match=r"bookie-0 ended while starting(.|\n)*no space"):

@@ -34,6 +34,7 @@ def test_without_spark_it_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch) 
         Hadoop.of()
 
 
+@pytest.mark.jvm  # needs the jar
 def test_without_java_it_says_which_one_it_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setattr(hadoop, "_own", None)
