@@ -89,7 +89,7 @@ class _Kept:
         return self._read.pop(path) if path in self._read else self._files.read(path)
 
 
-def inspect(files: Files, batches: int = BATCHES, progress: Progress | None = None) -> Inspection:
+def inspect(files: Files, batches: int = BATCHES, progress: Progress | None = None, where: str = "") -> Inspection:
     """Read and compare what the last committed batches need.
 
     A query may run meanwhile. What it cleans away under the reader's eyes makes the reader begin again, with the
@@ -99,6 +99,7 @@ def inspect(files: Files, batches: int = BATCHES, progress: Progress | None = No
         files: the checkpoint.
         batches: how many; 1 or more.
         progress: called before each file with how many are done, how many there are, and its path.
+        where: the checkpoint's address, for messages.
 
     Raises:
         InvalidInput: `batches` is not positive.
@@ -106,6 +107,7 @@ def inspect(files: Files, batches: int = BATCHES, progress: Progress | None = No
     """
     if batches < 1:
         raise InvalidInput(f"batches is {batches}; 1 or more were expected")
+    logs.check_checkpoint(files, where)
     for _ in range(_ATTEMPTS):
         found = _inspect(_settled(files), batches, progress)
         gone = any(finding.kind == "missing" for finding in found.findings)
@@ -130,9 +132,7 @@ def _inspect(kept: _Kept, batches: int, progress: Progress | None) -> Inspection
     query_id = None
     try:
         query_id = logs.read_query_id(kept)
-    except NotFound as error:
-        if not (kept.list(OFFSETS) or kept.list(COMMITS)):
-            raise NotFound("there is no checkpoint: neither metadata nor offsets or commits") from error
+    except NotFound:
         findings.append(_missing(Gap(METADATA, "it holds the query's id"), ()))
     except (Damaged, Unavailable):
         pass  # found again below, as a file that the batches need

@@ -126,6 +126,7 @@ def read_snapshots(files: Files, uri: str = "") -> Snapshots:
         NotFound: there is no checkpoint.
         Damaged: its logs or metadata can't be read; `verify` says more.
     """
+    logs.check_checkpoint(files, uri)
     query_id = logs.read_query_id(files)
     plans, commits = logs.batch_ids(files, OFFSETS), logs.batch_ids(files, COMMITS)
     batches = []

@@ -9,12 +9,13 @@ sources/S/N   what a source notes: files, a timestamp; N.compact holds all befor
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from statestore.checkpoint.files import Entry, Files, join
-from statestore.errors import Damaged
+from statestore.errors import Damaged, NotFound
 
 METADATA = "metadata"
 OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
@@ -53,6 +54,37 @@ class Commit:
     version: int
     next_watermark_ms: int
     uids: Mapping[int, tuple[tuple[str, ...], ...]]
+
+
+def is_checkpoint(names: Iterable[str]) -> bool:
+    """Whether a folder with these names is a query's checkpoint, or what is left of one."""
+    return not {OFFSETS, COMMITS}.isdisjoint(names)
+
+
+def check_checkpoint(files: Files, where: str = "") -> None:
+    """Say what is there instead, if it is no checkpoint.
+
+    Args:
+        where: its address.
+
+    Raises:
+        NotFound: there is nothing, or no query's checkpoint.
+    """
+    names = files.list("")
+    if is_checkpoint(names):
+        return
+    with suppress(NotFound, Damaged):
+        read_query_id(files)  # of a query that has only begun
+        return
+    here = f"There is no checkpoint at {where}" if where else "There is no checkpoint"
+    if not names:
+        raise NotFound(f"{here}: there is nothing, or an empty folder")
+    below = [name for name, entry in names.items() if entry.is_directory and is_checkpoint(files.list(name))]
+    raise NotFound(
+        f"{here}: neither {OFFSETS} nor {COMMITS} is there, but {', '.join(sorted(names)[:5])}"
+        f"{', …' if len(names) > 5 else ''}. "
+        + (f"{join(where, below[0])} is one" if below else "Name the folder that the query has as checkpointLocation")
+    )
 
 
 def read_query_id(files: Files) -> str:

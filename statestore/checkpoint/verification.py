@@ -15,7 +15,6 @@ from statestore.bk.names import FileRecord, Names
 from statestore.bk.replicas import Copy, LostLedger, check_copies
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.inspection import BATCHES, Finding, Inspection, Progress, Severity, inspect
-from statestore.errors import NotFound
 from statestore.hadoop.file_systems import Hadoop
 
 if TYPE_CHECKING:
@@ -81,10 +80,7 @@ def verify(
     """
     hadoop = Hadoop.of(spark, options)
     files = HadoopFiles(hadoop, uri)
-    try:
-        found = inspect(files, batches, progress)
-    except NotFound as error:
-        raise NotFound(f"{uri}: {error}") from error
+    found = inspect(files, batches, progress, uri)
     copies, findings = None, list(found.findings)
     if replicas and is_bk(uri):
         copies, more = _replicas(hadoop, Address.parse(uri, hadoop.options), found, progress)

@@ -15,13 +15,13 @@ from statestore.bk.address import Address, is_bk
 from statestore.bk.ledgers import read_ledgers
 from statestore.bk.names import Names
 from statestore.bk.records import NO_LEDGER, Directory, FileRecord, LedgerRecord
+from statestore.checkpoint.logs import is_checkpoint
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.errors import InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop, Status
 
 Uri = Annotated[str, typer.Argument(metavar="URI", help="bk://host:port/path, bk://NAME/path, or any of Hadoop's.")]
-_CHECKPOINT = {"metadata", "offsets", "commits"}
 
 
 def ls(
@@ -228,10 +228,10 @@ def _sums(top: str, lengths: Mapping[str, int]) -> _Sums:
 def _checkpoints(hadoop: Hadoop, uri: str) -> list[str]:
     """The checkpoints at an address or directly below it."""
     found = hadoop.list(uri)
-    if {one.name for one in found} >= _CHECKPOINT:
+    if is_checkpoint({one.name for one in found}):
         return [uri]
     below = [one.uri for one in found if one.is_directory]
-    return [one for one in below if {status.name for status in hadoop.list(one)} >= _CHECKPOINT]
+    return [one for one in below if is_checkpoint({status.name for status in hadoop.list(one)})]
 
 
 def _ask(checkpoints: list[str]) -> None:

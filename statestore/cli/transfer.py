@@ -10,6 +10,7 @@ import typer
 
 from statestore.bk.address import Address, is_bk
 from statestore.checkpoint import transfer
+from statestore.checkpoint.logs import is_checkpoint
 from statestore.checkpoint.transfer import Progress
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
@@ -41,13 +42,13 @@ def cp(
         def progress(done: int, total: int, count: int) -> None:
             show(done, total or None, f"{console.count(done, 'file')}, {console.size(count)}")
 
-        if transfer.is_checkpoint({one.name for one in found}):
+        if is_checkpoint({one.name for one in found}):
             copied = transfer.copy_with(hadoop, source, target, progress)
             facts, what = asdict(copied), f"{console.count(copied.files, 'file')}, up to batch {copied.batch}"
             count = copied.bytes
         else:
             for one in found:
-                if one.is_directory and transfer.is_checkpoint({below.name for below in hadoop.list(one.uri)}):
+                if one.is_directory and is_checkpoint({below.name for below in hadoop.list(one.uri)}):
                     raise InvalidInput(f"{one.uri} is a query's checkpoint: copy it by itself, as a consistent cut")
             lengths: list[int] = []
             count = hadoop.copy(source, target, _counting(lengths, progress))

@@ -164,5 +164,5 @@ def test_the_command_line(checkpoints: dict[str, str]) -> None:
     assert found.exit_code == 1
     assert path in found.stdout
     assert "1 error," in found.stderr
-    with pytest.raises(statestore.NotFound, match="there is no checkpoint"):
+    with pytest.raises(statestore.NotFound, match="There is no checkpoint"):
         statestore.verify(uri + "-not")

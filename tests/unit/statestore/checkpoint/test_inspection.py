@@ -234,7 +234,7 @@ def test_a_query_that_has_only_begun_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_no_checkpoint_and_no_batches_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="neither metadata"):
+    with pytest.raises(NotFound, match="There is no checkpoint"):
         inspect(LocalFiles(tmp_path))
     with pytest.raises(InvalidInput, match="1 or more"):
         inspect(LocalFiles(tmp_path), 0)

@@ -13,7 +13,7 @@ from statestore import CutFailed, InvalidInput, NotFound
 from statestore.checkpoint import LocalFiles, committed, needs_of
 from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.rocksdb import read_snapshot
-from statestore.checkpoint.transfer import copy_with, is_checkpoint
+from statestore.checkpoint.transfer import copy_with
 from statestore.hadoop.file_systems import Hadoop, Status
 from tests.unit.statestore.checkpoint.checkpoints import NAMES, unpack
 from tests.waiting import until
@@ -253,9 +253,3 @@ def test_what_is_refused(source: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no committed batch"):
         copy(tmp_path / "empty")
     assert not (tmp_path / "empty-copy").exists()
-
-
-def test_which_folders_are_checkpoints() -> None:
-    assert is_checkpoint({"metadata", "offsets"})
-    assert is_checkpoint({"commits"})
-    assert not is_checkpoint({"metadata", "data"})

@@ -1,0 +1,106 @@
+"""The cut of a checkpoint: what a committed batch needs, so that the query goes on from these files alone.
+
+Every file of a cut is immutable once its batch is committed, so it doesn't matter when it is copied. What is made of a
+cut is written in `write_order`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from statestore.checkpoint.files import Entry, Files, join
+from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, batch_ids, check_checkpoint, read_query_id
+from statestore.checkpoint.needs import committed, needs_of, plain_files
+from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound
+
+_OPERATOR = re.compile(r"state/\d+/_metadata/v2/\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a copy of a checkpoint is to hold, as paths below it.
+
+    Attributes:
+        batch: the newest batch in it.
+        query: the id of the query.
+        lengths: in bytes, of what the batch needs, and of plain files at the top, such as a sink's.
+        history: older offsets and commits, which Spark may clean away meanwhile.
+    """
+
+    batch: int
+    query: str
+    lengths: Mapping[str, int]
+    history: frozenset[str]
+
+
+def cut_of(files: Files, where: str, batch: int | None = None) -> Cut:
+    """Return what a copy at a committed batch holds.
+
+    Args:
+        where: the checkpoint's address, for messages.
+        batch: a committed one that is still there; None: the newest.
+
+    Raises:
+        NotFound: there is no checkpoint.
+        InvalidInput: there is no such batch, or none at all.
+        CutFailed: a file that it needs is missing or damaged. If it was cleaned away while we looked, look again.
+    """
+    seen = _Seen(files)
+    check_checkpoint(seen, where)
+    batches = committed(seen)
+    if not batches:
+        raise InvalidInput(f"{where} has no committed batch yet: there is nothing to go on from")
+    if batch is not None and batch not in batches:
+        raise InvalidInput(
+            f"Batch {batch} is not committed, or was cleaned away. There are {batches[0]} … {batches[-1]}"
+        )
+    chosen = batches[-1] if batch is None else batch
+    needs = needs_of(seen, chosen)
+    wanted = dict.fromkeys([*needs.files, *plain_files(seen)])
+    lengths = {path: length for path in wanted if (length := seen.length(path)) is not None}
+    wrong = [(gap.path, gap.reason) for gap in needs.gaps]
+    wrong += [(path, "it is not there") for path in wanted if path not in lengths]
+    if wrong:
+        path, reason = wrong[0]
+        raise CutFailed(f"Batch {chosen} can't be gone on from: {path}: {reason}; files of this kind: {len(wrong)}")
+    try:
+        query = read_query_id(seen)
+    except (NotFound, Damaged) as error:
+        raise CutFailed(f"Batch {chosen} can't be gone on from: {error}") from error
+    history = {
+        join(log, str(number)) for log in (OFFSETS, COMMITS) for number in batch_ids(seen, log) if number <= chosen
+    }
+    return Cut(chosen, query, lengths, frozenset(history - lengths.keys()))
+
+
+def write_order(path: str) -> tuple[int, str]:
+    """Sort key for a checkpoint's files: commits late, and last `metadata`, without which Spark starts no query."""
+    return (2 if path == METADATA else 1 if path.startswith(f"{COMMITS}/") else 0), path
+
+
+def names_its_place(path: str) -> bool:
+    """Whether a file of a checkpoint holds the checkpoint's own address: `moved_metadata` changes it."""
+    return _OPERATOR.fullmatch(path) is not None
+
+
+class _Seen:
+    """A checkpoint as it was when each directory was first listed."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._listed: dict[str, Mapping[str, Entry]] = {}
+
+    def list(self, path: str) -> Mapping[str, Entry]:
+        if path not in self._listed:
+            self._listed[path] = self._files.list(path)
+        return self._listed[path]
+
+    def read(self, path: str) -> bytes:
+        return self._files.read(path)
+
+    def length(self, path: str) -> int | None:
+        folder, _, name = path.rpartition("/")
+        entry = self.list(folder).get(name)
+        return None if entry is None or entry.is_directory else entry.length
