@@ -9,17 +9,29 @@ from typing import ClassVar, Literal
 
 from eos.config import Cluster
 from eos.errors import InvalidInput, Refused, TopicMissing
+from eos.pulsar.net.ack import DurableCursor, Initial
 from eos.pulsar.net.consumer import PERMITS, Hold, Reader
 from eos.pulsar.net.coordinator import Coordinator
+from eos.pulsar.net.entries import MAX_BYTES, MAX_PERMITS, EntryReader
 from eos.pulsar.net.finder import Finder, coordinators_allowed, topic_exists
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name
-from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 
-__all__ = ["Access", "Client", "Coordinator", "Hold", "InFlight", "Producer", "Reader"]
+__all__ = [
+    "Access",
+    "Client",
+    "Coordinator",
+    "DurableCursor",
+    "EntryReader",
+    "Hold",
+    "InFlight",
+    "Producer",
+    "Reader",
+]
 
 Access = Literal["shared", "exclusive", "exclusive-with-fencing"]
 
@@ -147,6 +159,49 @@ class Client:
         hold = Hold(self._finder, full_name(topic), subscription)
         hold.join()
         return hold
+
+    def entry_reader(
+        self,
+        topic: str,
+        start: EntryId | None,
+        *,
+        permits: int = MAX_PERMITS,
+        max_bytes: int = MAX_BYTES,
+        compacted: bool = False,
+        subscription: str | None = None,
+    ) -> EntryReader:
+        """Return a reader of whole entries of a physical topic; it joins at its first call.
+
+        Args:
+            start: the first entry to read; None: the earliest. If it is gone, the broker begins at the next one
+                that is there; if it lies behind the last one, at the earliest.
+            permits: messages that the broker may send ahead, at most. Default 100,000.
+            max_bytes: bytes that wait for the caller, about. Default 16 MiB.
+            compacted: read what compaction left of the topic, and then the rest. Default False.
+            subscription: what the names of its subscriptions, which are not durable, begin with.
+        """
+        return EntryReader(
+            self._finder,
+            full_name(topic),
+            start,
+            permits=permits,
+            max_bytes=max_bytes,
+            compacted=compacted,
+            subscription=subscription or "eos-entries",
+            patience_s=self.cluster.request_timeout_s,
+        )
+
+    def subscription(self, topic: str, name: str, *, initial: Initial) -> DurableCursor:
+        """Make sure that a durable subscription exists on a physical topic, and join it.
+
+        Args:
+            name: of the subscription.
+            initial: where a new one begins: at the "earliest" message, behind the "latest", or behind an entry.
+                One that exists keeps its place, except that it moves up to behind that entry.
+
+        Raises TopicMissing.
+        """
+        return DurableCursor(self._finder, full_name(topic), name, initial)
 
     def ensure_topic(self, topic: str) -> None:
         """Create a topic without partitions if it is missing.

@@ -215,7 +215,10 @@ class Connection:
                     silent = True
                     self._say(BaseCommand(type=Type.PING, ping=CommandPing()))
         except NetworkError as error:
-            self._end(error if isinstance(error, ConnectionLost) else self._gone(str(error)))
+            gone = error if isinstance(error, ConnectionLost) else self._gone(str(error))
+            if gone is not error:
+                gone.__cause__ = error
+            self._end(gone)
         except Exception as error:  # a frame that nobody understands must not leave callers waiting
             self._end(self._gone(f"{type(error).__name__}: {error}"))
         finally:

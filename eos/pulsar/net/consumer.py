@@ -7,6 +7,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections import deque
+from typing import Generic, Literal, TypeVar
 
 from eos.errors import ConnectionLost, EosError
 from eos.pulsar.net.connection import Connection
@@ -15,14 +16,16 @@ from eos.pulsar.protocol.consumer import ENDED, ConsumerLine, State
 from eos.pulsar.protocol.messages import Message
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
-from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
+
+L = TypeVar("L", bound=ConsumerLine)
 
 PERMITS = 1000
 """Messages that the broker may send ahead of a reader, unless it says otherwise."""
 
 
-class Subscriber(ABC):
+class Subscriber(ABC, Generic[L]):
     """A subscription that the next call makes anew after the connection was lost. Thread-safe.
 
     Attributes:
@@ -35,14 +38,19 @@ class Subscriber(ABC):
         self._finder = finder
         self._turn = threading.RLock()
         self._arrived = threading.Condition(threading.Lock())
-        self._messages: deque[Message] = deque()
-        self._start = EARLIEST
-        self._spent = 0
-        self._joined: tuple[ConsumerLine, Connection] | None = None
+        self._joined: tuple[L, Connection] | None = None
 
     @abstractmethod
-    def _request(self, line: ConsumerLine) -> BaseCommand:
+    def _line(self, connection: Connection, before: L | None) -> L:
+        """Return a new line on this connection, to go on behind the line that was lost, if there was one."""
+
+    @abstractmethod
+    def _request(self, line: L) -> BaseCommand:
         """Return SUBSCRIBE."""
+
+    @abstractmethod
+    def _take(self, line: L, frame: Frame) -> None:
+        """Take a MESSAGE frame; called by the reading thread, which holds `_arrived`."""
 
     def close(self) -> None:
         """Leave the topic and wait for the broker's confirmation.
@@ -59,9 +67,7 @@ class Subscriber(ABC):
                 return
             line = self._joined[0]
             if frame.command.type == Type.MESSAGE:
-                self._messages.extend(line.receive(frame))
-                assert frame.metadata is not None
-                self._spent += frame.metadata.num_messages_in_batch
+                self._take(line, frame)
             else:
                 line.closed_by_broker()
             self._arrived.notify_all()
@@ -73,22 +79,21 @@ class Subscriber(ABC):
                 self._joined[0].lost(why)
             self._arrived.notify_all()
 
-    def _join(self) -> tuple[ConsumerLine, Connection]:
+    def _join(self) -> tuple[L, Connection]:
         """Return the live line and its connection, subscribing first where there is none."""
         if self._joined is None or self._joined[0].state is not State.READY:
             self._joined = self._finder.patiently(f"subscribe to {self.topic}", self._join_once)
         return self._joined
 
-    def _join_once(self) -> tuple[ConsumerLine, Connection]:
+    def _join_once(self) -> tuple[L, Connection]:
         connection = self._finder.owner(self.topic)
-        after = self._start
+        before = None
         if self._joined is not None:
-            after = self._joined[0].last
-            self._joined[1].ignore_consumer(self._joined[0].consumer_id)
-        line = ConsumerLine(self.topic, connection.listen_as_consumer(self), connection.broker, after)
+            before = self._joined[0]
+            self._joined[1].ignore_consumer(before.consumer_id)
+        line = self._line(connection, before)
         with self._arrived:
             self._joined = line, connection
-            self._spent = 0
         try:
             answer = connection.ask(self._request(line), f"subscribe to {self.topic}")
             with self._arrived, topic_exists(self.topic):
@@ -99,6 +104,12 @@ class Subscriber(ABC):
                 self.lost(error)
             raise
         return line, connection
+
+    def _positions(self) -> tuple[EntryId | None, EntryId | None]:
+        line, connection = self._join()
+        with self._arrived:
+            request = line.ask_last()
+        return line.positions(connection.ask(request, f"ask for the last message of {self.topic}"))
 
     def _leave(self, *, unsubscribe: bool) -> None:
         with self._turn:
@@ -113,7 +124,7 @@ class Subscriber(ABC):
             connection.ignore_consumer(line.consumer_id)
 
 
-class Reader(Subscriber):
+class Reader(Subscriber[ConsumerLine]):
     """Reads what is committed, from the earliest message on or behind one. Keeps nothing at the broker once closed."""
 
     def __init__(self, finder: Finder, topic: str, permits: int = PERMITS, after: MessageId = EARLIEST) -> None:
@@ -123,6 +134,8 @@ class Reader(Subscriber):
         self._permits = permits
         self._start = after
         self._granted = 0
+        self._spent = 0
+        self._messages: deque[Message] = deque()
 
     def read(self, timeout_s: float) -> Message | None:
         """Return the next message, or None when none came within the time-out.
@@ -154,9 +167,18 @@ class Reader(Subscriber):
                 request = line.ask_last()
             return line.last_message_id(connection.ask(request, f"ask for the last message of {self.topic}"))
 
+    def _line(self, connection: Connection, before: ConsumerLine | None) -> ConsumerLine:
+        after = self._start if before is None else before.last
+        return ConsumerLine(self.topic, connection.listen_as_consumer(self), connection.broker, after)
+
     def _request(self, line: ConsumerLine) -> BaseCommand:
-        self._granted = 0
+        self._granted = self._spent = 0
         return line.read(self._subscription)
+
+    def _take(self, line: ConsumerLine, frame: Frame) -> None:
+        self._messages.extend(line.receive(frame))
+        assert frame.metadata is not None
+        self._spent += frame.metadata.num_messages_in_batch
 
     def _grant(self, line: ConsumerLine, connection: Connection) -> None:
         with self._arrived:
@@ -168,16 +190,19 @@ class Reader(Subscriber):
         connection.command(request)
 
 
-class Hold(Subscriber):
+class Hold(Subscriber[ConsumerLine]):
     """A durable subscription that keeps the broker from deleting what it has not acknowledged."""
 
-    def __init__(self, finder: Finder, topic: str, subscription: str) -> None:
-        """Use `Client.hold`."""
+    def __init__(
+        self, finder: Finder, topic: str, subscription: str, initial: Literal["earliest", "latest"] = "earliest"
+    ) -> None:
+        """Use `Client.hold`, or `Client.subscription`."""
         super().__init__(finder, topic)
         self.subscription = subscription
+        self._latest = initial == "latest"
 
     def join(self) -> None:
-        """Subscribe now; a new subscription holds everything from the earliest message on."""
+        """Subscribe now; a new subscription holds everything, or with `initial` "latest" what comes from now on."""
         with self._turn:
             self._join()
 
@@ -189,11 +214,26 @@ class Hold(Subscriber):
                 request = line.acknowledge(message_id)
             line.acknowledged(connection.ask(request, f"acknowledge on {self.topic}"))
 
+    def positions(self) -> tuple[EntryId | None, EntryId | None]:
+        """Return the last entry that a reader can get, and the last that is acknowledged; None where there is none.
+
+        An entry of -1 is the place before the first one of its ledger.
+        Raises Refused, Unanswered, ConnectionLost.
+        """
+        with self._turn:
+            return self._positions()
+
     def delete(self) -> None:
         """Delete the subscription and leave. Raises Refused, Unanswered, ConnectionLost."""
         with self._turn:
             self._join()
             self._leave(unsubscribe=True)
 
+    def _line(self, connection: Connection, before: ConsumerLine | None) -> ConsumerLine:
+        return ConsumerLine(self.topic, connection.listen_as_consumer(self), connection.broker)
+
     def _request(self, line: ConsumerLine) -> BaseCommand:
-        return line.hold(self.subscription)
+        return line.hold(self.subscription, latest=self._latest)
+
+    def _take(self, line: ConsumerLine, frame: Frame) -> None:
+        line.receive(frame)

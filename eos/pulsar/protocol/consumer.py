@@ -18,7 +18,7 @@ from eos.pulsar.protocol.machine import Machine, Table
 from eos.pulsar.protocol.messages import Message, messages_in
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.wire.frames import Frame
-from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     CommandAck,
@@ -116,9 +116,12 @@ class ConsumerLine:
         command.subscribe.start_message_id.CopyFrom(self.last.written())
         return command
 
-    def hold(self, subscription: str) -> BaseCommand:
-        """Return SUBSCRIBE for a hold; a new subscription begins at the earliest message."""
-        return self._subscribe(subscription, CommandSubscribe.SubType.Failover, durable=True)
+    def hold(self, subscription: str, *, latest: bool = False) -> BaseCommand:
+        """Return SUBSCRIBE for a hold; a new subscription begins at the earliest message, or behind the latest."""
+        command = self._subscribe(subscription, CommandSubscribe.SubType.Failover, durable=True)
+        if latest:
+            command.subscribe.initial_position = CommandSubscribe.InitialPosition.Latest
+        return command
 
     def subscribed(self, answer: BaseCommand) -> None:
         """Take the answer to SUBSCRIBE. Raises Refused."""
@@ -151,6 +154,13 @@ class ConsumerLine:
         """Take its answer: the last message that a reader can get, (-1, -1) when there is none. Raises Refused."""
         given = granted(answer, f"ask for the last message of {self.topic}").get_last_message_id_response
         return MessageId.read(given.last_message_id)
+
+    def positions(self, answer: BaseCommand) -> tuple[EntryId | None, EntryId | None]:
+        """Take the same answer: the last entry that a reader can get, and the last acknowledged one. Raises Refused."""
+        given = granted(answer, f"ask for the last message of {self.topic}").get_last_message_id_response
+        last, acknowledged = EntryId.read(given.last_message_id), EntryId.read(given.consumer_mark_delete_position)
+        known = given.HasField("consumer_mark_delete_position") and acknowledged.ledger >= 0
+        return last if last.ledger >= 0 else None, acknowledged if known else None
 
     def acknowledge(self, message_id: MessageId) -> BaseCommand:
         """Return ACK for this message and all before it."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from eos.errors import InvalidInput
 from eos.pulsar.wire.pulsar_pb2 import MessageIdData
+
+_TEXT = re.compile(r"(\d+):(-1|\d+)", re.ASCII)
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -31,6 +35,38 @@ class MessageId:
         if self.batch_index >= 0:
             data.batch_index = self.batch_index
         return data
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class EntryId:
+    """Where an entry is stored; it holds one message or a batch of them. Its text is "ledger:entry".
+
+    Attributes:
+        ledger, entry: the BookKeeper entry; entry -1 stands before the first one of its ledger.
+    """
+
+    ledger: int
+    entry: int
+
+    @classmethod
+    def parse(cls, text: str) -> EntryId:
+        """Return the id that `str` wrote. Raises InvalidInput."""
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            raise InvalidInput(f'"{text}" is no entry id; it must be LEDGER:ENTRY, such as 5:3')
+        return cls(int(match[1]), int(match[2]))
+
+    @classmethod
+    def read(cls, data: MessageIdData) -> EntryId:
+        """Take an id off the wire."""
+        return cls(data.ledger_id, data.entry_id)
+
+    def written(self) -> MessageIdData:
+        """Return the id as it goes over the wire."""
+        return MessageIdData(ledger_id=self.ledger, entry_id=self.entry)
+
+    def __str__(self) -> str:
+        return f"{self.ledger}:{self.entry}"
 
 
 EARLIEST = MessageId(-1, -1)

@@ -1,0 +1,65 @@
+"""A durable subscription as a position that moves on, and keeps what lies behind it."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Literal
+
+from eos.pulsar.net.consumer import Hold
+from eos.pulsar.net.finder import Finder
+from eos.pulsar.wire.message_id import EntryId, MessageId
+
+Initial = EntryId | Literal["earliest", "latest"]
+
+
+class DurableCursor:
+    """A durable subscription that reads nothing: the broker keeps every entry that it did not acknowledge.
+
+    Each call joins anew after a lost connection. Thread-safe.
+    """
+
+    def __init__(self, finder: Finder, topic: str, name: str, initial: Initial) -> None:
+        """Use `Client.subscription`."""
+        place: Literal["earliest", "latest"] = "latest" if initial == "latest" else "earliest"
+        self._hold = Hold(finder, topic, name, place)
+        self._hold.join()
+        if isinstance(initial, EntryId):
+            self.acknowledge(initial)
+
+    def acknowledge(self, entry: EntryId) -> None:
+        """Let go of this entry, whole, and of everything before it. One that is acknowledged already changes nothing.
+
+        The broker does not check the position: one beyond the end releases what is not yet written.
+        Raises Refused, Unanswered, ConnectionLost.
+        """
+        self._hold.acknowledge(MessageId(entry.ledger, entry.entry))
+
+    def mark_delete(self) -> EntryId | None:
+        """Return the last entry that is acknowledged, with all before it; None when the broker doesn't say.
+
+        An entry of -1 is the place before the first one of its ledger. Raises Refused, Unanswered, ConnectionLost.
+        """
+        return self._hold.positions()[1]
+
+    def last_message_id(self) -> tuple[EntryId | None, EntryId | None]:
+        """Return the last entry that a reader can get now, and `mark_delete`, both by one question.
+
+        Raises Refused, Unanswered, ConnectionLost.
+        """
+        return self._hold.positions()
+
+    def delete(self) -> None:
+        """Delete the subscription and leave. Raises Refused, Unanswered, ConnectionLost."""
+        self._hold.delete()
+
+    def close(self) -> None:
+        """Leave; the subscription stays. Raises Unanswered, ConnectionLost."""
+        self._hold.close()
+
+    def __enter__(self) -> DurableCursor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,197 @@
+"""Reading whole entries of a topic, as they are stored: for callers that decode many messages at once.
+
+The broker counts its permits in messages, and a batch takes one for each; the memory here is
+counted in bytes. So grants are sized by the average message that was seen. What exceeds the
+bound for good, since the average was wrong, is dropped and asked for again.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from types import TracebackType
+
+from eos.errors import ConnectionLost, DamagedFrame, EosError, NetworkError, Unreachable
+from eos.pulsar.net.connection import Connection
+from eos.pulsar.net.consumer import Subscriber
+from eos.pulsar.net.finder import Finder
+from eos.pulsar.net.permits import Permits
+from eos.pulsar.protocol.consumer import State
+from eos.pulsar.protocol.entries import EntryLine
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand
+
+MAX_PERMITS = 100_000
+"""Messages that the broker may send ahead, at most, unless the caller says otherwise."""
+
+MAX_BYTES = 16 * 1024 * 1024
+"""Bytes that wait for the caller, about, unless it says otherwise."""
+
+_LOSSES = 5  # lines lost in a row, without an entry between them
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+
+
+class EntryReader(Subscriber[EntryLine]):
+    """Reads committed entries in order, each once, over lost connections. Keeps nothing at the broker once closed.
+
+    Thread-safe; one `read` at a time.
+    """
+
+    def __init__(
+        self,
+        finder: Finder,
+        topic: str,
+        start: EntryId | None,
+        *,
+        permits: int,
+        max_bytes: int,
+        compacted: bool,
+        subscription: str,
+        patience_s: float,
+    ) -> None:
+        """Use `Client.entry_reader`."""
+        super().__init__(finder, topic)
+        self._start = start
+        self._compacted = compacted
+        self._subscription = subscription
+        self._patience_s = patience_s
+        self._permits = Permits(permits, max_bytes)
+        self._held: list[Entry] = []
+        self._losses = 0
+        self._joined_at = 0.0
+
+    def read(self, timeout_s: float) -> list[Entry]:
+        """Return all entries that have arrived, at least one unless none came within the time-out.
+
+        An empty list is silence, never an end: an open transaction, many aborted ones, or nothing written.
+        A lost connection is made anew within the call, which may last longer for it, by the cluster's
+        request time-out at most; entries go on behind the last one handed out.
+
+        Raises TopicMissing, Refused; ConnectionLost or Unanswered when the topic can't be reached for
+        so long; DamagedFrame when the same bytes arrive damaged again and again.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._turn:
+            while True:
+                if entries := self._hand_out():
+                    return entries
+                line, connection = self._connected()
+                if not self._wait(line, connection, deadline):
+                    return []
+
+    def last_message_id(self) -> tuple[EntryId | None, EntryId | None]:
+        """Return the last entry that a reader can get now, and the broker's mark-delete position for this reader.
+
+        None where there is none: the topic is empty, or holds nothing but open and aborted transactions.
+        Raises what `read` raises.
+        """
+        with self._turn:
+            while True:
+                line, _ = self._connected()
+                try:
+                    return self._positions()
+                except NetworkError:
+                    if line.failure is None:
+                        raise
+                    self._lost(line.failure)
+
+    def __enter__(self) -> EntryReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _line(self, connection: Connection, before: EntryLine | None) -> EntryLine:
+        reached = None if before is None else before.reached
+        number = connection.listen_as_consumer(self)
+        return EntryLine(self.topic, number, connection.broker, self._start, reached, compacted=self._compacted)
+
+    def _request(self, line: EntryLine) -> BaseCommand:
+        self._permits.start()
+        # A name of its own each time: a half-open connection may still hold the last one.
+        return line.read(f"{self._subscription}-{uuid.uuid4().hex}")
+
+    def _take(self, line: EntryLine, frame: Frame) -> None:
+        entry = line.entry(frame)
+        self._permits.spend(entry.size, entry.num_messages)
+        if line.fresh(entry) and self._permits.hold(entry.size):
+            line.reached = entry.id
+            self._held.append(entry)
+
+    def _hand_out(self) -> list[Entry]:
+        with self._arrived:
+            entries, self._held = self._held, []
+            self._permits.release()
+            joined = self._joined
+        if entries:
+            self._losses = 0
+            if joined is not None and joined[0].state is State.READY:
+                self._grant(*joined)
+        return entries
+
+    def _wait(self, line: EntryLine, connection: Connection, deadline: float) -> bool:
+        """Wait until something is to be done; False when nothing came before the deadline."""
+        while True:
+            self._grant(line, connection)
+            with self._arrived:
+                if self._held:
+                    return True
+                left = deadline - time.monotonic()
+                if line.failure is None and left > 0 and not self._permits.overdrawn:
+                    self._arrived.wait(left)
+                    continue
+            if line.failure is not None:
+                self._lost(line.failure)
+            elif self._permits.overdrawn:
+                self._leave(unsubscribe=False)
+            return left > 0
+
+    def _grant(self, line: EntryLine, connection: Connection) -> None:
+        with self._arrived:
+            permits = self._permits.grant() if line.failure is None else 0
+            if not permits:
+                return
+            request = line.flow(permits)
+        try:
+            connection.command(request)
+        except ConnectionLost as lost:
+            self.lost(lost)
+
+    def _connected(self) -> tuple[EntryLine, Connection]:
+        """Return the live line, joining again for as long as the patience lasts."""
+        give_up = time.monotonic() + self._patience_s
+        pause = _FIRST_PAUSE_S
+        while True:
+            before = self._joined
+            try:
+                joined = self._join()
+            except Unreachable:
+                raise
+            except ConnectionLost:
+                if time.monotonic() + pause > give_up:
+                    raise
+            else:
+                if joined is not before:
+                    self._joined_at = time.monotonic()
+                return joined
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _lost(self, why: EosError) -> None:
+        """Count a line that was lost. Raises when too many were lost in a row, none of which brought anything."""
+        if time.monotonic() - self._joined_at > self._patience_s:
+            self._losses = 0
+        self._losses += 1
+        if self._losses < _LOSSES:
+            return
+        self._losses = 0
+        reached = self._joined[0].reached if self._joined is not None else None
+        where = f"read {self.topic} from its start" if reached is None else f"read {self.topic} behind entry {reached}"
+        if isinstance(why.__cause__, DamagedFrame):
+            raise DamagedFrame(f"{where}, {_LOSSES} times: {why.__cause__}") from why
+        raise ConnectionLost(f"{where}: {_LOSSES} consumers in a row were lost; the last: {why}") from why

@@ -1,0 +1,55 @@
+"""A consumer that reads whole entries, from one of them on, that one included.
+
+The broker begins at the start id itself. After a lost connection the line subscribes again at
+the last entry that it reached, and the broker repeats that one.
+"""
+
+from __future__ import annotations
+
+from eos.pulsar.protocol.consumer import ConsumerLine, Input
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.message_id import EARLIEST, EntryId
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSubscribe
+
+
+class EntryLine(ConsumerLine):
+    """One such consumer's line to its broker.
+
+    Attributes:
+        reached: the last entry that was taken; None before the first.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        consumer_id: int,
+        broker: str,
+        start: EntryId | None,
+        reached: EntryId | None = None,
+        *,
+        compacted: bool = False,
+    ) -> None:
+        """Args: as of ConsumerLine; the first entry to read (None: the earliest); the last one that an
+        earlier line received, behind which this one goes on; whether to read what compaction left."""
+        super().__init__(topic, consumer_id, broker)
+        self.reached = reached
+        self._start = start if reached is None else reached
+        self._compacted = compacted
+
+    def read(self, subscription: str) -> BaseCommand:
+        """Return SUBSCRIBE. Args: a subscription name that no other consumer uses."""
+        command = self._subscribe(subscription, CommandSubscribe.SubType.Exclusive, durable=False)
+        start = EARLIEST if self._start is None else self._start
+        command.subscribe.start_message_id.CopyFrom(start.written())
+        command.subscribe.read_compacted = self._compacted
+        return command
+
+    def entry(self, frame: Frame) -> Entry:
+        """Take a MESSAGE frame; return its entry. Raises DamagedFrame."""
+        self._take(Input.MESSAGE)
+        return Entry.read(frame, self.topic)
+
+    def fresh(self, entry: Entry) -> bool:
+        """Whether the entry is none that arrived before."""
+        return self.reached is None or entry.id > self.reached

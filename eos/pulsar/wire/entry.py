@@ -1,0 +1,73 @@
+"""An entry as the broker sends it: one message, or a batch of them, under one metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eos.errors import DamagedFrame
+from eos.pulsar.wire.checksum import Buffer
+from eos.pulsar.wire.compression import decompress
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
+
+_HEADER_BYTES = 10  # magic, checksum, size of the metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a topic.
+
+    Attributes:
+        id: where it is stored.
+        metadata: what describes it, parsed once.
+        packed: its bytes behind the metadata, as they came: perhaps compressed.
+        size: bytes of the entry as it is stored: checksum, metadata and `packed`.
+        topic: the topic it was read from, for messages.
+    """
+
+    id: EntryId
+    metadata: MessageMetadata
+    packed: Buffer
+    size: int
+    topic: str = ""
+
+    @classmethod
+    def read(cls, frame: Frame, topic: str = "") -> Entry:
+        """Take the entry out of a MESSAGE frame. Raises DamagedFrame when it carries none."""
+        where = EntryId.read(frame.command.message.message_id)
+        if frame.metadata is None or frame.payload is None:
+            raise DamagedFrame(f"entry {where} of {topic} came without a message")
+        size = _HEADER_BYTES + frame.metadata.ByteSize() + len(frame.payload)
+        return cls(where, frame.metadata, frame.payload, size, topic)
+
+    @property
+    def num_messages(self) -> int:
+        """How many messages it holds, those that compaction took out included."""
+        return self.metadata.num_messages_in_batch
+
+    @property
+    def batched(self) -> bool:
+        """Whether `payload` is a batch, be it of one, and not a message's own bytes."""
+        return self.metadata.HasField("num_messages_in_batch")
+
+    @property
+    def chunked(self) -> bool:
+        """Whether it is one chunk of a message that has several."""
+        return self.metadata.num_chunks_from_msg > 1
+
+    @property
+    def payload(self) -> Buffer:
+        """Its bytes, decompressed anew at each call. Raises DamagedFrame, naming the entry."""
+        metadata = self.metadata
+        try:
+            return decompress(self.packed, metadata.compression, metadata.uncompressed_size)
+        except DamagedFrame as damage:
+            raise self.damaged(str(damage)) from damage
+
+    def damaged(self, why: str) -> DamagedFrame:
+        """Return the error that says what is wrong with this entry."""
+        return DamagedFrame(f"{self} can't be read: {why}")
+
+    def __str__(self) -> str:
+        return f"entry {self.id} of {self.topic}" if self.topic else f"entry {self.id}"

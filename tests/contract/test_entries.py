@@ -1,0 +1,155 @@
+"""Whole entries read from a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from eos.errors import TopicMissing
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.entries import EntryReader
+from eos.pulsar.wire.batch import BatchEncoder
+from eos.pulsar.wire.decoding import decode
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
+from tests.conftest import MakeTopic
+from tests.contract.conftest import Running
+from tests.contract.test_transactions import end, transaction
+
+
+def read_to(reader: EntryReader, last: EntryId) -> list[Entry]:
+    """Read on to this entry, which must come."""
+    entries: list[Entry] = []
+    while not entries or entries[-1].id < last:
+        more = reader.read(20)
+        assert more, f"{last} did not come; the last was {entries[-1].id if entries else None}"
+        entries += more
+    return entries
+
+
+def read_all(client: Client, topic: str, start: EntryId | None = None) -> list[Entry]:
+    """Read from `start` to the last entry that can be delivered."""
+    with client.entry_reader(topic, start) as reader:
+        last, _ = reader.last_message_id()
+        return [] if last is None else read_to(reader, last)
+
+
+def values(entries: list[Entry]) -> list[bytes | None]:
+    column: list[bytes | None] = decode(entries, ["value"]).column("value").to_pylist()
+    return column
+
+
+def write(client: Client, topic: str, *batches: list[bytes]) -> None:
+    """Write each batch as one entry."""
+    with client.producer(topic) as producer:
+        for batch in batches:
+            for chunk in BatchEncoder().chunks(pa.record_batch({"value": batch})):
+                producer.send(chunk, None)
+
+
+def unload(pulsar: Running, topic: str) -> None:
+    httpx.put(f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/unload", timeout=30).raise_for_status()
+
+
+def test_entries_come_whole_and_from_the_start_inclusive(ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("e-start")
+    write(ours, topic, [b"a", b"b"], [b"c"], [b"d", b"e", b"f"])
+    entries = read_all(ours, topic)
+    assert [entry.num_messages for entry in entries] == [2, 1, 3]
+    assert values(entries) == [b"a", b"b", b"c", b"d", b"e", b"f"]
+    for place, entry in enumerate(entries):
+        assert [one.id for one in read_all(ours, topic, entry.id)] == [one.id for one in entries[place:]]
+
+
+def test_silence_is_an_empty_list(ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("e-silence")
+    with ours.entry_reader(topic, None) as reader:
+        assert reader.last_message_id()[0] is None
+        assert reader.read(0.2) == []
+        write(ours, topic, [b"a"])
+        assert values(reader.read(20)) == [b"a"]
+
+
+def test_an_open_transaction_stops_reading_and_aborted_entries_do_not_come(ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("e-txn")
+    with ours.producer(topic) as producer, ours.entry_reader(topic, None) as reader:
+        before = producer.send_record(b"before", None)
+        aborted, left_open = transaction(ours, topic), transaction(ours, topic)
+        producer.send_record(b"aborted", aborted)
+        producer.send_record(b"open", left_open)
+        producer.send_record(b"behind", None)
+        assert values(reader.read(20)) == [b"before"]
+        assert reader.read(0.3) == []
+        assert reader.last_message_id()[0] == EntryId(before.ledger, before.entry)
+        end(ours, aborted, commit=False)
+        assert reader.read(0.3) == []
+        end(ours, left_open, commit=True)
+        last = reader.last_message_id()[0]
+        assert last is not None
+        assert values(read_to(reader, last)) == [b"open", b"behind"]
+
+
+def test_reading_goes_on_without_gap_or_double_when_the_topic_is_unloaded(
+    pulsar: Running, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("e-unload")
+    batches = [[b"%d-%d-%s" % (batch, row, b"x" * 500) for row in range(20)] for batch in range(60)]
+    write(ours, topic, *batches[:40])
+    with ours.entry_reader(topic, None, max_bytes=20_000) as reader:
+        entries = reader.read(20)
+        unload(pulsar, topic)
+        write(ours, topic, *batches[40:50])
+        entries += reader.read(20)
+        unload(pulsar, topic)
+        write(ours, topic, *batches[50:])
+        while sum(entry.num_messages for entry in entries) < 1200:
+            more = reader.read(20)
+            assert more
+            entries += more
+    assert values(entries) == [value for batch in batches for value in batch]
+
+
+def test_a_topic_that_vanished_is_missing_at_the_next_read(
+    pulsar: Running, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("e-gone")
+    write(ours, topic, [b"a"])
+    with ours.entry_reader(topic, None) as reader:
+        assert reader.read(20)
+        path = topic.replace("://", "/")
+        httpx.delete(f"{pulsar.admin_url}/admin/v2/{path}?force=true", timeout=30).raise_for_status()
+        with pytest.raises(TopicMissing):
+            reader.read(20)
+
+
+def test_a_cursor_begins_where_it_is_told_and_moves_with_whole_entries(ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("e-cursor")
+    write(ours, topic, [b"a", b"b"], [b"c"], [b"d", b"e"])
+    ids = [entry.id for entry in read_all(ours, topic)]
+    with ours.subscription(topic, "first", initial="earliest") as first:
+        assert first.mark_delete() == EntryId(ids[0].ledger, -1)
+        first.acknowledge(ids[0])
+        assert first.last_message_id() == (ids[2], ids[0])
+    with ours.subscription(topic, "latest", initial="latest") as latest:
+        assert latest.mark_delete() == ids[2]
+    with ours.subscription(topic, "there", initial=ids[1]) as there:
+        assert there.mark_delete() == ids[1]
+    with ours.subscription(topic, "there", initial=ids[0]) as there:
+        assert there.mark_delete() == ids[1]
+
+
+def test_a_cursor_goes_on_after_its_topic_was_unloaded(
+    pulsar: Running, make_client: Callable[[], Client], make_topic: MakeTopic
+) -> None:
+    client, topic = make_client(), make_topic("e-cursor-unload")
+    write(client, topic, [b"a"], [b"b"])
+    ids = [entry.id for entry in read_all(client, topic)]
+    with client.subscription(topic, "keep", initial="earliest") as cursor:
+        cursor.acknowledge(ids[0])
+        unload(pulsar, topic)
+        assert cursor.mark_delete() == ids[0]
+        cursor.acknowledge(ids[1])
+        assert cursor.mark_delete() == ids[1]
