@@ -68,7 +68,7 @@ $(JAR): statestore/java/pom.xml $(shell find statestore/java/src/main -type f)
 java: ## test the bk:// file system on a ZooKeeper and three bookies of its own, and build its jar
 	cd statestore/java && mvn -B verify
 
-lint: ## ruff, mypy, the import layers, and whether generated files are fresh
+lint: ## ruff, mypy, the import layers, and whether generated files and figures are fresh
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -76,6 +76,7 @@ lint: ## ruff, mypy, the import layers, and whether generated files are fresh
 	$(BIN)/lint-imports
 	$(BIN)/python -m eos.pulsar.protocol.diagram --check
 	$(BIN)/python tools/generate_wire.py --check
+	$(BIN)/python tools/draw_rooms.py --check
 
 bench-sink: ## rows a second, side by side with the official client
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
@@ -92,6 +93,7 @@ bench: bench-sink bench-state ## all benchmarks
 docs: ## draw again the parts of docs/ that are drawn from code
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,docs
 	$(BIN)/python -m eos.pulsar.protocol.diagram
+	$(BIN)/python tools/draw_rooms.py
 
 proto: ## generate the protobuf module again from eos/pulsar/wire/pulsar.proto
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint

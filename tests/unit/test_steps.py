@@ -10,7 +10,7 @@ import pytest
 from eos.commit.decision import DECISION, ENDINGS, SILENCE, SUCCESS
 from eos.steps import Step
 
-TEXT = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
 CHAPTERS = dict(re.findall(r"^### `([^`]+)`\n(.*?)(?=^##)", TEXT, re.MULTILINE | re.DOTALL))
 
 

@@ -92,4 +92,4 @@ def test_the_jar_is_where_statestore_looks_for_it() -> None:
     from statestore.hadoop import jar
 
     assert f"statestore/jars/{jar.NAME}" == IN_THE_WHEEL
-    assert Path(hatch_build.__file__).parent == Path(__file__).parents[3]
+    assert Path(hatch_build.__file__).parent == Path(__file__).parents[2]

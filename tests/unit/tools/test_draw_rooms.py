@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import grimp
+import pytest
+
+from tools import draw_rooms
+
+PAGE = """
+<!-- rooms of eos -->
+<!-- end of the rooms -->
+
+| `eos/commit/` | decides |
+| `eos/pulsar/wire/` | bytes |
+"""
+
+
+@pytest.fixture
+def graph() -> grimp.ImportGraph:
+    """Two rooms; one imports the other, and what all share."""
+    graph = grimp.ImportGraph()
+    for module in ("eos", "eos.errors", "eos.commit", "eos.commit.owner", "eos.pulsar", "eos.pulsar.wire"):
+        graph.add_module(module)
+    graph.add_module("eos.pulsar.wire.txn")
+    graph.add_import(importer="eos.commit.owner", imported="eos.pulsar.wire.txn")
+    graph.add_import(importer="eos.commit.owner", imported="eos.errors")
+    return graph
+
+
+def test_the_page_is_as_the_imports_are() -> None:
+    ran = subprocess.run([sys.executable, draw_rooms.__file__, "--check"], capture_output=True, text=True)
+    assert (ran.stderr, ran.returncode) == ("", 0)
+
+
+def test_an_arrow_is_drawn_for_each_pair_of_rooms_that_import(graph: grimp.ImportGraph) -> None:
+    rooms, found = draw_rooms.arrows(graph)
+    assert (rooms, found) == ({"eos.commit", "eos.pulsar.wire"}, {("eos.commit", "eos.pulsar.wire")})
+    drawn = draw_rooms.drawn_anew(PAGE, rooms, found)
+    assert [line.strip() for line in drawn.splitlines() if "-->" in line and "<!" not in line] == [
+        "commit --> pulsar_wire"
+    ]
+    assert draw_rooms.rows_amiss(drawn, rooms) == []
+
+
+def test_an_arrow_that_is_missing_or_drawn_in_vain_changes_the_page(graph: grimp.ImportGraph) -> None:
+    drawn = draw_rooms.drawn_anew(PAGE, *draw_rooms.arrows(graph))
+    for wrong in (drawn.replace("    commit --> pulsar_wire\n", ""), drawn.replace("TD\n", "TD\n    a --> b\n")):
+        assert wrong != drawn
+        assert draw_rooms.drawn_anew(wrong, *draw_rooms.arrows(graph)) == drawn
+    graph.add_import(importer="eos.pulsar.wire.txn", imported="eos.commit.owner")
+    assert "pulsar_wire --> commit" in draw_rooms.drawn_anew(drawn, *draw_rooms.arrows(graph))
+
+
+def test_a_room_needs_a_row_and_a_row_a_room(graph: grimp.ImportGraph) -> None:
+    rooms, _ = draw_rooms.arrows(graph)
+    assert draw_rooms.rows_amiss(PAGE.replace("eos/commit/", "eos/gone/"), rooms) == [
+        "eos.commit has no row",
+        "there is no eos.gone",
+    ]
+
+
+def test_a_room_may_lie_in_another_and_what_lies_deeper_is_of_that_room() -> None:
+    packages = {"eos", "eos.pulsar", "eos.pulsar.net", "eos.local", "eos.local.deep"}
+    found = {
+        name: draw_rooms.room_of(name, packages)
+        for name in ("eos", "eos.errors", "eos.pulsar.net.pool", "eos.local.jvm", "eos.local.deep.thing")
+    }
+    assert found == {
+        "eos": "eos",
+        "eos.errors": None,
+        "eos.pulsar.net.pool": "eos.pulsar.net",
+        "eos.local.jvm": "eos.local",
+        "eos.local.deep.thing": "eos.local",
+    }
+
+
+def test_the_page_lies_where_it_is_looked_for() -> None:
+    assert Path(__file__).parents[3] / "docs" / "ARCHITECTURE.md" == draw_rooms.PAGE

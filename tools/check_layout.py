@@ -1,0 +1,95 @@
+"""Check how the code lies: no file is too long, and unit tests lie as the source does. Exits with 1 otherwise.
+
+`tests/unit/commit/test_owner.py` tests `eos/commit/owner.py`; under `tests/unit/statestore` it is `statestore/…`, and
+`tests/unit/benchmarks` and `tests/unit/tools` test the folders of these names. Rooms without unit tests are named,
+with the reason where there is one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST = 400
+GENERATED = ("pulsar_pb2.py",)
+NO_MODULE = {
+    "commit/test_no_network": "what no module of the room may load",
+    "pulsar/net/test_limping": "one broker that limps, seen by all modules of the room",
+    "pulsar/net/test_tls": "one broker with TLS, seen by all modules of the room",
+    "pulsar/protocol/test_tables": "what holds for the tables of all machines",
+    "statestore/checkpoint/test_source_logs": "which files of a source's log a restart needs; test_logs has the others",
+    "statestore/drills/chaos/test_chaos_parts": "the parts of a drill's chaos together, without a cluster",
+    "statestore/savepoints/test_deaths": "a death between any two steps of all savepoint operations",
+    "statestore/savepoints/test_savepoints": "creating, restoring and deleting together, on a simulated ZooKeeper",
+}
+"""Tests that are of a room, and not of one module."""
+UNTESTED = {
+    "statestore/drills/chaos/faults": "a fault needs the cluster that it breaks: tests/integration/statestore",
+}
+"""Rooms without unit tests."""
+
+
+def too_long(root: Path) -> Iterator[str]:
+    """Say which files are too long."""
+    for folder in ("eos", "statestore", "tests", "tools", "examples"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".py", ".java") or path.name in GENERATED:
+                continue
+            lines = len(path.read_text(encoding="utf-8").splitlines())
+            if lines > LONGEST:
+                yield f"{path.relative_to(root)} has {lines} lines, and {LONGEST} are the most: part it"
+
+
+def source_of(test: Path) -> list[Path]:
+    """Return where the module that a unit test is named after may lie; paths from the project's root."""
+    module = test.with_name(test.stem.removeprefix("test_"))
+    if test.parts[0] in ("statestore", "tools"):
+        return [module]
+    if test.parts[0] == "benchmarks":
+        return ["tests" / module]
+    return ["eos" / module] if len(test.parts) > 1 else ["eos" / module, module]
+
+
+def misplaced(root: Path) -> Iterator[str]:
+    """Say which unit tests name no module, and which exceptions are none any more."""
+    unit = root / "tests" / "unit"
+    exceptions = set(NO_MODULE)
+    for path in sorted(unit.rglob("test_*.py")):
+        test = path.relative_to(unit)
+        name = test.with_suffix("").as_posix()
+        if any((root / source).is_dir() or (root / source).with_suffix(".py").exists() for source in source_of(test)):
+            continue
+        if name not in exceptions:
+            yield f"tests/unit/{test} tests no module: expected {' or '.join(f'{s}.py' for s in source_of(test))}"
+        exceptions.discard(name)
+    yield from (f"NO_MODULE names {name}, which has a module or is gone" for name in sorted(exceptions))
+
+
+def untested(root: Path) -> Iterator[str]:
+    """Say which rooms have modules and no unit test."""
+    for package in ("eos", "statestore"):
+        for room in sorted({path.parent for path in (root / package).rglob("*.py")}):
+            name = room.relative_to(root).as_posix()
+            if name == package or name.startswith("statestore/java") or not any(_modules(room)):
+                continue
+            tests = root / "tests" / "unit" / name.removeprefix("eos/")
+            if not any(tests.glob("test_*.py")) and name not in UNTESTED:
+                yield f"{name} has no unit tests in {tests.relative_to(root)}"
+
+
+def _modules(room: Path) -> Iterator[Path]:
+    return (path for path in room.glob("*.py") if path.name != "__init__.py")
+
+
+def main() -> int:
+    """Say what is amiss, and which rooms have no unit tests for a reason."""
+    print("".join(f"{room} has no unit tests: {why}\n" for room, why in UNTESTED.items()), end="")
+    amiss = [*too_long(ROOT), *misplaced(ROOT), *untested(ROOT)]
+    print("\n".join(amiss), file=sys.stderr, end="\n" if amiss else "")
+    return 1 if amiss else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
