@@ -13,6 +13,7 @@
 
 `Unanswered`, `Refused`, `DamagedFrame`, `OutOfTurn` and `ConnectionLost` (`Unreachable`) are what
 the network layer knows; the driver turns each into one of the above before it reaches the user.
+`RefusedForGood` is both, a Refused and an InvalidInput.
 """
 
 from __future__ import annotations
@@ -86,15 +87,27 @@ class Refused(NetworkError):
     """The broker answered with an error.
 
     Attributes:
+        asked: what was asked for, in words.
         code: the name in `ServerError`, such as "TransactionNotFound".
         detail: the broker's own words.
+        advice: what the caller can do, as sentences without the last full stop; "" where that is not known.
     """
 
-    def __init__(self, asked: str, code: str, detail: str) -> None:
-        super().__init__(f"{asked}: the broker answered {code}: {detail}")
+    def __init__(self, asked: str, code: str, detail: str, advice: str = "") -> None:
+        words = f"{asked}: the broker answered {code}{f': {detail}' if detail else ''}"
+        super().__init__(f"{words}. {advice}" if advice else words)
         self.asked = asked
         self.code = code
         self.detail = detail
+        self.advice = advice
 
-    def __reduce__(self) -> tuple[type[Refused], tuple[str, str, str]]:
-        return type(self), (self.asked, self.code, self.detail)
+    def __reduce__(self) -> tuple[type[Refused], tuple[str, str, str, str]]:
+        return type(self), (self.asked, self.code, self.detail, self.advice)
+
+
+class RefusedForGood(Refused, InvalidInput):
+    """The broker refuses it each time, until the caller changes something.
+
+    It is known at once that trying again is of no use, which makes it invalid input. While a commit may be under way
+    it says nothing about the batch: there it counts as what the network layer knows.
+    """

@@ -20,6 +20,7 @@ from eos.pulsar.net.authentication import auth_data
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import Transport, connect
 from eos.pulsar.protocol.handshake import Handshake, State
+from eos.pulsar.protocol.refusals import refused as refusal
 from eos.pulsar.protocol.requests import ANSWERING, Requests, Type
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.frames import FRAME_PADDING, Frame, FrameDecoder, encode
@@ -193,7 +194,7 @@ class Connection:
                 try:
                     state = handshake.receive(frame.command)
                 except Refused as refused:
-                    raise Refused(f"connect to {self.broker}", refused.code, refused.detail) from None
+                    raise refusal(f"connect to {self.broker}", refused.code, refused.detail) from None
                 if state is State.CONNECTED:
                     return
                 reply = handshake.response(auth_data(credentials))

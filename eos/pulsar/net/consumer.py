@@ -7,11 +7,13 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Generic, Literal, TypeVar
 
 from eos.errors import ConnectionLost, EosError
 from eos.pulsar.net.connection import Connection
-from eos.pulsar.net.finder import Finder, topic_exists
+from eos.pulsar.net.finder import Finder, subscription_exists, topic_exists
 from eos.pulsar.protocol.consumer import ENDED, ConsumerLine, State
 from eos.pulsar.protocol.messages import Message
 from eos.pulsar.protocol.requests import Type
@@ -51,6 +53,10 @@ class Subscriber(ABC, Generic[L]):
     @abstractmethod
     def _take(self, line: L, frame: Frame) -> None:
         """Take a MESSAGE frame; called by the reading thread, which holds `_arrived`."""
+
+    def _explained(self) -> AbstractContextManager[None]:
+        """Return what says in our words why SUBSCRIBE is refused."""
+        return topic_exists(self.topic)
 
     def close(self) -> None:
         """Leave the topic and wait for the broker's confirmation.
@@ -96,7 +102,7 @@ class Subscriber(ABC, Generic[L]):
             self._joined = line, connection
         try:
             answer = connection.ask(self._request(line), f"subscribe to {self.topic}")
-            with self._arrived, topic_exists(self.topic):
+            with self._arrived, self._explained():
                 line.subscribed(answer)
         except BaseException as error:
             connection.ignore_consumer(line.consumer_id)
@@ -237,3 +243,9 @@ class Hold(Subscriber[ConsumerLine]):
 
     def _take(self, line: ConsumerLine, frame: Frame) -> None:
         line.receive(frame)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        start = "latest" if self._latest else "earliest"
+        with topic_exists(self.topic), subscription_exists(self.topic, self.subscription, start):
+            yield

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from eos.config import Cluster
-from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
+from eos.errors import (
+    EosError,
+    InvalidInput,
+    NetworkError,
+    Refused,
+    RefusedForGood,
+    TopicMissing,
+    Unanswered,
+    Unreachable,
+)
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.protocol.coordinator import LOADING
@@ -18,6 +27,10 @@ T = TypeVar("T")
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
+
+# What a broker says to LOOKUP where tenant or namespace are missing; the answer to PARTITIONED_METADATA is
+# TopicNotFound without a word, as for a topic that is missing alone.
+_NO_NAMESPACE = "Namespace not found"
 
 
 class Finder:
@@ -61,7 +74,7 @@ class Finder:
     def partitions(self, topic: str) -> int:
         """Return a topic's number of partitions, 0 when it is not partitioned, without creating anything.
 
-        Raises TopicMissing, InvalidInput, Refused, Unreachable, Unanswered, ConnectionLost.
+        Raises TopicMissing, InvalidInput, NetworkError, Refused, Unreachable, Unanswered, ConnectionLost.
         """
         connection = self._pool.service()
         if connection.creates_topics_unasked:
@@ -70,8 +83,13 @@ class Finder:
                 "without creating the topic (PIP-344, Pulsar 3.0.6, 3.2.4 or newer)"
             )
         answer = connection.ask(ask_partitions(topic), f"ask for the partitions of {topic}")
-        with topic_exists(topic):
-            return partitions_answer(answer, topic)
+        try:
+            with topic_exists(topic):
+                return partitions_answer(answer, topic)
+        except TopicMissing:
+            with suppress(NetworkError):
+                self.owner(topic)  # its TopicMissing tells a missing namespace from a missing topic; creates neither
+            raise
 
     def patiently(self, asked: str, attempt: Callable[[], T]) -> T:
         """Try until it works or the request time-out has passed.
@@ -108,9 +126,34 @@ def topic_exists(topic: str) -> Iterator[None]:
     except Refused as refused:
         if refused.code != "TopicNotFound":
             raise
+        if _NO_NAMESPACE in refused.detail:
+            tenant, name = topic.partition("://")[2].split("/")[:2]
+            raise TopicMissing(
+                f"the topic {topic} can't exist, since there is no namespace {tenant}/{name}. Check its name, or "
+                f"create it: pulsar-admin namespaces create {tenant}/{name} (and first the tenant, if it is missing "
+                f"too: pulsar-admin tenants create {tenant})"
+            ) from refused
         raise TopicMissing(
             f"the topic {topic} does not exist. Create it first: pulsar-admin topics create "
             f"(or create-partitioned-topic) {topic}"
+        ) from refused
+
+
+@contextmanager
+def subscription_exists(topic: str, subscription: str, start: str) -> Iterator[None]:
+    """Say how to create a subscription that the broker does not create by itself."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.code != "SubscriptionNotFound":
+            raise
+        raise RefusedForGood(
+            refused.asked,
+            refused.code,
+            refused.detail,
+            f'The subscription "{subscription}" must be created by hand, since the broker or the namespace is set to '
+            "allowAutoSubscriptionCreation=false: pulsar-admin topics create-subscription "
+            f"--subscription {subscription} --messageId {start} {topic}",
         ) from refused
 
 

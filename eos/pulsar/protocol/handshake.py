@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from eos.errors import Refused
 from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from eos.pulsar.wire.pulsar_pb2 import AuthData, BaseCommand, CommandAuthResponse, CommandConnect, FeatureFlags
@@ -135,7 +135,7 @@ class Handshake:
     def _connected(self, command: BaseCommand) -> None:
         connected = command.connected
         if connected.protocol_version < TRANSACTIONS_SINCE:
-            raise Refused(
+            raise refused(
                 "connect",
                 "UnsupportedVersionError",
                 f"it speaks protocol version {connected.protocol_version}; transactions need {TRANSACTIONS_SINCE}",

@@ -24,6 +24,7 @@ from enum import StrEnum
 
 from eos.errors import EosError, Fenced, NetworkError, OutOfTurn, Refused
 from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.wire.frames import error_name
 from eos.pulsar.wire.message_id import MessageId
@@ -163,10 +164,10 @@ class ProducerLine:
         """Take the answer to PRODUCER. Raises Fenced when the topic's epoch has moved, else Refused."""
         try:
             success = granted(answer, asked).producer_success
-        except Refused as refused:
-            if _says_epoch_moved(refused.code, refused.detail):
-                raise self._end(Input.EPOCH_MOVED, Fenced(str(refused))) from refused
-            raise self._end(Input.REFUSED, refused) from None
+        except Refused as problem:
+            if _says_epoch_moved(problem.code, problem.detail):
+                raise self._end(Input.EPOCH_MOVED, Fenced(str(problem))) from problem
+            raise self._end(Input.REFUSED, problem) from None
         self._machine.take(Input.OPENED)
         self.name = success.producer_name
         self.topic_epoch = success.topic_epoch if success.HasField("topic_epoch") else None
@@ -211,11 +212,11 @@ class ProducerLine:
     def send_error(self, error: CommandSendError) -> None:
         """Take the refusal of a send; `failure` says why."""
         code = error_name(error.error)
-        refused = Refused(f"send frame {error.sequence_id} to {self.topic}", code, error.message)
+        problem = refused(f"send frame {error.sequence_id} to {self.topic}", code, error.message)
         if _says_epoch_moved(code, error.message):
-            self._end(Input.EPOCH_MOVED, Fenced(str(refused)))
+            self._end(Input.EPOCH_MOVED, Fenced(str(problem)))
         else:
-            self._end(Input.SEND_ERROR, refused)
+            self._end(Input.SEND_ERROR, problem)
 
     def closed_by_broker(self) -> None:
         """Take a CLOSE_PRODUCER that we didn't ask for."""
@@ -250,8 +251,8 @@ class ProducerLine:
         asked = f"close the producer on {self.topic}"
         try:
             granted(answer, asked)
-        except Refused as refused:
-            raise self._end(Input.REFUSED, refused) from None
+        except Refused as problem:
+            raise self._end(Input.REFUSED, problem) from None
         if self._pending:
             self._fail(Input.BAD_RECEIPT, f"closed while {self.unanswered} frames were unacknowledged")
             assert self.failure is not None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from eos.errors import OutOfTurn, Refused
+from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.wire.frames import error_name
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 
@@ -51,14 +52,14 @@ def refusal(answer: BaseCommand, asked: str) -> Refused | None:
         return None
     if answer.type == Type.GET_LAST_MESSAGE_ID_RESPONSE or not inside.HasField("error"):
         return None
-    return Refused(asked, error_name(inside.error), inside.message)
+    return refused(asked, error_name(inside.error), inside.message)
 
 
 def granted(answer: BaseCommand, asked: str) -> BaseCommand:
     """Return the answer; raise Refused when it is a refusal."""
-    refused = refusal(answer, asked)
-    if refused is not None:
-        raise refused
+    problem = refusal(answer, asked)
+    if problem is not None:
+        raise problem
     return answer
 
 

@@ -1,0 +1,86 @@
+"""What a broker's error code means for the one who asked: can it pass with time, and what helps?
+
+The codes are those of `ServerError` in PulsarApi.proto. Which exception of the broker becomes which code is told by
+BrokerServiceException.getClientErrorCode; a code that stands for many exceptions is taken for one that can pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from eos.errors import Refused, RefusedForGood
+
+
+class Meaning(NamedTuple):
+    """What a code means.
+
+    Attributes:
+        passes: the same request can be granted later, though the caller changes nothing.
+        advice: what the caller can do, as sentences; "" where the broker's words are all that is known.
+    """
+
+    passes: bool
+    advice: str = ""
+
+
+_QUOTA = (
+    "A backlog quota of the topic is used up by a subscription that lags behind. Let its consumers catch up, delete "
+    "it, or lift the quota: pulsar-admin topicPolicies set-backlog-quota --type TYPE --limit=-1 --limitTime=-1 "
+    "--policy producer_request_hold TOPIC (TYPE: message_age or destination_storage)"
+)
+
+MEANINGS: Mapping[str, Meaning] = {
+    "UnknownError": Meaning(passes=True),
+    "MetadataError": Meaning(passes=True),
+    "PersistenceError": Meaning(passes=True),
+    "AuthenticationError": Meaning(
+        passes=False,
+        advice="The broker does not accept the credentials, or there are none. Check the options token or basic, "
+        "or tls_certificate and tls_key",
+    ),
+    "AuthorizationError": Meaning(
+        passes=False,
+        advice="The role lacks a permission: pulsar-admin namespaces grant-permission NAMESPACE --role ROLE "
+        "--actions produce,consume",
+    ),
+    "ConsumerBusy": Meaning(passes=True),
+    "ServiceNotReady": Meaning(passes=True),
+    "ProducerBlockedQuotaExceededError": Meaning(passes=True, advice=_QUOTA),
+    "ProducerBlockedQuotaExceededException": Meaning(passes=True, advice=_QUOTA),
+    "ChecksumError": Meaning(passes=True),
+    "UnsupportedVersionError": Meaning(passes=False, advice="Use a newer broker"),
+    "TopicNotFound": Meaning(passes=False),
+    "SubscriptionNotFound": Meaning(passes=False),
+    "ConsumerNotFound": Meaning(passes=True),
+    "TooManyRequests": Meaning(passes=True),
+    "TopicTerminatedError": Meaning(
+        passes=False, advice="The topic was terminated: nothing can be written to it any more. Use another topic"
+    ),
+    "ProducerBusy": Meaning(passes=True),
+    "InvalidTopicName": Meaning(passes=False, advice="Correct the name of the topic"),
+    "IncompatibleSchema": Meaning(
+        passes=False,
+        advice="The topic has a schema and its namespace demands that producers show one; messages are written as "
+        "plain bytes. Lift the demand (pulsar-admin namespaces set-schema-validation-enforce --disable NAMESPACE), or "
+        "use a topic without a schema",
+    ),
+    "ConsumerAssignError": Meaning(passes=True),
+    "TransactionCoordinatorNotFound": Meaning(passes=True),
+    "InvalidTxnStatus": Meaning(passes=True),
+    "NotAllowedError": Meaning(passes=False),
+    "TransactionConflict": Meaning(passes=True),
+    "TransactionNotFound": Meaning(passes=True),
+    "ProducerFenced": Meaning(passes=True),
+}
+"""{code: its meaning}. A code passes also where it takes another transaction: a finished one never opens again."""
+
+QUOTA_EXCEEDED = frozenset({"ProducerBlockedQuotaExceededError", "ProducerBlockedQuotaExceededException"})
+"""The codes of a producer that a backlog quota keeps out: policy producer_request_hold, and producer_exception."""
+
+
+def refused(asked: str, code: str, detail: str) -> Refused:
+    """Return the error for a refusal: RefusedForGood where no later try can be granted. Args: as of `Refused`."""
+    meaning = MEANINGS.get(code, Meaning(passes=True))
+    kind = Refused if meaning.passes else RefusedForGood
+    return kind(asked, code, detail, meaning.advice)

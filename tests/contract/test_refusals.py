@@ -1,0 +1,99 @@
+"""What a real broker refuses for good, and whether our words for it are right."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from eos.errors import InvalidInput, RefusedForGood, TopicMissing
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import MessageId
+from tests.contract.conftest import Running
+
+
+class Namespace:
+    """A namespace of the test's own, and its settings."""
+
+    def __init__(self, admin_url: str) -> None:
+        self.name = f"public/refusals-{uuid.uuid4().hex[:10]}"
+        self._http = httpx.Client(base_url=f"{admin_url}/admin/v2/", timeout=30)
+        self._do("PUT", f"namespaces/{self.name}", {})
+
+    def set(self, setting: str, value: object) -> None:
+        self._do("POST", f"namespaces/{self.name}/{setting}", value)
+
+    def topic(self, name: str = "t") -> str:
+        self._do("PUT", f"persistent/{self.name}/{name}", None)
+        return f"persistent://{self.name}/{name}"
+
+    def of_topic(self, method: str, path: str, value: object, topic: str = "t") -> None:
+        self._do(method, f"persistent/{self.name}/{topic}/{path}", value)
+
+    def schema(self, value: object, topic: str = "t") -> None:
+        self._do("POST", f"schemas/{self.name}/{topic}/schema", value)
+
+    def topics(self) -> list[str]:
+        listed: list[str] = self._http.get(f"persistent/{self.name}").raise_for_status().json()
+        return listed
+
+    def delete(self) -> None:
+        self._http.delete(f"namespaces/{self.name}", params={"force": "true"})
+        self._http.close()
+
+    def _do(self, method: str, path: str, value: object) -> None:
+        self._http.request(method, path, json=value).raise_for_status()
+
+
+@pytest.fixture
+def namespace(pulsar: Running) -> Iterator[Namespace]:
+    made = Namespace(pulsar.admin_url)
+    yield made
+    made.delete()
+
+
+def test_a_missing_namespace_is_told_from_a_missing_topic_and_neither_is_created(
+    ours: Client, namespace: Namespace
+) -> None:
+    with pytest.raises(TopicMissing, match=f"{namespace.name}/t does not exist. Create it first"):
+        ours.partitions(f"persistent://{namespace.name}/t")
+    assert namespace.topics() == []
+    for missing in ("public/no-such", "no-such/default"):
+        with pytest.raises(TopicMissing, match=rf"there is no namespace {missing}\. .* namespaces create {missing}"):
+            ours.partitions(f"persistent://{missing}/t")
+
+
+def test_a_subscription_that_the_broker_does_not_create(ours: Client, namespace: Namespace) -> None:
+    topic = namespace.topic()
+    namespace.set("autoSubscriptionCreation", {"allowAutoSubscriptionCreation": False})
+    command = f"pulsar-admin topics create-subscription --subscription keep --messageId earliest {topic}"
+    with pytest.raises(RefusedForGood, match=f"allowAutoSubscriptionCreation=false: {command}"):
+        ours.hold(topic, "keep")
+    assert ours.reader(topic).last_message_id() == MessageId(-1, -1)  # a reader needs none
+    namespace.of_topic("PUT", "subscription/keep", {"ledgerId": -1, "entryId": -1, "partitionIndex": -1})  # earliest
+    ours.hold(topic, "keep").close()
+
+
+def test_a_schema_that_is_demanded(ours: Client, namespace: Namespace) -> None:
+    topic = namespace.topic()
+    namespace.schema({"type": "STRING", "schema": "", "properties": {}})
+    namespace.set("schemaValidationEnforced", True)
+    with pytest.raises(InvalidInput, match=r"IncompatibleSchema.* set-schema-validation-enforce --disable"):
+        ours.producer(topic)
+    namespace.set("schemaValidationEnforced", False)
+    ours.producer(topic).close()
+
+
+@pytest.mark.parametrize("topic", ["persistent://public/de fault/t", "persistent://public/default/a/b"])
+def test_a_name_that_is_none(ours: Client, topic: str) -> None:
+    with pytest.raises(RefusedForGood, match=r"InvalidTopicName.*Correct the name of the topic"):
+        ours.partitions(topic)
+
+
+def test_a_terminated_topic(ours: Client, namespace: Namespace) -> None:
+    topic = namespace.topic()
+    namespace.of_topic("POST", "terminate", None)
+    with pytest.raises(RefusedForGood, match=r"TopicTerminated.*Use another topic"):
+        ours.producer(topic).send_record(b"x", None)
