@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
-from rich.console import Console
 
+from eos.cli import console
 from eos.cli.doctor import abort, doctor
 from eos.cli.local import app as local
-from eos.errors import EosError
+from eos.cli.topics import read, topic
 
 typer_app = typer.Typer(
     name="eos",
@@ -17,23 +15,21 @@ typer_app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Exactly-once output from Spark to Pulsar.",
 )
+local.command()(topic)
+local.command()(read)
 typer_app.add_typer(local, name="local")
 typer_app.command()(doctor)
 typer_app.command()(abort)
 
 
 @typer_app.callback()
-def _root() -> None:
+def _root(version: console.Version = False) -> None:
     """Exactly-once output from Spark to Pulsar."""
 
 
 def app() -> None:
-    """Run the command line; an error that eos raises on purpose is printed as one sentence, exit code 1."""
-    try:
-        typer_app()
-    except EosError as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
-        sys.exit(1)
+    """Run the command line. Exit codes: 0, 1 findings, 2 bad input or no answer."""
+    console.run(typer_app)
 
 
 if __name__ == "__main__":

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import ExitStack
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from eos.cli.console import FINDINGS, tell
 from eos.config import Cluster, Credentials, Tls
-from eos.doctor import abort as aborting
-from eos.doctor.doctor import Doctor, Finding, State, summary
-from eos.pulsar.net.admin import Admin
-from eos.pulsar.net.client import Client
+
+if TYPE_CHECKING:
+    from eos.doctor.doctor import Finding
 
 ServiceUrl = Annotated[str, typer.Option(help="The brokers: pulsar://host:6650 or pulsar+ssl://host:6651.")]
 AdminUrl = Annotated[str, typer.Option(help="The admin API: http://host:8080 or https://host:8443.")]
@@ -57,8 +55,13 @@ def doctor(
 
     Waiting: a coordinator has the transaction open; it ends with its batch, by its sink's next driver, by `eos abort`,
     or by its time-out. Frozen: no coordinator knows it any more; --heal ends empty transactions there until the broker
-    throws it away. The exit code is 1 when something is held up at the end.
+    throws it away. Exit codes: 0 when nothing is held up at the end, 1 when something is, 2 when that
+    was not found out.
     """
+    from eos.doctor.doctor import Doctor, State, summary
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+
     cluster = _cluster(service_url, token, basic, Tls(tls_trust_certs, True, tls_certificate, tls_key))
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
         one = Doctor(client, admin)
@@ -68,16 +71,16 @@ def doctor(
             for finding in found:
                 if finding.state is State.FROZEN and (accept_loss or not finding.loses_rows):
                     one.heal(finding)
-                    _tell(f"{finding.partition} is free.")
+                    tell(f"{finding.partition} is free.")
             found = one.look(partitions, older_than)
     if as_json:
         print(json.dumps([summary(finding) for finding in found], indent=2))
     elif found:
         _show(found)
     else:
-        _tell(f"{len(partitions)} partitions, none held up.")
+        tell(f"{len(partitions)} partitions, none held up.")
     if found:
-        raise typer.Exit(1)
+        raise typer.Exit(FINDINGS)
 
 
 def abort(
@@ -98,28 +101,39 @@ def abort(
 
     Nothing is lost: the sink writes the batch again when its query starts. Refused while a driver owns the sink.
     """
+    from eos.doctor import abort as aborting
+    from eos.errors import InvalidInput, TopicMissing
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+
     cluster = _cluster(service_url, token, basic, Tls(tls_trust_certs, True, tls_certificate, tls_key))
     with ExitStack() as stack:
         client = stack.enter_context(Client(cluster))
-        found = aborting.abandoned(client, name, namespace)
+        try:
+            found = aborting.abandoned(client, name, namespace)
+        except TopicMissing as error:
+            raise InvalidInput(
+                f'There is no sink "{name}" in {namespace}: it has no control topic there. Check the name, which is '
+                "the option name= of eos.sink(), and give the namespace of its topic with --namespace."
+            ) from error
         if found is None:
-            _tell(f'The sink "{name}" has left no transaction open.')
+            tell(f'The sink "{name}" has left no transaction open.')
             return
         if not yes and not typer.confirm(f"Abort {found}?", err=True):
-            _tell("Nothing was done.")
+            tell("Nothing was done.")
             raise typer.Exit(1)
         admin = None
         if admin_url is not None:
             admin = stack.enter_context(Admin(admin_url, cluster.credentials, cluster.tls))
         if aborting.abort(client, found, admin):
-            _tell(f"Aborted {found}.")
+            tell(f"Aborted {found}.")
         elif found.intent.principal and admin is None:
-            _tell(
+            tell(
                 f"Nothing of that name is open for us: it has ended, or only the role {found.intent.principal} may end "
                 "it. Use its credentials, or give --admin-url as a superuser."
             )
         else:
-            _tell(f"It had ended before: {found}.")
+            tell(f"It had ended before: {found}.")
 
 
 def _cluster(service_url: str, token: str | None, basic: str | None, tls: Tls) -> Cluster:
@@ -132,13 +146,12 @@ def _cluster(service_url: str, token: str | None, basic: str | None, tls: Tls) -
 
 
 def _show(found: list[Finding]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table("partition", "state", "transaction", "open for", "whose", "what to do")
     for one in found:
         whose = "not known" if one.trace is None else f"{one.trace.sink}, batch {one.trace.intent.batch_id}"
         age = "" if one.age_s is None else f"{one.age_s:.0f} s"
         table.add_row(one.partition, one.state, str(one.txn or "not known"), age, whose, one.remedy)
     Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)
-
-
-def _tell(line: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)

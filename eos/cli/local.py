@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from eos.local import clusters, first_start, instances
-from eos.local.checks import LocalError
-from eos.local.clusters import ClusterInstance
-from eos.local.instances import Instance
+from eos.cli.console import tell
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from eos.local.clusters import ClusterInstance
+    from eos.local.instances import Instance
 
 app = typer.Typer(no_args_is_help=True, help="A real Pulsar with transactions on this machine, for tests and trials.")
 
 Part = Annotated[str, typer.Argument(help="zookeeper, bookie-0 to bookie-2, broker-0 or broker-1.")]
 Name = Annotated[str, typer.Option("--name", "-n", help="Several instances may run side by side, each with a name.")]
+
+
+class Auth(StrEnum):
+    """How clients show who they are."""
+
+    NONE = "none"
+    TOKEN = "token"
 
 
 class PortChoice(StrEnum):
@@ -29,11 +41,23 @@ class PortChoice(StrEnum):
     AUTO = "auto"
 
 
-def _tell(line: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
+@contextmanager
+def _sigterm_is_an_end() -> Iterator[None]:
+    """Let SIGTERM unwind the stack, as Ctrl-C does, so that what was begun is taken back."""
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _show(instance: Instance | ClusterInstance) -> None:
+    from rich.table import Table
+
     table = Table.grid(padding=(0, 2))
     for label, value in instance.summary().items():
         if label not in ("name", "running", "parts"):
@@ -42,6 +66,8 @@ def _show(instance: Instance | ClusterInstance) -> None:
 
 
 def _print(table: Table) -> None:
+    from rich.console import Console
+
     Console(highlight=False, soft_wrap=True).print(table)
 
 
@@ -63,6 +89,7 @@ def up(
             help="Heap, and as much again outside it, as Java writes it. Default 1g; a cluster's broker: 384m."
         ),
     ] = None,
+    auth: Annotated[Auth, typer.Option(help="token: clients need a token; `up` shows where one is.")] = Auth.NONE,
     setting: Annotated[list[str] | None, typer.Option(help="A broker setting, KEY=VALUE. Repeatable.")] = None,
     autorecovery: Annotated[
         bool, typer.Option("--autorecovery", help="Let a cluster's bookies copy what a lost one held.")
@@ -78,36 +105,52 @@ def up(
 
     With --cluster each part can be killed and started again alone; a second `up` starts the parts that don't run. Its
     ports are always free ones.
+
+    With --auth token clients need a token. The administrator's is made in the data folder: eos.sink(…,
+    token="file:PATH"), or --token file:PATH for `eos doctor` and `eos abort`.
     """
+    from eos.local import access, instances
+    from eos.local.checks import LocalError
+
     given = {"broker": port, "http": http_port, "zookeeper": zookeeper_port, "bookkeeper": bookkeeper_port}
     chosen = {key: value for key, value in given.items() if value is not None}
+    access.refuse_half(_settings(setting or []))
     if cluster:
         if chosen:
             raise LocalError("A cluster's ports are always picked: leave out --port and its like")
+        if auth is not Auth.NONE:
+            raise LocalError("--auth is for the single process: leave out --cluster")
         _up_cluster(name, data, memory, _settings(setting or []), autorecovery)
         return
     if autorecovery:
         raise LocalError("--autorecovery is for clusters: there is one bookie here, and nowhere to copy to")
-    instance, started = instances.up(
-        name,
-        ports=chosen,
-        pick_ports=ports is PortChoice.AUTO,
-        data=data,
-        memory=memory or "1g",
-        settings=_settings(setting or []),
-        tell=_tell,
-    )
-    _tell(f"{name} is up. Stop it with: eos local down --name {name}" if started else f"{name} was running already.")
+    with _sigterm_is_an_end():
+        instance, started = instances.up(
+            name,
+            ports=chosen,
+            pick_ports=ports is PortChoice.AUTO,
+            data=data,
+            memory=memory or "1g",
+            settings=_settings(setting or []),
+            asks_token=auth is Auth.TOKEN,
+            tell=tell,
+        )
+    tell(f"{name} is up. Stop it with: eos local down --name {name}" if started else f"{name} was running already.")
     if {**instance.ports.mapping(), **chosen} != instance.ports.mapping():
-        _tell("It runs on other ports than those asked for; take it down first to move it.")
+        tell("It runs on other ports than those asked for; take it down first to move it.")
+    if auth is Auth.TOKEN and "token" not in instance.summary():
+        tell("It asks for no token; take it down first to change that.")
     _show(instance)
 
 
 def _up_cluster(name: str, data: Path | None, memory: str | None, settings: dict[str, str], autorecovery: bool) -> None:
-    instance, started = clusters.up(
-        name, data=data, memory=memory, settings=settings, autorecovery=autorecovery, tell=_tell
-    )
-    _tell(f"{name} is up. Stop it with: eos local down --name {name}" if started else f"{name} was running already.")
+    from eos.local import clusters
+
+    with _sigterm_is_an_end():
+        instance, started = clusters.up(
+            name, data=data, memory=memory, settings=settings, autorecovery=autorecovery, tell=tell
+        )
+    tell(f"{name} is up. Stop it with: eos local down --name {name}" if started else f"{name} was running already.")
     _show(instance)
     _show_parts([instance.summary()])
 
@@ -119,13 +162,15 @@ def down(
     every: Annotated[bool, typer.Option("--all", help="Every instance.")] = False,
 ) -> None:
     """Stop an instance and remove its data."""
+    from eos.local import instances
+
     names = [one.name for one in instances.known()] if every else [name]
     for one in names:
-        instance = instances.down(one, keep_data, _tell)
+        instance = instances.down(one, keep_data, tell)
         if instance is None:
-            _tell(f"{one} does not run.")
+            tell(f"{one} does not run.")
         else:
-            _tell(f"{one} is down; its data {'stay in ' + str(instance.data) if keep_data else 'are removed'}.")
+            tell(f"{one} is down; its data {'stay in ' + str(instance.data) if keep_data else 'are removed'}.")
 
 
 @app.command()
@@ -133,12 +178,16 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each instance.")] = False,
 ) -> None:
     """Show the instances that are up, and those that ended without `down`."""
+    from rich.table import Table
+
+    from eos.local import instances
+
     found = [instance.summary() for instance in instances.known()]
     if as_json:
         print(json.dumps(found, indent=2))
         return
     if not found:
-        _tell("No local Pulsar is up. Start one with: eos local up")
+        tell("No local Pulsar is up. Start one with: eos local up")
         return
     table = Table("name", "state", "service url", "admin url")
     for one in found:
@@ -151,6 +200,8 @@ def status(
 
 
 def _show_parts(summaries: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
     table = Table("name", "part", "state", "pid", "address")
     for one in summaries:
         for part in one.get("parts", []):
@@ -163,32 +214,40 @@ def _show_parts(summaries: list[dict[str, Any]]) -> None:
 @app.command()
 def kill(part: Part, name: Name = "default") -> None:
     """Kill one part of a cluster with SIGKILL."""
+    from eos.local import clusters
+
     member = clusters.part(part, name)
     member.kill()
-    _tell(f"{part} is dead. Start it again with: eos local restart {part} --name {name}")
+    tell(f"{part} is dead. Start it again with: eos local restart {part} --name {name}")
 
 
 @app.command()
 def pause(part: Part, name: Name = "default") -> None:
     """Stop one part of a cluster with SIGSTOP: it keeps its connections and says nothing."""
+    from eos.local import clusters
+
     member = clusters.part(part, name)
     member.pause()
-    _tell(f"{part} is {member.state}.")
+    tell(f"{part} is {member.state}.")
 
 
 @app.command()
 def resume(part: Part, name: Name = "default") -> None:
     """Let a paused part of a cluster go on."""
+    from eos.local import clusters
+
     member = clusters.part(part, name)
     member.resume()
-    _tell(f"{part} is {member.state}.")
+    tell(f"{part} is {member.state}.")
 
 
 @app.command()
 def restart(part: Part, name: Name = "default") -> None:
     """Kill one part of a cluster if it runs, start it on its port and data, and wait until it answers."""
-    clusters.restart(part, name, _tell)
-    _tell(f"{part} is up.")
+    from eos.local import clusters
+
+    clusters.restart(part, name, tell)
+    tell(f"{part} is up.")
 
 
 @app.command()
@@ -197,10 +256,14 @@ def fetch() -> None:
 
     For the latter a Pulsar is started once and ended again; all that come after it start sooner.
     """
-    first_start.keep_classes(_tell)
+    from eos.local import first_start
+
+    first_start.keep_classes(tell)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:
+    from eos.local.checks import LocalError
+
     parted = [pair.partition("=") for pair in pairs]
     wrong = [key for key, equals, _ in parted if not (key and equals)]
     if wrong:

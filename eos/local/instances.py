@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eos.local import checks, clusters, records
+from eos.local import access, checks, clusters, records
 from eos.local.clusters import ClusterInstance
 from eos.local.places import Tell, locked, quiet, remove_files
 from eos.local.process import ProcessId, end_other
 from eos.local.pulsar import LocalPulsar, recorded_ports
 from eos.local.settings import OWN_FILES, Ports, Setting
+from eos.local.topics import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Instance:
 
     def summary(self) -> dict[str, Any]:
         """What `status --json` shows."""
+        token = access.token_file(self.data)
         return {
             "name": self.name,
             "running": self.running,
@@ -60,6 +62,7 @@ class Instance:
             "pid": self.process.pid,
             "data": str(self.data),
             "log": str(self.data / "pulsar.log"),
+            **({"token": f"file:{token}"} if token.exists() else {}),
         }
 
 
@@ -71,6 +74,7 @@ def up(
     data: Path | None = None,
     memory: str = "1g",
     settings: Mapping[str, Setting] | None = None,
+    asks_token: bool = False,
     tell: Tell = quiet,
 ) -> tuple[Instance, bool]:
     """Start the instance, or find it running; the second part of the answer is whether it was started now.
@@ -82,6 +86,7 @@ def up(
         pick_ports: see there.
         data: its folder. Default: one in the cache folder.
         memory, settings: as for `LocalPulsar`.
+        asks_token: clients need a token; see `eos.local.access`.
         tell: takes lines about what is going on.
 
     Raises:
@@ -102,8 +107,15 @@ def up(
         ours = made_before or not folder.exists() or folder.is_relative_to(records.folder(name))
         base = recorded_ports(folder) or (Ports.free() if pick_ports else Ports())
         chosen = Ports(**{**base.mapping(), **(ports or {})})
+        asked = access.require_tokens(folder) if asks_token or access.token_file(folder).exists() else {}
         pulsar = LocalPulsar(
-            ports=chosen, data=folder, memory=memory, settings=settings or {}, die_with_parent=False, tell=tell
+            ports=chosen,
+            data=folder,
+            memory=memory,
+            settings={**asked, **(settings or {})},
+            die_with_parent=False,
+            credentials=access.credentials(folder),
+            tell=tell,
         )
         tell(f"Starting Pulsar; its log: {folder / 'pulsar.log'}")
         try:
@@ -114,6 +126,7 @@ def up(
         except BaseException:
             pulsar.kill()
             if previous is None:
+                remove_files(folder, access.FILES, ours)
                 records.forget(name)
             else:
                 records.write(name, asdict(previous))
@@ -133,9 +146,23 @@ def down(name: str, keep_data: bool = False, tell: Tell = quiet) -> Instance | C
         elif instance is not None:
             end_other(instance.process, grace_s=10.0 if keep_data else 0.0)
             if not keep_data:
-                remove_files(instance.data, OWN_FILES, instance.data_is_ours)
+                remove_files(instance.data, (*OWN_FILES, *access.FILES), instance.data_is_ours)
             records.forget(name)
         return instance
+
+
+def place(name: str) -> Place:
+    """Where the instance or cluster of this name is, and how to be let in.
+
+    Raises:
+        LocalError: it does not run.
+    """
+    instance = _read(name)
+    if instance is None or not instance.running:
+        option = "" if name == "default" else f" --name {name}"
+        raise checks.LocalError(f"No Pulsar called {name} is up. Start one with: eos local up{option}")
+    told = instance.summary()
+    return Place(told["service_url"], told["admin_url"], access.credentials(instance.data))
 
 
 def known() -> list[Instance | ClusterInstance]:

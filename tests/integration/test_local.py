@@ -7,6 +7,8 @@ import hmac
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -184,6 +186,37 @@ def test_messages_survive_a_kill(start_pulsar: StartPulsar) -> None:
     broker.stop()
     assert not data.exists()
     assert processes_about(str(data)) == []
+
+
+def test_up_with_tokens_lets_in_only_those_that_have_one(eos: Eos, tmp_path: Path) -> None:
+    up = eos("up", "--ports", "auto", "--auth", "token", "--data", tmp_path / "data")
+    assert up.exit_code == 0, up.output
+    mine = shown(eos)["default"]
+    assert mine["token"] == f"file:{tmp_path}/data/token"
+    assert httpx.get(f"{mine['admin_url']}/admin/v3/transactions/coordinators", timeout=30).status_code == 401
+    assert "is made" in eos("topic", "rows", "--partitions", 2).output
+    assert "is there already" in eos("topic", "rows", "--partitions", 2).output
+    assert "with 2 partitions, not 3" in str(eos("topic", "rows", "--partitions", 3).exception)
+    assert "did not create" in str(eos("topic", "no/such/rows").exception)
+
+    with Client(Cluster(str(mine["service_url"]), Credentials("token", str(mine["token"])))) as client:
+        producer = client.producer("rows-partition-1")
+        producer.send_record(b"one", None)
+        producer.close()
+    assert eos("read", "rows").stdout == "\tone\n"
+    assert eos("down").exit_code == 0
+    assert not (tmp_path / "data").exists()
+
+
+def test_sigterm_during_up_leaves_no_process_and_no_file(eos: Eos, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "eos", "local", "up", "--ports", "auto", "--data", str(tmp_path / "data")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as up:
+        until(lambda: processes_about(str(tmp_path / "data" / "zookeeper")), "the JVM was not started")
+        up.terminate()
+        assert up.wait(60) == 128 + signal.SIGTERM
+    assert processes_about(str(tmp_path)) == []
+    assert shown(eos) == {}
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_broker_that_asks_for_tokens_is_waited_for_as_its_administrator(start_pulsar: StartPulsar) -> None:

@@ -80,13 +80,13 @@ def test_settings_are_passed_on_and_checked(tmp_path: Path, monkeypatch: pytest.
     assert len(passed) == 1
 
 
-def test_an_error_on_purpose_is_one_sentence_and_exit_code_1(
+def test_an_error_on_purpose_is_one_sentence_and_exit_code_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["eos", "local", "up", "--setting", "wrong"])
     with pytest.raises(SystemExit) as ended:
         cli.app()
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     said = capsys.readouterr().err
     assert "error: --setting takes KEY=VALUE, not 'wrong'" in said
     assert "Traceback" not in said

@@ -12,11 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from eos.cli import app as cli
-from eos.cli import doctor as mending
 from eos.commit.control_log import Intent, Marker, OwnerRecord, Record, encode
 from eos.doctor import abort as aborting
 from eos.doctor.doctor import Doctor, Finding, State, Trace, summary
-from eos.errors import Fenced, InvalidInput, NetworkError, Refused, Unanswered
+from eos.errors import Fenced, InvalidInput, NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, Buffer, OpenTransaction
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
@@ -299,8 +298,8 @@ def test_patience_has_an_end() -> None:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, client: FakeClient, admin: FakeAdmin, *words: str, said: str = "") -> Any:
-    monkeypatch.setattr(mending, "Client", lambda cluster: client)
-    monkeypatch.setattr(mending, "Admin", lambda *parts: admin)
+    monkeypatch.setattr("eos.pulsar.net.client.Client", lambda cluster: client)
+    monkeypatch.setattr("eos.pulsar.net.admin.Admin", lambda *parts: admin)
     return CliRunner().invoke(cli.typer_app, list(words), input=said)
 
 
@@ -324,6 +323,20 @@ def test_abort_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Aborted transaction (2,7)" in run(monkeypatch, client, admin, "abort", "rows", said="y\n").output
     client.log = [INTENT, MARKER]
     assert "has left no transaction open" in run(monkeypatch, client, admin, "abort", "rows", "--yes").output
+
+
+def test_abort_of_a_sink_that_is_not_there_says_so_and_nothing_of_making_topics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(topic: str) -> int:
+        raise TopicMissing(f"{topic} does not exist. Create it first")
+
+    client = FakeClient([])
+    monkeypatch.setattr(client, "partitions", missing)
+    error = run(monkeypatch, client, FakeAdmin({}), "abort", "nosuch").exception
+    assert isinstance(error, InvalidInput)
+    assert 'There is no sink "nosuch" in public/default' in str(error)
+    assert "reate" not in str(error)
 
 
 def test_abort_of_another_roles_transaction_says_who_may(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,47 @@
+"""What all verbs of `eos` share: lines for people, exit codes, and how an error is told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+# 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
+# done, because of what was asked or because a server did not answer. `statestore` has the same.
+FINDINGS = 1
+NO_ANSWER = 2
+
+
+def tell(line: str) -> None:
+    """Print a line for people, to standard error."""
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import eos
+
+        print(f"eos {eos.__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and end.")
+]
+
+
+def run(command: Callable[[], None]) -> None:
+    """Run a command line; an error raised on purpose is one sentence on standard error, and exit code 2."""
+    from eos.errors import EosError
+
+    try:
+        command()
+    except EosError as error:
+        from rich.console import Console
+
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
+        sys.exit(NO_ANSWER)

@@ -1,0 +1,78 @@
+"""`eos local topic` and `eos local read`: a topic to write to, and the rows that came out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eos.cli.console import tell
+
+if TYPE_CHECKING:
+    from eos.local.topics import Place, Row
+
+Topic = Annotated[str, typer.Argument(help="name, tenant/namespace/name or persistent://tenant/namespace/name.")]
+Name = Annotated[str, typer.Option("--name", "-n", help="The instance, as for `eos local up`.")]
+
+
+def topic(
+    name_of_topic: Annotated[str, typer.Argument(metavar="TOPIC", help="As for `eos local read`.")],
+    partitions: Annotated[int, typer.Option(min=0, help="0: a topic without partitions.")] = 0,
+    name: Name = "default",
+) -> None:
+    """Create a topic. Run twice, it finds the topic there."""
+    from eos.local.topics import create
+    from eos.sinks.topics import valid_topic
+
+    full = valid_topic(name_of_topic)
+    made = create(_place(name), full, partitions)
+    tell(f"{full} is {'made' if made else 'there already'}. See what is in it with: eos local read {name_of_topic}")
+
+
+def read(
+    topic: Topic,
+    name: Name = "default",
+    limit: Annotated[int | None, typer.Option(min=1, help="Print at most so many rows.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each row, one on a line.")] = False,
+) -> None:
+    """Print the rows of a topic that are committed now: key, a tab, value; partition by partition.
+
+    Nothing is acknowledged, so it can be run again. Bytes that are no UTF-8 are shown as \\xNN.
+    """
+    from itertools import islice
+
+    from eos.local.topics import rows
+    from eos.sinks.topics import valid_topic
+
+    full = valid_topic(topic)
+    count = 0
+    for row in islice(rows(_place(name), full), limit):
+        print(json.dumps(_plain(row)) if as_json else _line(row))
+        count += 1
+    tell(f"{count} rows of {full}.")
+
+
+def _place(name: str) -> Place:
+    from eos.local.instances import place
+
+    return place(name)
+
+
+def _line(row: Row) -> str:
+    return f"{_text(row.message.key) or ''}\t{'null' if row.message.data is None else _text(row.message.data)}"
+
+
+def _plain(row: Row) -> dict[str, object]:
+    message = row.message
+    return {
+        "partition": row.partition,
+        "key": _text(message.key),
+        "value": _text(message.data),
+        "event_time_ms": message.event_time_ms,
+        "properties": dict(message.properties),
+    }
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="backslashreplace")
