@@ -68,7 +68,7 @@ $(JAR): statestore/java/pom.xml $(shell find statestore/java/src/main -type f)
 java: ## test the bk:// file system on a ZooKeeper and three bookies of its own, and build its jar
 	cd statestore/java && mvn -B verify
 
-lint: ## ruff, mypy, the import layers, and whether generated files and figures are fresh
+lint: ## ruff, mypy, the import layers, whether what is generated is fresh, and dead links in docs/
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -77,6 +77,8 @@ lint: ## ruff, mypy, the import layers, and whether generated files and figures 
 	$(BIN)/python -m eos.pulsar.protocol.diagram --check
 	$(BIN)/python tools/generate_wire.py --check
 	$(BIN)/python tools/draw_rooms.py --check
+	$(BIN)/python tools/draw_options.py --check
+	$(BIN)/python tools/check_links.py
 
 bench-sink: ## rows a second, side by side with the official client
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
@@ -90,10 +92,13 @@ bench-state: $(JAR) ## commits of Spark's state on bk://, side by side with file
 
 bench: bench-sink bench-state ## all benchmarks
 
-docs: ## draw again the parts of docs/ that are drawn from code
+docs: ## draw again what docs/ draws from code, and build the site with the API reference: build/site/index.html
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,docs
 	$(BIN)/python -m eos.pulsar.protocol.diagram
 	$(BIN)/python tools/draw_rooms.py
+	$(BIN)/python tools/draw_options.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python tools/check_links.py --site build/site
 
 proto: ## generate the protobuf module again from eos/pulsar/wire/pulsar.proto
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint

@@ -1,96 +1,136 @@
-"""Every code block of the README and of docs/ runs, and every command in them exists."""
+"""The README and docs/ work for a reader who goes through them in order, on one Pulsar, in one folder."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
-import httpx
 import pytest
 
-from statestore import Address
-from statestore.bk.names import Names
+from eos.local import jars
 from tests.quick_start import quick_start
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FIRST = [ROOT / "README.md", ROOT / "docs/tutorials/quick-start.md"]
+PAGES = [*FIRST, *sorted(page for page in (ROOT / "docs").rglob("*.md") if page not in FIRST), ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TOPIC = re.compile(r"persistent://public/default/(\w+)")
 AWAIT = re.compile(r"query\.awaitTermination\(\d+\)")
 UNTIL_COMMITTED = "[query.awaitTermination(0.1) for _ in range(2_000) if not query.recentProgress]"
-RUN = ("python", "sh")
+ASK_FOR_COMMITS = "assert query.recentProgress, 'no micro-batch was committed'"
 SHOWN = ("mermaid", "text")
+DONE = ("eos local up", "eos local topic", "eos local read", "eos local status", "eos local down", "rm -r checkpoints")
+"""Beginnings of the commands that are carried out; of the others it is asked whether they exist."""
 
 
-def blocks(language: str) -> list[Any]:
-    found = []
+def blocks() -> Iterator[tuple[str, str, str]]:
+    """Each block's place, language and text, in the order of a reader."""
     for page in PAGES:
         for number, match in enumerate(BLOCK.finditer(page.read_text())):
-            if match[1] == language:
-                found.append(pytest.param(match[2], id=f"{page.relative_to(ROOT)}-{number}"))
-    return found
+            yield f"{page.relative_to(ROOT)}, block {number}", match[1], match[2]
 
 
-def test_every_block_is_of_a_language_that_is_run_or_only_shown() -> None:
-    languages = {match[1] for page in PAGES for match in BLOCK.finditer(page.read_text())}
-    assert languages <= {*RUN, *SHOWN}
+@dataclass
+class Reader:
+    """Somebody at a terminal: one folder, one cache, and the Pulsar that the pages start.
 
+    Attributes:
+        home: the folder in which everything is done.
+    """
 
-@pytest.mark.parametrize("code", blocks("python"))
-def test_python_runs(code: str, pulsar: Any, tmp_path: Path) -> None:
-    suffix = uuid.uuid4().hex[:8]
-    for name in set(TOPIC.findall(code)):
-        url = f"{pulsar.admin_url}/admin/v2/persistent/public/default/{name}-{suffix}/partitions"
-        httpx.put(url, json=2, timeout=30).raise_for_status()
-    code = TOPIC.sub(rf"persistent://public/default/\1-{suffix}", code)
-    code = code.replace("pulsar://localhost:6650", pulsar.service_url).replace('name="', f'name="{suffix}-')
-    tree = f"bk://{pulsar.zookeeper}/{suffix}"
-    on_bookkeeper = "bk://localhost:2181" in code
-    code = code.replace("bk://localhost:2181", tree)
-    code = AWAIT.sub(UNTIL_COMMITTED, code)
-    finished = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, **quick_start(with_bk=on_bookkeeper)},
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert finished.returncode == 0, finished.stderr[-4_000:]
-    if on_bookkeeper:
-        with Names.connect(Address.parse(tree)) as names:
-            committed = [path for path, _ in names.walk(f"/{suffix}") if "/commits/" in path]
-    else:
-        committed = [str(path) for path in (tmp_path / "checkpoints").glob("*/commits/*")]
-    assert committed, f"no micro-batch was committed:\n{finished.stderr[-4_000:]}"
+    home: Path
 
+    def python(self, code: str) -> None:
+        """Run a block until its queries have committed a batch each."""
+        code = AWAIT.sub(UNTIL_COMMITTED, self.here(code)).replace("query.stop()", f"{ASK_FOR_COMMITS}\nquery.stop()")
+        self._run([sys.executable, "-c", code], quick_start(with_bk="bk://" in code))
 
-@pytest.mark.parametrize("code", blocks("sh"))
-def test_commands_exist(code: str) -> None:
-    verbs = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for line in code.splitlines():
+    def shell(self, line: str) -> None:
+        """Carry out a command, or see that there is one."""
         words = shlex.split(line, comments=True)
-        if not words:
-            continue
-        if words[0] == "make":
-            assert words[1] in verbs, line
-        elif words[0] == "eos":
-            command = [word for word in words[1:] if not word.startswith("-") and word.islower()]
-            shown = subprocess.run(
-                [sys.executable, "-m", "eos.cli.app", *command, "--help"], capture_output=True, text=True
-            )
-            assert shown.returncode == 0, f"{line}: {shown.stderr}"
-        elif words[0] == "statestore":
-            command = words[1 : 3 if words[1] == "savepoint" else 2]
-            shown = subprocess.run(
-                [sys.executable, "-m", "statestore.cli.app", *command, "--help"], capture_output=True, text=True
-            )
-            assert shown.returncode == 0, f"{line}: {shown.stderr}"
-        else:
+        command = " ".join(words)
+        if command.startswith(DONE) and "--cluster" not in words:
+            self._carry_out(words)
+        elif words and words[0] == "make":
+            assert words[1] in re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+        elif words and words[0] in ("eos", "statestore"):
+            self._run([sys.executable, "-m", words[0], *_verbs(words), "--help"])
+        elif words:
             assert words[:2] == ["pip", "install"], f"what is {line!r}?"
+
+    def here(self, text: str) -> str:
+        """Put this Pulsar's ports, which are free ones, in the place of the usual ones."""
+        for instance in json.loads(self._eos("status", "--json")):
+            text = text.replace("pulsar://localhost:6650", instance["service_url"])
+            text = text.replace("localhost:2181", instance["zookeeper"])
+        return text
+
+    def end(self) -> None:
+        """Leave no Pulsar behind."""
+        self._eos("down", "--all")
+
+    def _carry_out(self, words: list[str]) -> None:
+        if words[0] == "rm":
+            shutil.rmtree(self.home / words[2])
+            return
+        said = self._eos(*words[2:], *(["--ports", "auto"] if words[2] == "up" else []))
+        assert words[2] != "read" or said.strip(), f"no rows: {' '.join(words)}"
+
+    def _eos(self, *words: str) -> str:
+        return self._run([sys.executable, "-m", "eos", "local", *words])
+
+    def _run(self, command: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self.home,
+            env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=500,
+        )
+        assert done.returncode == 0, f"{command}:\n{done.stdout[-2_000:]}\n{done.stderr[-4_000:]}"
+        return done.stdout
+
+
+def _verbs(words: list[str]) -> list[str]:
+    """The verbs of a command line: two where the first is that of a group."""
+    in_group = words[1] in ("local", "savepoint", "drill") and len(words) > 2 and not words[2].startswith("-")
+    return words[1:3] if in_group else words[1:2]
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    """A reader with a cache of their own, in which only the jars are there already."""
+    quick_start()
+    quick_start(with_bk=True)
+    jars.classpath()
+    real = jars.folder()
+    monkeypatch.setenv("EOS_CACHE", str(tmp_path / "cache"))
+    jars.folder().parent.mkdir(parents=True)
+    jars.folder().symlink_to(real)
+    home = tmp_path / "home"
+    home.mkdir()
+    one = Reader(home)
+    yield one
+    one.end()
+
+
+@pytest.mark.timeout(1800)
+def test_the_pages_work_in_order(reader: Reader) -> None:
+    for place, language, text in blocks():
+        print(place)  # pytest shows it where something fails
+        if language == "python":
+            reader.python(text)
+        elif language == "sh":
+            for line in text.splitlines():
+                reader.shell(line)
+        else:
+            assert language in SHOWN, place

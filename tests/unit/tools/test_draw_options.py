@@ -1,0 +1,42 @@
+"""The tables of options in docs/ are those of the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eos.sinks.options import SinkOptions
+from statestore.hadoop.options import OPTIONS
+from tools import draw_options
+
+
+def test_each_option_is_a_row_with_its_default_and_its_words() -> None:
+    rows = draw_options.sink_options().splitlines()[2:]
+    names = [row.split("`")[1] for row in rows]
+    assert set(names) == {"service_url", *SinkOptions.__dataclass_fields__}
+    assert "| `attempts` | 5 | transactions tried for one batch before the query fails. |" in rows
+    assert '| `key_hash` | `"murmur3"` | which hash of the key picks the partition: "murmur3" (Flink,' in "\n".join(
+        rows
+    )
+    assert [row.split("`")[1] for row in draw_options.bk_options().splitlines()[2:]] == [f"fs.bk.{o}" for o in OPTIONS]
+
+
+def test_a_stale_page_is_found_and_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    before = "<!-- drawn: sink options, by tools/draw_options.py -->\n\n"
+    after = "\n\n<!-- end of what is drawn -->\nafter\n"
+    page.write_text(f"before\n{before}| old |{after}")
+    monkeypatch.setattr(draw_options, "DOCS", page.parent)
+    monkeypatch.setattr(draw_options, "DRAWN", {page: ("sink options", draw_options.sink_options)})
+    assert draw_options.main(["--check"]) == 1
+    assert "| old |" in page.read_text()
+    assert draw_options.main([]) == 0
+    assert page.read_text() == f"before\n{before}{draw_options.sink_options()}{after}"
+    assert draw_options.main(["--check"]) == 0
+
+
+def test_a_page_without_marks_is_said() -> None:
+    with pytest.raises(SystemExit, match="lacks the marks of the table of sink options"):
+        draw_options.drawn("text", "sink options", "table")

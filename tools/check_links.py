@@ -1,0 +1,93 @@
+"""Looks for dead links and missing names in the pages: `python tools/check_links.py`. Exit code 1 when there are any.
+
+With `--site FOLDER` it looks at the built site instead, of which no page may load anything from another place.
+
+Every relative link of README, CONTRIBUTING, CHANGELOG and docs/ must lead to a file, and its anchor to a heading. Every
+page of docs/ must be in mkdocs.yml, and every `::: name` of the API reference must be a name of the code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what a link can name after `#`: the headings in small letters, without signs, blanks as hyphens."""
+    plain = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in _HEADING.findall(plain)}
+
+
+def dead_links(page: Path) -> Iterator[str]:
+    """Give the links of a page that lead nowhere."""
+    text = _CODE.sub("", _FENCE.sub("", page.read_text(encoding="utf-8")))
+    for link in _LINK.findall(text):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists():
+            yield f"{page.relative_to(ROOT)}: {link}: there is no such file"
+        elif anchor and anchor not in anchors(target):
+            yield f"{page.relative_to(ROOT)}: {link}: there is no such heading"
+
+
+def missing_names(page: Path) -> Iterator[str]:
+    """Give the names of the API reference that the code doesn't have."""
+    for name in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        if not _exists(name):
+            yield f"{page.relative_to(ROOT)}: ::: {name}: the code has no such name"
+
+
+def _exists(name: str) -> bool:
+    module, _, attribute = name.rpartition(".")
+    try:
+        return not module or hasattr(importlib.import_module(module), attribute) or bool(importlib.import_module(name))
+    except ModuleNotFoundError:
+        return False
+
+
+def pages_out_of_sight() -> Iterator[str]:
+    """Give the pages of docs/ that mkdocs.yml doesn't name, and those that it names and docs/ doesn't have."""
+    named = set(re.findall(r"[\w/.-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    held = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    for page in sorted(named ^ held):
+        yield f"{page}: {'mkdocs.yml does not name it' if page in held else 'there is no such page'}"
+
+
+def loads_from_elsewhere(site: Path) -> Iterator[str]:
+    """Give what the pages of a built site fetch from other places: scripts, styles, fonts, pictures."""
+    loading = re.compile(
+        r"<(?:script|img|iframe|source)[^>]*\ssrc=[\"']?((?:https?:)?//[^\"' >]+)|<link[^>]*\shref=[\"']?"
+        r"((?:https?:)?//[^\"' >]+)|url\([\"']?((?:https?:)?//[^)]+)"
+    )
+    for page in sorted([*site.rglob("*.html"), *site.rglob("*.css")]):
+        for found in loading.finditer(page.read_text(encoding="utf-8")):
+            yield f"{page}: loads {next(filter(None, found.groups()))}"
+
+
+def main(arguments: list[str]) -> int:
+    """Print what is wrong. Returns the exit code."""
+    if arguments[:1] == ["--site"]:
+        wrong = list(loads_from_elsewhere(Path(arguments[1])))
+    else:
+        wrong = [line for page in PAGES for line in (*dead_links(page), *missing_names(page))]
+        wrong += pages_out_of_sight()
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

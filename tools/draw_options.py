@@ -1,0 +1,91 @@
+"""Draws the tables of options in docs/ from the code: `python tools/draw_options.py [--check]`.
+
+Without --check the pages are written; with it, the exit code is 1 when one is stale.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import eos
+from statestore.hadoop.options import OPTIONS
+
+DOCS = Path(__file__).parent.parent / "docs"
+_HEAD = "| option | default | meaning |\n|---|---|---|\n"
+
+
+def sink_options() -> str:
+    """Return the table of what `eos.sink` takes: its parameters, told by its docstring."""
+    told = re.search(r"^Args:\n(.*?)\n\n", inspect.getdoc(eos.sink) or "", re.MULTILINE | re.DOTALL)
+    assert told is not None
+    words = dict(re.findall(r"^    (\w+): (.*?)(?=\n    \w|\Z)", told[1], re.MULTILINE | re.DOTALL))
+    parameters = inspect.signature(eos.sink).parameters.values()
+    return _table((f"`{one.name}`", _default(one), words[one.name]) for one in parameters)
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    value = parameter.default
+    if value is inspect.Parameter.empty:
+        return "required"
+    if value is None or callable(value):
+        return "none"
+    if isinstance(value, str):
+        return f'`"{value}"`'
+    if isinstance(value, bool):
+        return f"`{value}`"
+    return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+
+
+def bk_options() -> str:
+    """Return the table of the options `fs.bk.…` that have a default; the page tells of the others."""
+    return _table(
+        (f"`fs.bk.{name}`", f"`{option.default}`" if option.default else "none", option.meaning)
+        for name, option in OPTIONS.items()
+    )
+
+
+def _table(rows: Iterable[tuple[str, str, str]]) -> str:
+    lines = (f"| {name} | {default} | {' '.join(meaning.split())} |" for name, default, meaning in rows)
+    return _HEAD + "\n".join(lines)
+
+
+DRAWN = {
+    DOCS / "reference" / "sink.md": ("sink options", sink_options),
+    DOCS / "statestore.md": ("bk options", bk_options),
+}
+
+
+def drawn(text: str, name: str, table: str) -> str:
+    """Return a page with what stands between its two marks replaced."""
+    begin, end = f"<!-- drawn: {name}, by tools/draw_options.py -->\n\n", "\n\n<!-- end of what is drawn -->"
+    before, _, rest = text.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"a page lacks the marks of the table of {name}")
+    return f"{before}{begin}{table}{end}{after}"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with --check only compare them. Returns the exit code."""
+    stale = []
+    for page, (name, table) in DRAWN.items():
+        held = page.read_text(encoding="utf-8")
+        wanted = drawn(held, name, table())
+        if held != wanted:
+            stale.append(str(page.relative_to(DOCS.parent)))
+            if "--check" not in arguments:
+                page.write_text(wanted, encoding="utf-8")
+    if stale and "--check" in arguments:
+        print(f"stale: {', '.join(stale)}; run python tools/draw_options.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
