@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from eos.config import Cluster
 from eos.errors import InvalidInput, NetworkError
-from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin import Admin, BacklogQuota
+
+
+def check_admin(admin_url: str, cluster: Cluster) -> None:
+    """Refuse an admin URL that is none, that can't be reached, or that does not accept the credentials.
+
+    Raises InvalidInput, which names the URL.
+    """
+    with _asking(admin_url, cluster) as admin:
+        admin.version()
 
 
 def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> None:
-    """Refuse a control topic whose records would be deleted while the job is down.
+    """Refuse a control topic whose records would be deleted, or whose producers would be shut out.
 
-    A durable subscription keeps the records, but a message TTL and an evicting backlog
-    quota delete unacknowledged ones all the same.
+    A durable subscription keeps the records, but a message TTL and an evicting backlog quota delete unacknowledged
+    ones all the same. A quota with another policy refuses every producer once that subscription is past the limit,
+    and by age it is past it for good: it retains the markers of the newest batches on purpose.
 
     Raises:
-        InvalidInput: a TTL or quota is in force; the message has the command that lifts it.
-        NetworkError: the admin API can't be reached, or refuses.
+        InvalidInput: a TTL or quota is in force, and the message has the command that lifts it; or the admin API can't
+            be used.
     """
-    with Admin(admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
+    with _asking(admin_url, cluster) as admin:
         keeping = admin.keeping(control_topic)
     if keeping.ttl_s > 0:
         raise InvalidInput(
@@ -28,12 +40,26 @@ def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> Non
             "topic: "
             f"pulsar-admin topicPolicies set-message-ttl --ttl 0 {control_topic}"
         )
-    if keeping.evicts_backlog:
-        raise InvalidInput(
-            f"A backlog quota that evicts messages is in force on the control topic {control_topic}, and would delete "
-            "the knowledge of what is committed. Set another policy for the topic: "
-            f"pulsar-admin topicPolicies set-backlog-quota --policy producer_exception {control_topic}"
+    for quota in keeping.quotas:
+        happens = (
+            "at its limit the broker deletes the records, and with them the knowledge of what is committed"
+            if quota.evicts
+            else "at its limit the broker refuses the sink's own producer for good, since the sink retains the records "
+            "of its newest batches"
         )
+        raise InvalidInput(
+            f"A backlog quota is in force on the control topic {control_topic} ({quota}): {happens}. Exempt the topic; "
+            f"a quota without a limit does it: {without_limit(quota, control_topic)}"
+        )
+
+
+def without_limit(quota: BacklogQuota, topic: str) -> str:
+    """Return the command that exempts one topic from a quota of its namespace or broker."""
+    limit = "--limitTime=-1" if quota.kind == "message_age" else "--limit=-1"
+    return (
+        f"pulsar-admin topicPolicies set-backlog-quota --type {quota.kind} {limit} --policy producer_request_hold "
+        f"{topic}"
+    )
 
 
 def holders(admin_url: str, cluster: Cluster, coordinator: int) -> str | None:
@@ -52,3 +78,13 @@ def holders(admin_url: str, cluster: Cluster, coordinator: int) -> str | None:
         )
         or None
     )
+
+
+@contextmanager
+def _asking(admin_url: str, cluster: Cluster) -> Iterator[Admin]:
+    """Ask the admin API in the block; what the network layer raises there becomes InvalidInput."""
+    with Admin(admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
+        try:
+            yield admin
+        except NetworkError as error:
+            raise InvalidInput(f'The sink can\'t use admin_url="{admin_url}": {error}') from error

@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from eos.config import Cluster
-from eos.doctor.retention import check_retention, holders
-from eos.errors import InvalidInput
+from eos.doctor.retention import check_admin, check_retention, holders
+from eos.errors import InvalidInput, NetworkError
 from eos.pulsar.net.client import Client
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -45,12 +46,64 @@ def test_a_topic_of_its_own_ttl_0_is_exempt(pulsar: Any, namespace: str) -> None
     check_retention(pulsar.admin_url, Cluster(pulsar.service_url), f"persistent://{namespace}/__eos-sink")
 
 
-def test_an_evicting_backlog_quota_is_refused(pulsar: Any, namespace: str) -> None:
-    quota = {"limitSize": 1000, "policy": "consumer_backlog_eviction"}
-    url = f"{pulsar.admin_url}/admin/v2/namespaces/{namespace}/backlogQuota"
-    httpx.post(url, json=quota, timeout=30).raise_for_status()
-    with pytest.raises(InvalidInput, match="backlog quota that evicts"):
+@pytest.mark.parametrize("policy", ["consumer_backlog_eviction", "producer_request_hold", "producer_exception"])
+@pytest.mark.parametrize("kind", ["message_age", "destination_storage"])
+def test_a_backlog_quota_is_refused_until_the_topic_is_exempt(
+    pulsar: Any, namespace: str, policy: str, kind: str
+) -> None:
+    limit, option = ("limitTime", "--limitTime") if kind == "message_age" else ("limitSize", "--limit")
+    set_quota(pulsar, f"namespaces/{namespace}", kind, {"limitSize": -1, "limitTime": -1, limit: 1000}, policy)
+    words = rf"\({kind} of 1000 \w+, policy {policy}\).* set-backlog-quota --type {kind} {option}=-1 --policy "
+    with pytest.raises(InvalidInput, match=words):
         check(pulsar, namespace)
+    set_quota(pulsar, f"persistent/{namespace}/__eos-sink", kind, {"limitSize": -1, "limitTime": -1})
+    check_retention(pulsar.admin_url, Cluster(pulsar.service_url), f"persistent://{namespace}/__eos-sink")
+
+
+def test_a_quota_that_is_used_up_shuts_out_producers_but_not_from_an_exempt_topic(pulsar: Any, namespace: str) -> None:
+    """What makes the advice right: a topic's own quota without a limit stands in for its namespace's."""
+    topic = f"persistent/{namespace}/__eos-sink"
+    httpx.put(f"{pulsar.admin_url}/admin/v2/{topic}", timeout=30).raise_for_status()
+    name = topic.replace("/", "://", 1)
+    set_quota(pulsar, f"namespaces/{namespace}", "message_age", {"limitSize": -1, "limitTime": 1})
+    with Client(Cluster(pulsar.service_url)) as client:
+        client.hold(name, "keep").close()
+        client.producer(name).send_record(b"old", None)
+        httpx.put(f"{pulsar.admin_url}/admin/v2/{topic}/unload", timeout=30).raise_for_status()  # closes the ledger
+
+        def shut_out() -> str | None:
+            try:
+                client.producer(name).send_record(b"new", None)
+            except NetworkError as error:
+                return str(error) if "Quota" in str(error) else None
+            return None
+
+        words = until(shut_out, "the quota does not bite", patience_s=150, pause_s=1)
+        assert "A backlog quota of the topic is used up" in str(words)
+        set_quota(pulsar, topic, "message_age", {"limitSize": -1, "limitTime": -1})
+        until(lambda: shut_out() is None, "the topic is not exempt", patience_s=30)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("pulsar://localhost:6650", 'the admin URL "pulsar://localhost:6650" must begin with http'),
+        ("http://127.0.0.1:1", 'admin_url="http://127.0.0.1:1": GET .*refused.* the admin URL is right'),
+    ],
+)
+def test_an_admin_url_that_is_none(url: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        check_admin(url, Cluster("pulsar://127.0.0.1:1"))
+
+
+def test_an_admin_url_that_is_right(pulsar: Any) -> None:
+    check_admin(pulsar.admin_url, Cluster(pulsar.service_url))
+
+
+def set_quota(pulsar: Any, of: str, kind: str, limits: dict[str, int], policy: str = "producer_request_hold") -> None:
+    url = f"{pulsar.admin_url}/admin/v2/{of}/backlogQuota"
+    answer = httpx.post(url, params={"backlogQuotaType": kind}, json={**limits, "policy": policy}, timeout=30)
+    answer.raise_for_status()
 
 
 def test_the_holder_of_a_topic_is_named(pulsar: Any, make_topic: Any) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -26,18 +27,42 @@ _MOST_REDIRECTS = 5
 
 
 @dataclass(frozen=True, slots=True)
+class BacklogQuota:
+    """A limit on what a subscription may leave unacknowledged (BacklogQuota of pulsar-client-admin-api).
+
+    Attributes:
+        kind: "message_age" or "destination_storage".
+        limit: seconds, or bytes.
+        policy: what the broker does at the limit: "consumer_backlog_eviction" deletes the oldest messages,
+            "producer_request_hold" and "producer_exception" refuse every producer.
+    """
+
+    kind: str
+    limit: int
+    policy: str
+
+    @property
+    def evicts(self) -> bool:
+        """Whether it deletes messages."""
+        return self.policy == "consumer_backlog_eviction"
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.limit} {'s' if self.kind == 'message_age' else 'bytes'}, policy {self.policy}"
+
+
+@dataclass(frozen=True, slots=True)
 class Keeping:
-    """What makes a broker delete messages of a topic; effective values, whatever level they were set at.
+    """What a broker does with the stored messages of a topic; effective values, whatever level they were set at.
 
     Attributes:
         ttl_s: seconds after which unacknowledged messages expire; 0: never.
-        evicts_backlog: a backlog quota throws away the oldest unacknowledged messages.
+        quotas: the backlog quotas in force.
         retention_minutes, retention_mb: how long and how much acknowledged messages are kept; -1: without limit.
         deduplicates: the broker drops what it takes for duplicates.
     """
 
     ttl_s: int
-    evicts_backlog: bool
+    quotas: tuple[BacklogQuota, ...]
     retention_minutes: int
     retention_mb: int
     deduplicates: bool
@@ -119,7 +144,7 @@ class Admin:
         quotas = self._json(f"{at}/backlogQuotaMap?applied=true") or {}
         return Keeping(
             ttl_s=int(self._json(f"{at}/messageTTL?applied=true") or 0),
-            evicts_backlog=any(_evicts(quota) for quota in quotas.values()),
+            quotas=tuple(_quotas(quotas)),
             retention_minutes=int(retention.get("retentionTimeInMinutes", 0)),
             retention_mb=int(retention.get("retentionSizeInMB", 0)),
             deduplicates=bool(self._json(f"{at}/deduplicationEnabled?applied=true")),
@@ -171,7 +196,7 @@ class Admin:
         return tuple(self._json(f"v2/persistent/{namespace}") or ())
 
     def abort(self, txn: TxnId) -> None:
-        """Have the broker abort a transaction whoever opened it; needs a superuser where there are roles."""
+        """Have the broker abort a transaction of any role; needs a superuser where there are roles."""
         self._ask("POST", f"v3/transactions/abortTransaction/{txn.most}/{txn.least}")
 
     def close(self) -> None:
@@ -245,9 +270,12 @@ def _position(text: str) -> MessageId:
     return MessageId(int(ledger), int(entry))
 
 
-def _evicts(quota: dict[str, Any]) -> bool:
-    limited = any(quota.get(limit, -1) > 0 for limit in ("limit", "limitSize", "limitTime"))
-    return limited and quota.get("policy") == "consumer_backlog_eviction"
+def _quotas(stats: dict[str, dict[str, Any]]) -> Iterator[BacklogQuota]:
+    for kind, quota in stats.items():
+        limits = ("limitTime",) if kind == "message_age" else ("limitSize", "limit")  # "limit" is the older name
+        limit = max(int(quota.get(name, -1)) for name in limits)
+        if limit > 0:
+            yield BacklogQuota(kind, limit, str(quota.get("policy")))
 
 
 def _open(stats: dict[str, Any]) -> OpenTransaction:

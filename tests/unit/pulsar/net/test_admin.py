@@ -69,20 +69,24 @@ STATS = "/admin/v3/transactions/transactionBufferStats/public/default/t%2Fx?lowW
 
 
 def test_what_makes_a_broker_delete(server: Server) -> None:
+    age = {"limit": 0, "limitSize": 0, "limitTime": 5, "policy": "producer_exception"}
     quota = {"limitSize": 10, "limitTime": -1, "policy": "consumer_backlog_eviction"}
     server.answers = {
         f"{TOPIC}/retention?applied=true": (200, {"retentionTimeInMinutes": 5, "retentionSizeInMB": -1}),
-        f"{TOPIC}/backlogQuotaMap?applied=true": (200, {"destination_storage": quota}),
+        f"{TOPIC}/backlogQuotaMap?applied=true": (200, {"destination_storage": quota, "message_age": age}),
         f"{TOPIC}/messageTTL?applied=true": (200, 60),
         f"{TOPIC}/deduplicationEnabled?applied=true": (204, None),
     }
     with Admin(server.url) as admin:
         keeping = admin.keeping("persistent://public/default/t/x")
         assert (keeping.ttl_s, keeping.retention_minutes, keeping.retention_mb) == (60, 5, -1)
-        assert keeping.evicts_backlog
+        assert [str(quota) for quota in keeping.quotas] == [
+            "destination_storage of 10 bytes, policy consumer_backlog_eviction",
+            "message_age of 5 s, policy producer_exception",
+        ]
         assert not keeping.deduplicates
-        quota["policy"] = "producer_request_hold"
-        assert not admin.keeping("persistent://public/default/t/x").evicts_backlog
+        quota["limitSize"] = age["limitTime"] = -1
+        assert admin.keeping("persistent://public/default/t/x").quotas == ()
 
 
 @pytest.mark.parametrize(
