@@ -15,7 +15,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Protocol
 
 from eos.config import Cluster
-from eos.errors import ConnectionLost, EosError, NetworkError, Refused, Unanswered
+from eos.errors import ConnectionLost, DamagedFrame, EosError, NetworkError, Refused, Unanswered, Unreachable
 from eos.pulsar.net.authentication import auth_data
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import Transport, connect
@@ -28,6 +28,9 @@ from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandPing, CommandPong, Co
 
 KEEP_ALIVE_S = 30.0
 """Seconds of silence after which we send PING (keepAliveIntervalSeconds of the Java client)."""
+
+
+_CLOSED_EARLY = "Check that this is the broker's port, and whether it is its TLS port, which takes pulsar+ssl://"
 
 
 class Listener(Protocol):
@@ -185,12 +188,12 @@ class Connection:
                 reply = None
                 data = self._transport.receive(limit)
             except OSError as error:
-                raise self._gone(str(error)) from error
+                raise self._gone(f"{error}, while we connected. {_CLOSED_EARLY}") from error
             if data is None:
                 raise Unanswered(f"connect: no answer from {self.broker} within {limit:g} s")
             if not data:
-                raise self._gone("it was closed while we connected; is this port TLS and our URL not, or a proxy?")
-            for frame in self._decoder.feed(data):
+                raise self._gone(f"it was closed while we connected. {_CLOSED_EARLY}")
+            for frame in self._first_frames(data):
                 try:
                     state = handshake.receive(frame.command)
                 except Refused as refused:
@@ -198,6 +201,12 @@ class Connection:
                 if state is State.CONNECTED:
                     return
                 reply = handshake.response(auth_data(credentials))
+
+    def _first_frames(self, data: bytes) -> list[Frame]:
+        try:
+            return self._decoder.feed(data)
+        except DamagedFrame as error:
+            raise Unreachable(f"{self.broker} is no Pulsar broker ({error}). Check the service URL") from error
 
     def _read(self) -> None:
         silent = False

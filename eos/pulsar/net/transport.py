@@ -13,7 +13,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from eos.config import Cluster, Credentials, Tls
@@ -158,24 +158,40 @@ def connect(address: Address, cluster: Cluster) -> Transport:
         return TlsTransport(sock, cluster.request_timeout_s, context, address.host, cluster.connect_timeout_s)
     except OSError as error:
         sock.close()
-        raise Unreachable(
-            f"no TLS connection to {address}: {error}. Check the trusted certificates, the host name "
-            "in the broker's certificate and that the port is the TLS one"
-        ) from error
+        advice = (
+            "Check the trusted certificates (tls_trust_certs), and the host name in the broker's certificate"
+            if isinstance(error, ssl.SSLCertVerificationError)
+            else "Check that the port is the broker's TLS port; its plain port takes pulsar://"
+        )
+        raise Unreachable(f"no TLS connection to {address}: {error}. {advice}") from error
 
 
 def tls_context(tls: Tls, credentials: Credentials) -> ssl.SSLContext:
     """Return how to trust and be trusted. Raises InvalidInput for certificates that can't be read."""
-    try:
-        context = ssl.create_default_context(cafile=tls.trust_certs)
-        if tls.certificate is not None:
-            context.load_cert_chain(tls.certificate, tls.key)
-    except OSError as error:
-        raise InvalidInput(f"can't read the TLS certificates or key: {error}") from error
     if credentials.method == "tls" and tls.certificate is None:
         raise InvalidInput("'tls' authentication needs Tls(certificate=..., key=...)")
+    with _named("trusted certificates", tls.trust_certs):
+        context = ssl.create_default_context(cafile=tls.trust_certs)
+    if tls.certificate is not None:
+        with _named("client certificate and its key", tls.certificate, tls.key):
+            context.load_cert_chain(tls.certificate, tls.key)
     context.check_hostname = tls.verify_hostname
     return context
+
+
+@contextlib.contextmanager
+def _named(what: str, *paths: str | None) -> Iterator[None]:
+    """Name the PEM files that can't be used: Python's own error for a missing one names none."""
+    named = [path for path in paths if path is not None]
+    try:
+        for path in named:
+            with open(path, "rb"):
+                pass
+        yield
+    except FileNotFoundError as error:
+        raise InvalidInput(f"can't read the {what}: there is no file {error.filename}") from error
+    except OSError as error:
+        raise InvalidInput(f"can't read the {what} in PEM {' and '.join(named)}: {error.strerror or error}") from error
 
 
 def _timeval(seconds: float) -> bytes:

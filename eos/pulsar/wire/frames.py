@@ -33,6 +33,8 @@ _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
 _MAGIC = struct.Struct(">H")
 _CHECKSUM_HEADER = struct.Struct(">HI")
+_TLS_RECORDS = (0x15, 0x16)  # alert, handshake (RFC 8446, 5.1)
+_TLS_MAJOR = 0x03
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class FrameDecoder:
             while len(view) - start >= 4:
                 (total,) = _SIZE.unpack_from(view, start)
                 if total > self.max_frame_size:
-                    raise DamagedFrame(f"a frame of {total} bytes; the limit is {self.max_frame_size}")
+                    raise DamagedFrame(_foreign(bytes(view[start : start + 4])) or self._too_large(total))
                 end = start + 4 + total
                 if end > len(view):
                     break
@@ -109,6 +111,18 @@ class FrameDecoder:
                 start = end
         del self._pending[:start]
         return frames
+
+    def _too_large(self, total: int) -> str:
+        return f"a frame of {total} bytes; the limit is {self.max_frame_size}"
+
+
+def _foreign(begin: bytes) -> str | None:
+    """Say which other protocol speaks, by its first four bytes; None where that is not known."""
+    if begin == b"HTTP":
+        return "it answers in HTTP: this is the port of the admin API, or of a web server, not the broker's"
+    if begin[0] in _TLS_RECORDS and begin[1] == _TLS_MAJOR:
+        return "it answers in TLS: use pulsar+ssl:// and the TLS port"
+    return None
 
 
 def _decode(body: memoryview) -> Frame:

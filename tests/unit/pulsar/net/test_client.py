@@ -59,6 +59,20 @@ def test_no_answer_to_connect(broker: FakeBroker) -> None:
         client.partitions("t")
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n", "answers in HTTP: this is the port of the admin API"),
+        (b"\x15\x03\x03\x00\x02\x02\x0a", r"answers in TLS: use pulsar\+ssl:// and the TLS port"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", r"a frame of 1397966893 bytes"),
+    ],
+)
+def test_a_port_that_speaks_another_protocol_is_named(broker: FakeBroker, said: bytes, words: str) -> None:
+    broker.handlers[Type.CONNECT] = lambda session, _: session._socket.sendall(said)
+    with broker.client() as client, pytest.raises(Unreachable, match=rf"{broker.url} is no Pulsar broker \(.*{words}"):
+        client.partitions("t")
+
+
 def test_a_cut_while_connecting_hints_at_tls(broker: FakeBroker) -> None:
     broker.handlers[Type.CONNECT] = cut
     with broker.client() as client, pytest.raises(ConnectionLost, match="TLS"):
@@ -175,7 +189,7 @@ def test_bytes_that_are_no_frame_end_the_connection_and_say_so(broker: FakeBroke
         session._socket.sendall(b"HTTP/1.1 400 Bad Request\r\n")
 
     broker.handlers[Type.PARTITIONED_METADATA] = garbage
-    with broker.client() as client, pytest.raises(ConnectionLost, match="a frame of 1213486160 bytes"):
+    with broker.client() as client, pytest.raises(ConnectionLost, match="it answers in HTTP"):
         client.partitions("t")
 
 

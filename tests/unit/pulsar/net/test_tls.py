@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eos.config import Cluster, Credentials, Tls
-from eos.errors import InvalidInput, Unreachable
+from eos.errors import ConnectionLost, InvalidInput, Unreachable
 from eos.pulsar.net.client import Client, InFlight
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.batch import Chunk
@@ -109,17 +109,34 @@ def test_tls_authentication_needs_a_certificate(certificates: Certificates) -> N
             client.partitions("t")
 
 
-def test_unreadable_certificates_name_the_problem(tmp_path: Path, certificates: Certificates) -> None:
+@pytest.mark.parametrize("option", ["trust_certs", "certificate", "key"])
+@pytest.mark.parametrize("text", [None, "no certificate"])
+def test_a_pem_file_that_cannot_be_read_is_named_before_anything_is_dialled(
+    tmp_path: Path, certificates: Certificates, option: str, text: str | None
+) -> None:
+    path = tmp_path / "wrong.pem"
+    if text is not None:
+        path.write_text(text)
+    given = {"trust_certs": None, "certificate": certificates.certificate, "key": certificates.key, option: str(path)}
     with (
         FakeBroker(server(certificates)) as broker,
-        broker.client(tls=Tls(trust_certs=str(tmp_path / "none.pem"))) as client,
-        pytest.raises(InvalidInput, match="can't read the TLS certificates"),
+        broker.client(tls=Tls(**given)) as client,  # type: ignore[arg-type]
     ):
-        client.partitions("t")
+        words = f"there is no file {path}" if text is None else rf" in PEM .*{path}.*: "
+        with pytest.raises(InvalidInput, match=rf"can't read the .*{words}"):
+            client.partitions("t")
+        assert broker.sessions == []
 
 
 def test_a_plain_port_behind_a_tls_url() -> None:
     with FakeBroker() as broker:
         cluster = Cluster(broker.url.replace("pulsar://", "pulsar+ssl://"), connect_timeout_s=0.3)
-        with Client(cluster) as client, pytest.raises(Unreachable, match="no TLS connection"):
+        with Client(cluster) as client, pytest.raises(Unreachable, match=r"no TLS connection.* its plain port takes"):
+            client.partitions("t")
+
+
+def test_a_tls_port_behind_a_plain_url(certificates: Certificates) -> None:
+    with FakeBroker(server(certificates)) as broker:
+        plain = Cluster(broker.url.replace("pulsar+ssl://", "pulsar://"), connect_timeout_s=0.3)
+        with Client(plain) as client, pytest.raises(ConnectionLost, match=r"pulsar\+ssl://"):
             client.partitions("t")
