@@ -7,48 +7,25 @@ that its snapshot says, lineages with commits, and the logs with each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
 
 from statestore.checkpoint import logs
 from statestore.checkpoint.changes import read_changes
 from statestore.checkpoint.compression import UnknownCompression
 from statestore.checkpoint.files import Entry, Files
-from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS
-from statestore.checkpoint.needs import Need, Needs, committed, needs_of
+from statestore.checkpoint.findings import RESTORE, WAIT, Finding, Severity, damaged, missing
+from statestore.checkpoint.logs import COMMITS, OFFSETS
+from statestore.checkpoint.needs import Need, Needs, committed, needs_of, restart_of
+from statestore.checkpoint.operators import STATE
 from statestore.checkpoint.rocksdb import check_table, read_snapshot
-from statestore.checkpoint.stores import CHANGES, CHECKSUM, SNAPSHOTS, Gap, check_checksum
+from statestore.checkpoint.sources import check_entry
+from statestore.checkpoint.stores import CHANGES, CHECKSUM, Gap, check_checksum
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
 
-BATCHES = 2  # Spark restarts from the last one; the one before is what it has if a driver dies in the middle
+BATCHES = 2  # Spark goes on after the last one; the one before shows whether one could go back
 _ATTEMPTS = 5
-Severity = Literal["error", "warning"]
 Progress = Callable[[int, int, str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is not as it should be.
-
-    Attributes:
-        severity: "error": Spark can't restart from it, or would restart wrongly; "warning": it can, but look at it.
-        kind: missing, damaged, unreadable, log, replica, or note.
-        message: what is wrong and what was expected, in a sentence.
-        remedy: what to do.
-        file: relative to the checkpoint; None if it is about no single file.
-        batches: the batches that need the file.
-        ledger, entry, bookie: where in BookKeeper; None elsewhere.
-    """
-
-    severity: Severity
-    kind: str
-    message: str
-    remedy: str
-    file: str | None = None
-    batches: tuple[int, ...] = ()
-    ledger: int | None = None
-    entry: int | None = None
-    bookie: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +66,16 @@ class _Kept:
         return self._read.pop(path) if path in self._read else self._files.read(path)
 
 
-def inspect(files: Files, batches: int = BATCHES, progress: Progress | None = None, where: str = "") -> Inspection:
-    """Read and compare what the last committed batches need.
+def inspect(
+    files: Files,
+    batches: int = BATCHES,
+    progress: Progress | None = None,
+    where: str = "",
+    stateful: bool | None = None,
+) -> Inspection:
+    """Find out whether Spark would go on from here; read and compare what a restart and the last batches need.
+
+    What a restart needs is an error if it is missing or damaged; what only an older batch needs is a warning.
 
     A query may run meanwhile. What it cleans away under the reader's eyes makes the reader begin again, with the
     batches that are the last then.
@@ -100,6 +85,7 @@ def inspect(files: Files, batches: int = BATCHES, progress: Progress | None = No
         batches: how many; 1 or more.
         progress: called before each file with how many are done, how many there are, and its path.
         where: the checkpoint's address, for messages.
+        stateful: whether the query keeps state; None: not known.
 
     Raises:
         InvalidInput: `batches` is not positive.
@@ -109,7 +95,7 @@ def inspect(files: Files, batches: int = BATCHES, progress: Progress | None = No
         raise InvalidInput(f"batches is {batches}; 1 or more were expected")
     logs.check_checkpoint(files, where)
     for _ in range(_ATTEMPTS):
-        found = _inspect(_settled(files), batches, progress)
+        found = _inspect(_settled(files), batches, stateful, progress)
         gone = any(finding.kind == "missing" for finding in found.findings)
         if not gone or committed(files)[-1:] == found.batches[-1:]:
             break
@@ -127,31 +113,35 @@ def _settled(files: Files) -> _Kept:
     return kept
 
 
-def _inspect(kept: _Kept, batches: int, progress: Progress | None) -> Inspection:
+def _inspect(kept: _Kept, batches: int, stateful: bool | None, progress: Progress | None) -> Inspection:
     findings: list[Finding] = []
     query_id = None
-    try:
+    with suppress(NotFound, Damaged, Unavailable):  # found again below, as a file that is needed
         query_id = logs.read_query_id(kept)
-    except NotFound:
-        findings.append(_missing(Gap(METADATA, "it holds the query's id"), ()))
-    except (Damaged, Unavailable):
-        pass  # found again below, as a file that the batches need
     chosen = committed(kept)[-batches:]
-    findings += _continuity(kept, chosen)
-    needs = [needs_of(kept, batch) for batch in chosen]
-    planned = _planned(kept, chosen)
+    after, planned = restart_of(kept)
+    restart = needs_of(kept, after, planned)
+    needs = [restart, *(needs_of(kept, batch) for batch in chosen if batch != after)]
+    vital = {*restart.files, *(gap.path for gap in restart.gaps)}
+
+    def severity(path: str) -> Severity:
+        return "error" if path in vital else "warning"
+
+    findings += _log_of_batches(kept, needs)
+    if after >= 0 and not restart.stores and not any(gap.path.startswith(STATE) for gap in restart.gaps):
+        findings += _no_state(stateful)
     needed: dict[str, Need] = {}
-    users: dict[str, list[int]] = {}
-    for need in (*needs, *planned):
-        for path, file in need.files.items():
-            needed[path] = file
-            users.setdefault(path, []).append(need.batch)
-        for gap in need.gaps:
-            users.setdefault(gap.path, [])
-            if need.batch not in users[gap.path]:
-                users[gap.path].append(need.batch)
-    gaps = {gap.path: gap for need in needs for gap in need.gaps}
-    findings += [_gap(kept, gap, tuple(users[path]), needs) for path, gap in gaps.items()]
+    users: dict[str, tuple[int, ...]] = {}
+    for need in needs:
+        for path in dict.fromkeys([*need.files, *(gap.path for gap in need.gaps)]):
+            users[path] = (*users.get(path, ()), need.batch + need.planned)
+        needed = need.files | needed
+    gaps = {gap.path: gap for need in reversed(needs) for gap in need.gaps}
+    for path, gap in gaps.items():
+        if gap.damaged:
+            findings.append(damaged(kept, path, gap.reason, severity(path), users[path], needs))
+        else:
+            findings.append(missing(gap, severity(path), users[path]))
     findings += _lineage_against_commits(kept, needs)
     findings += [
         Finding("warning", "note", note, "") for note in dict.fromkeys(n for need in needs for n in need.notes)
@@ -161,21 +151,21 @@ def _inspect(kept: _Kept, batches: int, progress: Progress | None) -> Inspection
     for done, file in enumerate(wanted):
         if progress is not None:
             progress(done, len(wanted), file.path)
+        by = users[file.path]
         try:
             sizes[file.path] = 0
             sizes[file.path] = _check(kept, file, needed)
         except NotFound:
             del sizes[file.path]
-            findings.append(_missing(Gap(file.path, "the batch needs it"), tuple(users[file.path])))
+            findings.append(missing(Gap(file.path, "the batch needs it"), severity(file.path), by))
         except UnknownCompression as error:
-            findings.append(
-                Finding("warning", "note", f"{file.path} was read but not looked into: {error}", "", file.path)
-            )
+            message = f"{file.path} was read but not looked into: {error}"
+            findings.append(Finding("warning", "note", message, "", file.path))
         except Unavailable as error:
             message = f"{file.path} can't be read: {error}"
-            findings.append(Finding("error", "unreadable", message, _WAIT, file.path, tuple(users[file.path])))
+            findings.append(Finding(severity(file.path), "unreadable", message, WAIT, file.path, by))
         except Damaged as error:
-            findings.append(_damaged(kept, file.path, str(error), tuple(users[file.path]), needs))
+            findings.append(damaged(kept, file.path, str(error), severity(file.path), by, needs))
     if progress is not None:
         progress(len(wanted), len(wanted), "")
     findings.sort(key=lambda finding: finding.severity != "error")
@@ -196,8 +186,10 @@ def _check(files: _Kept, file: Need, needed: Mapping[str, Need]) -> int:
         read_snapshot(data)
     elif file.kind == "table":
         check_table(file.path, data)
-    elif file.kind in ("source", "schema") and not data:
+    elif file.kind == "schema" and not data:
         raise Damaged("it is empty")
+    elif file.kind == "source":
+        check_entry(data)
     else:
         _check_log(file, data)
     return len(data)
@@ -228,54 +220,37 @@ class _One:
         return self.data
 
 
-def _planned(files: Files, chosen: Sequence[int]) -> list[Needs]:
-    """A batch that was planned and not committed: a restart begins with its offsets."""
-    last = chosen[-1] if chosen else -1
-    if last + 1 not in logs.batch_ids(files, OFFSETS):
-        return []
-    needs = Needs(last + 1)
-    needs.add(f"{OFFSETS}/{last + 1}", "offsets")
-    return [needs]
-
-
-def _continuity(files: Files, chosen: Sequence[int]) -> Iterable[Finding]:
-    """Compare the two logs with each other, and look for batches that they skip."""
+def _log_of_batches(files: Files, needs: Sequence[Needs]) -> Iterable[Finding]:
+    """Name the batches that the two logs skip. Spark asks for none of them; another restore may."""
     plans, commits = tuple(logs.batch_ids(files, OFFSETS)), tuple(logs.batch_ids(files, COMMITS))
     if not commits:
         yield Finding(
             "warning",
             "log",
             f"no batch is committed yet; {len(plans)} {'is' if len(plans) == 1 else 'are'} planned",
-            "Nothing is wrong with a query that has only begun. Otherwise its commits are lost: restore a savepoint.",
+            "Nothing is wrong with a query that has only begun. Otherwise its commits are lost, and Spark runs the "
+            "last batch again.",
             COMMITS,
         )
         return
-    for log, ids in ((OFFSETS, plans), (COMMITS, commits)):
-        for batch in sorted(set(range(ids[0], ids[-1])) - set(ids)) if ids else ():
-            recent = batch >= chosen[0] - 1
-            if log == OFFSETS and batch in {*chosen, *(number - 1 for number in chosen)}:
-                continue  # named as a file that a batch needs
-            yield Finding(
-                "error" if recent else "warning",
-                "log",
-                f"{log}/{batch} is not there, though batches before and after it are",
-                f"Put {log}/{batch} back from a copy or a savepoint; Spark goes on after {commits[-1]} without it."
-                if log == COMMITS
-                else f"Put {log}/{batch} back from a copy or a savepoint.",
-                f"{log}/{batch}",
-                (batch,),
-            )
-    for batch in range(commits[-1] + 1, plans[-1] if plans else 0):
-        yield Finding(
-            "error",
-            "log",
-            f"{COMMITS}/{batch} is not there, though batch {plans[-1]} is planned: Spark plans a batch only after the "
-            "one before is committed, and a restart would skip this one",
-            f"Put {COMMITS}/{batch} back from a copy or a savepoint; or, if its results may be written again, remove "
-            f"the offsets after {batch}, and Spark runs it again.",
-            f"{COMMITS}/{batch}",
-            (batch,),
-        )
+    named = {path for need in needs for path in (*need.files, *(gap.path for gap in need.gaps))}
+    for log, ids, end in ((OFFSETS, plans, plans[-1:]), (COMMITS, commits, (needs[0].batch + 1,))):
+        for batch in sorted(set(range(ids[0], end[0])) - set(ids)) if ids else ():
+            path = f"{log}/{batch}"
+            if path not in named:
+                message = f"{path} is not there, though there are batches before and after it"
+                remedy = f"Spark goes on after batch {needs[0].batch} without it. A savepoint of batch {batch} can't be made."
+                yield Finding("warning", "log", message, remedy, path, (batch,))
+
+
+def _no_state(stateful: bool | None) -> Iterable[Finding]:
+    """Only a commit of checkpoint format 2 says whether a query keeps state."""
+    if stateful is None:
+        message = "there is no state. That is right for a query that keeps none; any other can't go on"
+        yield Finding("warning", "note", message, "Say which: --stateful or --stateless.", STATE)
+    elif stateful:
+        message = "there is no state, though the query keeps one: its folder is lost"
+        yield Finding("error", "missing", message, RESTORE, STATE)
 
 
 def _lineage_against_commits(files: Files, needs: Sequence[Needs]) -> Iterable[Finding]:
@@ -290,56 +265,11 @@ def _lineage_against_commits(files: Files, needs: Sequence[Needs]) -> Iterable[F
             for file in store.chain.files:
                 if file.version == need.batch and file.uid and named and file.uid not in named:
                     yield Finding(
-                        "error",
+                        "warning",
                         "damaged",
                         f"the lineage of {store.folder}, version {need.batch + 1}, has {file.path}, but the commit of "
                         f"batch {need.batch - 1} names another state of version {need.batch}",
-                        _RESTORE,
+                        RESTORE,
                         file.path,
                         (need.batch,),
                     )
-
-
-_WAIT = (
-    "See whether all bookies run, start those that don't, and verify again. If all do, its entries are lost: restore."
-)
-_RESTORE = (
-    "Put the file back from a copy of the checkpoint, or restore a savepoint. Without either, a batch from before can "
-    "be gone back to (remove offsets and commits after it), if the source still has the rows and the sink may see them "
-    "again."
-)
-
-
-def _gap(files: Files, gap: Gap, batches: tuple[int, ...], needs: Sequence[Needs]) -> Finding:
-    if gap.damaged:
-        return _damaged(files, gap.path, gap.reason, batches, needs)
-    return _missing(gap, batches)
-
-
-def _missing(gap: Gap, batches: tuple[int, ...]) -> Finding:
-    remedy = _RESTORE
-    if gap.path == METADATA:
-        remedy = 'Put it back: {"id":"…"} with the query\'s id, which the log of its last run names.'
-    return Finding("error", "missing", f"{gap.path} is not there: {gap.reason}", remedy, gap.path, batches)
-
-
-def _damaged(files: Files, path: str, reason: str, batches: tuple[int, ...], needs: Sequence[Needs]) -> Finding:
-    return Finding(
-        "error", "damaged", f"{path} is damaged: {reason}", _remedy(files, path, batches, needs), path, batches
-    )
-
-
-def _remedy(files: Files, path: str, batches: tuple[int, ...], needs: Sequence[Needs]) -> str:
-    folder, _, name = path.rpartition("/")
-    if folder == OFFSETS and needs and int(name) > needs[-1].batch:
-        return "Remove it, if the sink may see other rows in this batch: it is not committed, and Spark plans it again."
-    if folder == COMMITS and needs and int(name) == needs[-1].batch:
-        return f"Remove it, if the sink may see batch {name} again: Spark then runs it again."
-    for need in needs:
-        for store in need.stores:
-            if any(file.path == path and file.kind in SNAPSHOTS for file in store.chain.files):
-                other = store.without(files, path)
-                if not other.gaps:
-                    base = next((file.path for file in other.files if file.is_snapshot), "nothing")
-                    return f"Remove it: its state can be built without it, from {base} and the changes after it."
-    return _RESTORE

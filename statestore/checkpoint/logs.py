@@ -19,7 +19,6 @@ from statestore.errors import Damaged, NotFound
 
 METADATA = "metadata"
 OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
-_COMPACT = ".compact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,40 +154,6 @@ def read_commit(files: Files, batch: int) -> Commit:
     except (ValueError, TypeError, AttributeError) as error:
         raise Damaged(f"{path} has unique ids that can't be read: {error}") from error
     return Commit(version, _count(path, metadata, "nextBatchWatermarkMs"), uids)
-
-
-def source_logs(files: Files) -> Mapping[str, tuple[str, ...]]:
-    """Return, for each source's log, the files that a restart needs, by rising number.
-
-    They are the newest compact one, all after it, and the compact one before it, of which Spark reads only the name:
-    the distance between the two tells it which later files are compact ones. From one alone it guesses, and a wrong
-    guess ends the query: "…/29.compact doesn't exist" (CompactibleFileStreamLog.compactInterval).
-
-    A gap in their numbers is a lost file; `missing_in` names it.
-    """
-    found = {}
-    for source, entry in files.list(SOURCES).items():
-        if entry.is_directory:
-            folder = join(SOURCES, source)
-            numbers = {
-                int(name.removesuffix(_COMPACT)): name
-                for name in sorted(files.list(folder))  # 9.compact after 9
-                if name.removesuffix(_COMPACT).isdecimal()
-            }
-            *_, before, newest = [None, None, *(n for n in sorted(numbers) if numbers[n].endswith(_COMPACT))]
-            found[folder] = tuple(
-                join(folder, numbers[n]) for n in sorted(numbers) if n == before or newest is None or n >= newest
-            )
-    return found
-
-
-def missing_in(log: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the numbers that a source's log skips after its newest compact file."""
-    names = [path.rpartition("/")[2] for path in log]
-    have = {int(name.removesuffix(_COMPACT)) for name in names}
-    compact = [int(name.removesuffix(_COMPACT)) for name in names if name.endswith(_COMPACT)]
-    first = max(compact, default=min(have, default=0))
-    return tuple(sorted(set(range(first, max(have, default=-1) + 1)) - have))
 
 
 def _lines(path: str, data: bytes) -> tuple[int, dict[str, Any], list[str]]:

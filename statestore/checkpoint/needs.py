@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS, Commit
-from statestore.checkpoint.operators import Operator, operator_ids, read_operator
+from statestore.checkpoint.operators import STATE, Operator, operator_ids, read_operator
 from statestore.checkpoint.rocksdb import read_snapshot
+from statestore.checkpoint.sources import numbers_of, source_logs
 from statestore.checkpoint.stores import CHECKSUM, Chain, Gap, StoreFile, chain, chain_of, store_files
 from statestore.errors import Damaged, NotFound, Unavailable
 
@@ -22,8 +23,8 @@ class Need:
 
     Attributes:
         path: relative to the checkpoint.
-        kind: metadata, offsets, commits, source, operator, schema; of state: delta, snapshot, changelog, zip, table,
-            crc.
+        kind: metadata, offsets, commits, source, "source name" (its content isn't read), operator, schema; of state:
+            delta, snapshot, changelog, zip, table, crc.
         length: bytes that it must have; None if nothing says.
     """
 
@@ -56,10 +57,11 @@ class StoreNeeds:
 
 @dataclass(slots=True)
 class Needs:
-    """What one committed batch needs.
+    """What Spark needs to go on after a batch.
 
     Attributes:
         batch: its id; its state has the version `batch` + 1.
+        planned: the batch after it is planned already, and runs first.
         files: by path, in the order in which Spark reads them.
         gaps: what is missing or keeps the rest from being known.
         notes: what is odd but harmless.
@@ -67,6 +69,7 @@ class Needs:
     """
 
     batch: int
+    planned: bool = False
     files: dict[str, Need] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -82,42 +85,105 @@ def committed(files: Files) -> tuple[int, ...]:
     return tuple(logs.batch_ids(files, COMMITS))
 
 
+def restart_of(files: Files) -> tuple[int, bool]:
+    """Return the batch after which Spark goes on, -1 for none, and whether the next one is planned already.
+
+    The newest file of `offsets` decides (MicroBatchExecution.populateStartOffsets): its batch is run again unless
+    `commits` has it too. Commits before that are not asked for.
+    """
+    plan = max(logs.batch_ids(files, OFFSETS), default=-1)
+    done = max(committed(files), default=-1)
+    return (plan - 1, True) if plan > done else (done, False)
+
+
 def plain_files(files: Files) -> list[str]:
     """Return the names of the files at the top of a checkpoint: Spark's `metadata`, and what a sink remembers there."""
     return [name for name, entry in files.list("").items() if not entry.is_directory and not name.startswith(".")]
 
 
-def needs_of(files: Files, batch: int) -> Needs:
-    """Return what a committed batch needs.
+def needs_of(files: Files, batch: int, planned: bool = False) -> Needs:
+    """Return what Spark needs to go on after a batch.
 
     Reads the logs, the operators' metadata, and of each store one zip and, in checkpoint format 2, one changelog.
     Nothing that is missing or damaged is an error here: `Needs.gaps` names it.
+
+    Args:
+        batch: a committed one; or, with `planned`, the one before the planned one, -1 for none.
     """
-    found = Needs(batch)
+    found = Needs(batch, planned)
     found.add(logs.METADATA, "metadata")
     plans = logs.batch_ids(files, OFFSETS)
-    for number in (batch - 1, batch):
-        if number >= 0:
-            found.add(join(OFFSETS, str(number)), "offsets")
-            if number not in plans:
-                found.gaps.append(Gap(join(OFFSETS, str(number)), f"Spark reads it to go on after batch {batch}"))
-    path = join(COMMITS, str(batch))
-    found.add(path, "commits")
-    commit = Commit(0, 0, {})
-    try:
-        commit = logs.read_commit(files, batch)
-    except NotFound:
-        found.gaps.append(Gap(path, f"batch {batch} is not committed"))
-    except (Damaged, Unavailable) as error:
-        found.gaps.append(Gap(path, str(error), damaged=True))
-    for folder, log in logs.source_logs(files).items():
-        for source in log:
-            found.add(source, "source")
-        for number in logs.missing_in(log):
-            found.gaps.append(Gap(join(folder, str(number)), "the source's log skips it"))
-    for operator in sorted({*operator_ids(files), *commit.uids}):
-        _add_operator(files, found, operator, commit)
+    last = batch + planned
+    for number in range(max(last - 1, 0), last + 1):
+        found.add(join(OFFSETS, str(number)), "offsets")
+        if number not in plans:
+            found.gaps.append(Gap(join(OFFSETS, str(number)), f"Spark reads it to go on after batch {batch}"))
+    if last in plans:
+        _add_sources(files, found, last)
+    if batch < 0:
+        return found
+    commit = _add_commit(files, found)
+    operators = {*operator_ids(files), *commit.uids}
+    for operator in range(max(operators, default=-1) + 1):
+        if operator in operators:
+            _add_operator(files, found, operator, commit)
+        else:
+            found.gaps.append(Gap(join(STATE, str(operator)), "operators are numbered from 0 without a gap"))
+    if not operators and STATE in files.list(""):
+        found.gaps.append(Gap(STATE, "the folder is there, and no operator in it: its state is lost"))
     return found
+
+
+def _add_commit(files: Files, found: Needs) -> Commit:
+    """Before a planned batch only checkpoint format 2 needs it: it names the files of the state."""
+    path = join(COMMITS, str(found.batch))
+    try:
+        commit = logs.read_commit(files, found.batch)
+    except NotFound:
+        if not found.planned:
+            found.add(path, "commits")
+            found.gaps.append(Gap(path, f"batch {found.batch} is not committed"))
+        elif _has_uids(files):
+            found.gaps.append(Gap(path, "in checkpoint format 2 it names the state that the next batch starts from"))
+    except (Damaged, Unavailable) as error:
+        found.add(path, "commits")
+        found.gaps.append(Gap(path, str(error), damaged=True))
+    else:
+        found.add(path, "commits")
+        return commit
+    return Commit(0, 0, {})
+
+
+def _has_uids(files: Files) -> bool:
+    """Whether the state is in checkpoint format 2: each version has a name that only the commit tells."""
+    for number in operator_ids(files):
+        try:
+            operator = read_operator(files, number, 0)
+        except (Damaged, Unavailable):
+            continue
+        for store in operator.stores:
+            if any(file.uid for file in store_files(files, operator.folder(0, store))):
+                return True
+    return False
+
+
+def _add_sources(files: Files, found: Needs, plan: int) -> None:
+    there = source_logs(files)
+    for log in there.values():
+        for path in log.read:
+            found.add(path, "source")
+        for path in log.named:
+            found.add(path, "source name")
+    try:
+        numbers = numbers_of(logs.read_offsets(files, plan))
+    except (Damaged, NotFound, Unavailable):
+        return  # the offsets themselves are named as damaged
+    for folder, number in numbers.items():
+        newest = there[folder].newest if folder in there else -1
+        found.gaps += there[folder].gaps if folder in there else ()
+        if newest < number:
+            ends = f"the log ends at {newest}" if newest >= 0 else "the log is lost"
+            found.gaps.append(Gap(join(folder, str(number)), f"{OFFSETS}/{plan} reads up to here, and {ends}"))
 
 
 def stores_of(operator: Operator, commit: Commit) -> Iterator[tuple[int, str, str, str]]:

@@ -1,4 +1,4 @@
-"""Look whether Spark could restart from a checkpoint: read every file that its last batches need, and compare.
+"""Look whether Spark would go on from a checkpoint: read every file that it needs, and compare.
 
 What can be compared on any file system is in `inspection`. On `bk://` each entry of these files is asked for on each
 bookie that should have a copy, too: reading alone would not notice a bad copy while there is a good one.
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from statestore.bk.address import Address, is_bk
 from statestore.bk.names import FileRecord, Names
 from statestore.bk.replicas import Copy, LostLedger, check_copies
+from statestore.checkpoint.findings import Finding, Severity
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.inspection import BATCHES, Finding, Inspection, Progress, Severity, inspect
+from statestore.checkpoint.inspection import BATCHES, Inspection, Progress, inspect
 from statestore.hadoop.file_systems import Hadoop
 
 if TYPE_CHECKING:
@@ -59,9 +60,10 @@ def verify(
     spark: SparkSession | None = None,
     options: Mapping[str, object] | None = None,
     replicas: bool = True,
+    stateful: bool | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Read and compare what a checkpoint's last committed batches need.
+    """Find out whether Spark would go on from a checkpoint; read and compare what its last batches need.
 
     May run beside the query.
 
@@ -71,6 +73,7 @@ def verify(
         spark: whose JVM and options to use; None: the active session's, or a JVM of our own.
         options: Hadoop options `fs.bk.…`.
         replicas: on bk://, also read each entry from each bookie.
+        stateful: whether the query keeps state. A checkpoint doesn't always say: without state it is then a warning.
         progress: called with how much is done, how much there is, and of what.
 
     Raises:
@@ -80,7 +83,7 @@ def verify(
     """
     hadoop = Hadoop.of(spark, options)
     files = HadoopFiles(hadoop, uri)
-    found = inspect(files, batches, progress, uri)
+    found = inspect(files, batches, progress, uri, stateful)
     copies, findings = None, list(found.findings)
     if replicas and is_bk(uri):
         copies, more = _replicas(hadoop, Address.parse(uri, hadoop.options), found, progress)

@@ -32,16 +32,26 @@ def verify(
     uri: Checkpoint,
     batches: Annotated[int, typer.Option(help="How many of the last committed batches.")] = BATCHES,
     replicas: Annotated[bool, typer.Option(help="On bk://, read each entry from each bookie.")] = True,
+    stateful: Annotated[
+        bool | None, typer.Option("--stateful/--stateless", help="Whether the query keeps state, if you know.")
+    ] = None,
     as_json: AsJson = False,
     option: HadoopOptions = None,
 ) -> None:
-    """Read every file that the last batches need, and compare. Exit code 1 if there are errors."""
+    """Find out whether Spark would go on from here, by reading all that it needs. Exit code 1 if it would not."""
     with console.bar() as show:
 
         def progress(done: int, total: int, what: str) -> None:
             show(done, total, f"{done}/{total} {what}")
 
-        report = verify_checkpoint(uri, batches, options=parse_options(option), replicas=replicas, progress=progress)
+        report = verify_checkpoint(
+            uri,
+            batches,
+            options=parse_options(option),
+            replicas=replicas,
+            stateful=stateful,
+            progress=progress,
+        )
     if as_json:
         console.show_json(dataclasses.asdict(report) | {"ok": report.ok})
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ from eos.commit.reading import read_log
 from eos.config import Cluster
 from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files
-from statestore.checkpoint.logs import OFFSETS, missing_in, parse_offsets, source_logs
+from statestore.checkpoint.logs import OFFSETS, parse_offsets
+from statestore.checkpoint.sources import numbers_of, source_logs
 from statestore.errors import InvalidInput
 
 
@@ -96,21 +96,9 @@ def numbered(before: str | None, after: str) -> dict[str, int]:
     Returns:
         The log's folder, relative to the checkpoint, and the newest entry that is needed.
     """
-    known = {} if before is None else _numbers(before)
-    return {folder: number for folder, number in _numbers(after).items() if known.get(folder) != number}
-
-
-def _numbers(text: str) -> dict[str, int]:
-    offsets = parse_offsets(OFFSETS, text.encode())
-    found = {}
-    for folder, source in zip(offsets.folders, offsets.sources, strict=True):
-        try:
-            offset = json.loads(source) if source is not None else None
-        except ValueError:
-            continue  # a source's offset may be any text
-        if isinstance(offset, dict) and offset.keys() == {"logOffset"}:
-            found[folder] = int(offset["logOffset"])
-    return found
+    known = {} if before is None else numbers_of(parse_offsets(OFFSETS, before.encode()))
+    wanted = numbers_of(parse_offsets(OFFSETS, after.encode()))
+    return {folder: number for folder, number in wanted.items() if known.get(folder) != number}
 
 
 def check_sources(files: Files, place: str, needed: Mapping[str, int]) -> None:
@@ -124,16 +112,16 @@ def check_sources(files: Files, place: str, needed: Mapping[str, int]) -> None:
         InvalidInput: a log doesn't reach so far, or has a hole.
     """
     if not needed:
-        return  # the original may be lost: nobody asks for it then
+        return  # the original may be lost: it is not asked for then
     logs = source_logs(files)
     for folder, number in needed.items():
-        log = logs.get(folder, ())
-        newest = max((int(path.rpartition("/")[2].removesuffix(".compact")) for path in log), default=-1)
-        if newest < number or missing_in(log):
+        log = logs.get(folder)
+        if log is None or log.newest < number or log.gaps:
+            newest = -1 if log is None else log.newest
+            wrong = "has a hole" if log and log.gaps else f"ends at {newest}" if newest >= 0 else "is missing"
             raise InvalidInput(
                 f"The source of {folder} is one whose offsets are numbers in a log of its own, as files are: entry "
-                f"{number} must be in {place}/{folder}, and the log there "
-                f"{'has a hole' if missing_in(log) else f'ends at {newest}' if log else 'is missing'}. Name the "
-                "checkpoint that the output was written from, or a copy of its folder sources (--source-logs). "
-                "Without it the batches can't be run again"
+                f"{number} must be in {place}/{folder}, and the log there {wrong}. Name the "
+                "checkpoint that the output was written from, or a copy of its folder sources (--source-logs). Without "
+                "it the batches can't be run again"
             )

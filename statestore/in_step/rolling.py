@@ -14,7 +14,8 @@ from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files, batch_ids, committed, read_query_id
 from statestore.checkpoint.files import join
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.logs import COMMITS, OFFSETS, source_logs
+from statestore.checkpoint.logs import COMMITS, OFFSETS
+from statestore.checkpoint.sources import source_logs
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 from statestore.in_step.jobs import Job
@@ -228,7 +229,7 @@ def take_logs(hadoop: Hadoop, files: HadoopFiles, source: str, needed: Mapping[s
     check_sources(original, source, needed)
     for folder in needed:
         hadoop.delete(files.uri(folder), recursive=True)
-        for path in source_logs(original)[folder]:
+        for path in source_logs(original)[folder].files:
             hadoop.copy(original.uri(path), files.uri(path))
 
 

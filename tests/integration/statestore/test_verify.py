@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import statestore
 from statestore.bk.names import FileRecord, Names
 from statestore.checkpoint import committed, needs_of
+from statestore.checkpoint.findings import Finding
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.inspection import Finding
 from statestore.cli.app import typer_app
 from statestore.hadoop.file_systems import Hadoop
 from tests.soak.queries import run

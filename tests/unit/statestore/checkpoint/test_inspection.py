@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from statestore.checkpoint import Entry, LocalFiles, committed, needs_of
-from statestore.checkpoint.inspection import Finding, inspect
+from statestore.checkpoint.findings import Finding
+from statestore.checkpoint.inspection import inspect
+from statestore.checkpoint.needs import restart_of
 from statestore.errors import InvalidInput, NotFound
 from tests.unit.statestore.checkpoint.checkpoints import NAMES, unpack
 
@@ -71,10 +73,13 @@ def test_every_needed_file_is_missed(name: str, copy: Copy) -> None:
     """Each file in turn is taken away: an error names it. All others are there, so none names another."""
     folder = copy(name)
     files = LocalFiles(folder)
-    whole = needs_of(files, committed(files)[-1])
+    whole = needs_of(files, *restart_of(files))
+    planned = f"offsets/{whole.batch + 1}"
     for path, need in whole.files.items():
         if need.kind in ("crc", "commits", "source", "operator"):
             continue  # a .crc may be missing; a last commit's absence is a crash; the others have tests of their own
+        if path == planned:
+            continue  # Spark plans the batch again
         data = (folder / path).read_bytes()
         (folder / path).unlink()
         if need.kind == "snapshot" or (need.kind == "zip" and "rocksdb-" not in name):
@@ -189,9 +194,6 @@ def lose_metadata(folder: Path) -> str:
 @pytest.mark.parametrize(
     "damage",
     [
-        lose_commit,
-        lose_offsets,
-        lose_the_commit_before_a_planned_batch,
         garble_commit,
         garble_planned,
         garble_operator,
@@ -206,6 +208,40 @@ def test_the_logs_are_compared(damage: Callable[[Path], str], copy: Copy) -> Non
     assert finding.remedy
 
 
+@pytest.mark.parametrize("damage", [lose_commit, lose_offsets, lose_the_commit_before_a_planned_batch])
+def test_what_spark_does_not_ask_for_is_a_warning(damage: Callable[[Path], str], copy: Copy) -> None:
+    folder = copy("hdfs-aggregation")
+    expected = damage(folder)
+    (finding,) = inspect(LocalFiles(folder)).findings
+    assert (finding.severity, finding.file) == ("warning", expected)
+    assert finding.remedy
+
+
+def test_without_the_commit_nothing_names_the_state_in_format_2(copy: Copy) -> None:
+    folder = copy("changelog2-transform")
+    expected = lose_the_commit_before_a_planned_batch(folder)
+    assert expected in {finding.file for finding in errors(folder)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_state_that_is_gone_is_no_state_to_go_on_from(name: str, copy: Copy) -> None:
+    folder = copy(name)
+    shutil.rmtree(folder / "state")
+    known = name.startswith("changelog2")  # by the commit
+    assert inspect(LocalFiles(folder)).findings != ()
+    assert bool(errors(folder)) == known
+    assert any(finding.severity == "error" for finding in inspect(LocalFiles(folder), stateful=True).findings)
+    assert known or inspect(LocalFiles(folder), stateful=False).findings == ()
+    (folder / "state").mkdir()
+    assert errors(folder) != []
+
+
+def test_operators_are_numbered_without_a_gap(copy: Copy) -> None:
+    folder = copy("hdfs-aggregation")
+    (folder / "state" / "0").rename(folder / "state" / "1")
+    assert "state/0" in {finding.file for finding in errors(folder)}
+
+
 def test_a_lineage_that_the_commits_contradict(copy: Copy) -> None:
     folder = copy("changelog2-transform")
     last = max(int(path.name) for path in (folder / "commits").iterdir())
@@ -213,9 +249,9 @@ def test_a_lineage_that_the_commits_contradict(copy: Copy) -> None:
     said = json.loads(commit.read_text().partition("\n")[2])
     said["stateUniqueIds"]["0"][0][0] = "another"
     commit.write_text("v2\n" + json.dumps(said))
-    (finding,) = errors(folder, batches=1)
+    (finding,) = inspect(LocalFiles(folder), 1).findings
     assert "names another state" in finding.message
-    assert finding.batches == (last,)
+    assert (finding.severity, finding.batches) == ("warning", (last,)), "Spark doesn't compare them, and goes on"
 
 
 def test_a_batch_that_is_only_planned_is_fine(copy: Copy) -> None:

@@ -1,0 +1,82 @@
+"""What can be wrong with a checkpoint, in words: what it is, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from statestore.checkpoint.files import Files
+from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS
+from statestore.checkpoint.needs import Needs
+from statestore.checkpoint.stores import SNAPSHOTS, Gap
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    Attributes:
+        severity: "error": Spark can't go on from here, or would go on wrongly; "warning": it can, but look at it.
+        kind: missing, damaged, unreadable, log, replica, or note.
+        message: what is wrong and what was expected, in a sentence.
+        remedy: what to do.
+        file: relative to the checkpoint; None if it is about no single file.
+        batches: the batches that need the file.
+        ledger, entry, bookie: where in BookKeeper; None elsewhere.
+    """
+
+    severity: Severity
+    kind: str
+    message: str
+    remedy: str
+    file: str | None = None
+    batches: tuple[int, ...] = ()
+    ledger: int | None = None
+    entry: int | None = None
+    bookie: str | None = None
+
+
+WAIT = (
+    "See whether all bookies run, start those that don't, and verify again. If all do, its entries are lost: restore."
+)
+RESTORE = (
+    "Put the file back from a copy of the checkpoint, or restore a savepoint. Without either, a batch from before can "
+    "be gone back to (remove offsets and commits after it), if the source still has the rows and the sink may see them "
+    "again."
+)
+
+
+def missing(gap: Gap, severity: Severity, batches: tuple[int, ...]) -> Finding:
+    """Say that a file is not there."""
+    remedy = RESTORE
+    if gap.path == METADATA:
+        remedy = 'Put it back: {"id":"…"} with the query\'s id, which the log of its last run names.'
+    return Finding(severity, "missing", f"{gap.path} is not there: {gap.reason}", remedy, gap.path, batches)
+
+
+def damaged(
+    files: Files, path: str, reason: str, severity: Severity, batches: tuple[int, ...], needs: Sequence[Needs]
+) -> Finding:
+    """Say that a file is not what was written."""
+    return Finding(
+        severity, "damaged", f"{path} is damaged: {reason}", _remedy(files, path, batches, needs), path, batches
+    )
+
+
+def _remedy(files: Files, path: str, batches: tuple[int, ...], needs: Sequence[Needs]) -> str:
+    folder, _, name = path.rpartition("/")
+    if folder == OFFSETS and needs and int(name) > needs[-1].batch:
+        return "Remove it, if the sink may see other rows in this batch: it is not committed, and Spark plans it again."
+    if folder == COMMITS and needs and int(name) == needs[-1].batch:
+        return f"Remove it, if the sink may see batch {name} again: Spark then runs it again."
+    for need in needs:
+        for store in need.stores:
+            if any(file.path == path and file.kind in SNAPSHOTS for file in store.chain.files):
+                other = store.without(files, path)
+                if not other.gaps:
+                    base = next((file.path for file in other.files if file.is_snapshot), "nothing")
+                    return f"Remove it: its state can be built without it, from {base} and the changes after it."
+    return RESTORE
