@@ -46,7 +46,7 @@ class Files(Protocol):
 
 
 class LocalFiles:
-    """A checkpoint in a folder of this machine, read without Hadoop: nobody checks the bytes."""
+    """A checkpoint in a folder of this machine, read without Hadoop: the bytes are not checked."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -239,7 +239,7 @@ def _log_of_batches(files: Files, needs: Sequence[Needs]) -> Iterable[Finding]:
             path = f"{log}/{batch}"
             if path not in named:
                 message = f"{path} is not there, though there are batches before and after it"
-                remedy = f"Spark goes on after batch {needs[0].batch} without it. A savepoint of batch {batch} can't be made."
+                remedy = f"Spark goes on after batch {needs[0].batch} without it, but not after {batch} any more."
                 yield Finding("warning", "log", message, remedy, path, (batch,))
 
 

@@ -108,7 +108,7 @@ def moved_metadata(data: bytes, target: str) -> bytes:
 
 
 def _concluded(files: Files, operator: int) -> Operator:
-    """Before Spark 3.4 nobody wrote it down."""
+    """Before Spark 3.4 an operator had no metadata."""
     folder = join(STATE, str(operator))
     partitions = sorted(int(name) for name in files.list(folder) if name.isdecimal())
     stores: tuple[str, ...] = ()

@@ -212,7 +212,7 @@ def main() -> None:
     keep_standard_output()
     settings = Settings(**json.loads(sys.argv[1]))
     logging.getLogger("eos").addHandler(_Tries(logging.WARNING))
-    # A daemon: the session may take long, and whoever started us may die meanwhile.
+    # A daemon: the session may take long, and the process that started this one may die meanwhile.
     driver: list[_Driver] = []
     ready = threading.Event()
 

@@ -34,7 +34,7 @@ class Recovery:
         return not self._waiting and not self._behind
 
     def notice(self, what: str) -> None:
-        """Write down that somebody noticed the fault, the first time."""
+        """Write down that the fault was noticed, the first time."""
         if not self._noticed and not self.over:
             self._noticed = True
             self._write(Detected(self._n, what))

@@ -22,7 +22,7 @@ class Word(StrEnum):
 
     READY = "ready"  # the Spark session is up
     STARTED = "started"  # a job's query runs
-    FENCED = "fenced"  # a job's sink has thrown out whoever had it before
+    FENCED = "fenced"  # a job's sink has thrown out the driver before it
     BEGAN = "began"  # Spark has handed over a batch
     OPENED = "opened"  # a transaction is open for it
     HELD = "held"  # it stands still before its commit, as it was told to
@@ -66,7 +66,7 @@ class Said:
 def keep_standard_output() -> None:
     """Keep standard output for what is said: what children of this process print, such as a JVM, goes to its errors.
 
-    Else a line of theirs that isn't ended could have one of ours at its end, which nobody would understand.
+    Else a line of theirs that isn't ended could have one of ours at its end, and could not be read.
     """
     sys.stdout = os.fdopen(os.dup(1), "w")  # no child gets the copy
     os.dup2(2, 1)

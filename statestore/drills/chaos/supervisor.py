@@ -1,4 +1,4 @@
-"""Keeps the driver and its jobs running, as whoever operates a job would: what ends is started again."""
+"""Keeps the driver and its jobs running, as an operator of a job would: what ends is started again."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Running:
             self.again_at = time.monotonic() + _AGAIN_S
 
     def in_words(self) -> str:
-        """How it is, for somebody who asks why nothing happens."""
+        """How it is, for an error that says why nothing happens."""
         how = "up" if self.up else "down"
         last = "nothing was heard of it"
         if self.last is not None:
@@ -172,7 +172,7 @@ class Supervisor:
             self._driver.kill()
 
     def replace(self) -> Driver:
-        """Start another driver beside the one that runs, which is nobody's any more; return the former."""
+        """Start another driver beside the one that runs, which is no longer looked after; return the former."""
         with self._changed:
             former = self.driver
             self._former[former] = []
@@ -195,7 +195,7 @@ class Supervisor:
             return self._counts[word, job]
 
     def stop(self, job: str, files: Callable[[], int]) -> None:
-        """Stop a job when it has committed all `files`; nobody may add any meanwhile.
+        """Stop a job when it has committed all `files`; none may be added meanwhile.
 
         Its output is not ahead of its checkpoint then.
         """

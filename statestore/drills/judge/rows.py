@@ -88,7 +88,7 @@ def state(inputs: pd.DataFrame, committed: Collection[int]) -> dict[str, tuple[i
 def parse(key: str, data: bytes) -> Row:
     """Read a message as a row of one of the jobs.
 
-    What isn't one becomes a row that nobody expects, of batch -1: the reader judges nothing.
+    What isn't one becomes an unexpected row, of batch -1: the reader judges nothing.
     """
     try:
         value = json.loads(data)
