@@ -41,6 +41,7 @@ _JAVA_OPTIONS = (
 _END_S = 20
 _BLOCK = 1 << 20
 _NOT_FOUND = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException")
+_JARS_OF_SCHEMES = "s3a: hadoop-aws; abfs: hadoop-azure; gs: gcs-connector"
 _REFUSED = (
     "org.apache.hadoop.fs.FileAlreadyExistsException",
     "org.apache.hadoop.fs.ParentNotDirectoryException",
@@ -299,6 +300,11 @@ def _explain(uri: str, exception: Any) -> StateStoreError:
         return NotFound(f"{uri}: {message}")
     if kind == "org.apache.hadoop.fs.ChecksumException" or "damaged" in message:
         return Damaged(f"{uri}: {message}")
+    if "ClassNotFoundException" in message:
+        return Unavailable(
+            f"{uri}: Hadoop's file system for this scheme is not in Spark's jars: {message}. Put its jar, with those "
+            f"that it needs, into Spark's folder jars, or name it in spark.jars of your session ({_JARS_OF_SCHEMES})"
+        )
     if kind in _REFUSED:
         return InvalidInput(f"{uri}: {message} ({kind})")
     return Unavailable(f"{uri}: {message}")

@@ -43,6 +43,31 @@ def test_without_java_it_says_which_one_it_looked_for(monkeypatch: pytest.Monkey
         Hadoop.of()
 
 
+class Thrown:
+    """An exception of Java's."""
+
+    def __init__(self, name: str, message: str) -> None:
+        self._name, self._message = name, message
+
+    def getClass(self) -> Thrown:  # noqa: N802
+        return self
+
+    def getName(self) -> str:  # noqa: N802
+        return self._name
+
+    def getMessage(self) -> str:  # noqa: N802
+        return self._message
+
+
+def test_a_scheme_whose_jar_is_not_there_is_told_which_one() -> None:
+    """What Hadoop 3.4 throws for s3a:// on a PySpark from the package index."""
+    missing = "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found"
+    error = hadoop._explain("s3a://bucket/x", Thrown("java.lang.RuntimeException", missing))
+    assert isinstance(error, Unavailable)
+    assert "s3a: hadoop-aws" in str(error)
+    assert "into Spark's folder jars" in str(error)
+
+
 def test_a_wrong_option_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hadoop, "_own_jvm", lambda: pytest.fail("a JVM was started"))
     with pytest.raises(InvalidInput, match="Did you mean"):
