@@ -8,7 +8,8 @@ All three work on a key's form on the wire (its text, see `keys`), and give a nu
   strings in 1.81; this is the newer one, which pulsar-client 3.13 has. Clients that were built with an
   older Boost choose other partitions.
 
-A column is hashed in steps: each mixes in the next word of all keys that still have a whole one.
+A column is hashed in steps: each mixes in the next word of all keys that still have a whole one. That is fast for
+many short keys, and slow for a long one, whose steps are many and small: `long_keys` hashes those one by one.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ import pyarrow as pa
 
 from eos.config import KeyHash
 from eos.pulsar.wire.keys import flat
+from eos.pulsar.wire.long_keys import BOOST_FACTOR, BOOST_STEP, LONG_HASHES, fold
 
 _Bytes = npt.NDArray[Any]
-_Offsets = npt.NDArray[np.int64]
+_Places = npt.NDArray[np.int64]
 _Hashes = npt.NDArray[Any]
-_Hash = Callable[[_Bytes, _Offsets], _Hashes]
+_Hash = Callable[[_Bytes, _Places, _Places], _Hashes]
 
 _SIGN_MASK = 0x7FFFFFFF
 _KEYS_AT_ONCE = 32 * 1024  # so that what is computed between two steps stays in a processor's cache
 _LAID_OUT_BYTES = 4 * 1024 * 1024  # of keys; laid out, they take four times as much, or eight
+
+LONG_KEY_BYTES = 1024
+"""Longer keys are hashed one by one."""
 
 
 def hash_keys(keys: pa.Array, key_hash: KeyHash) -> npt.NDArray[np.int64]:
@@ -42,15 +47,28 @@ def hash_keys(keys: pa.Array, key_hash: KeyHash) -> npt.NDArray[np.int64]:
     hashes = np.empty(len(keys), dtype=np.int64)
     for first in range(0, len(keys), _KEYS_AT_ONCE):
         part = offsets[first : first + _KEYS_AT_ONCE + 1]
-        hashed = _HASHES[key_hash](data[part[0] : part[-1]], part - part[0])
+        hashed = _hash_part(data[part[0] : part[-1]], part - part[0], key_hash)
         hashes[first : first + _KEYS_AT_ONCE] = hashed & hashed.dtype.type(_SIGN_MASK)
     return hashes
+
+
+def _hash_part(data: _Bytes, offsets: _Places, key_hash: KeyHash) -> _Hashes:
+    starts, ends = offsets[:-1], offsets[1:]
+    alone = np.flatnonzero(ends - starts > LONG_KEY_BYTES)
+    if not alone.size:
+        return _HASHES[key_hash](data, starts, ends)
+    others = ends.copy()
+    others[alone] = starts[alone]  # as empty keys
+    hashed = _HASHES[key_hash](data, starts, others)
+    for index in alone:
+        hashed[index] = LONG_HASHES[key_hash](data[starts[index] : ends[index]])
+    return hashed
 
 
 class _Words:
     """Keys cut into little-endian words; the longest keys first, so that each step is a prefix of the last."""
 
-    def __init__(self, data: npt.NDArray[Any], offsets: _Offsets, word: str) -> None:
+    def __init__(self, data: npt.NDArray[Any], starts: _Places, ends: _Places, word: str) -> None:
         self.bytes = np.dtype(word).itemsize
         item = data.dtype.itemsize
         padded = np.concatenate((data.view(np.uint8), np.zeros(self.bytes, dtype=np.uint8)))
@@ -58,12 +76,12 @@ class _Words:
         if padded.nbytes <= _LAID_OUT_BYTES:
             # A word at each byte: numpy picks words that are aligned several times faster.
             self._words = np.ascontiguousarray(self._words)
-        lengths = np.diff(offsets) * item
+        lengths = (ends - starts) * item
         whole = lengths // self.bytes
         alike = len(whole) == 0 or whole.min() == whole.max()
         self._order: npt.NDArray[Any] | slice = slice(None) if alike else np.argsort(-whole, kind="stable")
         self.lengths = lengths[self._order]
-        self._starts = offsets[:-1][self._order] * item
+        self._starts = starts[self._order] * item
         self._whole = whole[self._order]
 
     def steps(self) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
@@ -87,9 +105,9 @@ class _Words:
         return restored
 
 
-def _murmur3(data: _Bytes, offsets: _Offsets) -> _Hashes:
-    words = _Words(data, offsets, "<u4")
-    state = np.zeros(len(offsets) - 1, dtype=np.uint32)
+def _murmur3(data: _Bytes, starts: _Places, ends: _Places) -> _Hashes:
+    words = _Words(data, starts, ends, "<u4")
+    state = np.zeros(len(starts), dtype=np.uint32)
     for rows, word in words.steps():
         mixed = _rotate(state[rows] ^ _murmur3_word(word), 13)
         state[rows] = mixed * np.uint32(5) + np.uint32(0xE6546B64)
@@ -108,12 +126,13 @@ def _rotate(numbers: _Hashes, bits: int) -> _Hashes:
     return numbers << np.uint32(bits) | numbers >> np.uint32(32 - bits)
 
 
-def _java(data: _Bytes, offsets: _Offsets) -> _Hashes:
+def _java(data: _Bytes, starts: _Places, ends: _Places) -> _Hashes:
     """Mix four units a step: h * 31**4 + a * 31**3 + b * 31**2 + c * 31 + d."""
     if data.size and data.max() >= 0x80:
-        data, offsets = _utf16(data, offsets)
-    words = _Words(data, offsets, f"<u{4 * data.itemsize}")
-    state = np.zeros(len(offsets) - 1, dtype=np.uint32)
+        data, before = _utf16(data)
+        starts, ends = before[starts], before[ends]
+    words = _Words(data, starts, ends, f"<u{4 * data.itemsize}")
+    state = np.zeros(len(starts), dtype=np.uint32)
     for rows, word in words.steps():
         mixed = state[rows]
         for unit in range(4):
@@ -132,41 +151,26 @@ def _unit(words: _Hashes, place: int) -> npt.NDArray[np.uint32]:
     return units
 
 
-def _utf16(data: _Bytes, offsets: _Offsets) -> tuple[npt.NDArray[Any], _Offsets]:
+def _utf16(data: _Bytes) -> tuple[npt.NDArray[Any], _Places]:
+    """Return the UTF-16 units, and how many of them come before each byte."""
     units = np.frombuffer(data.tobytes().decode().encode("utf-16-le"), dtype=np.uint16)
     # A continuation byte starts no unit; the first byte of a four-byte sequence starts two.
     started = np.where(data & 0xC0 == 0x80, 0, np.where(data >= 0xF0, 2, 1))
     before = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(started, dtype=np.int64)))
-    return units, before[offsets]
+    return units, before
 
 
-_BOOST_STEP = 0x9E3779B97F4A7C15
-_BOOST_FACTOR = np.uint64(_BOOST_STEP * _BOOST_STEP % 2**64)
-
-
-def _boost(data: _Bytes, offsets: _Offsets) -> _Hashes:
-    words = _Words(data, offsets, "<u8")
-    step = np.uint64(_BOOST_STEP)
-    salt = _fold(np.full(len(offsets) - 1, step), _BOOST_FACTOR)
+def _boost(data: _Bytes, starts: _Places, ends: _Places) -> _Hashes:
+    words = _Words(data, starts, ends, "<u8")
+    step = np.uint64(BOOST_STEP)
+    salt = fold(np.full(len(starts), step), BOOST_FACTOR)
     state = salt ^ words.lengths.astype(np.uint64)
     for rows, word in words.steps():
         salt[rows] += step
-        state[rows] ^= _fold(word + salt[rows], _BOOST_FACTOR)
+        state[rows] ^= fold(word + salt[rows], BOOST_FACTOR)
     salt += step
-    state ^= _fold(words.tails() + salt, _BOOST_FACTOR)
-    return words.restore(_fold(state + salt, _BOOST_FACTOR))
-
-
-def _fold(numbers: _Hashes, factor: np.uint64) -> _Hashes:
-    """Return the upper half of the 128-bit products, xor the lower half."""
-    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
-    low, high = numbers & mask, numbers >> half
-    factor_low, factor_high = factor & mask, factor >> half
-    middle = high * factor_low + (low * factor_low >> half)
-    other = low * factor_high + (middle & mask)
-    upper = high * factor_high + (middle >> half) + (other >> half)
-    folded: _Hashes = upper ^ numbers * factor
-    return folded
+    state ^= fold(words.tails() + salt, BOOST_FACTOR)
+    return words.restore(fold(state + salt, BOOST_FACTOR))
 
 
 _HASHES: dict[KeyHash, _Hash] = {"murmur3": _murmur3, "java": _java, "boost": _boost}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +15,9 @@ import pytest
 
 from eos.config import KEY_HASHES, KeyHash
 from eos.errors import InvalidInput
+from eos.pulsar.wire import hashing, long_keys
 from eos.pulsar.wire.hashing import hash_keys
+from eos.pulsar.wire.keys import wire_keys
 from eos.pulsar.wire.routing import NO_PARTITION, partition_of, sort_by_partition
 
 VECTORS = Path(__file__).parents[3] / "vectors"
@@ -49,6 +54,38 @@ def test_many_keys_have_the_hashes_of_few(key_hash: KeyHash, padding: str) -> No
     keys = [f"{padding}key-{number * 7919 % 100_003}".encode() for number in range(70_000)]
     few = [hash_keys(pa.array([key]), key_hash).item() for key in keys[65_500:65_600]]
     assert hash_keys(pa.array(keys), key_hash)[65_500:65_600].tolist() == few
+
+
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
+@pytest.mark.parametrize("letters", ["ab", "aé€𐍈"], ids=["ascii", "unicode"])
+def test_a_long_key_has_one_hash_by_both_ways(key_hash: KeyHash, letters: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = random.Random(3)
+    keys = ["".join(chosen.choices(letters, k=length)) for length in (*range(60, 80), 511, 512, 1023, 1700)]
+    monkeypatch.setattr(long_keys, "_BLOCK", 64)
+    column = pa.array([*keys, *KEYS, None])
+    columns = [column, column.cast(pa.large_string())]
+    monkeypatch.setattr(hashing, "LONG_KEY_BYTES", 1 << 30)
+    by_steps = [hash_keys(wire_keys(one).text, key_hash).tolist() for one in columns]
+    monkeypatch.setattr(hashing, "LONG_KEY_BYTES", 32)
+    one_by_one = [hash_keys(wire_keys(one).text, key_hash).tolist() for one in columns]
+    assert by_steps == one_by_one
+
+
+@pytest.mark.parametrize("key_hash", KEY_HASHES)
+def test_the_steps_of_a_column_do_not_grow_with_its_longest_key(
+    key_hash: KeyHash, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+    steps = hashing._Words.steps
+
+    def counted(words: hashing._Words) -> Iterator[Any]:
+        for step in steps(words):
+            taken.append(step)
+            yield step
+
+    monkeypatch.setattr(hashing._Words, "steps", counted)
+    hash_keys(pa.array([b"k" * 1_000_000, b"short", b"k" * 1024]), key_hash)
+    assert 0 < len(taken) <= 256
 
 
 @pytest.mark.parametrize("key_hash", KEY_HASHES)
