@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 
 import pyarrow as pa
+import xxhash
 
 from statestore.errors import Damaged
 
@@ -22,8 +23,6 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _SNAPPY = b"\x82SNAPPY\x00"
 _SNAPPY_HEADER_BYTES = 16
 _LZF = b"ZV"
-_MASK = 0xFFFFFFFF
-_PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
 
 
 class UnknownCompression(Damaged):
@@ -74,7 +73,7 @@ def _lz4(data: bytes) -> bytes:
         elif token & 0xF0 != _LZ4_RAW:
             raise Damaged(f"the lz4 block at byte {at} has the unknown method {token:#x}")
         # The writer keeps 28 bits of the checksum.
-        if len(block) != original or _xxhash32(block, _LZ4_SEED) & 0x0FFFFFFF != checksum:
+        if len(block) != original or xxhash.xxh32_intdigest(block, _LZ4_SEED) & 0x0FFFFFFF != checksum:
             raise Damaged(f"the lz4 block at byte {at} doesn't match its checksum")
         blocks.append(block)
         at += compressed
@@ -106,36 +105,3 @@ def _snappy_length(block: bytes) -> int:
             return length
         shift += 7
     raise Damaged("a snappy chunk has no length")
-
-
-def _rotated(value: int, bits: int) -> int:
-    return (value << bits | value >> (32 - bits)) & _MASK
-
-
-def _xxhash32(data: bytes, seed: int) -> int:
-    """XXH32, https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md."""
-    p1, p2, p3, p4, p5 = _PRIMES
-    whole = len(data) & ~15
-    if whole:
-        a, b, c, d = (seed + p1 + p2) & _MASK, (seed + p2) & _MASK, seed, (seed - p1) & _MASK
-        for w, x, y, z in struct.iter_unpack("<4I", data[:whole]):
-            a = (a + w * p2) & _MASK
-            a = (a << 13 | a >> 19) * p1 & _MASK
-            b = (b + x * p2) & _MASK
-            b = (b << 13 | b >> 19) * p1 & _MASK
-            c = (c + y * p2) & _MASK
-            c = (c << 13 | c >> 19) * p1 & _MASK
-            d = (d + z * p2) & _MASK
-            d = (d << 13 | d >> 19) * p1 & _MASK
-        value = _rotated(a, 1) + _rotated(b, 7) + _rotated(c, 12) + _rotated(d, 18)
-    else:
-        value = seed + p5
-    value = (value + len(data)) & _MASK
-    words = len(data) & ~3
-    for (word,) in struct.iter_unpack("<I", data[whole:words]):
-        value = _rotated((value + word * p3) & _MASK, 17) * p4 & _MASK
-    for byte in data[words:]:
-        value = _rotated((value + byte * p5) & _MASK, 11) * p1 & _MASK
-    value = (value ^ value >> 15) * p2 & _MASK
-    value = (value ^ value >> 13) * p3 & _MASK
-    return value ^ value >> 16
