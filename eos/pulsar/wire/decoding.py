@@ -1,18 +1,35 @@
-"""Entries as columns: the messages of many entries become one record batch."""
+"""Entries as columns: the messages of many entries become one record batch.
+
+A column of bytes is taken from the entries' own bytes in one go: where its parts begin and end, in
+turn, are the offsets of an Arrow array whose every other row is a part. No row becomes a Python
+object, except a property that is not valid UTF-8.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Literal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from eos.errors import DamagedFrame, InvalidInput
-from eos.pulsar.wire.batch import unpack
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
+from eos.pulsar.wire.fields import Bytes, Field, Flags, Places, parse
+from eos.pulsar.wire.headers import (
+    EVENT_TIME,
+    KEY_B64_ENCODED,
+    NULL_KEY,
+    NULL_VALUE,
+    ORDERING_KEY,
+    PARTITION_KEY,
+    PROPERTIES,
+    SEQUENCE_ID,
+)
+from eos.pulsar.wire.keys import undo_base64
+from eos.pulsar.wire.rows import Rows, rows_of
 
 Column = Literal[
     "value",
@@ -41,67 +58,207 @@ COLUMNS: Mapping[Column, pa.DataType] = {
 }
 """Each column's type. Times are milliseconds since 1970; a batch index of -1 is a message outside a batch."""
 
-assert set(COLUMNS) == set(get_args(Column))
+GROUP_BYTES = 512 * 1024
+"""Bytes of entries that are decoded together: enough for arrays to pay, and little enough for a processor's cache."""
+
+_FIELDS: Mapping[Column, frozenset[int]] = {
+    "value": frozenset({NULL_VALUE}),
+    "key": frozenset({PARTITION_KEY, KEY_B64_ENCODED, NULL_KEY}),
+    "ordering_key": frozenset({ORDERING_KEY}),
+    "event_time": frozenset({EVENT_TIME}),
+    "sequence_id": frozenset({SEQUENCE_ID}),
+}
+_NAME, _VALUE = 1, 2  # field numbers of KeyValue
+_PAIR_TAGS = np.zeros(256, dtype=np.bool_)
+_PAIR_TAGS[[_NAME << 3 | 2, _VALUE << 3 | 2]] = True
 
 
 def decode(entries: Sequence[Entry], wanted: Collection[Column]) -> pa.RecordBatch:
-    """Return the messages of these entries, in order, as one record batch.
+    """Return the messages of these entries, in order, as one record batch of less than 2 GB.
 
-    Messages that compaction took out are left out.
+    Messages that compaction took out are left out. Where an entry's messages have no sequence ids of their
+    own, they are counted on from the entry's. Of two properties of one name the last one counts.
 
     Args:
-        entries: at least none; chunks of one message must have been assembled (`ChunkAssembler`).
-        wanted: the columns, in the order of COLUMNS; what isn't wanted isn't decoded.
+        entries: any number; the chunks of a message must have been assembled (`ChunkAssembler`).
+        wanted: the columns, which come in the order of COLUMNS; what isn't wanted isn't decoded.
 
-    Raises InvalidInput for an encrypted entry and for a single chunk, DamagedFrame for one that can't be read;
+    Raises InvalidInput for an encrypted entry and for a single chunk, DamagedFrame for an entry that can't be read;
     both name topic and entry.
     """
     names = [name for name in COLUMNS if name in wanted]
-    rows = [row for entry in entries for row in _rows(entry)]
-    columns = [pa.array([row[name] for row in rows], COLUMNS[name]) for name in names]
+    groups = [_columns(group, names) for group in _groups(entries)]
     if not names:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([(name, COLUMNS[name]) for name in names]))
+        rows = sum(entry_rows for entry_rows, _ in groups)
+        return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
+    empty = [pa.array([], COLUMNS[name]) for name in names]
+    parts = [columns for _, columns in groups] or [empty]
+    arrays = [column[0] if len(parts) == 1 else pa.concat_arrays(column) for column in zip(*parts, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([(name, COLUMNS[name]) for name in names]))
 
 
-def _rows(entry: Entry) -> Iterator[dict[str, Any]]:
-    metadata = entry.metadata
-    if metadata.encryption_keys:
-        names = ", ".join(key.key for key in metadata.encryption_keys)
-        raise InvalidInput(f"{entry} is encrypted (by the key {names}); eos can't read encrypted messages")
-    if entry.chunked:
-        raise InvalidInput(f"{entry} is one chunk of a message; assemble its chunks first")
+def _groups(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
+    first = size = 0
+    for place, entry in enumerate(entries):
+        more = entry.metadata.uncompressed_size or len(entry.packed)
+        if place > first and size + more > GROUP_BYTES:
+            yield entries[first:place]
+            first, size = place, 0
+        size += more
+    if first < len(entries):
+        yield entries[first:]
+
+
+def _columns(entries: Sequence[Entry], names: Sequence[Column]) -> tuple[int, list[pa.Array]]:
+    """Return the number of rows, and the columns."""
+    keep = frozenset[int]().union(*(_FIELDS.get(name, ()) for name in names))
+    each = {PROPERTIES} if "properties" in names else frozenset[int]()
     try:
-        messages = list(unpack(metadata, entry.packed))
-    except DamagedFrame as damage:
-        raise entry.damaged(str(damage)) from damage
-    for index, (own, data) in enumerate(messages):
-        if isinstance(own, SingleMessageMetadata) and own.compacted_out:
-            continue
-        yield {
-            "value": None if own.null_value else data,
-            "key": _key(entry, own),
-            "ordering_key": own.ordering_key if own.HasField("ordering_key") else None,
-            "event_time": own.event_time if own.HasField("event_time") else None,
-            "publish_time": metadata.publish_time,
-            "properties": [(pair.key, pair.value) for pair in own.properties],
-            "message_id": {
-                "ledger": entry.id.ledger,
-                "entry": entry.id.entry,
-                "batch_index": index if entry.batched else -1,
-            },
-            "producer_name": metadata.producer_name,
-            "sequence_id": own.sequence_id if own.HasField("sequence_id") else metadata.sequence_id + index,
-            "schema_version": metadata.schema_version if metadata.HasField("schema_version") else None,
-        }
+        rows = rows_of(entries, keep, each)
+        return len(rows.entry), [_BUILD[name](entries, rows) for name in names]
+    except _Unusual:
+        rows = rows_of(entries, keep, each, quick=False)
+        return len(rows.entry), [_BUILD[name](entries, rows) for name in names]
 
 
-def _key(entry: Entry, own: MessageMetadata | SingleMessageMetadata) -> bytes | None:
-    if not own.HasField("partition_key") or own.null_partition_key:
-        return None
-    if not own.partition_key_b64_encoded:
-        return own.partition_key
+class _Unusual(Exception):
+    """A property holds something that only protobuf itself can read, or nothing can."""
+
+
+def _spans(data: Bytes, at: Places, sizes: Places, missing: Flags | None) -> pa.Array:
+    """Return these parts of `data`, none of which begins before the one before it ends, as a binary column."""
+    count = len(at)
+    if count == 0:
+        return pa.array([], pa.binary())
+    offsets = np.empty(2 * count, dtype=np.int32)
+    offsets[0::2] = at
+    offsets[1::2] = at + sizes
+    with_gaps = pa.Array.from_buffers(
+        pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)], null_count=0
+    )
+    return with_gaps.take(pa.array(np.arange(0, 2 * count, 2), mask=missing))
+
+
+def _field_bytes(rows: Rows, number: int, missing: Flags | None = None) -> pa.Array:
+    field = rows.headers.fields.of(number)
+    absent = field.at < 0 if missing is None else (field.at < 0) | missing
+    if not absent.any():
+        return _spans(rows.data, field.at, field.number, None)
+    at, sizes = np.where(absent, rows.headers.starts, field.at), np.where(absent, 0, field.number)
+    return _spans(rows.data, at, sizes, absent)
+
+
+def _flags(rows: Rows, number: int) -> Flags | None:
+    """Return which messages have this flag set; None when none has."""
+    field = rows.headers.fields.by_number.get(number)
+    return field.number != 0 if field is not None and field.number.any() else None
+
+
+def _value(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+    return _spans(rows.data, rows.headers.values, rows.headers.sizes, _flags(rows, NULL_VALUE))
+
+
+def _key(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+    keys = _field_bytes(rows, PARTITION_KEY, _flags(rows, NULL_KEY))
+    in_base64 = _flags(rows, KEY_B64_ENCODED)
+    if in_base64 is None:
+        return keys
+    encoded = pc.and_(pa.array(in_base64), keys.is_valid())
+    plain = undo_base64(keys.filter(encoded))
+    if plain is None:
+        for row in np.flatnonzero(encoded):
+            _check_base64(entries[rows.entry[row]], int(rows.index[row]), keys[row].as_py())
+    return pc.replace_with_mask(keys, encoded, plain)
+
+
+def _check_base64(entry: Entry, index: int, key: bytes) -> None:
     try:
-        return base64.b64decode(own.partition_key, validate=True)
+        base64.b64decode(key, validate=True)
     except binascii.Error as error:
-        raise entry.damaged(f"a key that is no base64, though it says so: {own.partition_key!r}") from error
+        raise entry.damaged(f"the key of message {index} is said to be base64: {key!r}: {error}") from error
+
+
+def _ordering_key(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+    return _field_bytes(rows, ORDERING_KEY)
+
+
+def _event_time(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+    field = rows.headers.fields.of(EVENT_TIME)
+    return pa.array(field.number, mask=field.at < 0)
+
+
+def _publish_time(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+    times = np.array([entry.metadata.publish_time for entry in entries], dtype=np.uint64)
+    return pa.array(times.astype(np.int64)[rows.entry])
+
+
+def _sequence_id(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+    first = np.array([entry.metadata.sequence_id for entry in entries], dtype=np.uint64).astype(np.int64)
+    field = rows.headers.fields.of(SEQUENCE_ID)
+    return pa.array(np.where(field.at < 0, first[rows.entry] + rows.index, field.number))
+
+
+def _producer_name(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+    return pa.array([entry.metadata.producer_name for entry in entries], pa.string()).take(pa.array(rows.entry))
+
+
+def _schema_version(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+    versions = [
+        entry.metadata.schema_version if entry.metadata.HasField("schema_version") else None for entry in entries
+    ]
+    return pa.array(versions, pa.binary()).take(pa.array(rows.entry))
+
+
+def _message_id(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+    batched = np.array([entry.batched for entry in entries], dtype=np.bool_)
+    parts = [
+        np.array([entry.id.ledger for entry in entries], dtype=np.int64)[rows.entry],
+        np.array([entry.id.entry for entry in entries], dtype=np.int64)[rows.entry],
+        np.where(batched[rows.entry], rows.index, -1).astype(np.int32),
+    ]
+    kind = COLUMNS["message_id"]
+    return pa.StructArray.from_arrays([pa.array(part) for part in parts], fields=list(kind))
+
+
+def _properties(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+    owner, at, sizes = rows.headers.fields.each[PROPERTIES]
+    pairs = parse(rows.data, at, at + sizes, _PAIR_TAGS, {_NAME, _VALUE})
+    if not pairs.valid.all():
+        raise _Unusual
+    names, texts = (_pair_text(rows.data, at, pairs.of(number)) for number in (_NAME, _VALUE))
+    if not (owner[:-1] < owner[1:]).all():
+        last = _last_of_each(owner, names)
+        owner, names, texts = owner[last], names.take(pa.array(last)), texts.take(pa.array(last))
+    offsets = np.searchsorted(owner, np.arange(len(rows.entry) + 1)).astype(np.int32)
+    return pa.MapArray.from_arrays(pa.array(offsets), names, texts)
+
+
+def _pair_text(data: Bytes, starts: Places, field: Field) -> pa.Array:
+    missing = field.at < 0
+    found = _spans(data, np.where(missing, starts, field.at), np.where(missing, 0, field.number), None)
+    try:
+        return found.cast(pa.string())
+    except pa.ArrowInvalid:  # other clients put any bytes into properties
+        return pa.array([text.decode("utf-8", "replace") for text in found.to_pylist()], pa.string())
+
+
+def _last_of_each(owner: Places, names: pa.Array) -> Places:
+    """Return the places, rising, of the last property of each name in each message."""
+    codes = names.dictionary_encode().indices.to_numpy().astype(np.int64)
+    one = owner * (int(codes.max(initial=0)) + 1) + codes
+    _, behind = np.unique(one[::-1], return_index=True)
+    return np.sort(len(one) - 1 - behind)
+
+
+_BUILD: Mapping[Column, Callable[[Sequence[Entry], Rows], pa.Array]] = {
+    "value": _value,
+    "key": _key,
+    "ordering_key": _ordering_key,
+    "event_time": _event_time,
+    "publish_time": _publish_time,
+    "properties": _properties,
+    "message_id": _message_id,
+    "producer_name": _producer_name,
+    "sequence_id": _sequence_id,
+    "schema_version": _schema_version,
+}

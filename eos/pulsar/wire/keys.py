@@ -4,6 +4,7 @@ A key that is valid UTF-8 travels as it is. Any other key travels as base64 with
 `partition_key_b64_encoded` set, as the Java client's `keyBytes` does; official clients decode it
 by that flag. The choice depends on the key alone, never on its neighbours, so one key has one
 form for ever: compaction and routing, which look at the form on the wire, stay right.
+`undo_base64` is the way back.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from eos.errors import InvalidInput
 from eos.pulsar.wire.varint import binary_array
 
 _ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", dtype=np.uint8)
+_SIX_BITS = np.full(256, 255, dtype=np.uint8)
+_SIX_BITS[_ALPHABET] = np.arange(64)
+_SIX_BITS[ord("=")] = 0
 
 # The well-formed byte sequences of UTF-8 (Unicode, table 3-7). Arrow matches binary columns byte by byte.
 _UTF8 = (
@@ -117,3 +121,22 @@ def _base64(column: pa.Array) -> pa.Array:
     out[last[missing >= 1], 3] = ord("=")
     out[last[missing == 2], 2] = ord("=")
     return binary_array(out.reshape(-1), group_offsets * 4, pa.large_binary())
+
+
+def undo_base64(column: pa.Array) -> pa.Array | None:
+    """Return the bytes that a binary column holds in base64, or None when a row is no base64. Nulls become empty."""
+    data, offsets = flat(column)
+    if (np.diff(offsets) % 4).any():
+        return None
+    padding = (data == ord("=")).reshape(-1, 4)
+    six_bits = _SIX_BITS[data]
+    inner = np.ones(len(padding), dtype=np.bool_)
+    inner[offsets[1:][np.diff(offsets) > 0] // 4 - 1] = False  # all but the last group of a row
+    misplaced = padding[:, 0] | padding[:, 1] | (padding[:, 2] & ~padding[:, 3]) | (padding[:, 3] & inner)
+    if misplaced.any() or (six_bits > 63).any():
+        return None
+    first, second, third, fourth = six_bits.reshape(-1, 4).T
+    out = np.stack((first << 2 | second >> 4, second << 4 | third >> 2, third << 6 | fourth), axis=1)
+    there = np.stack((np.ones(len(padding), dtype=np.bool_), ~padding[:, 2], ~padding[:, 3]), axis=1).reshape(-1)
+    ends = np.concatenate(([0], np.cumsum(there)))
+    return binary_array(out.reshape(-1)[there], ends[offsets // 4 * 3], column.type)

@@ -1,0 +1,171 @@
+"""The fields of many small protobuf messages at once, for messages that lie in one array of bytes.
+
+All messages are read in step: the first field of each, then the second of each, and so on. A field
+is a tag (field number * 8 + wire type) and a varint: a number, or the size of the bytes that follow.
+One look at eight bytes takes in the tag and seven bytes of varint; the rest is arithmetic on
+whole arrays. No message becomes a Python object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+PADDING = 8
+"""Bytes that must follow the last message in the array, whatever they are."""
+
+_U = np.uint64
+_TOPS = _U(0x0080808080808080)
+_ODD, _EVEN = _U(0x7F007F007F007F00), _U(0x007F007F007F007F)
+_ODD_PAIRS, _PAIRS = _U(0x3FFF00003FFF0000), _U(0x00003FFF00003FFF)
+_HIGH, _LOW = _U(0x0FFFFFFF00000000), _U(0x000000000FFFFFFF)
+_BYTES = 2  # the wire type of a size and so many bytes
+
+
+@dataclass(slots=True)
+class Field:
+    """One field in all messages.
+
+    Attributes:
+        at: where its varint, or its bytes, begin; -1 in a message without the field; shape (messages,).
+        number: the varint: a number (as a signed one), or the size of the bytes; shape (messages,).
+    """
+
+    at: Places
+    number: Places
+
+
+@dataclass(slots=True)
+class Fields:
+    """What was read.
+
+    Attributes:
+        valid: messages that were read to their end, and had no tag but the allowed ones; shape (messages,).
+        by_number: the last occurrence of each field that was asked for and came at all.
+        each: {field number: (message, at, size)} of every occurrence of the fields asked for so, in order.
+    """
+
+    valid: Flags
+    by_number: dict[int, Field]
+    each: dict[int, tuple[Places, Places, Places]]
+
+    def of(self, number: int) -> Field:
+        """Return a field; if no message has it, one that is missing everywhere."""
+        count = len(self.valid)
+        return self.by_number.get(number) or Field(np.full(count, -1), np.zeros(count, np.int64))
+
+    def only(self, rows: Places) -> Fields:
+        """Return these messages alone, numbered anew; `rows` rises."""
+        place = np.full(len(self.valid), -1)
+        place[rows] = np.arange(len(rows))
+        each = {}
+        for number, (who, at, size) in self.each.items():
+            kept = place[who] >= 0
+            each[number] = place[who[kept]], at[kept], size[kept]
+        by_number = {number: Field(field.at[rows], field.number[rows]) for number, field in self.by_number.items()}
+        return Fields(self.valid[rows], by_number, each)
+
+
+def window(data: Bytes) -> npt.NDArray[np.uint64]:
+    """Return the eight bytes from each place on, as little-endian numbers; shape (bytes - 7,)."""
+    return np.ndarray((len(data) - 7,), dtype="<u8", buffer=data.data, strides=(1,))
+
+
+def parse(
+    data: Bytes, starts: Places, ends: Places, tags: Flags, keep: Collection[int], each: Collection[int] = ()
+) -> Fields:
+    """Read the messages that lie at `starts` to `ends`.
+
+    Args:
+        data: all bytes, with PADDING behind the last message.
+        starts, ends: where each message begins and ends; shape (messages,).
+        tags: which tags are allowed; shape (256,).
+        keep: the field numbers whose last occurrence is wanted.
+        each: the field numbers of bytes whose every occurrence is wanted.
+    """
+    count = len(starts)
+    fields = Fields(np.ones(count, np.bool_), {}, {})
+    found: dict[int, list[tuple[Places, Places, Places]]] = {number: [] for number in each}
+    eight = window(data)
+    who, at = np.arange(count), starts
+    while True:
+        going = at < ends
+        if not going.all():
+            who, at, ends = who[going], at[going], ends[going]
+        if len(who) == 0:
+            break
+        head = eight[at]
+        tag = (head & _U(0xFF)).astype(np.uint8)
+        number, behind = _varints(data, head >> _U(8), at + 1)
+        kinds = [int(tag[0])] if (tag == tag[0]).all() else [int(kind) for kind in np.unique(tag)]
+        follows = np.where((tag & 7) == _BYTES, number, 0)
+        good = tags[tag] & (behind >= 0) & (follows >= 0) & (follows <= ends - behind)
+        for kind in kinds:
+            here = slice(None) if len(kinds) == 1 else np.flatnonzero(tag == kind)
+            if kind >> 3 in keep:
+                _store(fields, kind >> 3, who[here], behind[here], number[here])
+            if kind >> 3 in found:
+                found[kind >> 3].append((who[here], behind[here], number[here]))
+        if not good.all():
+            fields.valid[who[~good]] = False
+            who, behind, follows, ends = who[good], behind[good], follows[good], ends[good]
+        at = behind + follows
+    for wanted, parts in found.items():
+        fields.each[wanted] = _in_order(parts)
+    return fields
+
+
+def _store(fields: Fields, number: int, who: Places, at: Places, value: Places) -> None:
+    count = len(fields.valid)
+    if len(who) == count:  # then `who` is all messages, in order
+        fields.by_number[number] = Field(at, value)
+        return
+    field = fields.by_number.setdefault(number, Field(np.full(count, -1), np.zeros(count, np.int64)))
+    field.at[who] = at
+    field.number[who] = value
+
+
+def _in_order(parts: list[tuple[Places, Places, Places]]) -> tuple[Places, Places, Places]:
+    if not parts:
+        none = np.empty(0, np.int64)
+        return none, none, none
+    who, at, size = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(who, kind="stable")
+    return who[order], at[order], size[order]
+
+
+def _varints(data: Bytes, seven: npt.NDArray[np.uint64], at: Places) -> tuple[Places, Places]:
+    """Return the varints at these places, and where each ends; -1 for one that does not end within ten bytes.
+
+    `seven` are the seven bytes at each place.
+    """
+    if not (seven & _U(0x80)).any():
+        return (seven & _U(0x7F)).astype(np.int64), at + 1
+    last = ~seven & _TOPS
+    last &= -last  # the top bit of the last byte
+    x = seven & (last | (last - _U(1)))
+    x = (x & _ODD) >> _U(1) | (x & _EVEN)
+    x = (x & _ODD_PAIRS) >> _U(2) | (x & _PAIRS)
+    x = (x & _HIGH) >> _U(4) | (x & _LOW)
+    number = x.astype(np.int64)
+    after = at + (np.bitwise_count(last - _U(1)).astype(np.int64) + 1 >> 3)
+    for long in np.flatnonzero(last == 0):
+        number[long], after[long] = _long_varint(data, int(at[long]))
+    return number, after
+
+
+def _long_varint(data: Bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for place, byte in enumerate(data[at : at + 10].tolist()):
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            value &= 2**64 - 1
+            return value - (value >> 63 << 64), at + place + 1
+    return 0, -1

@@ -1,0 +1,138 @@
+"""The messages of a group of entries, laid side by side in one array of bytes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from eos.errors import InvalidInput
+from eos.pulsar.wire.checksum import Buffer
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.fields import PADDING, Bytes, Places
+from eos.pulsar.wire.headers import COMPACTED_OUT, Headers, find, read
+from eos.pulsar.wire.pulsar_pb2 import SingleMessageMetadata
+
+_SIZE = struct.Struct(">I")
+
+
+@dataclass(slots=True)
+class Rows:
+    """Messages, in order, without those that compaction took out.
+
+    Attributes:
+        data: the bytes that the headers' places count in.
+        headers: where each message and its fields are.
+        entry: the place of each message's entry in the group; shape (messages,).
+        index: its place in that entry; shape (messages,).
+    """
+
+    data: Bytes
+    headers: Headers
+    entry: Places
+    index: Places
+
+
+def rows_of(entries: Sequence[Entry], keep: Collection[int], each: Collection[int], *, quick: bool = True) -> Rows:
+    """Return the messages of a group of entries.
+
+    Args:
+        entries: the group.
+        keep, each: fields of SingleMessageMetadata that are wanted, as of `fields.parse`.
+        quick: look for all headers at once first.
+
+    Raises InvalidInput, DamagedFrame.
+    """
+    for entry in entries:
+        _check(entry)
+    counts = np.array([entry.num_messages for entry in entries], dtype=np.int64)
+    headers = None
+    if quick:
+        batches = [entry.payload if entry.batched else _batch_of_one(entry) for entry in entries]
+        data, bounds = _joined(batches)
+        headers = find(data, bounds, counts, keep, each)
+    if headers is None:
+        data, headers = _one_by_one(entries, keep, each)
+    owner = np.repeat(np.arange(len(entries)), counts)
+    index = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    left_out = headers.fields.by_number.get(COMPACTED_OUT)
+    if left_out is not None and left_out.number.any():
+        rows = np.flatnonzero(left_out.number == 0)
+        return Rows(data, headers.only(rows), owner[rows], index[rows])
+    return Rows(data, headers, owner, index)
+
+
+def _check(entry: Entry) -> None:
+    if entry.metadata.encryption_keys:
+        names = ", ".join(key.key for key in entry.metadata.encryption_keys)
+        raise InvalidInput(f"{entry} is encrypted (key {names}); eos can't read encrypted messages")
+    if entry.chunked:
+        raise InvalidInput(f"{entry} is one chunk of a message; assemble its chunks first")
+    if entry.num_messages < 0:
+        raise entry.damaged(f"it says that it has {entry.num_messages} messages")
+
+
+def _joined(batches: Sequence[Buffer]) -> tuple[Bytes, Places]:
+    data = np.frombuffer(b"".join([*batches, bytes(PADDING)]), dtype=np.uint8)
+    return data, np.cumsum([0, *map(len, batches)])
+
+
+def _batch_of_one(entry: Entry) -> bytes:
+    """Return a message that stands alone as a batch: what describes it moves from the entry to the message."""
+    frame = entry.metadata
+    payload = entry.payload
+    own = SingleMessageMetadata(properties=frame.properties, payload_size=len(payload), null_value=frame.null_value)
+    if frame.HasField("partition_key"):
+        own.partition_key = frame.partition_key
+        own.partition_key_b64_encoded = frame.partition_key_b64_encoded
+        own.null_partition_key = frame.null_partition_key
+    if frame.HasField("ordering_key"):
+        own.ordering_key = frame.ordering_key
+    if frame.HasField("event_time"):
+        own.event_time = frame.event_time
+    described = own.SerializeToString()
+    return b"".join((_SIZE.pack(len(described)), described, payload))
+
+
+def _one_by_one(entries: Sequence[Entry], keep: Collection[int], each: Collection[int]) -> tuple[Bytes, Headers]:
+    """Read the messages one after another and write them anew, without fields that we don't know."""
+    batches = []
+    starts: list[int] = []
+    at = 0
+    for entry in entries:
+        for message in _messages(entry):
+            starts.append(at)
+            batches.append(message)
+            at += len(message)
+    data, bounds = _joined(batches)
+    headers = read(data, bounds[:-1], at, keep, each)
+    assert len(headers.starts) == len(starts)
+    return data, headers
+
+
+def _messages(entry: Entry) -> list[bytes]:
+    if not entry.batched:
+        return [_batch_of_one(entry)]
+    payload = bytes(entry.payload)
+    messages: list[bytes] = []
+    at = 0
+    try:
+        for _ in range(entry.num_messages):
+            (size,) = _SIZE.unpack_from(payload, at)
+            value = at + _SIZE.size + size
+            own = SingleMessageMetadata.FromString(payload[at + _SIZE.size : value])
+            end = value + own.payload_size
+            if not own.HasField("payload_size") or end < value or end > len(payload):
+                raise entry.damaged(f"message {len(messages)} of its batch has no end")
+            own.DiscardUnknownFields()
+            described = own.SerializeToString()
+            messages.append(b"".join((_SIZE.pack(len(described)), described, payload[value:end])))
+            at = end
+    except (struct.error, DecodeError) as error:
+        raise entry.damaged(f"message {len(messages)} of its batch: {error}") from error
+    if at != len(payload):
+        raise entry.damaged(f"{len(payload) - at} bytes are left behind the last message of its batch")
+    return messages

@@ -1,0 +1,194 @@
+"""Whatever entries hold, their columns are what reading them message by message gives, or a clear error."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from eos.config import COMPRESSIONS, Compression
+from eos.errors import DamagedFrame
+from eos.pulsar.wire.batch import BatchEncoder, send_frame
+from eos.pulsar.wire.compression import TYPES, compress
+from eos.pulsar.wire.decoding import COLUMNS, Column, decode
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.frames import FrameDecoder, encode_message
+from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.pulsar_pb2 import (
+    BaseCommand,
+    CommandMessage,
+    MessageIdData,
+    MessageMetadata,
+    SingleMessageMetadata,
+)
+from tests.one_by_one import rows_one_by_one
+from tests.property.test_wire_batch import as_sent, batches
+
+NUMBERS = st.sampled_from([0, 1, 127, 128, 16_384, 1_700_000_000_000, 2**49, 2**56, 2**63 - 1])
+SMALL = st.binary(max_size=12) | st.sampled_from([b"k" * 127, b"k" * 128, b"\0" * 40])
+TEXT = st.text(max_size=6) | st.sampled_from(["y" * 127, "y" * 20_000])
+
+
+@st.composite
+def own_metadata(draw: st.DrawFn) -> SingleMessageMetadata:
+    own = SingleMessageMetadata()
+    for name, strategy in {
+        "partition_key": SMALL,
+        "ordering_key": SMALL,
+        "event_time": NUMBERS,
+        "sequence_id": NUMBERS,
+        "compacted_out": st.booleans(),
+        "null_value": st.booleans(),
+        "null_partition_key": st.booleans(),
+    }.items():
+        if draw(st.booleans()):
+            setattr(own, name, draw(strategy))
+    if own.HasField("partition_key") and draw(st.booleans()):
+        own.partition_key = base64.b64encode(own.partition_key)
+        own.partition_key_b64_encoded = True
+    for key, value in draw(st.lists(st.tuples(TEXT, TEXT), max_size=3)):
+        own.properties.add(key=key, value=value)
+    return own
+
+
+def framed(own: SingleMessageMetadata, value: bytes, unknown: bytes = b"") -> bytes:
+    own.payload_size = len(value)
+    described = own.SerializeToString() + unknown
+    return struct.pack(">I", len(described)) + described + value
+
+
+LOOKALIKE = framed(SingleMessageMetadata(partition_key=b"k"), b"v")
+FRAGMENTS = [
+    b"\0",
+    b"\0\0\0\x02\x18\x00",
+    b"\0\0\0\x02\x18\x01",
+    LOOKALIKE,
+    LOOKALIKE[:5],
+    b"\0\0\0\x03\x18\x80\x01",
+    b"x" * 90,
+]
+VALUES = st.binary(max_size=20) | st.lists(st.sampled_from(FRAGMENTS), max_size=8).map(b"".join)
+UNKNOWN = st.sampled_from([b""] * 9 + [b"\x5a\x03abc"])  # field 11 of a newer client
+
+
+@st.composite
+def mixed_entries(draw: st.DrawFn) -> list[Entry]:
+    entries = []
+    for place in range(draw(st.integers(0, 4))):
+        metadata = MessageMetadata(producer_name=draw(TEXT), sequence_id=draw(st.integers(0, 99)), publish_time=place)
+        if draw(st.booleans()):
+            metadata.schema_version = draw(SMALL)
+        if draw(st.booleans()):
+            messages = draw(st.lists(st.tuples(own_metadata(), VALUES, UNKNOWN), max_size=5))
+            payload = b"".join(framed(own, value, unknown) for own, value, unknown in messages)
+            metadata.num_messages_in_batch = len(messages)
+        else:
+            own = draw(own_metadata())
+            payload = draw(VALUES)
+            for name in ("partition_key", "partition_key_b64_encoded", "ordering_key", "event_time", "null_value"):
+                if own.HasField(name):
+                    setattr(metadata, name, getattr(own, name))
+            metadata.null_partition_key = own.null_partition_key
+            metadata.properties.extend(own.properties)
+        compression = draw(st.sampled_from(COMPRESSIONS))
+        if compression != "none" and payload:
+            metadata.compression, metadata.uncompressed_size = TYPES[compression], len(payload)
+            payload = bytes(compress(payload, compression))
+        entries.append(Entry(EntryId(3, place), metadata, payload, len(payload), "t"))
+    return entries
+
+
+def as_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    batch.validate(full=True)
+    columns: list[dict[str, Any]] = batch.to_pylist()
+    for row in columns:
+        if "properties" in row:
+            row["properties"] = sorted(row["properties"])
+    return columns
+
+
+def one_by_one(entries: list[Entry], wanted: list[Column]) -> pa.RecordBatch:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("eos.pulsar.wire.rows.find", lambda *_: None)
+        return decode(entries, wanted)
+
+
+@given(mixed_entries(), st.lists(st.sampled_from(list(COLUMNS)), unique=True))
+def test_columns_are_what_reading_one_by_one_gives(entries: list[Entry], wanted: list[Column]) -> None:
+    expected = rows_one_by_one(entries)
+    decoded = decode(entries, wanted)
+    assert decoded.num_rows == len(expected)
+    assert decoded.schema.names == [name for name in COLUMNS if name in wanted]
+    assert as_rows(decoded) == [{name: row[name] for name in COLUMNS if name in wanted} for row in expected]
+    assert one_by_one(entries, wanted).equals(decoded)
+
+
+@given(batches(), st.sampled_from(COMPRESSIONS), st.integers(1, 50_000))
+def test_what_the_encoder_makes_is_decoded(batch: pa.RecordBatch, compression: Compression, target_bytes: int) -> None:
+    entries = []
+    for place, chunk in enumerate(BatchEncoder(compression, target_bytes=target_bytes).chunks(batch)):
+        buffers = send_frame(chunk, producer_id=1, producer_name="p", sequence_id=0, publish_time_ms=1, txn=None)
+        (frame,) = FrameDecoder().feed(b"".join(buffers))
+        frame.command.message.message_id.CopyFrom(MessageIdData(ledger_id=1, entry_id=place))
+        entries.append(Entry.read(frame))
+    sent: list[Column] = ["value", "key", "ordering_key", "event_time", "properties"]
+    seen = as_rows(decode(entries, sent))
+    expected = [as_sent(row) for row in batch.to_pylist()]
+    for row in expected:
+        row["properties"] = sorted(row["properties"])
+    assert seen == expected
+
+
+def received(entry: Entry) -> bytes:
+    """Return the frame that brings an entry."""
+    where = MessageIdData(ledger_id=entry.id.ledger, entry_id=entry.id.entry)
+    command = BaseCommand(type=BaseCommand.MESSAGE, message=CommandMessage(consumer_id=1, message_id=where))
+    return b"".join(encode_message(command, entry.metadata, [entry.packed]))
+
+
+ALL: list[Column] = list(COLUMNS)
+
+
+@given(mixed_entries().filter(bool), st.data())
+def test_a_damaged_frame_is_an_error_and_never_other_rows(entries: list[Entry], data: st.DataObject) -> None:
+    entry = entries[0]
+    frame = bytearray(received(entry))
+    covered = struct.unpack_from(">I", frame, 4)[0] + 8  # behind the command, which no checksum covers
+    for _ in range(data.draw(st.integers(1, 3))):
+        frame[data.draw(st.integers(covered, len(frame) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    try:
+        seen = [Entry.read(one, "t") for one in FrameDecoder().feed(frame)]
+    except DamagedFrame:
+        event("refused")
+        return
+    assert as_rows(decode(seen, ALL)) == rows_one_by_one([entry])
+
+
+@given(mixed_entries().filter(bool), st.data())
+def test_a_cut_or_garbled_entry_is_an_error_or_what_reading_one_by_one_gives(
+    entries: list[Entry], data: st.DataObject
+) -> None:
+    """Without the frame's checksum: the decoder alone must stay upright."""
+    entry = entries[-1]
+    payload = bytearray(bytes(entry.payload))
+    for _ in range(data.draw(st.integers(0, 3)) if payload else 0):
+        payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
+    payload = payload[: data.draw(st.integers(0, len(payload)))] + data.draw(st.binary(max_size=3))
+    metadata = MessageMetadata.FromString(entry.metadata.SerializeToString())
+    metadata.ClearField("compression")
+    garbled = Entry(entry.id, metadata, bytes(payload), len(payload), "t")
+    try:
+        seen = decode([*entries[:-1], garbled], ALL)
+    except DamagedFrame:
+        event("refused")
+        with pytest.raises(DamagedFrame, match=r"entry 3:\d of t can't be read: "):
+            one_by_one([garbled], ALL)
+        return
+    assert seen.equals(one_by_one([*entries[:-1], garbled], ALL))
+    if seen.num_rows:
+        assert seen.column("value").to_pylist() == [row["value"] for row in rows_one_by_one([*entries[:-1], garbled])]
