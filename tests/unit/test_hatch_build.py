@@ -1,5 +1,6 @@
 """What the wheel's build hook refuses, on machines made of fake programs."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,14 @@ def test_the_jar_is_where_statestore_looks_for_it() -> None:
 
     assert f"statestore/jars/{jar.NAME}" == IN_THE_WHEEL
     assert Path(hatch_build.__file__).parent == Path(__file__).parents[2]
+
+
+def test_each_work_that_the_jar_holds_is_named_with_its_licence_and_version() -> None:
+    java = Path(hatch_build.__file__).parent / "statestore" / "java"
+    pom = (java / "pom.xml").read_text()
+    shaded = re.findall(r"<include>([^<:]+:[^<]+)</include>", pom)
+    text = (java / "src/main/resources/META-INF/THIRD-PARTY.txt").read_text()
+    named = re.findall(r"^(\S+:\S+) (\S+) +(?:Apache License 2.0|BSD 3-Clause License)$", text, re.MULTILINE)
+    assert sorted(work for work, _ in named) == sorted(shaded)
+    versions = set(re.findall(r"<(?:version|bookkeeper\.version)>([^<]+)<", pom))
+    assert {version for _, version in named} <= versions
