@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
+import eos
 from statestore.cli import (
     checkpoint,
     console,
@@ -42,8 +44,18 @@ for _name, _drill in rehearsal.COMMANDS.items():
 typer_app.add_typer(drill.typer_app)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"statestore {eos.__version__}")
+        raise typer.Exit
+
+
 @typer_app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
     """Spark's checkpoints and streaming state on BookKeeper."""
 
 

@@ -19,7 +19,7 @@ def test_the_command_is_ready_without_what_its_verbs_need() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("package", ["eos"])
+@pytest.mark.parametrize("package", ["eos", "statestore"])
 def test_the_version_is_that_of_the_installation(package: str) -> None:
     done = subprocess.run([sys.executable, "-m", package, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"{package} {eos.__version__}\n"
