@@ -100,8 +100,8 @@ def up(
     The first time, Maven fetches 330 jars, 243 MB, into the cache folder. Run twice, it finds the running one.
 
     Topics keep their data until they are deleted (retention has no end). It listens on 127.0.0.1, but for the ZooKeeper
-    of the single process, which listens on every interface and asks nobody for a password: don't use that one on a
-    network you don't trust.
+    of the single process, which listens on every interface and asks for no password: don't use that one on a network
+    you don't trust.
 
     With --cluster each part can be killed and started again alone; a second `up` starts the parts that don't run. Its
     ports are always free ones.

@@ -56,7 +56,7 @@ def require_tokens(home: Path) -> dict[str, Setting]:
 
 
 def refuse_half(settings: Mapping[str, Setting]) -> None:
-    """Refuse a setting that would shut out everybody, `eos local up` included.
+    """Refuse a setting that would shut out every client, `eos local up` included.
 
     Raises:
         LocalError: authentication is turned on without a token.

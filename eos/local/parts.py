@@ -67,7 +67,7 @@ class Plan:
         settings: the brokers', over the defaults.
         memory: each broker's heap, and as much again outside the heap.
         autorecovery: whether bookies copy what a lost bookie held.
-        coordinators: how many transaction coordinators it gets; 0: one, that nobody waits for.
+        coordinators: how many transaction coordinators it gets; 0: one, which the start does not wait for.
         listeners: further listeners by name, each with the port of every broker that it stands for.
     """
 

@@ -14,7 +14,7 @@ Tell = Callable[[str], None]
 
 
 def quiet(line: str) -> None:
-    """Tell nobody: the default."""
+    """Drop the line: the default."""
 
 
 def cache() -> Path:

@@ -25,7 +25,7 @@ _DATA_BYTES = 500 * checks.MEGABYTE
 
 @dataclass
 class LocalPulsar:
-    """A Pulsar of one's own on this machine: `with LocalPulsar() as pulsar: pulsar.service_url`.
+    """A Pulsar on this machine, for this process: `with LocalPulsar() as pulsar: pulsar.service_url`.
 
     Topics keep their data without end (retention -1) unless `settings` or a policy say otherwise.
 
@@ -35,7 +35,7 @@ class LocalPulsar:
         settings: broker settings that win over the defaults, such as {"brokerDeduplicationEnabled": True} or
             {"maxActiveTransactionsPerCoordinator": 1}.
         coordinators: how many transaction coordinators a new instance gets. Default 4, so that the choice of one
-            matters as it does on a cluster, whose default is 16; the standalone's own is 1. None are asked for when
+            matters as it does on a cluster, whose default is 16; the standalone's own is 1. Not used when
             `settings` turn transactions off.
         memory: heap, and as much again outside the heap, as Java writes it. Default "1g".
         flags: further options of its JVM. Default `eos.local.jvm.QUICK_START`: up in half the time, at less throughput.

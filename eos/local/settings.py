@@ -42,7 +42,7 @@ class Ports:
         checks.ports_free({OPTIONS[name]: port for name, port in self.mapping().items()})
 
 
-# Retention without end: topics without a subscription would lose their data as soon as nobody reads it.
+# Retention without end: topics without a subscription would lose their data as soon as they have no reader.
 # Ledgers 1/1/1: there is one bookie. No fsync: a local instance must survive kill -9, not a power cut.
 # The journal gathers writes for 1 ms, as in the bookkeeper.conf that Pulsar ships; BookKeeper's own default is 2 ms.
 # The disk thresholds: free space is checked before the start; a bookie on a disk that is 95% full refuses to write.

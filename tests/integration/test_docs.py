@@ -40,7 +40,7 @@ def blocks() -> Iterator[tuple[str, str, str]]:
 
 @dataclass
 class Reader:
-    """Somebody at a terminal: one folder, one cache, and the Pulsar that the pages start.
+    """A reader at a terminal: one folder, one cache, and the Pulsar that the pages start.
 
     Attributes:
         home: the folder in which everything is done.
