@@ -9,9 +9,10 @@
     ├── NotCommitted       the batch is known not to be visible: write it again
     │   └── Stopped            the query was stopped while the batch was being written
     ├── CommitUnknown      the batch may or may not be visible: ask the control log
-    └── Fenced             another driver owns the sink now: stop
+    ├── Fenced             another driver owns the sink now: stop
+    └── OutOfTurn          a mistake in a program that uses the protocol: never tried again
 
-`Unanswered`, `Refused`, `DamagedFrame`, `OutOfTurn` and `ConnectionLost` (`Unreachable`) are what
+`Unanswered`, `Refused`, `DamagedFrame` and `ConnectionLost` (`Unreachable`) are what
 the network layer knows; the driver turns each into one of the above before it reaches the user.
 `RefusedForGood` is both, a Refused and an InvalidInput.
 """
@@ -59,6 +60,10 @@ class Fenced(EosError):
     """A newer driver has taken the sink over. This one must stop."""
 
 
+class OutOfTurn(EosError):
+    """Something the protocol does not allow now, such as a send after the end of its transaction was asked for."""
+
+
 class NetworkError(EosError):
     """Base of what the network layer knows; raised inside `eos`, never to a user unexplained."""
 
@@ -73,10 +78,6 @@ class ConnectionLost(NetworkError):
 
 class DamagedFrame(NetworkError):
     """Received bytes are not a Pulsar frame, or their checksum is wrong. The connection is of no more use."""
-
-
-class OutOfTurn(NetworkError):
-    """Something the protocol does not allow now, such as a send after the end of its transaction was asked for."""
 
 
 class Unreachable(ConnectionLost):

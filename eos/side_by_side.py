@@ -13,7 +13,7 @@ Second = TypeVar("Second")
 def side_by_side(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
     """Do both at the same time, the second in this thread, and return what they return.
 
-    Raises the first's failure, else the second's, once both have ended.
+    Raises the second's failure, else the first's, once both have ended.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="eos") as pool:
         beside = pool.submit(first)

@@ -16,47 +16,17 @@ while others were hidden may repeat their number; so it shows only whether the l
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from eos.commit.decision import Known, Past, digest
+from eos.commit.registration import Registration
 from eos.errors import DamagedLog, InvalidInput
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 
 VERSION: Final = 1
-HOLD: Final = "__eos-hold"
-"""The durable subscription that keeps the control topic's records."""
-
-CONTROL: Final = "__eos-"
-"""What the name of every control topic begins with."""
-
-REGISTRATION: Final = "eos-sink.json"
-"""The file in the query's checkpoint folder that holds a `Registration`."""
-
-KEEP: Final = "eos-keep.json"
-"""The file in the query's checkpoint folder that says which markers savepoints need: {"markers_since": batch}."""
-
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
-_TOPIC = re.compile(r"(?:(persistent|non-persistent)://)?(?:([^/]+)/([^/]+)/)?([^/]+)")
-
-
-def control_topic(name: str, topic: str) -> str:
-    """Name the control topic of the sink `name`, in the tenant and namespace of the data topic `topic`.
-
-    Raises InvalidInput for a sink name that is no part of a topic's name.
-    """
-    if _NAME.fullmatch(name) is None:
-        raise InvalidInput(
-            f'"{name}" cannot name a sink: use up to 100 letters, digits, ".", "_" and "-", with a letter or digit'
-            " at both ends"
-        )
-    match = _TOPIC.fullmatch(topic)
-    if match is None or match[1] == "non-persistent":
-        raise InvalidInput(f'"{topic}" is not a persistent topic; one looks like "persistent://public/default/flights"')
-    return f"persistent://{match[2] or 'public'}/{match[3] or 'default'}/{CONTROL}{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,60 +140,13 @@ def decode(data: bytes) -> Record:
         raise DamagedLog(f"a record of the control log lacks what it must have: {bytes(data[:200])!r}: {why}") from why
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What the query's checkpoint remembers of its control log.
-
-    Attributes:
-        name: the sink's.
-        control_topic: where the log was.
-        last_number: the number of a record that was readable at that time: it must be there for ever.
-        rolls_forward_from: None: no. Otherwise state is behind the output, and batches from this one on are run
-            without being written, where the log has their MARKER with the same offsets.
-        shadow: the checkpoint is a copy beside a live query: its runs write nothing at all, and take nothing over.
-    """
-
-    name: str
-    control_topic: str
-    last_number: int
-    rolls_forward_from: int | None = None
-    shadow: bool = False
-
-    @property
-    def text(self) -> str:
-        """The text of its file."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def parse(cls, text: str) -> Registration:
-        """Read the text of its file. Raises DamagedLog."""
-        try:
-            return cls(**json.loads(text))
-        except (ValueError, TypeError) as error:
-            raise DamagedLog(
-                f"{REGISTRATION} in the query's checkpoint can't be read: {error}. It tells which control log belongs "
-                "to this checkpoint. Restore the file from a backup of the checkpoint."
-            ) from error
-
-
-def kept_since(text: str | None) -> int | None:
-    """Read the text of the file `KEEP`; None where there is none. Raises DamagedLog."""
-    try:
-        return None if text is None else int(json.loads(text)["markers_since"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise DamagedLog(
-            f"{KEEP} in the query's checkpoint can't be read: {error}. It tells how far back savepoints need the"
-            ' control log. Write {"markers_since": BATCH} into it, with the batch of the oldest savepoint, or delete it'
-        ) from error
-
-
 @dataclass(slots=True)
 class LogView:
     """The fold of the records read so far, in the order of the log.
 
     Attributes:
-        keep: how many of the newest markers are retained.
-        keep_since: retain all markers from this batch on as well, or None.
+        retain: how many of the newest markers are retained.
+        retain_since: retain all markers from this batch on as well, or None.
         begun: the first record says that nothing came before it; None when there is no record.
         last_number: the highest number so far; 0 when there is no record.
         first_owner, owner, intent: the first and the last OWNER, the last INTENT.
@@ -231,8 +154,8 @@ class LogView:
         expired: the position of the newest marker that is no longer retained.
     """
 
-    keep: int = 1000
-    keep_since: int | None = None
+    retain: int = 1000
+    retain_since: int | None = None
     begun: bool | None = None
     last_number: int = 0
     first_owner: OwnerRecord | None = None
@@ -266,9 +189,9 @@ class LogView:
             )
         self.markers[marker.batch_id] = marker
         self._positions[marker.batch_id] = position
-        while len(self.markers) > self.keep:
+        while len(self.markers) > self.retain:
             oldest = next(iter(self.markers))
-            if self.keep_since is not None and oldest >= self.keep_since:
+            if self.retain_since is not None and oldest >= self.retain_since:
                 break
             del self.markers[oldest]
             self.expired = self._positions.pop(oldest)
@@ -326,8 +249,8 @@ class LogView:
     def check_whole(self, registered: Registration | None) -> None:
         """Refuse a log whose end or beginning is missing. Raises DamagedLog.
 
-        Only records that were readable are ever registered, and what was readable stays so. Retention lets go
-        of the beginning, but always keeps markers: a beginning that is gone with no marker left was expired.
+        Only records that were readable are ever registered, and what was readable stays so. Retention drops
+        the beginning, but never the newest markers: a beginning that is gone with no marker left was expired.
         """
         ways_out = (
             " Writing on could repeat batches that are committed. Find out what readers have got, then either give"
@@ -345,13 +268,3 @@ class LogView:
                 "the beginning of the control log is gone, and it holds no MARKER: the topic was deleted, or a"
                 " message TTL or a backlog quota expired its records." + ways_out
             )
-
-
-def fits(registered: Registration | None, name: str, topic: str) -> None:
-    """Refuse a checkpoint that was used with another sink. Raises InvalidInput."""
-    if registered is not None and (registered.name, registered.control_topic) != (name, topic):
-        raise InvalidInput(
-            f'this checkpoint belongs to the sink "{registered.name}" with the control log'
-            f' {registered.control_topic}, and the sink in use is "{name}" with {topic}. Under another name the'
-            " batches of the old one would be written again: use the old name, or start with a new checkpoint"
-        )

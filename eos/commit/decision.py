@@ -1,12 +1,7 @@
-"""What to do with a micro-batch: two tables, and nothing that touches a network or a clock.
+"""What to do with a micro-batch: a table, and nothing that touches a network or a clock.
 
-The first table decides about a batch before anything is written. It looks at the log alone,
-never at the coordinator: END_TXN on a finished transaction answers TransactionNotFound whether
-it was committed, aborted, timed out or never was, and the coordinator keeps no history.
-
-The second table says what an answer to END_TXN proves. Its only question is whether the
-transaction has *ended*; how it ended is for the log to say, unless the coordinator itself
-answered "success".
+It decides about a batch before anything is written, by the log alone, never by the coordinator, which
+can't tell how a transaction ended (`eos.commit.ending`).
 
 Each row carries its reason. The first row that applies decides. The tests are the rows.
 """
@@ -19,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from eos.errors import DamagedLog, EosError, IdentityMismatch, InvalidInput, NetworkError, Refused, StaleBatch
+from eos.errors import DamagedLog, EosError, IdentityMismatch, InvalidInput, StaleBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +88,14 @@ class Action(Enum):
 class Case(NamedTuple):
     """One question to the table: what the log says, the batch, and who asks.
 
-    `kept` is the MARKER kept for this very batch, where the checkpoint says that it is being rolled forward to the
+    `retained` is the MARKER of this very batch, where the checkpoint says that it is being rolled forward to the
     output; else None.
     """
 
     known: Known
     batch_id: int
     identity: Identity
-    kept: Past | None = None
+    retained: Past | None = None
 
 
 class Rule(NamedTuple):
@@ -125,7 +120,7 @@ def _same_input(case: Case) -> bool:
 
 
 def _rolls_forward(case: Case) -> bool:
-    return case.kept is not None and case.batch_id < _newest(case)
+    return case.retained is not None and case.batch_id < _newest(case)
 
 
 def _other_principal(case: Case) -> bool:
@@ -139,7 +134,7 @@ def _intent_ahead(case: Case) -> bool:
     return case.known.intent is not None and case.known.intent.batch_id > case.batch_id
 
 
-# Rules about the sink as a whole: asked before anyone is fenced, and again with each batch.
+# Rules about the sink as a whole: asked before another driver is fenced, and again with each batch.
 OWNERSHIP: Final[tuple[Rule, ...]] = (
     Rule(
         "another query",
@@ -177,7 +172,7 @@ DECISION: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "in step",
-        lambda c: _rolls_forward(c) and c.kept is not None and c.kept.digest == c.identity.digest,
+        lambda c: _rolls_forward(c) and c.retained is not None and c.retained.digest == c.identity.digest,
         Action.SKIP,
         "b < m in a checkpoint that is being rolled forward, with the same offsets: batch {batch} is committed",
     ),
@@ -233,12 +228,12 @@ def _judge(rules: tuple[Rule, ...], case: Case) -> Action | None:
     )
 
 
-def decide(known: Known, batch_id: int, identity: Identity, kept: Past | None = None) -> Action:
-    """Look the batch up in the table; `kept` is as in `Case`.
+def decide(known: Known, batch_id: int, identity: Identity, retained: Past | None = None) -> Action:
+    """Look the batch up in the table; `retained` is as in `Case`.
 
     Raises IdentityMismatch, InvalidInput, StaleBatch or DamagedLog with the reason of the row.
     """
-    action = _judge(DECISION, Case(known, batch_id, identity, kept))
+    action = _judge(DECISION, Case(known, batch_id, identity, retained))
     assert action is not None, "the last row of the table always applies"
     return action
 
@@ -246,41 +241,3 @@ def decide(known: Known, batch_id: int, identity: Identity, kept: Past | None = 
 def check_ownership(known: Known, identity: Identity) -> None:
     """Refuse a log of another query or principal. Raises IdentityMismatch or InvalidInput."""
     _judge(OWNERSHIP, Case(known, -1, identity))
-
-
-class Ending(Enum):
-    """What an answer to END_TXN proves."""
-
-    COMMITTED = "committed"
-    ABORTED = "aborted"
-    ENDED = "ended"  # how it ended is not known
-    NOT_YET = "not yet"  # nothing proven: ask again
-
-
-SUCCESS: Final = "Success"
-SILENCE: Final = "no answer"
-
-# (asked to commit, what was answered) -> what it proves. Anything else proves nothing.
-ENDINGS: Final[dict[tuple[bool, str], Ending]] = {
-    (True, SUCCESS): Ending.COMMITTED,
-    (False, SUCCESS): Ending.ABORTED,
-    # Gone from the coordinator, which forgets how. To a principal that may not end the transaction
-    # the answer is the same, hence the rule "another principal" above.
-    (True, "TransactionNotFound"): Ending.ENDED,
-    (False, "TransactionNotFound"): Ending.ENDED,
-    # On its way to either end: of four concurrent commits one is answered with success, and the others so.
-    (True, "InvalidTxnStatus"): Ending.NOT_YET,
-    (False, "InvalidTxnStatus"): Ending.NOT_YET,
-    # The coordinator moved, or is not loaded yet after a crash.
-    (True, "TransactionCoordinatorNotFound"): Ending.NOT_YET,
-    (False, "TransactionCoordinatorNotFound"): Ending.NOT_YET,
-    # The frame may have arrived, or may still arrive.
-    (True, SILENCE): Ending.NOT_YET,
-    (False, SILENCE): Ending.NOT_YET,
-}
-
-
-def ending(commit: bool, answer: NetworkError | None) -> Ending:
-    """Read an answer to END_TXN; None stands for success."""
-    said = SUCCESS if answer is None else answer.code if isinstance(answer, Refused) else SILENCE
-    return ENDINGS.get((commit, said), Ending.NOT_YET)

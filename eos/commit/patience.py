@@ -5,11 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+from eos.errors import EosError, NetworkError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How long to wait, and how much to keep.
+    """How long to wait, and how much of the log to retain.
 
     Attributes:
         ttl_s: seconds after which the coordinator aborts a batch's transaction. Default 600.
@@ -18,8 +23,8 @@ class Settings:
         read_timeout_s: seconds without a record after which a reader has seen all there is. Default 1.
         first_pause_s, longest_pause_s: the pauses between two tries; each is twice the one before.
         housekeeping_ttl_s: ttl of the empty transactions that free the log. Default 30.
-        markers_kept: how many of the newest markers are retained. Default 1000.
-        markers_kept_since: retain all markers from this batch on as well, or None.
+        markers_retained: how many of the newest markers are retained. Default 1000.
+        markers_retained_since: retain all markers from this batch on as well, or None.
     """
 
     ttl_s: float = 600.0
@@ -29,8 +34,8 @@ class Settings:
     first_pause_s: float = 0.02
     longest_pause_s: float = 0.5
     housekeeping_ttl_s: float = 30.0
-    markers_kept: int = 1000
-    markers_kept_since: int | None = None
+    markers_retained: int = 1000
+    markers_retained_since: int | None = None
 
 
 class Patience:
@@ -68,3 +73,40 @@ class Patience:
         self._sleep(min(self._pause, left))
         self._pause = min(2 * self._pause, self._longest)
         return True
+
+
+class GaveUp(EosError):
+    """Patience is at an end. The message says what was waited for; `Owner` turns it into what is known then."""
+
+
+@dataclass(slots=True)
+class Waits:
+    """How one driver waits.
+
+    Attributes:
+        settings: how long.
+        sleep, clock: seconds; replaced by tests.
+        stopped: says whether the query was stopped; waits end soon after.
+    """
+
+    settings: Settings
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    stopped: Callable[[], bool] = lambda: False
+
+    def patience(self, stopped_s: float = 0.0) -> Patience:
+        """Begin to wait; `stopped_s` is the longest once the query was stopped."""
+        limit_s = self.settings.patience_s
+        return Patience(
+            self.settings, limit_s, stopped_s, sleep=self.sleep, clock=self.clock, stopped=lambda: self.stopped()
+        )
+
+    def insist(self, action: Callable[[], T], what: str) -> T:
+        """Try until it works. Raises GaveUp with `what` it was for."""
+        patience = self.patience()
+        while True:
+            try:
+                return action()
+            except NetworkError as why:
+                if not patience.pause():
+                    raise GaveUp(what) from why

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from eos.pulsar.wire.message_id import MessageId
@@ -85,10 +85,10 @@ class ControlReaderPort(Protocol):
 
 
 class HoldPort(Protocol):
-    """A durable subscription that keeps the control topic's records."""
+    """A durable subscription that retains the control topic's records."""
 
     def acknowledge(self, message_id: MessageId) -> None:
-        """Let go of everything up to and including `message_id`."""
+        """Stop retaining everything up to and including `message_id`."""
         ...
 
     def close(self) -> None:
@@ -96,15 +96,19 @@ class HoldPort(Protocol):
         ...
 
 
-class ClientPort(Protocol):
+class CoordinatorsPort(Protocol):
+    """The transaction coordinators of a cluster."""
+
+    def coordinator(self, index: int) -> CoordinatorPort:
+        """Connect to one coordinator; a crashed broker loads it only then."""
+        ...
+
+
+class ClientPort(CoordinatorsPort, Protocol):
     """A cluster, as far as the driver's part of the protocol needs it."""
 
     def coordinators(self) -> int:
         """How many transaction coordinators there are. Raises InvalidInput when transactions are off."""
-        ...
-
-    def coordinator(self, index: int) -> CoordinatorPort:
-        """Connect to one coordinator; a crashed broker loads it only then."""
         ...
 
     def producer(
@@ -112,7 +116,7 @@ class ClientPort(Protocol):
     ) -> ControlProducerPort:
         """Open the only producer of a topic (PIP-68, ExclusiveWithFencing).
 
-        Without an epoch it fences whoever was there. With one it is a reopening: raises Fenced when
+        Without an epoch it fences the producer that was there. With one it is a reopening: raises Fenced when
         the topic's epoch has moved past it.
         """
         ...
@@ -123,4 +127,46 @@ class ClientPort(Protocol):
 
     def hold(self, topic: str, subscription: str) -> HoldPort:
         """Open the durable subscription, at the earliest record when it is new."""
+        ...
+
+
+class Written(Protocol):
+    """What a batch wrote, by topic."""
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Number of messages."""
+        ...
+
+    @property
+    def bytes(self) -> Mapping[str, int]:
+        """Their sizes, uncompressed."""
+        ...
+
+
+class DeliveryPort(Protocol):
+    """Gets the data of one batch into transactions: one after the other, until one is committed.
+
+    For each transaction `prepare`, `send` and `finish` are called in this order, and `abandon` as soon as one of
+    them, or anything else before the commit, has failed.
+    """
+
+    def prepare(self) -> None:
+        """Do what sends nothing, such as collecting rows, while the transaction is being opened."""
+        ...
+
+    def send(self, txn: TxnId) -> Written:
+        """Add partitions to the transaction, and send all data into it."""
+        ...
+
+    def finish(self) -> None:
+        """Await what `send` did not.
+
+        When it returns, each row has its receipt, is proven to have been written once, and nothing can send into the
+        transaction any more. It raises if that is not so. The MARKER is on its way meanwhile.
+        """
+        ...
+
+    def abandon(self) -> None:
+        """Give up what is open: the transaction will be aborted. Raises nothing; does nothing the second time."""
         ...

@@ -11,30 +11,26 @@ from eos.errors import DamagedLog, NetworkError
 from eos.pulsar.wire.message_id import EARLIEST
 
 
-def _nobody(record: Record) -> None:
-    """Tell nobody: the default."""
-
-
 def read_log(
     client: ClientPort,
     topic: str,
     settings: Settings,
     until: OwnerRecord | None = None,
-    each: Callable[[Record], None] = _nobody,
+    each: Callable[[Record], None] = lambda record: None,
 ) -> LogView:
     """Fold the log up to the record `until`, or without it up to the last record that is readable now.
 
     Args:
         client: the cluster.
         topic: the control topic.
-        settings: how long to wait for a record, and how many markers to keep.
+        settings: how long to wait for a record, and how many markers to retain.
         until: a record that is known to have been written.
         each: told every record in turn.
 
     Raises DamagedLog, and what the network layer raises.
     """
     reader = client.reader(topic)
-    view = LogView(settings.markers_kept, settings.markers_kept_since)
+    view = LogView(settings.markers_retained, settings.markers_retained_since)
     try:
         last = None if until is not None else reader.last_message_id()
         seen = EARLIEST

@@ -15,7 +15,6 @@ while the transaction is being opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -24,12 +23,11 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.producers import KeptProducers
-from eos.delivery.task import SUMMARY, TRANSACTION, parse_report, transaction_property, writing_task
-from eos.delivery.writer import Report, Transaction, Writer, WriteSettings, send_all
-from eos.errors import InvalidInput
+from eos.delivery.task import SUMMARY, writing_task
+from eos.delivery.writer import WriteSettings
 from eos.pulsar.net.client import Client
-from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
 from eos.spark import jobs
 from eos.spark import query as spark
@@ -74,48 +72,15 @@ def least_care(session: SparkSession) -> Care:
     return Care.SPARK if limit <= spark.driver_heap(session) * _TRUSTED_PART_OF_HEAP else Care.ROWS
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """One DataFrame of a batch, made ready to be sent.
-
-    Attributes:
-        rows: its rows, if they were collected.
-        job: the planned Spark job whose tasks write it, otherwise.
-        topic: of rows that name none.
-        partitions: how many partitions `topic` has.
-    """
-
-    rows: pa.Table | None
-    job: DataFrame | None
-    topic: str | None
-    partitions: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """What was sent.
-
-    Attributes:
-        report: rows and bytes.
-        finish: awaits the receipts and takes the producers back, or proves that the tasks ran once.
-            Raises NotCommitted or NetworkError when that is not so.
-        abandon: gives up the producers that `finish` would have taken back; for a batch that is not to be committed.
-    """
-
-    report: Report
-    finish: Callable[[], None]
-    abandon: Callable[[], None]
-
-
 @dataclass(slots=True)
 class Delivery:
-    """Delivers DataFrames of message columns, and remembers how large the last batch was.
+    """Gets DataFrames of message columns ready to be sent, and remembers how large the last batch was; for one run.
 
     Attributes:
         settings: how rows become frames.
         observer: told of the steps of the writing.
         small_batch_rows: batches of up to this many rows go through the driver; 0 turns that off.
-        last_rows: rows of the sink's last batch; None when not known, which means tasks.
+        last_rows: rows of the last batch that the log knows; None when not known, which means tasks.
         row_bytes: of a row, on the average of the last batch that had any; None until this run of the query has
             committed one, so that a batch that was too much for the driver's memory is met with care after the restart.
         least_care: taken of a batch whose rows are expected to be small.
@@ -134,10 +99,6 @@ class Delivery:
     def __post_init__(self) -> None:
         self._producers = KeptProducers(self.settings.cluster, self.settings.max_in_flight_bytes)
 
-    def begin(self, session: SparkSession, last_rows: int | None) -> None:
-        """Begin a run of the query; `last_rows` are those of the last batch that the log knows."""
-        self.last_rows, self.row_bytes, self.least_care = last_rows, None, least_care(session)
-
     def close(self) -> None:
         """Give up the producers that are kept open. Rows can be delivered again afterwards."""
         self._producers.close()
@@ -148,7 +109,7 @@ class Delivery:
         if rows:
             self.row_bytes = size / rows
 
-    def prepare(self, df: DataFrame, topic: str | None, rows: pa.Table | None = None) -> Prepared:
+    def prepare(self, df: DataFrame, topic: str | None, rows: pa.Table | None = None) -> ByDriver | ByTasks:
         """Collect a batch that is predicted to be small, or plan the job whose tasks write it. Sends nothing.
 
         Args:
@@ -158,17 +119,15 @@ class Delivery:
 
         After a failure, which may be that the result was too large for the driver, the tasks are next.
         """
-        partitions: dict[str, int] = {}
-        done: list[tuple[pa.Table | None, DataFrame | None]] = []
+        partitions, found = side_by_side(
+            lambda: {} if topic is None else {topic: Client.shared(self.settings.cluster).partitions(topic)},
+            lambda: rows if rows is not None else self._rows_or_job(df, topic),
+        )
+        if isinstance(found, DataFrame):
+            return ByTasks(found, partitions)
+        return ByDriver(found, replace(self.settings, topic=topic), self._producers, partitions)
 
-        def ask() -> None:
-            if topic is not None:
-                partitions[topic] = Client.shared(self.settings.cluster).partitions(topic)
-
-        side_by_side(ask, lambda: done.append((rows, None) if rows is not None else self._rows(df, topic)))
-        return Prepared(*done[0], topic, partitions)
-
-    def _rows(self, df: DataFrame, topic: str | None) -> tuple[pa.Table | None, DataFrame | None]:
+    def _rows_or_job(self, df: DataFrame, topic: str | None) -> pa.Table | DataFrame:
         """Return the collected rows, or else the planned job."""
         if self.last_rows is not None and self.last_rows <= self.small_batch_rows:
             try:
@@ -177,10 +136,10 @@ class Delivery:
                 self.last_rows = None
                 raise
             if rows is not None:
-                return rows, None
+                return rows
         job = self._function(df.sparkSession.sparkContext, topic).over(df)
         jobs.plan(job)
-        return None, job
+        return job
 
     def _care(self) -> Care:
         small = self.row_bytes is not None and self.row_bytes <= SMALL_ROW_BYTES
@@ -194,27 +153,6 @@ class Delivery:
             task = writing_task(replace(self.settings, topic=topic), self.observer)
             self._functions[topic] = jobs.ArrowFunction(task, SUMMARY)
         return self._functions[topic]
-
-    def deliver(self, prepared: Prepared, txn: TxnId, batch_id: int) -> Delivered:
-        """Send every row into the transaction; the result's `finish` or `abandon` is to be called.
-
-        Args:
-            prepared: what `prepare` returned.
-            txn: where to write.
-            batch_id: of the micro-batch.
-
-        Raises:
-            InvalidInput: a row can't be written.
-            NetworkError: the broker refused, or a frame's fate is unknown.
-        """
-        transaction = Transaction(txn, batch_id, self.observer, prepared.partitions)
-        if prepared.job is not None:
-            return _write_by_tasks(prepared.job, transaction)
-        assert prepared.rows is not None
-        settings = replace(self.settings, topic=prepared.topic)
-        writer = Writer(settings, transaction, self._producers, first_partition=batch_id)
-        report = send_all(writer, prepared.rows.to_batches())
-        return Delivered(report, writer.finish, writer.abandon)
 
 
 def collect_small(df: DataFrame, limit: int, care: Care) -> pa.Table | None:
@@ -236,17 +174,3 @@ def collect_small(df: DataFrame, limit: int, care: Care) -> pa.Table | None:
     if table is None or pc.any(table.column("__large")).as_py():
         return None
     return table.drop_columns(["__large"])
-
-
-def _write_by_tasks(job: DataFrame, transaction: Transaction) -> Delivered:
-    session = job.sparkSession
-    with jobs.local_property(session, TRANSACTION, transaction_property(transaction)):
-        summaries = job.collect()
-    for row in summaries:
-        if row.invalid is not None:
-            raise InvalidInput(row.invalid)
-    total = Report()
-    for row in summaries:
-        total.merge(parse_report(row.report))
-    stages, partitions = [row.stage for row in summaries], [row.partition for row in summaries]
-    return Delivered(total, lambda: spark.prove_run_once(session, stages, partitions), lambda: None)

@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql.types import LongType, StringType, StructType
 
 from eos.delivery.producers import FreshProducers
-from eos.delivery.writer import Report, Transaction, Writer, WriteSettings, send_all
+from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
 from eos.errors import InvalidInput, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.spark.jobs import Task
@@ -37,7 +37,7 @@ TRANSACTION = "eos.transaction"
 """The local property that carries the transaction of a batch to its tasks."""
 
 
-def transaction_property(transaction: Transaction) -> str:
+def transaction_property(transaction: BatchTransaction) -> str:
     """Return the value of the local property `TRANSACTION` that the tasks of a batch need."""
     txn = transaction.txn
     return json.dumps([txn.most, txn.least, transaction.batch_id, dict(transaction.partitions)])
@@ -79,19 +79,22 @@ def parse_report(text: str) -> Report:
     return Report(rows, size)
 
 
-def _transaction(text: str | None, observer: Observer) -> Transaction:
+def _transaction(text: str | None, observer: Observer) -> BatchTransaction:
     if text is None:
         raise NotCommitted(
             f"The Spark job of a writing task lacks the local property {TRANSACTION!r}: no sink began it."
         )
     most, least, batch_id, partitions = json.loads(text)
-    return Transaction(TxnId(most, least), batch_id, observer, partitions)
+    return BatchTransaction(TxnId(most, least), batch_id, observer, partitions)
 
 
 def _write(batches: Iterable[pa.RecordBatch], writer: Writer) -> tuple[Report, str | None]:
     try:
         report = send_all(writer, batches)
-    except InvalidInput as error:
-        return Report(), str(error)
-    writer.finish()
+        writer.finish()
+    except Exception as error:
+        writer.abandon()
+        if isinstance(error, InvalidInput):
+            return Report(), str(error)
+        raise
     return report, None

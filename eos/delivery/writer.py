@@ -57,7 +57,7 @@ class WriteSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class BatchTransaction:
     """The transaction a task writes into, and who is to be told of its steps.
 
     Attributes:
@@ -103,7 +103,11 @@ class Writer:
     """
 
     def __init__(
-        self, settings: WriteSettings, transaction: Transaction, producers: FreshProducers, first_partition: int = 0
+        self,
+        settings: WriteSettings,
+        transaction: BatchTransaction,
+        producers: FreshProducers,
+        first_partition: int = 0,
     ) -> None:
         self._settings = settings
         self._to = transaction
@@ -143,17 +147,7 @@ class Writer:
         return self._report
 
     def finish(self) -> None:
-        """Await every receipt, and give every producer back.
-
-        Whatever goes wrong, the writer is abandoned before it is raised.
-        """
-        try:
-            self._finish()
-        except Exception:
-            self.abandon()
-            raise
-
-    def _finish(self) -> None:
+        """Await every receipt, and give every producer back. Whatever goes wrong, `abandon` is to follow."""
         observe, batch_id = self._to.observer, self._to.batch_id
         observe(Step.ALL_SENT, "before", batch_id)
         for producer in self._producers.values():
@@ -161,6 +155,7 @@ class Writer:
         observe(Step.ALL_SENT, "after", batch_id)
         observe(Step.CLOSE_PRODUCERS, "before", batch_id)
         self._source.give_back(list(self._producers.values()))
+        self._producers.clear()  # not this writer's any more: they may serve the next transaction
         observe(Step.CLOSE_PRODUCERS, "after", batch_id)
 
     def abandon(self) -> None:
@@ -275,14 +270,10 @@ class Writer:
 
 
 def send_all(writer: Writer, batches: Iterable[pa.RecordBatch]) -> Report:
-    """Send every batch, for `Writer.finish` to follow; whatever goes wrong, the writer is abandoned first."""
-    try:
-        for batch in batches:
-            writer.write(batch)
-        return writer.send_rest()
-    except Exception:
-        writer.abandon()
-        raise
+    """Send every batch, for `Writer.finish` to follow, or `Writer.abandon` whatever goes wrong."""
+    for batch in batches:
+        writer.write(batch)
+    return writer.send_rest()
 
 
 def _refuse_partitions(rows: pa.RecordBatch, topic: str) -> None:

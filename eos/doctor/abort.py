@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from eos.commit.control_log import Intent, control_topic
-from eos.commit.decision import Ending, ending
+from eos.commit.control_log import Intent
+from eos.commit.control_topic import control_topic
+from eos.commit.ending import Ending, end
 from eos.commit.patience import Patience, Settings
 from eos.commit.reading import read_log
-from eos.errors import EosError, Fenced, InvalidInput, NetworkError, Refused
+from eos.errors import EosError, Fenced, InvalidInput, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 
@@ -51,7 +52,7 @@ class Abandoned:
 def abandoned(client: Client, name: str, namespace: str = "public/default") -> Abandoned | None:
     """Find the transaction that the sink's last driver did not commit; None when there is none.
 
-    It may have ended since: whoever ends a transaction without a commit writes nothing into the log.
+    It may have ended since: an abort writes nothing into the log.
 
     Args:
         client: the cluster.
@@ -111,20 +112,14 @@ def alone(client: Client, name: str, topic: str) -> Iterator[None]:
 
 def _end(client: Client, found: Abandoned, admin: Admin | None, patience_s: float) -> bool:
     txn = found.intent.txn
-    known = admin.transaction(txn) if admin is not None else None
+    open_yet = admin is not None and admin.transaction(txn) is not None
     patience = Patience(Settings(), patience_s, patience_s)
-    asked = False
     while True:
-        why: NetworkError | None = None
-        try:
-            client.coordinator(txn.coordinator).end(txn, commit=False)
-        except NetworkError as error:
-            why = error
-        result = ending(False, why)
-        if result is Ending.ENDED and admin is not None and admin.transaction(txn) is not None:
-            admin.abort(txn)  # "not found" for us, since another role has opened it
-            asked = True
-        elif result is not Ending.NOT_YET:
-            return asked or result is Ending.ABORTED or known is not None
+        answer = end(client, txn, commit=False, patience=patience)
+        if answer.ending is Ending.NOT_YET:
+            raise answer.error or Refused(f"abort transaction {txn}", "NotEnded", f"after {patience_s:g} s")
+        if answer.ending is Ending.ABORTED or admin is None or admin.transaction(txn) is None:
+            return open_yet or answer.ending is Ending.ABORTED
+        admin.abort(txn)  # "not found" for us, since another role has opened it
         if not patience.pause():
-            raise why or Refused(f"abort transaction {txn}", "NotEnded", f"it has not ended within {patience_s:g} s")
+            raise Refused(f"abort transaction {txn}", "NotEnded", f"a superuser has asked for it, {patience_s:g} s ago")

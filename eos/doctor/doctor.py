@@ -22,7 +22,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from eos.commit.control_log import CONTROL, Intent, Marker, Record
+from eos.commit.control_log import Intent, Marker, Record
+from eos.commit.control_topic import CONTROL
 from eos.commit.patience import Patience, Settings
 from eos.commit.reading import read_log
 from eos.errors import DamagedLog, NetworkError, Refused, TopicMissing, Unanswered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
-from eos.commit.control_log import control_topic
+from eos.commit.control_topic import control_topic
 from eos.config import COMPRESSIONS, KEY_HASHES, Cluster, Compression, Credentials, KeyHash, Tls
 from eos.errors import InvalidInput
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat, did_you_mean

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from eos.commit.ending import Ending, end
+from eos.commit.patience import Patience, Settings
 from eos.config import Cluster
-from eos.errors import ConnectionLost, Refused, Unanswered
+from eos.errors import ConnectionLost, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.coordinator import Coordinator
 from eos.pulsar.protocol.topics import partition_name
@@ -33,8 +35,10 @@ def end_later_transactions(service_url: str, topic: str, coordinators: int | Non
     with Client(Cluster(service_url)) as client:
         names = [partition_name(topic, number) for number in range(client.partitions(topic))] or [topic]
         for index in range(client.coordinators() if coordinators is None else coordinators):
-            coordinator = client.coordinator(index)
-            _end(coordinator, _open(coordinator, names))
+            txn = _open(client.coordinator(index), names)
+            answer = end(client, txn, commit=True, patience=Patience(Settings(), _PATIENCE_S, _PATIENCE_S))
+            if answer.ending is Ending.NOT_YET and answer.error is not None:
+                raise answer.error
 
 
 @_patiently
@@ -42,13 +46,3 @@ def _open(coordinator: Coordinator, names: Sequence[str]) -> TxnId:
     txn = coordinator.new_transaction(_TTL_MS)
     coordinator.add_partitions(txn, names)
     return txn
-
-
-@_patiently
-def _end(coordinator: Coordinator, txn: TxnId) -> None:
-    try:
-        coordinator.end(txn, commit=True)
-    except Refused as refused:
-        # An earlier request has ended it: its answer was lost.
-        if refused.code != "TransactionNotFound":
-            raise

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eos.commit.control_log import LogView, Marker, control_topic
+from eos.commit.control_log import LogView, Marker
+from eos.commit.control_topic import control_topic
 from eos.commit.patience import Settings
 from eos.commit.reading import read_log
 from eos.config import Cluster
@@ -39,7 +40,7 @@ class Output:
     def log(self, client: Client) -> LogView:
         """Read the control log with every MARKER that is still there. Raises TopicMissing, DamagedLog, NetworkError."""
         client.partitions(self.topic)
-        return read_log(client, self.topic, Settings(markers_kept=sys.maxsize))
+        return read_log(client, self.topic, Settings(markers_retained=sys.maxsize))
 
 
 def behind(log: LogView, query: str, batch: int, offsets: str | None = None) -> tuple[Marker, ...]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from eos.commit.control_log import REGISTRATION, LogView, Marker, Registration, fits
+from eos.commit.control_log import LogView, Marker
+from eos.commit.registration import REGISTRATION, Registration, fits
 from eos.config import Cluster
 from eos.doctor.abort import alone
 from eos.pulsar.net.client import Client

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from eos.commit.control_log import KEEP, REGISTRATION
+from eos.commit.registration import KEEP, REGISTRATION
 from statestore.bk.address import Address
 from statestore.bk.names import FileRecord, Names
 from statestore.hadoop.file_systems import Hadoop

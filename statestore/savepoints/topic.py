@@ -7,14 +7,14 @@ cluster may be incomplete, and then it is refused.
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from eos.commit.decision import Ending, ending
+from eos.commit.ending import Ending, end
+from eos.commit.patience import Patience, Settings
 from eos.config import Cluster
 from eos.errors import CommitUnknown, EosError, NetworkError, NotCommitted
 from eos.pulsar.net.client import Client
@@ -45,7 +45,6 @@ _PERMITS = 16  # messages of 1 MiB that the broker may send ahead
 _AROUND = 64 * 1024  # bytes of a message's frame beside its data, generously
 _QUIET_S = 5.0
 _END_PATIENCE_S = 120.0
-_PAUSE_S = 0.2
 
 Progress = Callable[[int, int], None]
 """Told bytes done and bytes in all, after each message."""
@@ -121,7 +120,7 @@ def write(
         txn = _in_transaction(client, coordinator, topic, timeout_s, writing.send)
         manifest = writing.manifest
         assert manifest is not None
-        ended = _end(coordinator, txn, commit=True)
+        ended = _end(client, txn, commit=True)
         if ended is Ending.COMMITTED or (ended is Ending.ENDED and _is_readable(client, topic, manifest)):
             return manifest
         if ended is Ending.ENDED:
@@ -255,7 +254,7 @@ def _in_transaction(
         with client.producer(topic) as producer:
             send(producer, txn)
     except BaseException as error:
-        _end(coordinator, txn, commit=False)
+        _end(client, txn, commit=False)
         if isinstance(error, NetworkError):
             raise NotCommitted(f"The transaction {txn} on {topic} was aborted: {error}") from error
         raise
@@ -268,22 +267,12 @@ def _prime(client: Client, coordinator: Coordinator, topic: str) -> None:
     def send(producer: Producer, txn: TxnId) -> None:
         producer.send_record(b"", txn)
 
-    _end(coordinator, _in_transaction(client, coordinator, topic, 30, send), commit=False)
+    _end(client, _in_transaction(client, coordinator, topic, 30, send), commit=False)
 
 
-def _end(coordinator: Coordinator, txn: TxnId, commit: bool) -> Ending:
+def _end(client: Client, txn: TxnId, commit: bool) -> Ending:
     """Ask for the end of a transaction until it has ended; NOT_YET when patience is at an end."""
-    deadline = time.monotonic() + _END_PATIENCE_S
-    while True:
-        answer: NetworkError | None = None
-        try:
-            coordinator.end(txn, commit)
-        except NetworkError as error:
-            answer = error
-        ended = ending(commit, answer)
-        if ended is not Ending.NOT_YET or time.monotonic() > deadline:
-            return ended
-        time.sleep(_PAUSE_S)
+    return end(client, txn, commit, Patience(Settings(), _END_PATIENCE_S, _END_PATIENCE_S)).ending
 
 
 def _is_readable(client: Client, topic: str, manifest: Manifest) -> bool:

@@ -12,16 +12,18 @@ from typing import Any
 
 import pytest
 
-from eos.commit.attempt import Written, attempt, decide
-from eos.commit.control_log import control_topic
+from eos.commit.attempt import attempt
+from eos.commit.control_topic import control_topic
 from eos.commit.decision import Identity
-from eos.commit.owner import Owner, Settings
-from eos.commit.ports import CoordinatorPort
+from eos.commit.owner import Owner
+from eos.commit.patience import Settings
+from eos.delivery.writer import Report
 from eos.errors import Fenced
 from eos.pulsar.wire.message_id import EARLIEST
 from eos.pulsar.wire.txn import TxnId
 from tests.contract.bench import SILENCE_S, Bench, Writer, answer, prime, read
 from tests.contract.bench import bench as bench
+from tests.simulation.job import Sends
 
 # ---- what END_TXN answers
 
@@ -245,12 +247,12 @@ def test_a_driver_dies_around_its_commit(bench: Bench, asks: bool, survives: lis
     bench.create(control)
     waits = Settings(read_timeout_s=SILENCE_S, patience_s=30)
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-        coordinator.add_partitions(txn, [data])
+    def write(txn: TxnId) -> Report:
+        clients[-1].coordinator(txn.coordinator).add_partitions(txn, [data])
         producer = clients[-1].producer(data)
         producer.send_record(str(batch).encode(), txn)
         producer.close()
-        return Written({data: 1}, {data: 1})
+        return Report({data: 1}, {data: 1})
 
     class Dies:
         def __call__(self, step: str, phase: str, batch_id: int | None) -> None:
@@ -261,10 +263,10 @@ def test_a_driver_dies_around_its_commit(bench: Bench, asks: bool, survives: lis
     first = Owner(clients[0], name, control, waits, observer=Dies(), sleep=bench.sleep, clock=bench.clock)
     first.take_over("query", "run-1")
     batch = 0
-    attempt(first, 0, Identity("query", "run-1", "offsets 0"), write)
+    attempt(first, 0, Identity("query", "run-1", "offsets 0"), Sends(write))
     batch = 1
     with pytest.raises(Killed):
-        attempt(first, 1, Identity("query", "run-1", "offsets 1"), write)
+        attempt(first, 1, Identity("query", "run-1", "offsets 1"), Sends(write))
 
     clients.append(bench.client())
     second = Owner(clients[1], name, control, waits, sleep=bench.sleep, clock=bench.clock)
@@ -272,8 +274,8 @@ def test_a_driver_dies_around_its_commit(bench: Bench, asks: bool, survives: lis
     assert list(second.view.markers) == ([0, 1] if asks else [0])
     assert read(bench, data) == survives
     replayed = Identity("query", "run-2", "offsets 1")
-    assert decide(second, 1, replayed).value == ("skip" if asks else "write")
-    attempt(second, 1, replayed, write)
+    assert second.decide(1, replayed).value == ("skip" if asks else "write")
+    attempt(second, 1, replayed, Sends(write))
     assert read(bench, data) == [b"0", b"1"]
     with pytest.raises(Fenced):
         first.settle()

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import eos
-from eos.commit.owner import Settings
+from eos.commit.patience import Settings
 from eos.local import LocalPulsar
 from eos.steps import Observer, Phase, Step
 from tests.conftest import create_topic
@@ -132,7 +132,7 @@ def test_the_broker_dies_while_a_successor_takes_over(spark: SparkSession, broke
 def test_a_broker_that_stays_away_leaves_the_outcome_to_the_log(
     spark: SparkSession, broker: LocalPulsar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eos.sinks.sink.Settings", partial(Settings, patience_s=5))
+    monkeypatch.setattr("eos.sinks.run.Settings", partial(Settings, patience_s=5))
     topic = create_topic(broker.admin_url, "rows")
     gate = Gate(Moment(Step.END_SENT, "before", 1), str(tmp_path / "gate"))
     sink = eos.sink(

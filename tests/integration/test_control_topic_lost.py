@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import eos
-from eos.commit.control_log import HOLD
+from eos.commit.control_topic import HOLD
 from tests.crash.here import run_here
 from tests.crash.job import Job, prepare_input
 from tests.crash.process import account_for

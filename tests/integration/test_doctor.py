@@ -12,18 +12,20 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from eos.cli.app import typer_app
-from eos.commit.attempt import Written, attempt
-from eos.commit.control_log import control_topic
+from eos.commit.attempt import attempt
+from eos.commit.control_topic import control_topic
 from eos.commit.decision import Identity
-from eos.commit.owner import Owner, bound_coordinator
-from eos.commit.ports import CoordinatorPort
+from eos.commit.owner import Owner
+from eos.commit.takeover import bound_coordinator
 from eos.config import Cluster
+from eos.delivery.writer import Report
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from tests.contract.official import readable_now
 from tests.contract.raw import RawProducer
+from tests.simulation.job import Sends
 
 
 class DriverDies(BaseException):
@@ -44,26 +46,26 @@ class Sink:
 
     def write(self, batch_id: int) -> TxnId:
         used: list[TxnId] = []
-        attempt(self.owner, batch_id, _identity(batch_id), lambda txn, at: self._rows(txn, at, batch_id, used))
+        attempt(self.owner, batch_id, _identity(batch_id), Sends(lambda txn: self._rows(txn, batch_id, used)))
         return used[0]
 
     def die_in_the_middle(self, batch_id: int) -> TxnId:
         used: list[TxnId] = []
 
-        def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-            self._rows(txn, coordinator, batch_id, used)
+        def write(txn: TxnId) -> Report:
+            self._rows(txn, batch_id, used)
             raise DriverDies
 
         with pytest.raises(DriverDies):
-            attempt(self.owner, batch_id, _identity(batch_id), write)
+            attempt(self.owner, batch_id, _identity(batch_id), Sends(write))
         return used[0]
 
-    def _rows(self, txn: TxnId, coordinator: CoordinatorPort, batch_id: int, used: list[TxnId]) -> Written:
+    def _rows(self, txn: TxnId, batch_id: int, used: list[TxnId]) -> Report:
         used.append(txn)
-        coordinator.add_partitions(txn, [self.topic])
+        self.client.coordinator(txn.coordinator).add_partitions(txn, [self.topic])
         with self.client.producer(self.topic) as producer:
             producer.send_record(f"row of batch {batch_id}".encode(), txn)
-        return Written({self.topic: 1}, {self.topic: 1})
+        return Report({self.topic: 1}, {self.topic: 1})
 
 
 def _identity(batch_id: int) -> Identity:

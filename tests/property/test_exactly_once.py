@@ -82,4 +82,4 @@ def test_every_row_of_every_batch_once(plan: Plan, drivers: int) -> None:
 @example(Plan(), 3)
 @example(HIDDEN_COMMIT, 2)
 def test_every_row_once_where_producers_stay_open_from_batch_to_batch(plan: Plan, drivers: int) -> None:
-    check(played(plan, drivers, writer=KeptProducers()))
+    check(played(plan, drivers, delivery=KeptProducers(), second_first=False))

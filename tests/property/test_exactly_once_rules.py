@@ -25,9 +25,9 @@ VARIANTS: dict[Rule, dict[str, Any]] = {
     Rule.END_LAST_INTENT: {"owner": broken.LeavesIntent},
     Rule.ONE_COORDINATOR: {"owner": broken.MovesCoordinator},
     Rule.LOG_DECIDES: {"owner": broken.SettlesBlindly},
-    Rule.ADD_DATA: {"writer": broken.adds_nothing},
-    Rule.RECEIPTS: {"writer": broken.leaves_sends_under_way},
-    Rule.NO_RESEND: {"writer": broken.resends},
+    Rule.ADD_DATA: {"delivery": broken.AddsNothing},
+    Rule.RECEIPTS: {"delivery": broken.LeavesSendsUnderWay},
+    Rule.NO_RESEND: {"delivery": broken.Resends},
     Rule.ADD_CONTROL: {"client": broken.ControlNotAdded},
     Rule.MARKER_RECEIPT: {"client": broken.MarkerNotAwaited},
 }

@@ -5,27 +5,27 @@ Each stands for a mistake that is easy to make, and says which rule it breaks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from eos.commit import decision as commit
-from eos.commit.attempt import Written
-from eos.commit.control_log import LogView, OwnerRecord
-from eos.commit.decision import Ending
-from eos.commit.owner import Owner, bound_coordinator
-from eos.commit.ports import CoordinatorPort
+from eos.commit.control_log import LogView
+from eos.commit.ending import Ending
+from eos.commit.owner import Owner
+from eos.commit.takeover import bound_coordinator
 from eos.errors import NetworkError
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
-from eos.steps import Observer, unobserved
 from tests.simulation.client import Client, CoordinatorClient, Producer
-from tests.simulation.job import CONTROL, ROWS, partitions_of, rows_of
+from tests.simulation.job import CONTROL, WriteData
 
 
 class TrustsAtOnce(Owner):
     """Believes the log before its own OWNER record is readable: hidden markers are overlooked."""
 
-    def _trusted(self, view: LogView, record: OwnerRecord) -> bool:
-        return True
+    def __init__(self, *args: Any, **parts: Any) -> None:
+        super().__init__(*args, **parts)
+        self._takeover._trusted = lambda view, record: True  # type: ignore[method-assign]
 
 
 class SettlesBlindly(Owner):
@@ -33,32 +33,46 @@ class SettlesBlindly(Owner):
 
     def settle(self) -> None:
         """End the transaction, and leave it at that."""
-        if self.in_hand is not None and self.end(self.in_hand.txn, self.in_hand.commit_sent) is not Ending.NOT_YET:
+        hand = self.in_hand
+        if hand is not None and self._end(hand.txn, hand.commit_sent) is not Ending.NOT_YET:
             self.in_hand = None
-        if self.lost_log:
+        if self.log.lost:
             super().settle()
 
 
 class LeavesIntent(Owner):
     """Leaves the transaction of the last INTENT to its ttl: readers of the data wait behind it."""
 
-    def _end_last_intent(self) -> None:
-        return
+    def __init__(self, *args: Any, **parts: Any) -> None:
+        super().__init__(*args, **parts)
+        self._takeover._end_last_intent = lambda: None  # type: ignore[method-assign]
 
 
 class ReopensWithoutEpoch(Owner):
     """Reopens a broken producer as if taking over: two live drivers fence each other for ever."""
 
-    def _open(self) -> None:
-        self._epoch = None
-        super()._open()
+    def __init__(self, *args: Any, **parts: Any) -> None:
+        super().__init__(*args, **parts)
+        reopen = self.log.reopen
+
+        def forgetful() -> None:
+            self.log._epoch = None
+            reopen()
+
+        self.log.reopen = forgetful  # type: ignore[method-assign]
 
 
 class MovesCoordinator(Owner):
     """Chooses the coordinator anew in each run: what one coordinator left frozen no other heals."""
 
-    def _bound(self, seen: LogView) -> int:
-        return bound_coordinator(self._who.run_id, self.client.coordinators())
+    def __init__(self, *args: Any, **parts: Any) -> None:
+        super().__init__(*args, **parts)
+        taking = self._takeover
+
+        def bound(seen: LogView) -> int:
+            return bound_coordinator(taking._who.run_id, self.client.coordinators())
+
+        taking._bound = bound  # type: ignore[method-assign]
 
 
 class Unfenced(Client):
@@ -104,54 +118,29 @@ class _DataOnly(CoordinatorClient):
         super().add_partitions(txn, [topic for topic in topics if topic != CONTROL])
 
 
-def resends(client: Client, batch_id: int, observer: Observer = unobserved) -> Callable[..., Written]:
+class Resends(WriteData):
     """Sends a row again into the same transaction when its receipt got lost: the first copy may still arrive."""
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-        partitions = partitions_of(batch_id)
-        coordinator.add_partitions(txn, partitions)
-        for partition in partitions:
-            for row in rows_of(batch_id, partition):
-                try:
-                    client.producer(partition).send_record(row, txn)
-                except NetworkError:
-                    client.producer(partition).send_record(row, txn)
-        return Written(dict.fromkeys(partitions, ROWS), dict.fromkeys(partitions, 20))
-
-    return write
+    def send_row(self, producer: Producer, row: bytes, txn: TxnId) -> None:
+        """Send, and send again."""
+        try:
+            producer.send_record(row, txn)
+        except NetworkError:
+            self.client.producer(producer.topic).send_record(row, txn)
 
 
-def leaves_sends_under_way(client: Client, batch_id: int, observer: Observer = unobserved) -> Callable[..., Written]:
-    """Reports before the receipt of the last row is there, and doesn't close its producer."""
+class LeavesSendsUnderWay(WriteData):
+    """Reports though a receipt is missing, and doesn't close its producers."""
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-        partitions = partitions_of(batch_id)
-        coordinator.add_partitions(txn, partitions)
-        for partition in partitions:
-            producer = client.producer(partition)
-            *rows, last = rows_of(batch_id, partition)
-            for row in rows:
-                producer.send_record(row, txn)
-            try:
-                producer.send_record(last, txn)
-            except NetworkError:
-                continue
-        return Written(dict.fromkeys(partitions, ROWS), dict.fromkeys(partitions, 20))
-
-    return write
+    def finish(self) -> None:
+        """Await nothing."""
 
 
-def adds_nothing(client: Client, batch_id: int, observer: Observer = unobserved) -> Callable[..., Written]:
+class AddsNothing(WriteData):
     """Sends data without ADD_PARTITION: the commit doesn't reach the partitions."""
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-        partitions = partitions_of(batch_id)
-        for partition in partitions:
-            for row in rows_of(batch_id, partition):
-                client.producer(partition).send_record(row, txn)
-        return Written(dict.fromkeys(partitions, ROWS), dict.fromkeys(partitions, 20))
-
-    return write
+    def add(self, txn: TxnId, partitions: tuple[str, ...]) -> None:
+        """Leave it out."""
 
 
 def without_rules(*names: str) -> tuple[commit.Rule, ...]:

@@ -9,13 +9,16 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
-from eos.commit.attempt import Written, attempt, decide
-from eos.commit.control_log import Registration
+from eos.commit.attempt import attempt
 from eos.commit.decision import Action, Identity
-from eos.commit.owner import Owner, Settings
-from eos.commit.ports import CoordinatorPort
-from eos.errors import CommitUnknown, EosError, NotCommitted
+from eos.commit.owner import Owner
+from eos.commit.patience import Settings
+from eos.commit.ports import DeliveryPort, Written
+from eos.commit.registration import Registration
+from eos.delivery.writer import Report
+from eos.errors import CommitUnknown, EosError, NetworkError, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, Step, unobserved
 from tests.simulation.client import Client, Producer
@@ -64,33 +67,89 @@ def rows_of(batch_id: int, partition: str) -> list[bytes]:
 
 
 OwnerFactory = Callable[..., Owner]
-Writer = Callable[[Client, int, Observer], Callable[[TxnId, CoordinatorPort], Written]]
+Deliveries = Callable[[Client, int, Observer], DeliveryPort]
+"""Makes the delivery of a batch."""
 
 
-def write_data(client: Client, batch_id: int, observer: Observer = unobserved) -> Callable[..., Written]:
-    """Write a batch as the sink's tasks do: add, send, await each receipt, close."""
+@dataclass
+class Sends:
+    """A delivery in one function: nothing is left to await, and nothing is open after it."""
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-        partitions = partitions_of(batch_id)
-        observer(Step.ADD_PARTITIONS, "before", batch_id)
-        coordinator.add_partitions(txn, partitions)
-        observer(Step.ADD_PARTITIONS, "after", batch_id)
-        producers = [client.producer(partition) for partition in partitions]
-        observer(Step.FIRST_SEND, "before", batch_id)
-        for number, producer in enumerate(producers):
-            for place, row in enumerate(rows_of(batch_id, producer.topic)):
-                producer.send_record(row, txn)
+    send: Callable[[TxnId], Written]
+
+    def prepare(self) -> None:
+        """See DeliveryPort."""
+
+    def finish(self) -> None:
+        """See DeliveryPort."""
+
+    def abandon(self) -> None:
+        """See DeliveryPort."""
+
+
+class WriteData:
+    """Writes a batch as the sink's tasks do: add and send; then await each receipt, and close."""
+
+    def __init__(self, client: Client, batch_id: int, observer: Observer = unobserved) -> None:
+        self.client, self.batch_id, self.observer = client, batch_id, observer
+        self.open: list[Producer] = []
+        self.missing: NetworkError | None = None
+
+    def prepare(self) -> None:
+        """See DeliveryPort."""
+
+    def send(self, txn: TxnId) -> Written:
+        """Send all rows. A receipt that doesn't come is missed by `finish`, as it is on a real connection."""
+        partitions = partitions_of(self.batch_id)
+        self.missing = None
+        self.add(txn, partitions)
+        for partition in partitions:
+            self.open.append(self.producer(partition))
+        self.observer(Step.FIRST_SEND, "before", self.batch_id)
+        for number, producer in enumerate(self.open):
+            for place, row in enumerate(rows_of(self.batch_id, producer.topic)):
+                self.send_row(producer, row, txn)
                 if number == place == 0:
-                    observer(Step.FIRST_SEND, "after", batch_id)
-        observer(Step.ALL_SENT, "before", batch_id)
-        observer(Step.ALL_SENT, "after", batch_id)
-        observer(Step.CLOSE_PRODUCERS, "before", batch_id)
-        for producer in producers:
-            producer.close()
-        observer(Step.CLOSE_PRODUCERS, "after", batch_id)
-        return Written(dict.fromkeys(partitions, ROWS), dict.fromkeys(partitions, 20))
+                    self.observer(Step.FIRST_SEND, "after", self.batch_id)
+        return Report(dict.fromkeys(partitions, ROWS), dict.fromkeys(partitions, 20))
 
-    return write
+    def add(self, txn: TxnId, partitions: tuple[str, ...]) -> None:
+        """Make the partitions part of the transaction."""
+        self.observer(Step.ADD_PARTITIONS, "before", self.batch_id)
+        self.client.coordinator(txn.coordinator).add_partitions(txn, partitions)
+        self.observer(Step.ADD_PARTITIONS, "after", self.batch_id)
+
+    def producer(self, partition: str) -> Producer:
+        """Give a producer of a partition."""
+        return self.client.producer(partition)
+
+    def send_row(self, producer: Producer, row: bytes, txn: TxnId) -> None:
+        """Send a row. Once a receipt is missing, nothing more is sent."""
+        try:
+            if self.missing is None:
+                producer.send_record(row, txn)
+        except NetworkError as why:
+            self.missing = why
+
+    def finish(self) -> None:
+        """Raise what is missing; then close."""
+        self.observer(Step.ALL_SENT, "before", self.batch_id)
+        if self.missing is not None:
+            raise self.missing
+        self.observer(Step.ALL_SENT, "after", self.batch_id)
+        self.observer(Step.CLOSE_PRODUCERS, "before", self.batch_id)
+        while self.open:
+            self.give_back(self.open.pop())
+        self.observer(Step.CLOSE_PRODUCERS, "after", self.batch_id)
+
+    def give_back(self, producer: Producer) -> None:
+        """Close a producer."""
+        producer.close()
+
+    def abandon(self) -> None:
+        """Give up what is open."""
+        while self.open:
+            self.open.pop().abandon()
 
 
 @dataclass
@@ -102,20 +161,47 @@ class KeptProducers:
 
     kept: dict[tuple[Client, str], Producer] = field(default_factory=dict)
 
-    def __call__(self, client: Client, batch_id: int, observer: Observer = unobserved) -> Callable[..., Written]:
-        """Make the function that writes a batch."""
+    def __call__(self, client: Client, batch_id: int, observer: Observer = unobserved) -> DeliveryPort:
+        """Make the delivery of a batch."""
+        return _KeepsProducers(self.kept, client, batch_id, observer)
 
-        def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-            partitions = partitions_of(batch_id)
-            coordinator.add_partitions(txn, partitions)
-            for partition in partitions:
-                producer = self.kept.pop((client, partition), None) or client.producer(partition)
-                for row in rows_of(batch_id, partition):
-                    producer.send_record(row, txn)
-                self.kept[client, partition] = producer
-            return Written(dict.fromkeys(partitions, ROWS), dict.fromkeys(partitions, 20))
 
-        return write
+class _KeepsProducers(WriteData):
+    def __init__(
+        self, kept: dict[tuple[Client, str], Producer], client: Client, batch_id: int, observer: Observer
+    ) -> None:
+        super().__init__(client, batch_id, observer)
+        self.kept = kept
+
+    def producer(self, partition: str) -> Producer:
+        return self.kept.pop((self.client, partition), None) or super().producer(partition)
+
+    def give_back(self, producer: Producer) -> None:
+        self.kept[self.client, producer.topic] = producer
+
+
+class InTurn:
+    """Does two things in turn, the second or the first of them first: a driver of the simulation is one thread.
+
+    Both are done though one fails, as both go on side by side; after a crash nothing is.
+    """
+
+    def __init__(self, *, second_first: bool) -> None:
+        self.second_first = second_first
+
+    def __call__(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+        """See `side_by_side`."""
+        done: dict[Callable[[], Any], Any] = {}
+        failed: dict[Callable[[], Any], BaseException] = {}
+        for work in (second, first) if self.second_first else (first, second):
+            try:
+                done[work] = work()
+            except (Exception, KeyboardInterrupt) as why:
+                failed[work] = why
+        for work in (second, first):
+            if work in failed:
+                raise failed[work]
+        return done[first], done[second]
 
 
 @dataclass
@@ -124,16 +210,16 @@ class Job:
 
     Attributes:
         target: a run ends when it has committed this batch.
-        owner, writer, attempt, decide: replaced by the broken variants.
+        owner, delivery, client: replaced by the broken variants.
+        second_first: of MARKER and `finish`, which go on side by side, `finish` comes first.
         ends: how each run ended; None for a run that came to its end.
     """
 
     world: Scheduler | Alone
     target: int
     owner: OwnerFactory = Owner
-    writer: Callable[..., Callable[..., Written]] = write_data
-    attempt: Callable[..., None] = attempt
-    decide: Callable[..., Action] = decide
+    delivery: Deliveries = WriteData
+    second_first: bool = True
     client: Callable[..., Client] = Client
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     ends: dict[str, EosError | None] = field(default_factory=dict)
@@ -152,7 +238,11 @@ class Job:
         client = self.client(self.world)
         sleep = self.world.sleep
         owner = self.owner(
-            client, NAME, CONTROL, SETTINGS, observer=observer, sleep=sleep, clock=lambda: self.world.broker.now
+            *(client, NAME, CONTROL, SETTINGS),
+            observer=observer,
+            sleep=sleep,
+            clock=lambda: self.world.broker.now,
+            at_once=InTurn(second_first=self.second_first),
         )
         batch_id = self.checkpoint.next_batch()
         owner.take_over(QUERY, run_id, self.checkpoint.registration)
@@ -166,12 +256,11 @@ class Job:
             batch_id = following(batch_id)
 
     def _one(self, client: Client, owner: Owner, batch_id: int, identity: Identity, observer: Observer) -> None:
-        if self.decide(owner, batch_id, identity) is Action.SKIP:
-            self.skipped += 1
-            return
+        delivery = self.delivery(client, batch_id, observer)
         for left in reversed(range(4)):
             try:
-                return self.attempt(owner, batch_id, identity, self.writer(client, batch_id, observer))
+                self.skipped += attempt(owner, batch_id, identity, delivery) is Action.SKIP
+                return
             except (NotCommitted, CommitUnknown):
                 if not left:
                     raise

@@ -9,26 +9,30 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eos.commit.attempt import Write, Written, attempt, decide
-from eos.commit.control_log import control_topic
-from eos.commit.decision import Action, Identity
+from eos.commit.attempt import attempt
+from eos.commit.control_topic import control_topic
+from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
-from eos.commit.ports import CoordinatorPort
 from eos.config import Cluster
 from eos.delivery.producers import FreshProducers
-from eos.delivery.writer import Report, Transaction, Writer, WriteSettings, send_all
+from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
 from eos.errors import CommitUnknown, NotCommitted
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 from statestore.drills.judge import rows
+from tests.simulation.job import Sends
 
 BATCHES, SIZE, PARTITIONS = 4, 40, 2
 HIT = 1
 """The batch that the accidents happen to."""
 
 _QUERY = "a query"
+
+
+Write = Callable[[TxnId], Report]
+"""Writes a batch into a transaction."""
 
 
 class Died(BaseException):
@@ -69,7 +73,7 @@ class Query:
     def task(self, txn: TxnId, batch: int, kind: type[Writer] = Writer) -> Writer:
         """A task that writes into a transaction."""
         settings = WriteSettings(self._cluster, self.topic, "murmur3", "none", 1 << 20)
-        return kind(settings, Transaction(txn, batch, unobserved), FreshProducers(self._cluster, 1 << 20))
+        return kind(settings, BatchTransaction(txn, batch, unobserved), FreshProducers(self._cluster, 1 << 20))
 
 
 class Driver:
@@ -95,8 +99,7 @@ class Driver:
         """Write a batch as the sink does, trying again where that is right, and let Spark note it."""
         for tries_left in reversed(range(3)):
             try:
-                if decide(self.owner, batch, self.identity(batch)) is Action.WRITE:
-                    attempt(self.owner, batch, self.identity(batch), write or self.writing(batch))
+                attempt(self.owner, batch, self.identity(batch), Sends(write or self.writing(batch)))
                 break
             except (NotCommitted, CommitUnknown):
                 write = None
@@ -107,10 +110,7 @@ class Driver:
     def writing(self, batch: int, kind: type[Writer] = Writer) -> Write:
         """What writes a batch: one task, whose rows have their receipts and whose producers are closed."""
 
-        def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-            return written(deliver(self.query.task(txn, batch, kind), self.query.rows_of(batch)))
-
-        return write
+        return lambda txn: deliver(self.query.task(txn, batch, kind), self.query.rows_of(batch))
 
 
 def deliver(task: Writer, messages: pa.RecordBatch) -> Report:
@@ -118,7 +118,3 @@ def deliver(task: Writer, messages: pa.RecordBatch) -> Report:
     report = send_all(task, [messages])
     task.finish()
     return report
-
-
-def written(report: Report) -> Written:
-    return Written(report.rows, report.bytes)

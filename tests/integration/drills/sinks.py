@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from unittest import mock
 
 from eos.commit import decision as commit
-from eos.commit.attempt import Written
 from eos.commit.control_log import Marker
 from eos.commit.owner import Owner
-from eos.commit.ports import CoordinatorPort
-from eos.delivery.writer import Writer, send_all
+from eos.delivery.writer import Report, Writer, send_all
 from eos.errors import ConnectionLost, DamagedLog, EosError, Fenced, NotCommitted, StaleBatch
 from eos.pulsar.net.client import Access, Client, Coordinator, Producer
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.wire.txn import TxnId
-from tests.integration.drills.query import BATCHES, HIT, SIZE, Died, Driver, Query, deliver, written
+from tests.integration.drills.query import BATCHES, HIT, SIZE, Died, Driver, Query, deliver
 from tests.models.sink_rules import Rule
 from tests.simulation import broken
 
@@ -34,9 +32,9 @@ def dies_while_writing(query: Query, *, kept: bool) -> None:
     driver.run(until=HIT)
     owner, identity = driver.owner, driver.identity(HIT)
     if not kept:
-        owner.append(
+        owner.log.append(
             Marker(
-                owner.next_number(),
+                owner.log.next_number(),
                 identity.query_id,
                 identity.run_id,
                 HIT,
@@ -49,7 +47,7 @@ def dies_while_writing(query: Query, *, kept: bool) -> None:
             )
         )
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+    def write(txn: TxnId) -> Report:
         send_all(query.task(txn, HIT), [query.rows_of(HIT).slice(0, SIZE // 2)])
         raise Died
 
@@ -64,7 +62,7 @@ def loses_a_receipt(query: Query, *, kept: bool) -> None:
     driver = Driver(query)
     driver.run(until=HIT)
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+    def write(txn: TxnId) -> Report:
         task = query.task(txn, HIT)
         report = send_all(task, [query.rows_of(HIT)])
         if kept:
@@ -72,7 +70,7 @@ def loses_a_receipt(query: Query, *, kept: bool) -> None:
             raise ConnectionLost("no receipt came")
         send_all(task, [query.rows_of(HIT)])
         task.finish()
-        return written(report)
+        return report
 
     driver.batch(HIT, write)
     driver.run()
@@ -83,9 +81,9 @@ def a_task_is_run_twice(query: Query, *, kept: bool) -> None:
     driver = Driver(query)
     driver.run(until=HIT)
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+    def write(txn: TxnId) -> Report:
         for _ in range(2):
-            result = driver.writing(HIT)(txn, coordinator)
+            result = driver.writing(HIT)(txn)
         if kept:
             raise NotCommitted("a partition was run twice")
         return result
@@ -127,9 +125,9 @@ def a_zombie_sends_late(query: Query, *, kept: bool) -> None:
     driver.run(until=HIT)
     tasks: list[Writer] = []
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+    def write(txn: TxnId) -> Report:
         tasks.append(query.task(txn, HIT, Writer if kept else LeavesProducersOpen))
-        return written(deliver(tasks[0], query.rows_of(HIT)))
+        return deliver(tasks[0], query.rows_of(HIT))
 
     driver.batch(HIT, write)
     with suppress(EosError):
@@ -140,7 +138,7 @@ def a_zombie_sends_late(query: Query, *, kept: bool) -> None:
 class LeavesProducersOpen(Writer):
     """Awaits the receipts, and reports."""
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         for producer in self._producers.values():
             producer.flush()
 
@@ -151,12 +149,12 @@ def a_task_is_slow(query: Query, *, kept: bool) -> None:
     driver.run(until=HIT)
     slow: list[Writer] = []
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+    def write(txn: TxnId) -> Report:
         slow.append(query.task(txn, HIT))
         report = deliver(query.task(txn, HIT), query.rows_of(HIT).slice(0, SIZE // 2))
         if kept:
             report.merge(deliver(slow[0], query.rows_of(HIT).slice(SIZE // 2)))
-        return written(report)
+        return report
 
     driver.batch(HIT, write)
     if not kept:
@@ -249,8 +247,8 @@ def a_batch_in_two_transactions(query: Query) -> None:
     driver = Driver(query)
     driver.run(until=HIT)
 
-    def first_half(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-        return written(deliver(query.task(txn, HIT), query.rows_of(HIT).slice(0, SIZE // 2)))
+    def first_half(txn: TxnId) -> Report:
+        return deliver(query.task(txn, HIT), query.rows_of(HIT).slice(0, SIZE // 2))
 
     driver.batch(HIT, first_half)
     driver.batch(HIT + 1)

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from eos.commit.owner import bound_coordinator
+from eos.commit.takeover import bound_coordinator
 from eos.config import Cluster
 from eos.local import LocalPulsar
 from eos.pulsar.net.admin import Admin

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from eos.commit.attempt import Written, attempt, decide
+from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent, Marker, decode
 from eos.commit.decision import Action, Identity
-from eos.commit.owner import Owner, Settings
-from eos.commit.ports import CoordinatorPort
+from eos.commit.owner import Owner
+from eos.commit.patience import Settings
+from eos.commit.ports import DeliveryPort, Written
+from eos.delivery.writer import Report
 from eos.errors import (
     CommitUnknown,
     ConnectionLost,
@@ -17,6 +19,7 @@ from eos.errors import (
     IdentityMismatch,
     InvalidInput,
     NotCommitted,
+    OutOfTurn,
     Refused,
     StaleBatch,
     Stopped,
@@ -24,7 +27,7 @@ from eos.errors import (
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, DATA, NAME, write_data
+from tests.simulation.job import CONTROL, DATA, NAME, InTurn, Sends, WriteData
 from tests.simulation.world import Alone
 
 LOST = ConnectionLost("planned")
@@ -45,6 +48,7 @@ def owner(world: Alone) -> Owner:
 def owning(world: Alone, run_id: str = "run-1", **parts: Any) -> Owner:
     """Take the sink over."""
     settings = Settings(ttl_s=60, patience_s=30)
+    parts.setdefault("at_once", InTurn(second_first=True))
     owner = Owner(Client(world), NAME, CONTROL, settings, sleep=world.sleep, clock=world.clock, **parts)
     owner.take_over("query", run_id)
     return owner
@@ -55,7 +59,7 @@ def identity(batch_id: int) -> Identity:
 
 
 def commit(world: Alone, owner: Owner, batch_id: int) -> None:
-    attempt(owner, batch_id, identity(batch_id), write_data(Client(world), batch_id))
+    attempt(owner, batch_id, identity(batch_id), WriteData(Client(world), batch_id))
 
 
 def records(world: Alone) -> list[object]:
@@ -66,15 +70,48 @@ def open_transactions(world: Alone) -> int:
     return sum(len(c.open) for c in world.broker.coordinators)
 
 
-def raising(error: BaseException, world: Alone) -> Callable[[TxnId, CoordinatorPort], Written]:
+class Fails(WriteData):
+    """Fails with an error, in `prepare`, after half a batch in `send`, or in `finish`."""
+
+    def __init__(self, world: Alone, error: BaseException, where: str = "send") -> None:
+        super().__init__(Client(world), 0)
+        self.error, self.where = error, where
+        self.abandoned = 0
+
+    def prepare(self) -> None:
+        if self.where == "prepare":
+            raise self.error
+
+    def send(self, txn: TxnId) -> Written:
+        assert self.where != "prepare", "not to be called"
+        if self.where == "finish":
+            return super().send(txn)
+        self.add(txn, DATA[:1])
+        self.open.append(self.producer(DATA[0]))
+        self.open[0].send_record(b"half", txn)
+        raise self.error
+
+    def finish(self) -> None:
+        raise self.error
+
+    def abandon(self) -> None:
+        self.abandoned += 1
+        super().abandon()
+
+
+def raising(error: BaseException, world: Alone) -> DeliveryPort:
     """Write half a batch, and fail."""
+    return Fails(world, error)
 
-    def write(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-        coordinator.add_partitions(txn, DATA[:1])
-        Client(world).producer(DATA[0]).send_record(b"half", txn)
-        raise error
 
-    return write
+def slowly(world: Alone, action: Callable[[TxnId], object]) -> DeliveryPort:
+    """Write nothing, and do something meanwhile."""
+
+    def send(txn: TxnId) -> Written:
+        action(txn)
+        return Report()
+
+    return Sends(send)
 
 
 def test_one_batch_in_the_order_of_the_protocol(world: Alone, owner: Owner) -> None:
@@ -94,31 +131,72 @@ def test_one_batch_in_the_order_of_the_protocol(world: Alone, owner: Owner) -> N
     ]
 
 
-def test_work_beside_the_opening_is_done_before_anything_is_written(world: Alone, owner: Owner) -> None:
-    done: list[str] = []
-    write = write_data(Client(world), 0)
+def test_the_delivery_is_prepared_beside_the_opening_and_finished_beside_the_marker(world: Alone) -> None:
+    """Each is done before what follows: nothing is sent before `prepare`, nothing committed before `finish`."""
+    told: list[str] = []
 
-    def after_the_work(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-        assert done == ["work"]
-        return write(txn, coordinator)
+    class Tells(WriteData):
+        def prepare(self) -> None:
+            told.append("prepare")
 
-    attempt(owner, 0, identity(0), after_the_work, meanwhile=lambda: done.append("work"))
-    assert list(owner.view.markers) == [0]
+        def send(self, txn: TxnId) -> Written:
+            told.append("send")
+            return super().send(txn)
+
+        def finish(self) -> None:
+            super().finish()
+            told.append("finish")
+
+    for second_first in (True, False):
+        owner = owning(world, observer=lambda step, phase, _: told.append(f"{phase} {step}"))
+        owner.at_once = InTurn(second_first=second_first)
+        told.clear()
+        batch_id = len(owner.view.markers)
+        attempt(owner, batch_id, identity(batch_id), Tells(Client(world), batch_id))
+        assert list(owner.view.markers)[-1] == batch_id
+        assert set(told[: told.index("send")]) >= {"prepare", "after add-control"}
+        assert set(told[: told.index("before end-sent")]) >= {"finish", "after marker"}
 
 
 @pytest.mark.parametrize("label", [None, "NEW_TXN", "SEND", "ADD_PARTITION"])
 def test_when_work_beside_the_opening_fails_the_transaction_is_aborted(
     world: Alone, owner: Owner, label: str | None
 ) -> None:
-    def fail() -> None:
-        raise InvalidInput("row 3")
-
     if label is not None:
         world.failing = {label: [(LOST, False)]}
     with pytest.raises(InvalidInput, match="row 3"):
-        attempt(owner, 0, identity(0), raising(AssertionError("not to be called"), world), meanwhile=fail)
+        attempt(owner, 0, identity(0), Fails(world, InvalidInput("row 3"), "prepare"))
     assert open_transactions(world) == 0
     commit(world, owner, 0)
+
+
+@pytest.mark.parametrize("second_first", [True, False])
+@pytest.mark.parametrize("error", [LOST, NotCommitted("a task ran twice"), Stopped("stop"), OutOfTurn("a mistake")])
+def test_what_cannot_be_finished_is_abandoned_and_aborted(
+    world: Alone, owner: Owner, error: Exception, second_first: bool
+) -> None:
+    owner.at_once = InTurn(second_first=second_first)
+    delivery = Fails(world, error, "finish")
+    with pytest.raises(NotCommitted if error is LOST else type(error)):
+        attempt(owner, 0, identity(0), delivery)
+    assert delivery.abandoned == 1
+    assert open_transactions(world) == 0
+    assert "END_TXN commit" not in world.log
+    commit(world, owner, 0)
+    assert [e.data for e in world.broker.topic(DATA[0]).readable()] == [b"0/data-0/0", b"0/data-0/1"]
+
+
+@pytest.mark.parametrize("label", [None, "SEND in transaction"])
+def test_whatever_fails_before_the_commit_the_delivery_is_abandoned(
+    world: Alone, owner: Owner, label: str | None
+) -> None:
+    delivery = WriteData(Client(world), 0)
+    world.failing = {"SEND in transaction" if label else "ADD_PARTITION": [(LOST, False)]}
+    with pytest.raises(NotCommitted):
+        attempt(owner, 0, identity(0), delivery)
+    while world.broker.late:
+        world.broker.deliver(0)
+    assert not any(world.broker.topic(topic).producers for topic in DATA)
 
 
 def test_the_log_tells_what_was_written(world: Alone, owner: Owner) -> None:
@@ -145,17 +223,16 @@ def test_the_log_tells_what_was_written(world: Alone, owner: Owner) -> None:
 def test_a_committed_batch_is_skipped_and_never_written_again(world: Alone, owner: Owner) -> None:
     commit(world, owner, 3)
     successor = owning(world, "run-2")
-    assert decide(successor, 3, identity(3)) is Action.SKIP
-    attempt(successor, 3, identity(3), raising(AssertionError("not to be called"), world))
+    assert attempt(successor, 3, identity(3), raising(AssertionError("not to be called"), world)) is Action.SKIP
     with pytest.raises(StaleBatch):
         attempt(successor, 2, identity(2), raising(AssertionError("not to be called"), world))
     with pytest.raises(IdentityMismatch):
         attempt(successor, 3, identity(4), raising(AssertionError("not to be called"), world))
-    assert decide(successor, 8, identity(8)) is Action.WRITE
+    assert successor.decide(8, identity(8)) is Action.WRITE
 
 
 def test_a_batch_without_rows_commits_like_any_other(world: Alone, owner: Owner) -> None:
-    attempt(owner, 0, identity(0), lambda txn, coordinator: Written({}, {}))
+    attempt(owner, 0, identity(0), slowly(world, lambda txn: None))
     assert list(owning(world, "run-2").view.markers) == [0]
 
 
@@ -167,6 +244,7 @@ def test_a_batch_without_rows_commits_like_any_other(world: Alone, owner: Owner)
         (LOST, NotCommitted),
         (NotCommitted("a stage was run twice"), NotCommitted),
         (InvalidInput("row 3"), InvalidInput),
+        (OutOfTurn("a mistake"), OutOfTurn),
         (Stopped("stop"), Stopped),
         (KeyboardInterrupt(), KeyboardInterrupt),
     ],
@@ -194,7 +272,7 @@ def test_the_abort_is_repeated_until_the_transaction_has_ended(world: Alone, own
 
 
 def test_a_stop_does_not_wait_long_for_the_abort(world: Alone, owner: Owner) -> None:
-    owner.stopped = lambda: True
+    owner.waits.stopped = lambda: True
     world.failing = {"END_TXN abort": [(LOST, False)] * 10_000}
     started = world.clock()
     with pytest.raises(Stopped):
@@ -243,12 +321,9 @@ def test_a_lost_answer_to_the_commit_is_settled_by_the_log(world: Alone, owner: 
 
 
 def test_a_commit_that_came_too_late_is_not_committed(world: Alone, owner: Owner) -> None:
-    def slow(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-        world.broker.start_end(txn, False)  # as its ttl would
-        return Written({}, {})
-
+    ends = slowly(world, lambda txn: world.broker.start_end(txn, False))  # as its ttl would
     with pytest.raises(NotCommitted):
-        attempt(owner, 0, identity(0), slow)
+        attempt(owner, 0, identity(0), ends)
     assert not owner.view.markers
 
 
@@ -265,22 +340,18 @@ def test_a_commit_refused_is_settled_by_the_log(world: Alone, owner: Owner) -> N
 
 
 def test_a_batch_that_outlived_its_transaction_names_the_option(world: Alone, owner: Owner) -> None:
-    def slow(txn: TxnId, coordinator: CoordinatorPort) -> Written:
-        world.sleep(61)
-        return Written({}, {})
-
     with pytest.raises(NotCommitted, match=r"took 61 s, and its transaction lives 60 s: raise .*transaction_timeout_s"):
-        attempt(owner, 0, identity(0), slow)
+        attempt(owner, 0, identity(0), slowly(world, lambda txn: world.sleep(61)))
 
 
 def test_a_failure_for_want_of_time_names_the_option_too(world: Alone, owner: Owner) -> None:
-    def slow(txn: TxnId, coordinator: CoordinatorPort) -> Written:
+    def slow(txn: TxnId) -> None:
         world.sleep(61)
-        coordinator.add_partitions(txn, DATA)
+        owner.coordinator().add_partitions(txn, DATA)
         raise AssertionError("the transaction is over")
 
     with pytest.raises(NotCommitted, match="transaction_timeout_s"):
-        attempt(owner, 0, identity(0), slow)
+        attempt(owner, 0, identity(0), slowly(world, slow))
 
 
 def test_a_zombie_learns_that_it_is_one(world: Alone, owner: Owner) -> None:
@@ -318,6 +389,6 @@ def test_an_interrupt_after_the_commit_was_sent_does_not_abort_it(world: Alone, 
 
 def test_an_unknown_commit_says_so_when_the_query_is_stopped(world: Alone, owner: Owner) -> None:
     world.failing = {"END_TXN commit": [(LOST, False)] * 10_000}
-    owner.stopped = lambda: True
+    owner.waits.stopped = lambda: True
     with pytest.raises(CommitUnknown):
         commit(world, owner, 0)

@@ -13,15 +13,12 @@ from eos.commit.control_log import (
     Marker,
     OwnerRecord,
     Record,
-    Registration,
-    control_topic,
     decode,
     encode,
-    fits,
-    kept_since,
 )
 from eos.commit.decision import Known, Past, digest
-from eos.errors import DamagedLog, InvalidInput
+from eos.commit.registration import Registration
+from eos.errors import DamagedLog
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 
@@ -107,33 +104,6 @@ def test_a_marker_keeps_the_offsets_file_word_for_word() -> None:
     assert read.offsets == text
 
 
-# ---- names
-
-
-@pytest.mark.parametrize(
-    ("topic", "expected"),
-    [
-        ("persistent://acme/eu/flights", "persistent://acme/eu/__eos-f"),
-        ("acme/eu/flights", "persistent://acme/eu/__eos-f"),
-        ("flights", "persistent://public/default/__eos-f"),
-    ],
-)
-def test_the_control_topic_lies_beside_the_data(topic: str, expected: str) -> None:
-    assert control_topic("f", topic) == expected
-
-
-@pytest.mark.parametrize("name", ["", "a/b", "a b", "-a", "a-", "ä", "a" * 101, "a\n"])
-def test_a_name_that_is_no_part_of_a_topic_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot name a sink"):
-        control_topic(name, "flights")
-
-
-@pytest.mark.parametrize("topic", ["non-persistent://a/b/c", "http://a/b/c", "a/b", ""])
-def test_a_topic_that_can_hold_no_log_is_refused(topic: str) -> None:
-    with pytest.raises(InvalidInput, match="not a persistent topic"):
-        control_topic("f", topic)
-
-
 # ---- the fold
 
 
@@ -175,20 +145,20 @@ def test_a_batch_that_was_committed_twice_or_out_of_order_is_told(second: int) -
 # ---- retention
 
 
-def test_the_newest_markers_are_kept() -> None:
-    folded = view(*[marker(n, n) for n in range(1, 8)], keep=3)
+def test_the_newest_markers_are_retained() -> None:
+    folded = view(*[marker(n, n) for n in range(1, 8)], retain=3)
     assert list(folded.markers) == [5, 6, 7]
     assert folded.expired == MessageId(1, 3)  # where the marker of batch 4 lies
 
 
-def test_markers_since_the_oldest_savepoint_are_kept_as_well() -> None:
-    folded = view(*[marker(n, n) for n in range(1, 8)], keep=3, keep_since=3)
+def test_markers_since_the_oldest_savepoint_are_retained_as_well() -> None:
+    folded = view(*[marker(n, n) for n in range(1, 8)], retain=3, retain_since=3)
     assert list(folded.markers) == [3, 4, 5, 6, 7]
     assert folded.expired == MessageId(1, 1)
 
 
 def test_nothing_may_go_while_there_are_few() -> None:
-    assert view(owner(1), marker(2, 1), marker(3, 2), keep=3).expired is None
+    assert view(owner(1), marker(2, 1), marker(3, 2), retain=3).expired is None
 
 
 # ---- is it whole?
@@ -219,40 +189,8 @@ def test_a_log_that_lost_records_is_refused(records: list[Record], last: int | N
         ([owner(1, begins=True)], None),
         ([owner(2, begins=True)], 2),  # the first try did not arrive
         ([owner(1, begins=True), intent(4, 0)], 1),  # an aborted marker leaves a gap
-        ([marker(900, 400), owner(901)], 900),  # retention let go of the beginning
+        ([marker(900, 400), owner(901)], 900),  # retention dropped the beginning
     ],
 )
 def test_a_log_that_lost_nothing_is_taken(records: list[Record], last: int | None) -> None:
     view(*records).check_whole(None if last is None else registered(last))
-
-
-def test_a_checkpoint_of_another_sink_is_refused() -> None:
-    fits(None, "f", "t")
-    fits(Registration("f", "t", 1), "f", "t")
-    with pytest.raises(InvalidInput, match="use the old name"):
-        fits(Registration("f", "t", 1), "g", "t")
-
-
-@pytest.mark.parametrize(
-    "registered", [Registration("f", "t", 1), Registration("f", "t", 7, 3), Registration("f", "t", 7, None, True)]
-)
-def test_what_a_checkpoint_remembers_survives_its_file(registered: Registration) -> None:
-    assert Registration.parse(registered.text) == registered
-
-
-def test_what_a_checkpoint_of_an_earlier_version_remembers_is_read() -> None:
-    assert Registration.parse('{"name": "f", "control_topic": "t", "last_number": 4}') == Registration("f", "t", 4)
-
-
-def test_a_damaged_registration_is_named() -> None:
-    for text in ("", "[]", '{"name": "f"}', '{"name": "f", "control_topic": "t", "last_number": 4, "other": 1}'):
-        with pytest.raises(DamagedLog, match=r"eos-sink\.json .* can't be read"):
-            Registration.parse(text)
-
-
-def test_what_savepoints_need_is_read() -> None:
-    assert kept_since(None) is None
-    assert kept_since('{"markers_since": 7}') == 7
-    for text in ("", "{}", '{"markers_since": "x"}', "[1]"):
-        with pytest.raises(DamagedLog, match=r"eos-keep\.json .* can't be read"):
-            kept_since(text)

@@ -4,28 +4,21 @@ import pytest
 
 from eos.commit.decision import (
     DECISION,
-    ENDINGS,
     Action,
     Case,
-    Ending,
     Identity,
     Known,
     Past,
     check_ownership,
     decide,
     digest,
-    ending,
 )
 from eos.errors import (
-    ConnectionLost,
     DamagedLog,
     EosError,
     IdentityMismatch,
     InvalidInput,
-    NetworkError,
-    Refused,
     StaleBatch,
-    Unanswered,
 )
 
 OURS = Identity("query", "run-2", "offsets", principal="us")
@@ -68,19 +61,19 @@ ROWS: list[tuple[str, Known, int, Action | type[EosError]]] = [
 ]
 
 
-def kept(batch: int, offsets: str = "offsets") -> Past:
+def retained(batch: int, offsets: str = "offsets") -> Past:
     return Past(batch, "query", digest(offsets))
 
 
-# The same in a checkpoint that is being rolled forward, with the MARKER that is kept for the batch.
+# The same in a checkpoint that is being rolled forward, with the MARKER that is retained of the batch.
 FORWARD: list[tuple[str, Known, Past | None, int, Action | type[EosError]]] = [
-    ("in step", known(marker=5, intent=5), kept(3), 3, Action.SKIP),
-    ("in step", known(marker=5, intent=6, ended=False), kept(4), 4, Action.SKIP),
-    ("out of step", known(marker=5, intent=5), kept(3, "others"), 3, IdentityMismatch),
+    ("in step", known(marker=5, intent=5), retained(3), 3, Action.SKIP),
+    ("in step", known(marker=5, intent=6, ended=False), retained(4), 4, Action.SKIP),
+    ("out of step", known(marker=5, intent=5), retained(3, "others"), 3, IdentityMismatch),
     ("stale", known(marker=5, intent=5), None, 3, StaleBatch),  # no longer kept
-    ("replay", known(marker=5, intent=5), kept(5), 5, Action.SKIP),
+    ("replay", known(marker=5, intent=5), retained(5), 5, Action.SKIP),
     ("write", known(marker=5, intent=5), None, 6, Action.WRITE),
-    ("another query", Known("other", Past(5, "other")), kept(3), 3, IdentityMismatch),
+    ("another query", Known("other", Past(5, "other")), retained(3), 3, IdentityMismatch),
 ]
 
 
@@ -123,35 +116,3 @@ def test_the_same_offsets_means_every_byte_of_the_file() -> None:
         Identity("q", "r", 'v1\n{"batchTimestampMs":1}').digest
         != Identity("q", "r", 'v1\n{"batchTimestampMs":2}').digest
     )
-
-
-NOT_FOUND = Refused("END_TXN", "TransactionNotFound", "")
-INVALID = Refused("END_TXN", "InvalidTxnStatus", "")
-LOADING = Refused("END_TXN", "TransactionCoordinatorNotFound", "")
-
-
-@pytest.mark.parametrize(
-    ("commit", "answer", "proves"),
-    [
-        (True, None, Ending.COMMITTED),
-        (False, None, Ending.ABORTED),
-        (True, NOT_FOUND, Ending.ENDED),
-        (False, NOT_FOUND, Ending.ENDED),
-        (True, INVALID, Ending.NOT_YET),
-        (False, INVALID, Ending.NOT_YET),
-        (True, LOADING, Ending.NOT_YET),
-        (False, LOADING, Ending.NOT_YET),
-        (True, Unanswered("?"), Ending.NOT_YET),
-        (False, ConnectionLost("?"), Ending.NOT_YET),
-        (True, Refused("END_TXN", "UnknownError", ""), Ending.NOT_YET),
-        (False, Refused("END_TXN", "AuthorizationError", ""), Ending.NOT_YET),
-    ],
-)
-def test_what_an_answer_to_end_txn_proves(commit: bool, answer: NetworkError | None, proves: Ending) -> None:
-    assert ending(commit, answer) is proves
-
-
-def test_only_success_says_how_a_transaction_ended() -> None:
-    assert {answer for (_, answer), proves in ENDINGS.items() if proves in (Ending.COMMITTED, Ending.ABORTED)} == {
-        "Success"
-    }

@@ -5,9 +5,12 @@ from typing import Any
 import pytest
 
 from eos.commit.attempt import attempt
-from eos.commit.control_log import Intent, OwnerRecord, Registration, encode
+from eos.commit.control_log import Intent, OwnerRecord, encode
 from eos.commit.decision import Identity
-from eos.commit.owner import Owner, Settings, bound_coordinator
+from eos.commit.owner import Owner
+from eos.commit.patience import Settings
+from eos.commit.registration import Registration
+from eos.commit.takeover import bound_coordinator
 from eos.errors import (
     CommitUnknown,
     ConnectionLost,
@@ -22,7 +25,7 @@ from eos.errors import (
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, NAME, write_data
+from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
 from tests.simulation.world import Alone
 
 SETTINGS = Settings(ttl_s=60, patience_s=30)
@@ -37,7 +40,7 @@ def world() -> Alone:
 
 def driver(world: Alone, **parts: Any) -> Owner:
     """A driver that owns nothing yet."""
-    parts.setdefault("settings", SETTINGS)
+    parts = {"settings": SETTINGS, "at_once": InTurn(second_first=True), **parts}
     return Owner(Client(world), NAME, CONTROL, sleep=world.sleep, clock=world.clock, **parts)
 
 
@@ -50,7 +53,7 @@ def owning(world: Alone, run_id: str = "run-1", **parts: Any) -> Owner:
 
 def commit(world: Alone, owner: Owner, batch_id: int) -> None:
     """Write and commit one batch."""
-    attempt(owner, batch_id, Identity("query", "run-1", f"offsets {batch_id}"), write_data(Client(world), batch_id))
+    attempt(owner, batch_id, Identity("query", "run-1", f"offsets {batch_id}"), WriteData(Client(world), batch_id))
 
 
 def untouched(world: Alone) -> tuple[int, int]:
@@ -109,7 +112,7 @@ def test_another_query_is_refused_before_anybody_is_fenced(world: Alone) -> None
 def test_another_principal_is_refused_while_a_transaction_may_be_open(world: Alone) -> None:
     first = driver(world)
     first.take_over("query", "run-1", principal="alice")
-    first.append(Intent(first.next_number(), "query", "run-1", 0, 1, TxnId(0, 9), "alice"))
+    first.log.append(Intent(first.log.next_number(), "query", "run-1", 0, 1, TxnId(0, 9), "alice"))
     before = untouched(world)
     with pytest.raises(InvalidInput, match="opened by alice, and to bob"):
         driver(world).take_over("query", "run-2", principal="bob")
@@ -170,7 +173,7 @@ def test_the_transaction_of_the_driver_before_is_aborted(world: Alone) -> None:
     first = owning(world)
     txn = first.coordinator().new_transaction(60_000)
     first.coordinator().add_partitions(txn, [CONTROL])
-    first.append(Intent(first.next_number(), "query", "run-1", 0, 1, txn, None))
+    first.log.append(Intent(first.log.next_number(), "query", "run-1", 0, 1, txn, None))
     assert world.broker.knows(txn)
     second = owning(world, "run-2")
     assert not world.broker.knows(txn)
@@ -181,7 +184,7 @@ def test_the_transaction_of_the_driver_before_is_aborted(world: Alone) -> None:
 def test_an_abandoned_transaction_is_freed_by_an_empty_one(world: Alone) -> None:
     first = owning(world)
     abandoned = first.coordinator().new_transaction(60_000)
-    first.append(OwnerRecord(7, "query", "run-1", abandoned.coordinator, 0), abandoned)
+    first.log.append(OwnerRecord(7, "query", "run-1", abandoned.coordinator, 0), abandoned)
     world.broker.start_end(abandoned, False)  # nobody told it of the control topic
     while world.broker.work():
         pass
@@ -197,7 +200,7 @@ def hold_for_ever(world: Alone, owner: Owner) -> None:
     """Freeze the log with a transaction that no INTENT tells of."""
     txn = owner.coordinator().new_transaction(3_600_000)
     owner.coordinator().add_partitions(txn, [CONTROL])
-    owner.append(OwnerRecord(7, "query", "run-1", txn.coordinator, 0), txn)
+    owner.log.append(OwnerRecord(7, "query", "run-1", txn.coordinator, 0), txn)
 
 
 def test_patience_has_an_end_and_names_who_holds_the_log(world: Alone) -> None:
@@ -235,7 +238,7 @@ def test_a_broken_producer_is_reopened_with_its_own_epoch(world: Alone) -> None:
     owner = owning(world)
     world.broker.unload(CONTROL)
     with pytest.raises(Unanswered):
-        owner.append(Intent(9, "query", "run-1", 0, 1, TxnId(0, 9), None))
+        owner.log.append(Intent(9, "query", "run-1", 0, 1, TxnId(0, 9), None))
     assert owner.unsettled
     owner.settle()
     assert world.broker.topic(CONTROL).epoch == 0
@@ -247,7 +250,7 @@ def test_only_a_moved_epoch_is_fenced_and_it_is_for_good(world: Alone) -> None:
     first = owning(world)
     second = owning(world, "run-2")
     with pytest.raises(Unanswered):
-        first.append(Intent(9, "query", "run-1", 0, 1, TxnId(0, 9), None))
+        first.log.append(Intent(9, "query", "run-1", 0, 1, TxnId(0, 9), None))
     epoch = world.broker.topic(CONTROL).epoch
     for again in (first.settle, first.settle, lambda: first.take_over("query", "run-1")):
         with pytest.raises(Fenced, match="already moved"):
@@ -295,7 +298,7 @@ def test_what_was_never_committed_and_did_not_end_is_not_committed(world: Alone)
 
 
 def test_what_lies_before_the_kept_markers_is_let_go(world: Alone) -> None:
-    owner = owning(world, settings=Settings(ttl_s=60, markers_kept=3))
+    owner = owning(world, settings=Settings(ttl_s=60, markers_retained=3))
     for batch_id in range(6):
         commit(world, owner, batch_id)
     topic = world.broker.topic(CONTROL)
@@ -305,24 +308,24 @@ def test_what_lies_before_the_kept_markers_is_let_go(world: Alone) -> None:
 
 
 def test_a_checkpoint_that_is_rolled_forward_says_so_until_it_is_in_step(world: Alone) -> None:
-    owner = owning(world, settings=Settings(ttl_s=60, markers_kept=2, markers_kept_since=1))
+    owner = owning(world, settings=Settings(ttl_s=60, markers_retained=2, markers_retained_since=1))
     for batch in range(5):
         commit(world, owner, batch)
     assert list(owner.view.markers) == [1, 2, 3, 4], "the newest two, and all since batch 1"
-    assert owner.kept(3) is None, "it was not said that the checkpoint is behind"
+    assert owner.retained(3) is None, "it was not said that the checkpoint is behind"
     owner.close()
     owner.take_over("query", "run-2", Registration(NAME, CONTROL, 1, rolls_forward_from=3))
     assert owner.registration.rolls_forward_from == 3
-    assert owner.kept(2) is None
-    assert owner.kept(3) == owner.view.past(3)
-    assert owner.kept(3) is not None
-    owner.keep_markers_since(None)
+    assert owner.retained(2) is None
+    assert owner.retained(3) == owner.view.past(3)
+    assert owner.retained(3) is not None
+    owner.log.retain_markers_since(None)
     commit(world, owner, 5)
     assert list(owner.view.markers) == [4, 5]
 
 
 def test_a_log_that_cannot_be_trimmed_is_trimmed_later(world: Alone) -> None:
-    owner = owning(world, settings=Settings(ttl_s=60, markers_kept=1))
+    owner = owning(world, settings=Settings(ttl_s=60, markers_retained=1))
     owner.close()
     owner.take_over("query", "run-1")
     commit(world, owner, 0)

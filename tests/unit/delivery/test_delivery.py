@@ -12,6 +12,7 @@ from pyspark.sql.types import LongType, StructType
 from eos.config import Cluster
 from eos.delivery import delivery
 from eos.delivery.delivery import LARGE_ROW_BYTES, SMALL_ROW_BYTES, Care, Delivery, collect_small, least_care
+from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.writer import WriteSettings
 from eos.spark import jobs
 from eos.spark.query import driver_heap, result_limit
@@ -127,16 +128,14 @@ def test_only_after_a_batch_of_small_rows_is_less_care_taken(
     for rows, size in batches:
         one.committed(rows, size)
     prepared = one.prepare(spark.sql("select 'x' value"), "t")
-    assert prepared.rows is not None
+    assert isinstance(prepared, ByDriver)
     assert (prepared.rows.num_rows, prepared.partitions) == (1, {"t": 64})
     assert looks_taken == [least if small else Care.SIZES]
 
 
 def test_a_new_run_takes_care_again(spark: SparkSession, looks_taken: list[Care]) -> None:
-    one = Delivery(SETTINGS, unobserved, 10)
-    one.committed(10, 10)
-    one.begin(spark, 10)
-    one.prepare(spark.sql("select 'x' value"), "t")
+    Delivery(SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).committed(10, 10)
+    Delivery(SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).prepare(spark.sql("select 'x' value"), "t")
     assert looks_taken == [Care.SIZES]
 
 
@@ -165,21 +164,19 @@ def test_the_last_batch_predicts_the_next(
     spark: SparkSession, looks_taken: list[Care], last_rows: int | None, collected: bool
 ) -> None:
     prepared = Delivery(SETTINGS, unobserved, 10, last_rows=last_rows).prepare(spark.sql("select 'x' value"), "t")
-    assert (prepared.rows is not None, prepared.job is None) == (collected, collected)
+    assert isinstance(prepared, ByDriver if collected else ByTasks)
 
 
 def test_a_batch_that_turns_out_large_is_planned_for_the_tasks(spark: SparkSession, looks_taken: list[Care]) -> None:
     one = Delivery(SETTINGS, unobserved, 10, last_rows=1)
-    prepared = one.prepare(spark.range(11).selectExpr("cast(id as string) value"), "t")
-    assert prepared.rows is None
-    assert prepared.job is not None
+    assert isinstance(one.prepare(spark.range(11).selectExpr("cast(id as string) value"), "t"), ByTasks)
 
 
 def test_after_a_failure_to_collect_the_tasks_are_next(spark: SparkSession, looks_taken: list[Care]) -> None:
     one = Delivery(SETTINGS, unobserved, small_batch_rows=10, last_rows=1)
     with pytest.raises(Exception, match="broken row"):
         one.prepare(spark.sql("select cast(raise_error('broken row') as binary) value"), "t")
-    assert one.prepare(spark.sql("select 'x' value"), "t").job is not None
+    assert isinstance(one.prepare(spark.sql("select 'x' value"), "t"), ByTasks)
 
 
 def test_a_broken_row_is_named_when_rows_are_collected(spark: SparkSession) -> None:

@@ -11,13 +11,13 @@ import pytest
 from eos.config import Cluster
 from eos.delivery import task
 from eos.delivery.producers import FreshProducers
-from eos.delivery.writer import Report, Transaction, WriteSettings
+from eos.delivery.writer import BatchTransaction, Report, WriteSettings
 from eos.errors import ConnectionLost, InvalidInput, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 
 SETTINGS = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", 1 << 20)
-TRANSACTION = Transaction(TxnId(0, 7), 3, unobserved, {"t": 4})
+TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved, {"t": 4})
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eos.delivery.producers import KeptProducers
-from eos.delivery.writer import Transaction, Writer, WriteSettings, send_all
+from eos.delivery.writer import BatchTransaction, Writer, WriteSettings, send_all
 from eos.errors import NetworkError, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
@@ -35,7 +35,7 @@ def settings(broker: FakeBroker) -> Iterator[WriteSettings]:
 
 def writer(settings: WriteSettings) -> Writer:
     kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
-    return Writer(settings, Transaction(TxnId(0, 7), 3, unobserved), kept)
+    return Writer(settings, BatchTransaction(TxnId(0, 7), 3, unobserved), kept)
 
 
 def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroker, settings: WriteSettings) -> None:

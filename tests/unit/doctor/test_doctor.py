@@ -114,7 +114,7 @@ class FakeClient:
             def add_partitions(self, txn: TxnId, topics: list[str]) -> None:
                 client.asked.append(("add", topics[0]))
 
-            def end(self, txn: TxnId, commit: bool) -> None:
+            def end(self, txn: TxnId, commit: bool, sent: object = None) -> None:
                 client.asked.append(("commit" if commit else "abort", txn))
                 answer = client.ends.pop(0) if client.ends else None
                 if answer is not None:

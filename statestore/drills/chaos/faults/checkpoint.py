@@ -9,7 +9,8 @@ from collections.abc import Callable
 import httpx
 
 import statestore
-from eos.commit.control_log import REGISTRATION, control_topic
+from eos.commit.control_topic import control_topic
+from eos.commit.registration import REGISTRATION
 from statestore import savepoints
 from statestore.checkpoint import logs
 from statestore.checkpoint.hadoop_files import HadoopFiles

@@ -25,7 +25,7 @@ def offsets(*sources: str) -> str:
 
 
 def log(*batches: int, query: str = QUERY) -> LogView:
-    view = LogView(keep=1_000)
+    view = LogView(retain=1_000)
     view.apply(OwnerRecord(1, query, "run", 0, 0, begins=True), MessageId(1, 0))
     for batch in batches:
         marker = Marker(batch + 2, query, "run", batch, 1, TxnId(0, batch), None, {}, {}, f"offsets of {batch}")

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from eos.commit.control_log import REGISTRATION, LogView, Registration
+from eos.commit.control_log import LogView
+from eos.commit.registration import REGISTRATION, Registration
 from eos.config import Cluster
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.errors import InvalidInput, NotFound, Unavailable

@@ -1,0 +1,33 @@
+"""The name of a sink's control topic, and of the subscription that holds its records."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from eos.errors import InvalidInput
+
+HOLD: Final = "__eos-hold"
+"""The durable subscription that retains the control topic's records."""
+
+CONTROL: Final = "__eos-"
+"""What the name of every control topic begins with."""
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
+_TOPIC = re.compile(r"(?:(persistent|non-persistent)://)?(?:([^/]+)/([^/]+)/)?([^/]+)")
+
+
+def control_topic(name: str, topic: str) -> str:
+    """Name the control topic of the sink `name`, in the tenant and namespace of the data topic `topic`.
+
+    Raises InvalidInput for a sink name that is no part of a topic's name.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise InvalidInput(
+            f'"{name}" cannot name a sink: use up to 100 letters, digits, ".", "_" and "-", with a letter or digit'
+            " at both ends"
+        )
+    match = _TOPIC.fullmatch(topic)
+    if match is None or match[1] == "non-persistent":
+        raise InvalidInput(f'"{topic}" is not a persistent topic; one looks like "persistent://public/default/flights"')
+    return f"persistent://{match[2] or 'public'}/{match[3] or 'default'}/{CONTROL}{name}"

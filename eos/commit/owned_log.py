@@ -1,0 +1,152 @@
+"""The control log in the hands of its owner: the only producer, the running number, the view, and retention."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from eos.commit.control_log import LogView, OwnerRecord, Record, encode
+from eos.commit.control_topic import HOLD
+from eos.commit.patience import Settings
+from eos.commit.ports import ClientPort, ControlProducerPort, HoldPort
+from eos.commit.reading import read_log
+from eos.errors import ConnectionLost, Fenced, NetworkError
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.txn import TxnId
+
+log = logging.getLogger("eos.commit.owned_log")
+
+
+class OwnedLog:
+    """One driver's control log.
+
+    Args:
+        client: the cluster.
+        topic: the control topic.
+        settings: waits and retention.
+
+    Attributes:
+        view: what the log says; of use once the log was trusted, see `eos.commit.takeover`.
+    """
+
+    def __init__(self, client: ClientPort, topic: str, settings: Settings) -> None:
+        self.topic = topic
+        self.view = LogView()
+        self._client, self._settings = client, settings
+        self._number = 0
+        self._epoch: int | None = None
+        self._producer: ControlProducerPort | None = None
+        self._hold: HoldPort | None = None
+        self._trimmed_to: MessageId | None = None
+        self._fenced: Fenced | None = None
+
+    # ---- the producer
+
+    @property
+    def lost(self) -> bool:
+        """True when the producer broke, or was never opened: another driver may own the sink."""
+        return self._producer is None
+
+    @property
+    def epoch(self) -> int:
+        """How many times the topic was fenced when this driver took it, counted by the broker."""
+        return self._epoch or 0
+
+    def refuse_if_fenced(self) -> None:
+        """Raise Fenced once another driver is known to own the log: that is for good."""
+        if self._fenced is not None:
+            raise Fenced(str(self._fenced))
+
+    def fence(self) -> None:
+        """Open the producer, and fence the one that was there."""
+        self._epoch = None
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Open the producer again with our own epoch. Raises Fenced when that has moved."""
+        try:
+            producer = self._client.producer(self.topic, access="exclusive-with-fencing", topic_epoch=self._epoch)
+        except Fenced as why:
+            if self._epoch is not None:
+                self._fenced = why
+            raise
+        self._producer, self._epoch = producer, producer.topic_epoch
+
+    # ---- writing
+
+    def count_from(self, number: int) -> None:
+        """Number the records of this driver after `number`."""
+        self._number = max(self._number, number)
+
+    def next_number(self) -> int:
+        """Count up the running number of the log's records."""
+        self._number += 1
+        return self._number
+
+    def append(self, record: Record, txn: TxnId | None = None) -> MessageId:
+        """Write one record and wait for its receipt. After a failure the log is lost until it is reopened."""
+        return self.send(encode(record), txn)
+
+    def send(self, data: bytes, txn: TxnId | None) -> MessageId:
+        """Write bytes that need not be a record, as `append` does."""
+        if self._producer is None:
+            raise ConnectionLost(f"the producer of {self.topic} is not open")
+        try:
+            return self._producer.send_record(data, txn)
+        except NetworkError:
+            self._drop_producer()
+            raise
+        except Fenced as why:
+            # Even a stranger whose reopening was refused throws us out: only the topic's epoch tells who owns it.
+            self._drop_producer()
+            raise ConnectionLost(f"the producer of {self.topic} was replaced: {why}") from why
+
+    def _drop_producer(self) -> None:
+        if self._producer is not None:
+            self._producer.abandon()
+        self._producer = None
+
+    # ---- reading and retention
+
+    def read(self, until: OwnerRecord | None = None) -> LogView:
+        """Read the log up to a record that was written, or to its last readable one."""
+        return read_log(self._client, self.topic, self._settings, until)
+
+    def trust(self, view: LogView) -> None:
+        """Go on with what was read once our own OWNER was in sight."""
+        self.view = view
+        self.count_from(view.last_number)
+
+    def retain_markers_since(self, batch_id: int | None) -> None:
+        """Retain all markers from this batch on, from now on; None: the newest ones only."""
+        self._settings = replace(self._settings, markers_retained_since=batch_id)
+        self.view.retain_since = batch_id
+
+    def hold(self) -> HoldPort:
+        """Make sure that the durable subscription is there, and join it."""
+        if self._hold is None:
+            self._hold = self._client.hold(self.topic, HOLD)
+        return self._hold
+
+    def retain(self) -> None:
+        """Let the broker drop what lies before the retained markers. A failure is made good later."""
+        expired = self.view.expired
+        if expired is None or expired == self._trimmed_to:
+            return
+        try:
+            self.hold().acknowledge(expired)
+            self._trimmed_to = expired
+        except NetworkError as why:
+            log.warning("%s could not be trimmed: %s", self.topic, why)
+            self._hold = None
+
+    def close(self) -> None:
+        """Close what is open. The ownership stays until another driver takes over."""
+        ports = (self._producer, self._hold)
+        self._producer = self._hold = None
+        for port in ports:
+            if port is not None:
+                try:
+                    port.close()
+                except (NetworkError, Fenced) as why:
+                    log.info("closing %s: %s", self.topic, why)

@@ -1,0 +1,72 @@
+"""What a query's checkpoint folder says about its sink: two small files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from eos.errors import DamagedLog, InvalidInput
+
+REGISTRATION: Final = "eos-sink.json"
+"""The file in the query's checkpoint folder that holds a `Registration`."""
+
+KEEP: Final = "eos-keep.json"
+"""The file in the query's checkpoint folder that says which markers savepoints need: {"markers_since": batch}."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What the query's checkpoint remembers of its control log.
+
+    Attributes:
+        name: the sink's.
+        control_topic: where the log was.
+        last_number: the number of a record that was readable at that time: it must be there for ever.
+        rolls_forward_from: None: no. Otherwise state is behind the output, and batches from this one on are run
+            without being written, where the log has their MARKER with the same offsets.
+        shadow: the checkpoint is a copy beside a live query: its runs write nothing at all, and take nothing over.
+    """
+
+    name: str
+    control_topic: str
+    last_number: int
+    rolls_forward_from: int | None = None
+    shadow: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of its file."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Registration:
+        """Read the text of its file. Raises DamagedLog."""
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise DamagedLog(
+                f"{REGISTRATION} in the query's checkpoint can't be read: {error}. It tells which control log belongs "
+                "to this checkpoint. Restore the file from a backup of the checkpoint."
+            ) from error
+
+
+def retained_since(text: str | None) -> int | None:
+    """Read the text of the file `KEEP`; None where there is none. Raises DamagedLog."""
+    try:
+        return None if text is None else int(json.loads(text)["markers_since"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise DamagedLog(
+            f"{KEEP} in the query's checkpoint can't be read: {error}. It tells how far back savepoints need the"
+            ' control log. Write {"markers_since": BATCH} into it, with the batch of the oldest savepoint, or delete it'
+        ) from error
+
+
+def fits(registered: Registration | None, name: str, topic: str) -> None:
+    """Refuse a checkpoint that was used with another sink. Raises InvalidInput."""
+    if registered is not None and (registered.name, registered.control_topic) != (name, topic):
+        raise InvalidInput(
+            f'this checkpoint belongs to the sink "{registered.name}" with the control log'
+            f' {registered.control_topic}, and the sink in use is "{name}" with {topic}. Under another name the'
+            " batches of the old one would be written again: use the old name, or start with a new checkpoint"
+        )

@@ -1,0 +1,197 @@
+"""Taking a sink over from an earlier driver, and making its control log readable.
+
+Once for each run of the query:
+
+1. Read the log, and compare the query before another driver is fenced.
+2. Open the control topic's producer with fencing: an earlier driver can't write to the log any more.
+   It isn't told, and fencing doesn't stop its END_TXN.
+3. Write OWNER, and trust the log only once that record can be read. A topic is readable up to the
+   first record of an open transaction; what lies behind it, committed markers too, is hidden. So our
+   own OWNER in sight proves that every MARKER before it is either readable or gone for good.
+4. Abort the transaction of the last INTENT if it left no MARKER.
+
+A crash between any two of them leaves a log that the next run takes over in the same way: docs/protocol.md tells
+why for each step.
+
+While OWNER is hidden: abort the transaction of the last INTENT in sight; if that isn't it, an
+abandoned transaction holds the topic, one that the coordinator has forgotten. It is freed when a later transaction
+of the same coordinator ends on the topic: its end carries the low watermark, below which the broker
+aborts what it finds (TopicTransactionBuffer.handleLowWaterMark). An empty transaction is enough, once
+no older one is open in that coordinator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from typing import Final
+
+from eos.commit.control_log import LogView, OwnerRecord
+from eos.commit.decision import Identity, check_ownership
+from eos.commit.ending import Ending, ask, end
+from eos.commit.owned_log import OwnedLog
+from eos.commit.patience import GaveUp, Waits
+from eos.commit.ports import ClientPort
+from eos.commit.registration import Registration
+from eos.errors import DamagedLog, NetworkError
+from eos.pulsar.wire.txn import TxnId
+from eos.steps import Observer, Step
+
+log = logging.getLogger("eos.commit.takeover")
+
+# Written in a transaction that is aborted, so it can never be read.
+_PRIMING: Final = b'{"kind":"priming"}'
+
+_DOUBTS = 3
+"""How often a log that looks damaged is read again: a topic that was just loaded may show less than it holds."""
+
+
+def bound_coordinator(name: str, coordinators: int) -> int:
+    """Choose the coordinator of a sink at its first use: the SHA-256 of its name, modulo their number."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % coordinators
+
+
+class Takeover:
+    """The takeover of one log by one driver. What it waits for in vain it raises as `GaveUp`.
+
+    Attributes:
+        coordinator: index of the transaction coordinator that the sink always uses.
+    """
+
+    def __init__(self, client: ClientPort, log: OwnedLog, name: str, waits: Waits, observer: Observer) -> None:
+        self.coordinator = 0
+        self._client, self._log, self._name, self._waits, self._observer = client, log, name, waits, observer
+        self._who = Identity("", "", "")
+        self._begins = False
+        self._ended: set[TxnId] = set()
+
+    def run(self, who: Identity, registered: Registration | None) -> None:
+        """Take the four steps.
+
+        Raises IdentityMismatch, InvalidInput or DamagedLog before another driver is fenced, wherever the log can
+        already tell.
+        """
+        self._who = who
+        waits, control = self._waits, self._log
+        seen = self._look(registered)
+        check_ownership(seen.known, who)
+        self.coordinator = waits.insist(lambda: self._bound(seen), "the number of transaction coordinators")
+        self._begins = seen.empty
+        control.count_from(seen.last_number)
+        self._observer(Step.TAKEOVER, "before", None)
+        waits.insist(control.fence, "the control topic's producer")
+        self._observer(Step.TAKEOVER, "after", None)
+        if seen.empty:
+            waits.insist(self._prime, "the first transaction on the control topic")
+        self.announce()
+        if (bound := self._bound(control.view)) != self.coordinator:
+            self.coordinator = bound
+            self.announce()
+        check_ownership(control.view.known, who)
+        self._end_last_intent()
+
+    def announce(self, ended: TxnId | None = None) -> None:
+        """Write OWNER and wait until it is readable: then the log is trusted. `ended` is known to have ended."""
+        if ended is not None:
+            self._ended.add(ended)
+        self._observer(Step.OWNER, "before", None)
+        patience = self._waits.patience()
+        record: OwnerRecord | None = None
+        while True:
+            try:
+                if self._log.lost:
+                    self._log.reopen()
+                    record = None
+                if record is None:
+                    record = self._owner_record()
+                    self._log.append(record)
+                view = self._log.read(record)
+                if self._trusted(view, record):
+                    break
+                self._free(view)
+            except NetworkError as why:
+                log.info("%s: taking over: %s", self._name, why)
+            if not patience.pause():
+                raise GaveUp("our own OWNER record in the control log")
+        view.check_whole(None)
+        self._log.trust(view)
+        self._begins = False
+        self._observer(Step.OWNER, "after", None)
+
+    def _look(self, registered: Registration | None) -> LogView:
+        """Read all that is readable now, and refuse a damaged log before touching it."""
+        patience = self._waits.patience()
+        doubts = 0
+        while True:
+            try:
+                self._log.hold()
+                view = self._log.read()
+                view.check_whole(registered)
+                return view
+            except DamagedLog:
+                doubts += 1
+                if doubts > _DOUBTS or not patience.pause():
+                    raise
+            except NetworkError as why:
+                if not patience.pause():
+                    raise GaveUp("the control log") from why
+
+    def _bound(self, seen: LogView) -> int:
+        if seen.coordinator is not None:
+            return seen.coordinator
+        return bound_coordinator(self._name, self._client.coordinators())
+
+    def _prime(self) -> None:
+        """End one transaction with a record on the topic.
+
+        Until then the topic forgets aborts, so that a late record of an aborted transaction would
+        hide whatever follows it (TopicTransactionBuffer.abortTxn does nothing without a snapshot).
+        """
+        if self._log.lost:
+            self._log.reopen()
+        self._housekeep(_PRIMING, commit=False)
+
+    def _owner_record(self) -> OwnerRecord:
+        who = self._who
+        return OwnerRecord(
+            self._log.next_number(), who.query_id, who.run_id, self.coordinator, self._log.epoch, self._begins
+        )
+
+    def _trusted(self, view: LogView, record: OwnerRecord) -> bool:
+        return view.owner == record
+
+    def _end_last_intent(self) -> None:
+        intent = self._log.view.unfinished
+        if intent is None or intent.txn in self._ended:
+            return
+        if self._end(intent.txn, commit=False) is Ending.NOT_YET:
+            raise GaveUp(f"the end of transaction {intent.txn} of the driver before us")
+        self.announce()
+
+    # ---- while the log is hidden
+
+    def _free(self, hidden: LogView) -> None:
+        """Do the next thing that may make the log readable."""
+        intent = hidden.unfinished
+        if intent is not None and intent.txn not in self._ended:
+            if ask(self._client, intent.txn, commit=False).ending is not Ending.NOT_YET:
+                self._ended.add(intent.txn)
+            return
+        self._housekeep(None, commit=True)
+
+    def _housekeep(self, record: bytes | None, commit: bool) -> None:
+        """Open a transaction of the sink's coordinator on the control topic, and end it."""
+        coordinator = self._client.coordinator(self.coordinator)
+        txn = coordinator.new_transaction(round(self._waits.settings.housekeeping_ttl_s * 1000))
+        try:
+            coordinator.add_partitions(txn, [self._log.topic])
+            if record is not None:
+                self._log.send(record, txn)
+        except NetworkError:
+            self._end(txn, commit=False)
+            raise
+        if self._end(txn, commit) is Ending.NOT_YET:
+            raise GaveUp(f"the end of transaction {txn}")
+
+    def _end(self, txn: TxnId, commit: bool) -> Ending:
+        return end(self._client, txn, commit, self._waits.patience(self._waits.settings.stop_patience_s)).ending

@@ -1,0 +1,89 @@
+"""The delivery of one micro-batch: all its DataFrames into one transaction, with what Spark says in few words."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from eos.delivery.delivery import Delivery
+from eos.delivery.paths import ByDriver, ByTasks
+from eos.delivery.writer import BatchTransaction, Report
+from eos.errors import EosError, NotCommitted, Stopped
+from eos.pulsar.wire.txn import TxnId
+from eos.spark import query as spark
+
+log = logging.getLogger("eos.delivery")
+
+
+class BatchDelivery:
+    """Delivers the writes of one batch; see `eos.commit.ports.DeliveryPort`.
+
+    Args:
+        delivery: of the run.
+        batch_id: of the batch.
+        writes: DataFrames of message columns, each with the topic of rows that name none.
+        stopped: says whether the query was stopped.
+    """
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        batch_id: int,
+        writes: Sequence[tuple[DataFrame, str | None]],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._delivery, self._batch_id, self._writes, self._stopped = delivery, batch_id, writes, stopped
+        self._paths: list[ByDriver | ByTasks] = []
+        self._collected: dict[int, pa.Table] = {}
+
+    def prepare(self) -> None:
+        """Collect or plan each write; a second try finds collected rows, and plans jobs anew."""
+        self._paths = []
+        with self._around_spark():
+            for place, (df, topic) in enumerate(self._writes):
+                path = self._delivery.prepare(df, topic, self._collected.get(place))
+                if isinstance(path, ByDriver):
+                    self._collected[place] = path.rows
+                self._paths.append(path)
+
+    def send(self, txn: TxnId) -> Report:
+        """Send every write of the batch into the transaction."""
+        total = Report()
+        with self._around_spark():
+            for path in self._paths:
+                transaction = BatchTransaction(txn, self._batch_id, self._delivery.observer, path.partitions)
+                total.merge(path.send(transaction))
+        return total
+
+    def finish(self) -> None:
+        """Await the receipts of what the driver sent; prove that each task ran once."""
+        with self._around_spark():
+            for path in self._paths:
+                path.finish()
+
+    def abandon(self) -> None:
+        """Give up the producers in use."""
+        for path in self._paths:
+            path.abandon()
+
+    @contextmanager
+    def _around_spark(self) -> Iterator[None]:
+        """Turn the failure of a Spark job into Stopped, or into NotCommitted with the reason in few words."""
+        try:
+            yield
+        except EosError:
+            raise
+        except Exception as error:
+            log.debug("batch %d: the Spark job failed", self._batch_id, exc_info=True)
+            # Not chained: on a long text with a Py4JJavaError in it, Spark's own pattern for such
+            # errors (StreamExecution.PROXY_ERROR) overflows the stack of the query's thread.
+            if self._stopped():
+                raise Stopped(
+                    f"The query was stopped while batch {self._batch_id} was being written. It is aborted, and is "
+                    "written when the query starts again."
+                ) from None
+            raise NotCommitted(f"Spark could not run it: {spark.reason(error)}") from None

@@ -1,0 +1,86 @@
+"""The two ways of a DataFrame's rows into a transaction: sent by the driver, or by the tasks of a Spark job.
+
+Each is used as `eos.commit.ports.DeliveryPort` says: `send` for each transaction, then `finish`, or `abandon`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from eos.delivery.producers import KeptProducers
+from eos.delivery.task import TRANSACTION, parse_report, transaction_property
+from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
+from eos.errors import InvalidInput
+from eos.spark import jobs
+from eos.spark import query as spark
+
+
+@dataclass(slots=True)
+class ByDriver:
+    """Rows that were collected, and are sent by the driver's own process.
+
+    Attributes:
+        rows: all of them.
+        settings: how rows become frames.
+        producers: those that stay open from batch to batch.
+        partitions: how many partitions the topic has of rows that name none.
+    """
+
+    rows: pa.Table
+    settings: WriteSettings
+    producers: KeptProducers
+    partitions: Mapping[str, int]
+    _writer: Writer | None = None
+
+    def send(self, transaction: BatchTransaction) -> Report:
+        """Send every row. Raises InvalidInput for a row that can't be written, and what the network layer raises."""
+        self._writer = Writer(self.settings, transaction, self.producers, first_partition=transaction.batch_id)
+        return send_all(self._writer, self.rows.to_batches())
+
+    def finish(self) -> None:
+        """Await the receipts, and put the producers by."""
+        if self._writer is not None:
+            self._writer.finish()
+
+    def abandon(self) -> None:
+        """Give up the producers in use."""
+        if self._writer is not None:
+            self._writer.abandon()
+
+
+@dataclass(slots=True)
+class ByTasks:
+    """A planned Spark job whose tasks send the rows.
+
+    Attributes:
+        job: it yields one row of `SUMMARY` for each task.
+        partitions: how many partitions the topic has of rows that name none.
+    """
+
+    job: DataFrame
+    partitions: Mapping[str, int]
+    _stages: list[int] = field(default_factory=list)
+    _ran: list[int] = field(default_factory=list)
+
+    def send(self, transaction: BatchTransaction) -> Report:
+        """Run the job. Raises InvalidInput for a row that can't be written, and what Spark raises."""
+        with jobs.local_property(self.job.sparkSession, TRANSACTION, transaction_property(transaction)):
+            summaries = self.job.collect()
+        total = Report()
+        for row in summaries:
+            if row.invalid is not None:
+                raise InvalidInput(row.invalid)
+            total.merge(parse_report(row.report))
+        self._stages, self._ran = [row.stage for row in summaries], [row.partition for row in summaries]
+        return total
+
+    def finish(self) -> None:
+        """Prove that each task ran once. Raises NotCommitted when that is not so."""
+        spark.prove_run_once(self.job.sparkSession, self._stages, self._ran)
+
+    def abandon(self) -> None:
+        """Do nothing: a task has closed, or given up, what it opened."""

@@ -1,0 +1,221 @@
+"""One run of a query on a sink: from its first batch until the next run's, or until the sink is closed.
+
+A run takes the sink over once. It decides about each batch by the control log, and then tries. Each try is
+one transaction. A try that is known to have failed was aborted, and is made again in a new one; a try whose outcome is
+unknown is settled by the control log first.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from eos.commit.attempt import attempt
+from eos.commit.decision import Action, Identity
+from eos.commit.owner import Owner
+from eos.commit.patience import Settings
+from eos.commit.registration import KEEP, REGISTRATION, Registration, fits, retained_since
+from eos.delivery.batch import BatchDelivery
+from eos.delivery.delivery import Delivery, least_care
+from eos.delivery.writer import WriteSettings
+from eos.doctor.retention import check_retention, holders
+from eos.errors import CommitUnknown, NotCommitted, Stopped
+from eos.pulsar.net.client import Client
+from eos.sinks.metrics import Metrics
+from eos.sinks.options import SinkOptions
+from eos.spark import jobs
+from eos.spark import query as spark
+from eos.steps import Step
+
+log = logging.getLogger("eos.sink")
+
+Writes = Sequence[tuple[DataFrame, str | None]]
+"""DataFrames of message columns, each with the topic of rows that name none."""
+
+_LOOK_AGAIN = 100  # batches until the run looks again which markers savepoints need
+
+
+def begin(
+    options: SinkOptions,
+    client: Client,
+    metrics: Metrics,
+    session: SparkSession,
+    query: spark.Query | None,
+    identity: Identity,
+) -> Run:
+    """Begin a run: take the sink over, unless the checkpoint is a shadow of a live one.
+
+    Args:
+        options: the sink's.
+        client: the cluster.
+        metrics: told of steps and outcomes.
+        session: of the run's first batch.
+        query: the streaming query; None outside one.
+        identity: of the run's first batch.
+
+    Raises what `Owner.take_over` raises, and InvalidInput for a setting that would break exactly-once.
+    """
+    text = None if query is None else query.read(REGISTRATION)
+    registered = None if text is None else Registration.parse(text)
+    if registered is not None and registered.shadow:
+        fits(registered, options.name, options.control_topic)
+        log.warning("this checkpoint is a shadow of a live one: nothing is written to any topic")
+        return Run(identity.run_id, query, metrics)
+    return OwningRun(options, client, metrics, session, query, identity, registered)
+
+
+class Run:
+    """A run that writes nothing: its checkpoint is a copy beside a live query.
+
+    Attributes:
+        run_id: Spark's.
+        query: the streaming query; None outside one.
+    """
+
+    def __init__(self, run_id: str, query: spark.Query | None, metrics: Metrics) -> None:
+        self.run_id, self.query, self._metrics = run_id, query, metrics
+
+    def take(self, batch_id: int, writes: Writes, identity: Identity) -> None:
+        """Run the DataFrames to their end, and write nothing."""
+        self._skip(batch_id, writes)
+
+    def close(self) -> None:
+        """Close what is open."""
+
+    def _skip(self, batch_id: int, writes: Writes) -> None:
+        log.info("batch %d: nothing is written", batch_id)
+        self._metrics.skipped()
+        for df, _ in writes:
+            jobs.run_to_end(df)
+
+
+class OwningRun(Run):
+    """A run that owns the sink. Args: as of `begin`; what the checkpoint says of the sink."""
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        client: Client,
+        metrics: Metrics,
+        session: SparkSession,
+        query: spark.Query | None,
+        identity: Identity,
+        registered: Registration | None,
+    ) -> None:
+        super().__init__(identity.run_id, query, metrics)
+        spark.refuse_speculation(session)
+        self._options, self._registered = options, registered
+        self._observer = metrics.timing(options.observer)
+        self._owner = self._take_over(client, identity)
+        if query is not None:
+            query.register(REGISTRATION, self._owner.registration.text)
+        newest = self._owner.view.newest
+        settings = WriteSettings(
+            cluster=client.cluster,
+            topic=options.topic,
+            key_hash=options.key_hash,
+            compression=options.compression,
+            max_in_flight_bytes=options.max_in_flight_bytes,
+            time_limit_s=options.transaction_timeout_s,
+        )
+        self._delivery = Delivery(
+            settings,
+            options.observer,
+            options.small_batch_rows,
+            last_rows=None if newest is None else sum(newest.rows.values()),
+            least_care=least_care(session),
+        )
+
+    def _take_over(self, client: Client, identity: Identity) -> Owner:
+        options = self._options
+        owner = Owner(
+            client,
+            options.name,
+            options.control_topic,
+            Settings(
+                ttl_s=options.transaction_timeout_s,
+                markers_retained=options.markers_kept,
+                markers_retained_since=self._markers_since(),
+            ),
+            observer=self._observer,
+            stopped=self._stopped,
+            holders=lambda coordinator, _: (
+                None if options.admin_url is None else holders(options.admin_url, client.cluster, coordinator)
+            ),
+            sleep=self._sleep,
+        )
+        client.ensure_topic(options.control_topic)
+        if options.admin_url is not None:
+            check_retention(options.admin_url, client.cluster, options.control_topic)
+        owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal)
+        return owner
+
+    def take(self, batch_id: int, writes: Writes, identity: Identity) -> None:
+        """Write the batch once, or skip it where the log has it. Raises what `Sink.__call__` does."""
+        if batch_id % _LOOK_AGAIN == 0:
+            self._owner.log.retain_markers_since(self._markers_since())
+        tries = Retrying(
+            stop=stop_after_attempt(self._options.attempts),
+            wait=wait_random_exponential(multiplier=0.2, max=10),
+            retry=retry_if_exception(_worth_another_try),
+            sleep=self._sleep,
+            before_sleep=lambda state: log.warning(
+                "batch %d: try %d failed (%s); trying again",
+                batch_id,
+                state.attempt_number,
+                state.outcome.exception() if state.outcome else "",
+            ),
+            reraise=True,
+        )
+        delivery = BatchDelivery(self._delivery, batch_id, writes, self._stopped)
+        for one in tries:
+            with one:
+                action = self._try(batch_id, identity, delivery)
+        if action is Action.SKIP:
+            # An earlier try of this call has run the DataFrames already.
+            self._skip(batch_id, writes if tries.statistics["attempt_number"] == 1 else ())
+        self._observer(Step.RETURN, "before", batch_id)
+        self._observer(Step.RETURN, "after", batch_id)
+
+    def close(self) -> None:
+        """Close the producers. Another run can take the sink over again."""
+        self._delivery.close()
+        self._owner.close()
+
+    def _try(self, batch_id: int, identity: Identity, delivery: BatchDelivery) -> Action:
+        """Decide by the log, then write the batch in one transaction where that is the decision."""
+        if self._stopped():
+            raise Stopped(f"The query was stopped; batch {batch_id} is written when it starts again.")
+        try:
+            action = attempt(self._owner, batch_id, identity, delivery)
+        finally:
+            self._metrics.transaction_ended()
+        newest = self._owner.view.newest
+        if action is Action.WRITE and newest is not None:
+            rows, size = sum(newest.rows.values()), sum(newest.bytes.values())
+            self._delivery.committed(rows, size)
+            self._metrics.committed(rows, size)
+        return action
+
+    def _markers_since(self) -> int | None:
+        """The first batch whose marker must be retained: the oldest savepoint's, or of a roll forward under way."""
+        needed = retained_since(self.query.read(KEEP)) if self.query is not None else None
+        rolled = self._registered.rolls_forward_from if self._registered is not None else None
+        return min((batch for batch in (needed, rolled) if batch is not None), default=None)
+
+    def _stopped(self) -> bool:
+        return self.query is not None and not self.query.is_active()
+
+    def _sleep(self, seconds: float) -> None:
+        """Sleep, but wake up soon after the query was stopped."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._stopped():
+            time.sleep(min(0.1, left))
+
+
+def _worth_another_try(error: BaseException) -> bool:
+    return isinstance(error, (NotCommitted, CommitUnknown)) and not isinstance(error, Stopped)
