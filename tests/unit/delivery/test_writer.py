@@ -10,6 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from eos.delivery.paths import ByDriver
 from eos.delivery.producers import KeptProducers
 from eos.delivery.writer import BatchTransaction, Writer, WriteSettings, send_all
 from eos.errors import NetworkError, Unanswered
@@ -23,6 +24,7 @@ from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refu
 from tests.waiting import until
 
 MIB = 1 << 20
+TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved)
 ROWS = pa.RecordBatch.from_pydict({"value": [b"a", b"b", b"c"]})
 
 
@@ -35,7 +37,7 @@ def settings(broker: FakeBroker) -> Iterator[WriteSettings]:
 
 def writer(settings: WriteSettings) -> Writer:
     kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
-    return Writer(settings, BatchTransaction(TxnId(0, 7), 3, unobserved), kept)
+    return Writer(settings, TRANSACTION, kept)
 
 
 def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroker, settings: WriteSettings) -> None:
@@ -58,9 +60,14 @@ def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroke
 
 
 def test_after_a_failed_send_every_producer_is_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
+    """By the caller of the writer: here the driver's path, as `eos.commit.attempt` uses it; a task does it by itself."""
     broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.InvalidTxnStatus)
+    kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
+    path = ByDriver(pa.Table.from_batches([ROWS]), settings, kept, {})
+    path.abandon()  # nothing is open yet
     with pytest.raises(NetworkError, match="InvalidTxnStatus"):
-        send_all(writer(settings), [ROWS])
+        path.send(TRANSACTION)
+    path.abandon()
     until(lambda: len(broker.commands(Type.CLOSE_PRODUCER)) == 1, patience_s=5)
 
 
@@ -70,6 +77,7 @@ def test_after_a_missing_receipt_every_producer_is_given_up(broker: FakeBroker, 
     send_all(writing, [ROWS.append_column("topic", pa.array(["a", "b", "b"]))])
     with pytest.raises(Unanswered, match="no receipt for 1 frames on"):
         writing.finish()
+    writing.abandon()
 
     def closed() -> bool:
         return {command.close_producer.producer_id for command in broker.commands(Type.CLOSE_PRODUCER)} == {0, 1}
@@ -97,3 +105,17 @@ def test_writing_ends_with_the_life_of_its_transaction_though_receipts_keep_comi
         writing.send_rest()
     with pytest.raises(Unanswered, match=r"no receipt for \d frames on t from .* before the time given for it ended"):
         writing.finish()
+
+
+def test_what_was_given_back_is_not_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
+    """The MARKER may fail when the rows are finished: the producers are put by, and serve the next transaction."""
+    kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
+    for _ in range(2):
+        path = ByDriver(pa.Table.from_batches([ROWS]), settings, kept, {})
+        path.send(TRANSACTION)
+        path.finish()
+        path.abandon()
+    assert len(broker.commands(Type.PRODUCER)) == 1
+    assert broker.commands(Type.CLOSE_PRODUCER) == []
+    kept.close()
+    until(lambda: len(broker.commands(Type.CLOSE_PRODUCER)) == 1, patience_s=5)
