@@ -60,7 +60,7 @@ def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroke
 
 
 def test_after_a_failed_send_every_producer_is_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
-    """By the caller of the writer: here the driver's path, as `eos.commit.attempt` uses it; a task does it by itself."""
+    """By the caller of the writer: here the driver's path, as `eos.commit.attempt` uses it; a task does so too."""
     broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.InvalidTxnStatus)
     kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
     path = ByDriver(pa.Table.from_batches([ROWS]), settings, kept, {})
