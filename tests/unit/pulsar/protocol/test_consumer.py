@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf.text_format import MessageToString
 
 from eos.errors import DamagedFrame, NetworkError, OutOfTurn, Refused
 from eos.pulsar.protocol.consumer import ConsumerLine, State
@@ -149,3 +150,41 @@ def test_an_acknowledgement_covers_everything_before_it() -> None:
     assert ack.ack_type == ack.AckType.Cumulative
     assert [(where.ledger_id, where.entry_id) for where in ack.message_id] == [(3, 4)]
     assert line.close(unsubscribe=True).type == Type.UNSUBSCRIBE
+
+
+def test_each_command_says_which_consumer_and_nothing_else() -> None:
+    """The whole of each frame: a field that is missing is one that the broker takes for zero."""
+    line = ConsumerLine("t", 7, "b", MessageId(3, 4))
+    said = [MessageToString(line.read("s"), as_one_line=True)]
+    line.subscribed(SUCCESS)
+    commands = [line.flow(5), line.ask_last(), line.acknowledge(MessageId(3, 9)), line.close()]
+    said += [MessageToString(command, as_one_line=True) for command in commands]
+    assert said == [
+        'type: SUBSCRIBE subscribe { topic: "t" subscription: "s" sub_type: Exclusive consumer_id: 7'
+        " durable: false start_message_id { ledger_id: 3 entry_id: 4 } initial_position: Earliest"
+        " force_topic_creation: false }",
+        "type: FLOW flow { consumer_id: 7 message_permits: 5 }",
+        "type: GET_LAST_MESSAGE_ID get_last_message_id { consumer_id: 7 }",
+        "type: ACK ack { consumer_id: 7 ack_type: Cumulative message_id { ledger_id: 3 entry_id: 9 } }",
+        "type: CLOSE_CONSUMER close_consumer { consumer_id: 7 }",
+    ]
+
+
+def test_a_hold_begins_where_it_is_told_and_can_be_deleted() -> None:
+    line = ConsumerLine("t", 7, "b")
+    said = MessageToString(line.hold("s", latest=True), as_one_line=True)
+    assert said == (
+        'type: SUBSCRIBE subscribe { topic: "t" subscription: "s" sub_type: Failover consumer_id: 7'
+        " durable: true initial_position: Latest force_topic_creation: false }"
+    )
+    line.subscribed(SUCCESS)
+    unsubscribe = MessageToString(line.close(unsubscribe=True), as_one_line=True)
+    assert unsubscribe == "type: UNSUBSCRIBE unsubscribe { consumer_id: 7 }"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "payload"), [(None, b"data"), (MessageMetadata(producer_name="p", publish_time=1), None)]
+)
+def test_a_message_without_its_half_is_damaged(metadata: MessageMetadata | None, payload: bytes | None) -> None:
+    with pytest.raises(DamagedFrame, match=r"^a MESSAGE without a message$"):
+        list(messages_in(Frame(frame(1, 1).command, metadata, payload)))

@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 
 from eos.errors import OutOfTurn, Refused
-from eos.pulsar.protocol.handshake import PROTOCOL_VERSION, Handshake, State
+from eos.pulsar.protocol.handshake import CLIENT_VERSION, PROTOCOL_VERSION, Handshake, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.pulsar_pb2 import (
     AuthData,
     BaseCommand,
     CommandAuthChallenge,
+    CommandAuthResponse,
     CommandConnected,
     CommandError,
     FeatureFlags,
@@ -75,8 +76,15 @@ def test_challenges_are_answered_before_and_after_the_connection_stands() -> Non
     handshake = Handshake("token")
     handshake.connect(b"first")
     assert handshake.receive(CHALLENGE) is State.CONNECTING
-    response = handshake.response(b"second").auth_response.response
-    assert (response.auth_method_name, response.auth_data) == ("token", b"second")
+    response = handshake.response(b"second")
+    assert response == BaseCommand(
+        type=Type.AUTH_RESPONSE,
+        auth_response=CommandAuthResponse(
+            client_version=CLIENT_VERSION,
+            protocol_version=PROTOCOL_VERSION,
+            response=AuthData(auth_method_name="token", auth_data=b"second"),
+        ),
+    )
     handshake.receive(connected())
     assert handshake.receive(CHALLENGE) is State.CONNECTED
 

@@ -43,8 +43,8 @@ def refused_add(error: ServerError) -> BaseCommand:
 
 def test_open_add_send_commit() -> None:
     transaction = Transaction()
-    request = transaction.open(3, 60_000).new_txn
-    assert (request.tc_id, request.txn_ttl_seconds) == (3, 60_000)
+    request = transaction.open(3, 60_000)
+    assert (request.type, request.new_txn.tc_id, request.new_txn.txn_ttl_seconds) == (Type.NEW_TXN, 3, 60_000)
     assert transaction.receive(OPENED, "open") is State.OPEN
     assert transaction.txn == TXN
     added = transaction.add(["a", "b"]).add_partition_to_txn
