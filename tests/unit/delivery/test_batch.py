@@ -1,0 +1,127 @@
+"""The writes of one batch, each on a scripted way into the transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eos.delivery.batch import BatchDelivery
+from eos.delivery.paths import ByDriver
+from eos.delivery.writer import BatchTransaction, Report
+from eos.errors import CommitUnknown, EosError, NotCommitted, Stopped
+from eos.pulsar.wire.txn import TxnId
+from eos.steps import unobserved
+
+TXN = TxnId(0, 7)
+
+
+class Path(ByDriver):
+    """Notes what it is asked for, and fails where it is told to."""
+
+    def __init__(self, of: Scripted, name: str, rows: pa.Table) -> None:
+        super().__init__(rows, settings=None, producers=None, partitions={name: 2})  # type: ignore[arg-type]
+        self.of, self.name = of, name
+
+    def _do(self, what: str) -> None:
+        self.of.log.append(f"{what} {self.name}")
+        error = self.of.fails.get(f"{what} {self.name}")
+        if error is not None:
+            raise error
+
+    def send(self, transaction: BatchTransaction) -> Report:
+        assert (transaction.txn, transaction.batch_id, transaction.partitions) == (TXN, 3, {self.name: 2})
+        self._do("send")
+        return Report({self.name: 1}, {self.name: 10})
+
+    def finish(self) -> None:
+        self._do("finish")
+
+    def abandon(self) -> None:
+        self._do("abandon")
+
+
+@dataclass
+class Scripted:
+    """A run's delivery: collects each write, unless an earlier try has."""
+
+    fails: dict[str, BaseException] = field(default_factory=dict)
+    log: list[str] = field(default_factory=list)
+    observer: Any = unobserved
+
+    def prepare(self, df: Any, topic: str, rows: pa.Table | None) -> Path:
+        self.log.append(f"{'collect' if rows is None else 'reuse'} {topic}")
+        return Path(self, topic, pa.table({"value": [topic]}) if rows is None else rows)
+
+
+def batch(of: Scripted, topics: Sequence[str] = ("s", "t"), stopped: bool = False) -> BatchDelivery:
+    writes: list[Any] = [(None, topic) for topic in topics]
+    return BatchDelivery(of, 3, writes, lambda: stopped)  # type: ignore[arg-type]
+
+
+def test_each_write_is_prepared_sent_and_finished() -> None:
+    of = Scripted()
+    one = batch(of)
+    one.prepare()
+    assert one.send(TXN) == Report({"s": 1, "t": 1}, {"s": 10, "t": 10})
+    assert of.log == ["collect s", "collect t", "send s", "send t"]
+    of.log.clear()
+    one.finish()
+    assert of.log == ["finish s", "finish t"]
+
+
+@pytest.mark.parametrize("step", ["send s", "send t", "finish s", "finish t"])
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (CommitUnknown("no receipt"), CommitUnknown),
+        (ValueError("a cast"), NotCommitted),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_a_failure_is_never_swallowed_and_all_is_given_up_after_it(
+    step: str, error: BaseException, raised: type[BaseException]
+) -> None:
+    of = Scripted({step: error})
+    one = batch(of)
+    one.prepare()
+    with pytest.raises(raised):
+        one.finish() if step.startswith("finish") and one.send(TXN) else one.send(TXN)
+    assert of.log[-1] == step
+    one.abandon()
+    assert of.log[-2:] == ["abandon s", "abandon t"]
+
+
+def test_a_failure_of_spark_while_the_query_is_stopped_is_the_stop() -> None:
+    one = batch(Scripted({"send s": ValueError("Job 3 cancelled")}), stopped=True)
+    one.prepare()
+    with pytest.raises(Stopped, match="batch 3") as caught:
+        one.send(TXN)
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+
+
+def test_an_error_of_ours_passes_though_the_query_is_stopped() -> None:
+    error: EosError = NotCommitted("a row")
+    one = batch(Scripted({"send s": error}), stopped=True)
+    one.prepare()
+    with pytest.raises(NotCommitted) as caught:
+        one.send(TXN)
+    assert caught.value is error
+
+
+def test_a_second_try_finds_the_rows_that_the_first_has_collected() -> None:
+    of = Scripted({"send s": NotCommitted("refused")})
+    one = batch(of)
+    one.prepare()
+    with pytest.raises(NotCommitted):
+        one.send(TXN)
+    one.abandon()
+    of.fails.clear()
+    of.log.clear()
+    one.prepare()
+    one.send(TXN)
+    one.finish()
+    assert of.log == ["reuse s", "reuse t", "send s", "send t", "finish s", "finish t"]

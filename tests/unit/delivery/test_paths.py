@@ -1,0 +1,81 @@
+"""The driver's way of rows into a transaction, against a scripted broker. That of the tasks needs a Spark job."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from eos.delivery.paths import ByDriver
+from eos.delivery.producers import KeptProducers
+from eos.delivery.writer import BatchTransaction, WriteSettings
+from eos.errors import NetworkError, Unanswered
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.pulsar_pb2 import ServerError
+from eos.pulsar.wire.txn import TxnId
+from eos.steps import unobserved
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing
+from tests.waiting import until
+
+MIB = 1 << 20
+TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved)
+
+
+@pytest.fixture
+def path(broker: FakeBroker) -> Iterator[ByDriver]:
+    """Three rows for two topics."""
+    cluster = broker.client(1.0).cluster
+    rows = pa.table({"value": [b"a", b"b", b"c"], "topic": ["s", "t", "t"]})
+    yield ByDriver(rows, WriteSettings(cluster, None, "murmur3", "none", MIB), KeptProducers(cluster, MIB), {})
+    Client.shared(cluster).close()
+
+
+def closed(broker: FakeBroker) -> set[int]:
+    return {command.close_producer.producer_id for command in broker.commands(Type.CLOSE_PRODUCER)}
+
+
+def test_it_is_finished_when_every_frame_has_its_receipt_and_not_before(broker: FakeBroker, path: ByDriver) -> None:
+    """Whoever asks for the commit first may commit a batch that isn't whole."""
+    held: list[tuple[Session, Frame]] = []
+    broker.handlers[Type.SEND] = lambda session, frame: held.append((session, frame))
+    assert path.send(TRANSACTION).rows == {"s": 1, "t": 2}
+    finished = threading.Event()
+
+    def finish() -> None:
+        path.finish()
+        finished.set()
+
+    threading.Thread(target=finish, daemon=True).start()
+    until(lambda: len(held) == 2, "two frames")
+    for session, frame in held:
+        assert not finished.wait(0.1)
+        session.send(receipt(frame))
+    assert finished.wait(5)
+    assert closed(broker) == set()
+
+
+def test_a_receipt_that_does_not_come_fails_the_finish(broker: FakeBroker, path: ByDriver) -> None:
+    broker.handlers[Type.SEND] = lambda session, frame: None
+    path.send(TRANSACTION)
+    with pytest.raises(Unanswered, match="no receipt for 1 frames"):
+        path.finish()
+    path.abandon()
+    until(lambda: closed(broker) == {0, 1}, "a producer was left open", patience_s=5)
+
+
+def test_after_a_failed_send_its_producers_are_given_up(broker: FakeBroker, path: ByDriver) -> None:
+    broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.InvalidTxnStatus)
+    with pytest.raises(NetworkError, match="InvalidTxnStatus"):
+        path.send(TRANSACTION)
+    path.abandon()
+    until(lambda: closed(broker) == {0, 1}, "a producer was left open", patience_s=5)
+
+
+def test_what_has_not_sent_has_nothing_to_finish_or_to_give_up(broker: FakeBroker, path: ByDriver) -> None:
+    path.finish()
+    path.abandon()
+    assert broker.commands(Type.SEND) == []
