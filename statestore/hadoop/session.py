@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eos.spark.installed import require_pyspark
 from statestore.errors import InvalidInput
 from statestore.hadoop.jar import jar_path
 from statestore.hadoop.options import PREFIX, checked
@@ -83,7 +84,11 @@ def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Itera
     Args:
         options: as of `configure_spark`.
         settings: of Spark; under spark-submit those that it was told count too.
+
+    Raises:
+        SparkMissing: there is no PySpark, or it is too old; it says what to install.
     """
+    require_pyspark()
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder
