@@ -94,7 +94,7 @@ class Reader:
             env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
-            timeout=500,
+            timeout=900,
         )
         assert done.returncode == 0, f"{command}:\n{done.stdout[-2_000:]}\n{done.stderr[-4_000:]}"
         return done.stdout
@@ -123,7 +123,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     one.end()
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_the_pages_work_in_order(reader: Reader) -> None:
     for place, language, text in blocks():
         print(place)  # pytest shows it where something fails
