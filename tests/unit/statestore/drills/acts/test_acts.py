@@ -12,7 +12,7 @@ from statestore.drills.journal import Check, Ended, NotTested, Step, read
 from statestore.drills.judge.findings import Verdict
 from statestore.drills.record import JOURNAL
 from statestore.drills.report.summary import summarize
-from statestore.errors import Damaged, InvalidInput, Unavailable
+from statestore.errors import Damaged, Unavailable
 
 
 def drill(folder: Path, act: Callable[[Acts], None]) -> Path:
@@ -60,26 +60,6 @@ def test_what_goes_wrong_is_no_pass(error: BaseException, verdict: Verdict, tmp_
     events = read(drill(tmp_path, failing(error)))
     assert summarize(events).summary.verdict is verdict
     assert [event.detail for event in events if isinstance(event, Step)] == ["batch 7", f"failed: {error}"]
-
-
-def test_an_interrupt_that_comes_out_as_another_error_is_one_all_the_same(tmp_path: Path) -> None:
-    def act(acts: Acts) -> None:
-        try:
-            raise KeyboardInterrupt
-        except KeyboardInterrupt:
-            dict[str, str]()["no such key"]
-
-    events = read(drill(tmp_path, act))
-    assert isinstance(events[-1], Ended)
-    assert (events[-1].interrupted, events[-1].reason) == (True, "it was told to stop")
-
-
-@pytest.mark.parametrize("error", [InvalidInput("there is no checkpoint"), ZeroDivisionError("a defect")])
-def test_bad_input_and_defects_are_raised_and_the_journal_has_its_end(error: Exception, tmp_path: Path) -> None:
-    with pytest.raises(type(error)):
-        drill(tmp_path, failing(error))
-    assert summarize(read(tmp_path / JOURNAL)).summary.verdict is Verdict.UNKNOWN
-    assert isinstance(read(tmp_path / JOURNAL)[-1], Ended)
 
 
 def test_a_failed_check_fails_the_drill(tmp_path: Path) -> None:
