@@ -31,6 +31,7 @@ from eos.pulsar.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, encode_message
 from eos.pulsar.wire.keys import as_bytes, lengths, wire_keys
 from eos.pulsar.wire.properties import Properties
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSend, KeyValue, MessageMetadata, SingleMessageMetadata
+from eos.pulsar.wire.row_names import row_name
 from eos.pulsar.wire.txn import TxnId
 from eos.pulsar.wire.varint import Field, Numbers, header, width
 
@@ -131,8 +132,9 @@ class BatchEncoder:
         largest = int(columns.sizes.argmax())
         if columns.sizes[largest] > self.limit:
             raise InvalidInput(
-                f"row {columns.row_number(largest)} makes a message of {columns.sizes[largest]} bytes; "
-                f"the broker's limit leaves {self.limit} bytes for one"
+                f"{columns.row_name(largest)} makes a message of {columns.sizes[largest]} bytes; the broker's limit "
+                f"leaves {self.limit} bytes for one. Split the value, compress it before, or store it elsewhere and "
+                "send where it is; or raise maxMessageSize of the brokers and nettyMaxFrameSizeBytes of the bookies"
             )
         offsets = np.concatenate(([0], np.cumsum(columns.sizes)))
         together: list[tuple[int, slice]] = []
@@ -204,7 +206,7 @@ class _Columns:
             self._parts.append(self._fields)
         metadata_sizes = self._data_sizes - value_sizes + sum(width(fields) for fields in headers)
         if (column := self._present("properties")) is not None:
-            properties = Properties(column, self.row_number)
+            properties = Properties(column, self.row_name)
             self._parts.append(properties)
             self._data_sizes = self._data_sizes + properties.data_sizes
             metadata_sizes = metadata_sizes + properties.sizes
@@ -215,11 +217,9 @@ class _Columns:
         large = any(pa.types.is_large_binary(part.type) for part in self._parts if isinstance(part, pa.Array))
         self._kind = pa.large_binary() if large else pa.binary()
 
-    def row_number(self, index: int) -> int:
-        """Return the number of a row for an error message."""
-        if "row" in self._rows.schema.names:
-            return int(self._rows.column("row")[index].as_py())
-        return self._first_row + index
+    def row_name(self, index: int) -> str:
+        """Name a row for an error message."""
+        return row_name(self._rows, index, self._first_row)
 
     def join(self, rows: slice) -> memoryview:
         """Return the payload of these rows."""
@@ -261,7 +261,7 @@ class _Columns:
         earliest = int(times.argmin())
         if times[earliest] < 0:
             raise InvalidInput(
-                f"row {self.row_number(earliest)} has the event time {times[earliest]}; Pulsar has none before 1970"
+                f"{self.row_name(earliest)} has the event time {times[earliest]}; Pulsar has none before 1970"
             )
         return Field(_EVENT_TIME, times, np.asarray(column.is_null()) if column.null_count else None)
 

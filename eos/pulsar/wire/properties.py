@@ -24,7 +24,7 @@ class Properties:
 
     Args:
         column: map of text to text; a null map is an empty one.
-        row_number: from an index in the column to the row's number in error messages.
+        row_name: from an index in the column to the row's name in error messages.
 
     Attributes:
         sizes: bytes that each row's properties take on the wire; shape (rows,).
@@ -33,7 +33,7 @@ class Properties:
     Raises InvalidInput for another type, and for a property without a value: Pulsar has no such thing.
     """
 
-    def __init__(self, column: pa.Array, row_number: Callable[[int], int]) -> None:
+    def __init__(self, column: pa.Array, row_name: Callable[[int], str]) -> None:
         if not pa.types.is_map(column.type):
             raise InvalidInput(f'column "properties" is {column.type}; it must be a map of text to text')
         if column.null_count:
@@ -45,8 +45,8 @@ class Properties:
         self._offsets: npt.NDArray[np.int64] = offsets - start
         if values.null_count:
             entry = int(np.argmax(np.asarray(values.is_null())))
-            row = row_number(int(np.searchsorted(self._offsets, entry, side="right")) - 1)
-            raise InvalidInput(f"row {row}: property {keys[entry].as_py()!r} has no value; drop it with map_filter")
+            row = row_name(int(np.searchsorted(self._offsets, entry, side="right")) - 1)
+            raise InvalidInput(f"{row}: property {keys[entry].as_py()!r} has no value; drop it with map_filter")
         self._keys, self._values = as_bytes(keys, "properties"), as_bytes(values, "properties")
         key_sizes, value_sizes = lengths(self._keys), lengths(self._values)
         key, value = Field(_KEY, key_sizes), Field(_VALUE, value_sizes)
