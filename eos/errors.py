@@ -106,6 +106,18 @@ class Refused(NetworkError):
         return type(self), (self.asked, self.code, self.detail, self.advice)
 
 
+class FrameTooLarge(Refused):
+    """The topic takes no frame of this size (its policy `maxMessageSize`); the next transaction's are cut smaller.
+
+    Attributes:
+        size: the frame's bytes of payload.
+    """
+
+    def __init__(self, asked: str, code: str, detail: str, advice: str = "", *, size: int = 0) -> None:
+        super().__init__(asked, code, detail, advice)
+        self.size = size
+
+
 class RefusedForGood(Refused, InvalidInput):
     """The broker refuses it each time, until the caller changes something.
 

@@ -26,7 +26,7 @@ from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.topics import partition_name
-from eos.pulsar.wire.batch import BatchEncoder
+from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder
 from eos.pulsar.wire.routing import Sorted, partition_of, sort_by_partition
 from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
@@ -115,7 +115,7 @@ class Writer:
         self._client = Client.shared(settings.cluster)
         self._partitions = dict(transaction.partitions)
         self._producers: dict[str, Producer] = {}
-        self._encoders: dict[int, BatchEncoder] = {}
+        self._encoders: dict[tuple[int, int], BatchEncoder] = {}
         self._next_keyless = first_partition
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
@@ -253,7 +253,7 @@ class Writer:
 
     def _send(self, topic: str, names: list[str], parts: Sorted) -> None:
         producers = [self._producers[name] for name in names]
-        encoder = self._encoder(min(producer.max_message_size for producer in producers))
+        encoder = self._encoder(topic, min(producer.max_message_size for producer in producers))
         for part, chunk in encoder.chunks_of_parts(parts.rows, parts.ends):
             first = not self._report.rows
             if first:
@@ -263,10 +263,12 @@ class Writer:
                 self._to.observer(Step.FIRST_SEND, "after", self._to.batch_id)
             self._report.add(topic, chunk.messages, chunk.rows_bytes)
 
-    def _encoder(self, max_message_size: int) -> BatchEncoder:
-        if max_message_size not in self._encoders:
-            self._encoders[max_message_size] = BatchEncoder(self._settings.compression, max_message_size)
-        return self._encoders[max_message_size]
+    def _encoder(self, topic: str, max_message_size: int) -> BatchEncoder:
+        target = self._client.frame_limits.of(topic) or DEFAULT_TARGET_BYTES
+        key = (max_message_size, target)
+        if key not in self._encoders:
+            self._encoders[key] = BatchEncoder(self._settings.compression, max_message_size, target)
+        return self._encoders[key]
 
 
 def send_all(writer: Writer, batches: Iterable[pa.RecordBatch]) -> Report:

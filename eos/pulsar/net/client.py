@@ -14,6 +14,7 @@ from eos.pulsar.net.consumer import PERMITS, Hold, Reader
 from eos.pulsar.net.coordinator import Coordinator
 from eos.pulsar.net.entries import MAX_BYTES, MAX_PERMITS, EntryReader
 from eos.pulsar.net.finder import Finder, coordinators_allowed, topic_exists
+from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.producer import Producer
@@ -42,6 +43,10 @@ class Client:
     Every call may raise Unreachable (a ConnectionLost: the message names the address),
     Refused (the broker's own words), Unanswered (what was waited for, from whom, how long),
     and ConnectionLost, when the connection ends during the call.
+
+    Attributes:
+        cluster: how to reach it.
+        frame_limits: what its producers have learned of topics that take smaller frames than their brokers.
     """
 
     _shared: ClassVar[dict[tuple[int, Cluster], Client]] = {}
@@ -53,6 +58,7 @@ class Client:
         self._pool = Pool(cluster)
         self._finder = Finder(cluster, self._pool)
         self._transactions = Transactions()
+        self.frame_limits = FrameLimits()
         self._coordinators: dict[int, Coordinator] = {}
         self._guard = threading.Lock()
 
@@ -130,6 +136,7 @@ class Client:
                 topic,
                 budget if budget is not None else InFlight(),
                 self._transactions,
+                self.frame_limits,
                 self.cluster.request_timeout_s,
             )
             try:

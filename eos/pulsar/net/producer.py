@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from types import TracebackType
 
-from eos.errors import EosError, Fenced, NetworkError, Refused, Unanswered
+from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, Refused, Unanswered
 from eos.pulsar.net.connection import Connection
+from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight, waited
 from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.producer import ENDED, ProducerLine, State
@@ -43,6 +44,7 @@ class Producer:
         topic: str,
         budget: InFlight,
         transactions: Transactions,
+        limits: FrameLimits,
         timeout_s: float,
     ) -> None:
         """Use `Client.producer`; this one is still to be opened."""
@@ -51,6 +53,7 @@ class Producer:
         self._line = ProducerLine(full_name(topic), connection.listen_as_producer(self), connection.broker)
         self._budget = budget
         self._transactions = transactions
+        self._limits = limits
         self._timeout_s = timeout_s
         self._sending = threading.Lock()
         self._changed = threading.Condition(threading.Lock())
@@ -212,6 +215,8 @@ class Producer:
                 self._settle()
             elif command.type == Type.SEND_ERROR:
                 self._end(lambda: self._line.send_error(command.send_error))
+                if isinstance(self._line.failure, FrameTooLarge):
+                    self._limits.refused(self.topic, self._line.failure.size)
             else:
                 self._end(self._line.closed_by_broker)
 

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from collections import deque
 from enum import StrEnum
+from typing import NamedTuple
 
-from eos.errors import EosError, Fenced, NetworkError, OutOfTurn, Refused
+from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, OutOfTurn, Refused, RefusedForGood
 from eos.pulsar.protocol.machine import Machine, Table
 from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.protocol.requests import Type, granted
@@ -45,6 +46,7 @@ ACCESS_MODES = {
 """{our name: Pulsar's number}."""
 
 _MOVED_EPOCH = "epoch has already moved"
+_TOO_LARGE = "Exceed maximum message size"
 
 
 class State(StrEnum):
@@ -111,6 +113,14 @@ ENDED = frozenset({State.CLOSED, State.CLOSED_BY_BROKER, State.FENCED, State.FAI
 """The states in which nothing more can happen."""
 
 
+class _Sent(NamedTuple):
+    """A frame without a receipt: its first sequence id, bytes of payload, messages."""
+
+    sequence_id: int
+    size: int
+    messages: int
+
+
 class ProducerLine:
     """One producer's line to its broker: what it sent, and what it still waits for.
 
@@ -131,7 +141,7 @@ class ProducerLine:
         self.topic_epoch: int | None = None
         self.failure: EosError | None = None
         self._next = 0
-        self._pending: deque[tuple[int, int]] = deque()
+        self._pending: deque[_Sent] = deque()
 
     @property
     def state(self) -> State:
@@ -184,7 +194,7 @@ class ProducerLine:
         self._machine.take(Input.SEND)
         sequence_id = self._next
         self._next += messages
-        self._pending.append((sequence_id, size))
+        self._pending.append(_Sent(sequence_id, size, messages))
         return sequence_id
 
     def receipt(self, receipt: CommandSendReceipt) -> tuple[int, MessageId] | None:
@@ -193,7 +203,7 @@ class ProducerLine:
         None: the receipt is bad, and `failure` says why.
         """
         where = MessageId.read(receipt.message_id)
-        expected = self._pending[0][0] if self._pending else None
+        expected = self._pending[0].sequence_id if self._pending else None
         if receipt.sequence_id != expected:
             self._fail(
                 Input.BAD_RECEIPT,
@@ -207,16 +217,34 @@ class ProducerLine:
             )
             return None
         self._machine.take(Input.RECEIPT)
-        return self._pending.popleft()[1], where
+        return self._pending.popleft().size, where
 
     def send_error(self, error: CommandSendError) -> None:
         """Take the refusal of a send; `failure` says why."""
         code = error_name(error.error)
-        problem = refused(f"send frame {error.sequence_id} to {self.topic}", code, error.message)
+        asked = f"send frame {error.sequence_id} to {self.topic}"
+        problem = refused(asked, code, error.message)
+        if _TOO_LARGE in error.message:
+            problem = self._too_large(asked, code, error)
         if _says_epoch_moved(code, error.message):
             self._end(Input.EPOCH_MOVED, Fenced(str(problem)))
         else:
             self._end(Input.SEND_ERROR, problem)
+
+    def _too_large(self, asked: str, code: str, error: CommandSendError) -> Refused:
+        # The broker names the last message of the frame (CommandSend.highest_sequence_id), a receipt its first.
+        number = error.sequence_id
+        frame = next((one for one in self._pending if 0 <= number - one.sequence_id < one.messages), None)
+        if frame is not None and frame.messages > 1:
+            return FrameTooLarge(asked, code, error.message, size=frame.size)
+        return RefusedForGood(
+            asked,
+            code,
+            error.message,
+            f"One message alone{f', of {frame.size} bytes,' if frame else ''} is more than the topic allows. Make it "
+            "smaller, or raise the topic's limit: pulsar-admin topicPolicies set-max-message-size "
+            f"--max-message-size BYTES {self.topic}",
+        )
 
     def closed_by_broker(self) -> None:
         """Take a CLOSE_PRODUCER that we didn't ask for."""

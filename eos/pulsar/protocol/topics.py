@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 COORDINATOR_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
 """The partitioned topic whose partitions are the transaction coordinators (SystemTopicNames)."""
+
+
+_PARTITION = re.compile(r"-partition-\d+$")
 
 
 def full_name(topic: str) -> str:
@@ -13,6 +18,11 @@ def full_name(topic: str) -> str:
     if topic.count("/") == 2:
         return f"persistent://{topic}"
     return f"persistent://public/default/{topic}"
+
+
+def whole_topic(partition: str) -> str:
+    """Return the name of the topic that a physical partition belongs to; a topic without partitions is its own."""
+    return _PARTITION.sub("", full_name(partition))
 
 
 def partition_name(topic: str, partition: int) -> str:

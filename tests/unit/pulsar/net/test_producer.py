@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from eos.errors import ConnectionLost, NetworkError, OutOfTurn, Refused, TopicMissing, Unanswered
+from eos.errors import (
+    ConnectionLost,
+    FrameTooLarge,
+    NetworkError,
+    OutOfTurn,
+    Refused,
+    RefusedForGood,
+    TopicMissing,
+    Unanswered,
+)
 from eos.pulsar.net.client import Client, InFlight
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.batch import Chunk
@@ -97,6 +106,39 @@ def test_a_refused_send(broker: FakeBroker, client: Client) -> None:
     producer = client.producer("t")
     with pytest.raises(Refused, match="NotAllowedError: too large"):
         producer.send_record(b"x", None)
+
+
+TOO_LARGE = "Exceed maximum message size"  # as Pulsar 4.2.4 says it, see tests/contract/test_frame_limits.py
+
+
+@pytest.mark.parametrize(("messages", "kind"), [(2, FrameTooLarge), (1, RefusedForGood)])
+def test_a_frame_that_the_topic_does_not_take_teaches_to_cut_smaller_unless_it_holds_one_message(
+    broker: FakeBroker, client: Client, messages: int, kind: type[Refused]
+) -> None:
+    def refuse(session: Session, frame: Frame) -> None:
+        last = frame.command.send.highest_sequence_id
+        error = CommandSendError(producer_id=0, sequence_id=last, error=ServerError.NotAllowedError, message=TOO_LARGE)
+        session.send(BaseCommand(type=Type.SEND_ERROR, send_error=error))
+
+    broker.handlers[Type.SEND] = refuse
+    producer = client.producer("t-partition-3")
+    chunk = Chunk(messages, payload=b"x" * 4000, uncompressed_size=4000, rows_bytes=4000, compression="none")
+    producer.send(chunk, None)
+    with pytest.raises(Refused, match=TOO_LARGE) as caught:
+        producer.flush()
+    assert type(caught.value) is kind
+    assert ("of 4000 bytes, is more than the topic allows" in str(caught.value)) == (messages == 1)
+    assert client.frame_limits.of("t") == (500 if messages > 1 else None)
+    assert client.frame_limits.of("other") is None
+
+
+def test_the_smaller_limit_of_two_processes_counts(client: Client) -> None:
+    limits = client.frame_limits
+    limits.learn({"persistent://public/default/t": 500})
+    limits.learn({"persistent://public/default/t": 700})
+    assert limits.learned == {"persistent://public/default/t": 500}
+    limits.refused("t-partition-0", 80)
+    assert limits.of("t") == 10
 
 
 def migrated() -> BaseCommand:
