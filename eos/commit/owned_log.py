@@ -10,11 +10,14 @@ from eos.commit.control_topic import HOLD
 from eos.commit.patience import Settings
 from eos.commit.ports import ClientPort, ControlProducerPort, HoldPort
 from eos.commit.reading import read_log
-from eos.errors import ConnectionLost, Fenced, NetworkError
+from eos.errors import ConnectionLost, Fenced, NetworkError, Refused, RefusedForGood
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 
 log = logging.getLogger("eos.commit.owned_log")
+
+
+_QUOTA_EXCEEDED = frozenset({"ProducerBlockedQuotaExceededError", "ProducerBlockedQuotaExceededException"})
 
 
 class OwnedLog:
@@ -69,6 +72,10 @@ class OwnedLog:
         except Fenced as why:
             if self._epoch is not None:
                 self._fenced = why
+            raise
+        except Refused as why:
+            if why.code in _QUOTA_EXCEEDED:
+                raise RefusedForGood(why.asked, why.code, why.detail, _shut_out(self.topic)) from why
             raise
         self._producer, self._epoch = producer, producer.topic_epoch
 
@@ -150,3 +157,13 @@ class OwnedLog:
                     port.close()
                 except (NetworkError, Fenced) as why:
                     log.info("closing %s: %s", self.topic, why)
+
+
+def _shut_out(topic: str) -> str:
+    """Say what to do about a backlog quota that never passes by itself: our own subscription uses it up."""
+    command = "pulsar-admin topicPolicies set-backlog-quota --policy producer_request_hold"
+    return (
+        f'A backlog quota shuts the sink out of its own control topic, for good: the subscription "{HOLD}" retains the '
+        f"records of the newest batches. Exempt the topic, from a quota by age with {command} --type message_age "
+        f"--limitTime=-1 {topic}, from one by size with {command} --type destination_storage --limit=-1 {topic}"
+    )

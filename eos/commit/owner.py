@@ -21,7 +21,7 @@ from eos.commit.patience import GaveUp, Settings, Waits
 from eos.commit.ports import ClientPort, CoordinatorPort
 from eos.commit.registration import Registration, fits
 from eos.commit.takeover import Takeover
-from eos.errors import CommitUnknown, EosError, NotCommitted, Stopped
+from eos.errors import CommitUnknown, EosError, InvalidInput, NotCommitted, Stopped
 from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
 from eos.steps import Observer, unobserved
@@ -187,11 +187,15 @@ class Owner:
         try:
             yield
         except GaveUp as why:
-            raise self._known_after(why) from why.__cause__
+            known = self._known_after(why)
+            raise known from (None if known is why.__cause__ else why.__cause__)
 
     def _known_after(self, gave_up: GaveUp) -> EosError:
         held = self._holders(self._takeover.coordinator, self.topic)
+        why = gave_up.__cause__
         words = f'sink "{self.name}": waited for {gave_up} on {self.topic}, and gave up'
+        if why is not None:
+            words += f". The last problem was: {why}"
         if held is not None:
             words += f"; {held}"
         hand = self.in_hand
@@ -199,6 +203,8 @@ class Owner:
             return CommitUnknown(f"{words}. Whether the batch is committed is not known")
         if self.waits.stopped():
             return Stopped(f"{words}, because the query was stopped")
+        if isinstance(why, InvalidInput):
+            return why
         if hand is None:
             return CommitUnknown(f"{words}. What earlier drivers committed is not known; starting again is safe")
         return NotCommitted(words)

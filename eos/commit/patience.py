@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from eos.errors import EosError, NetworkError
+from eos.errors import EosError, InvalidInput, NetworkError
 
 T = TypeVar("T")
 
@@ -102,11 +102,11 @@ class Waits:
         )
 
     def insist(self, action: Callable[[], T], what: str) -> T:
-        """Try until it works. Raises GaveUp with `what` it was for."""
+        """Try until it works, or is refused for good. Raises GaveUp with `what` it was for."""
         patience = self.patience()
         while True:
             try:
                 return action()
             except NetworkError as why:
-                if not patience.pause():
+                if isinstance(why, InvalidInput) or not patience.pause():
                     raise GaveUp(what) from why

@@ -33,7 +33,7 @@ from eos.commit.owned_log import OwnedLog
 from eos.commit.patience import GaveUp, Waits
 from eos.commit.ports import ClientPort
 from eos.commit.registration import Registration
-from eos.errors import DamagedLog, NetworkError
+from eos.errors import DamagedLog, InvalidInput, NetworkError
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, Step
 
@@ -98,6 +98,7 @@ class Takeover:
         patience = self._waits.patience()
         record: OwnerRecord | None = None
         while True:
+            problem: NetworkError | None = None
             try:
                 if self._log.lost:
                     self._log.reopen()
@@ -111,8 +112,9 @@ class Takeover:
                 self._free(view)
             except NetworkError as why:
                 log.info("%s: taking over: %s", self._name, why)
-            if not patience.pause():
-                raise GaveUp("our own OWNER record in the control log")
+                problem = why
+            if isinstance(problem, InvalidInput) or not patience.pause():
+                raise GaveUp("our own OWNER record in the control log") from problem
         view.check_whole(None)
         self._log.trust(view)
         self._begins = False
@@ -133,7 +135,7 @@ class Takeover:
                 if doubts > _DOUBTS or not patience.pause():
                     raise
             except NetworkError as why:
-                if not patience.pause():
+                if isinstance(why, InvalidInput) or not patience.pause():
                     raise GaveUp("the control log") from why
 
     def _bound(self, seen: LogView) -> int:

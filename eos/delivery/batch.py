@@ -13,6 +13,7 @@ from eos.delivery.delivery import Delivery
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.writer import BatchTransaction, Report
 from eos.errors import EosError, NotCommitted, Stopped
+from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 from eos.spark import query as spark
 
@@ -55,7 +56,9 @@ class BatchDelivery:
         total = Report()
         with self._around_spark():
             for path in self._paths:
-                transaction = BatchTransaction(txn, self._batch_id, self._delivery.observer, path.partitions)
+                delivery = self._delivery
+                limits = Client.shared(delivery.settings.cluster).frame_limits.learned
+                transaction = BatchTransaction(txn, self._batch_id, delivery.observer, path.partitions, limits)
                 total.merge(path.send(transaction))
         return total
 

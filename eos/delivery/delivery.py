@@ -124,7 +124,7 @@ class Delivery:
             lambda: rows if rows is not None else self._rows_or_job(df, topic),
         )
         if isinstance(found, DataFrame):
-            return ByTasks(found, partitions)
+            return ByTasks(found, Client.shared(self.settings.cluster), partitions)
         return ByDriver(found, replace(self.settings, topic=topic), self._producers, partitions)
 
     def _rows_or_job(self, df: DataFrame, topic: str | None) -> pa.Table | DataFrame:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from eos.delivery.problems import read
 from eos.delivery.producers import KeptProducers
 from eos.delivery.task import TRANSACTION, parse_report, transaction_property
 from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
-from eos.errors import InvalidInput
+from eos.pulsar.net.client import Client
 from eos.spark import jobs
 from eos.spark import query as spark
 
@@ -58,22 +59,29 @@ class ByTasks:
 
     Attributes:
         job: it yields one row of `SUMMARY` for each task.
+        client: the driver's, which learns from the tasks how large the frames of a topic may be.
         partitions: how many partitions the topic has of rows that name none.
     """
 
     job: DataFrame
+    client: Client
     partitions: Mapping[str, int]
     _stages: list[int] = field(default_factory=list)
     _ran: list[int] = field(default_factory=list)
 
     def send(self, transaction: BatchTransaction) -> Report:
-        """Run the job. Raises InvalidInput for a row that can't be written, and what Spark raises."""
+        """Run the job. Raises what Spark raises.
+
+        InvalidInput for a row that can't be written; NotCommitted for a frame that its topic did not take.
+        """
         with jobs.local_property(self.job.sparkSession, TRANSACTION, transaction_property(transaction)):
             summaries = self.job.collect()
         total = Report()
         for row in summaries:
-            if row.invalid is not None:
-                raise InvalidInput(row.invalid)
+            if row.problem is not None:
+                problem, limits = read(row.problem)
+                self.client.frame_limits.learn(limits)
+                raise problem
             total.merge(parse_report(row.report))
         self._stages, self._ran = [row.stage for row in summaries], [row.partition for row in summaries]
         return total

@@ -17,9 +17,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StringType, StructType
 
+from eos.delivery.problems import written
 from eos.delivery.producers import FreshProducers
 from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
-from eos.errors import InvalidInput, NotCommitted
+from eos.errors import NotCommitted
+from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 from eos.spark.jobs import Task
 from eos.steps import Observer
@@ -30,7 +32,7 @@ SUMMARY = (
     .add("stage", LongType())
     .add("partition", LongType())
     .add("report", StringType())
-    .add("invalid", StringType())
+    .add("problem", StringType())
 )
 
 TRANSACTION = "eos.transaction"
@@ -40,14 +42,14 @@ TRANSACTION = "eos.transaction"
 def transaction_property(transaction: BatchTransaction) -> str:
     """Return the value of the local property `TRANSACTION` that the tasks of a batch need."""
     txn = transaction.txn
-    return json.dumps([txn.most, txn.least, transaction.batch_id, dict(transaction.partitions)])
+    known = [dict(transaction.partitions), dict(transaction.frame_limits)]
+    return json.dumps([txn.most, txn.least, transaction.batch_id, *known])
 
 
 def writing_task(settings: WriteSettings, observer: Observer) -> Task:
     """Return the function for `mapInArrow`; it yields one row of `SUMMARY` for each task.
 
-    `report` is the JSON of rows and bytes for each topic. `invalid` holds the words of an
-    InvalidInput, which no second try can mend, so that it reaches the driver as such.
+    `report` is the JSON of rows and bytes for each topic; `problem` is that of `eos.delivery.problems`, or null.
     """
 
     def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -60,13 +62,20 @@ def writing_task(settings: WriteSettings, observer: Observer) -> Task:
             )
         transaction = _transaction(context.getLocalProperty(TRANSACTION), observer)
         producers = FreshProducers(settings.cluster, settings.max_in_flight_bytes)
-        report, invalid = _write(batches, Writer(settings, transaction, producers, context.partitionId()))
+        writer = Writer(settings, transaction, producers, context.partitionId())
+        try:
+            report, problem = _write(batches, writer), None
+        except Exception as error:
+            limits = Client.shared(settings.cluster).frame_limits.learned
+            report, problem = Report(), written(error, context.partitionId(), limits)
+            if problem is None:
+                raise
         yield pa.RecordBatch.from_pydict(
             {
                 "stage": [context.stageId()],
                 "partition": [context.partitionId()],
                 "report": [json.dumps([report.rows, report.bytes])],
-                "invalid": pa.array([invalid], pa.string()),
+                "problem": pa.array([problem], pa.string()),
             }
         )
 
@@ -84,17 +93,15 @@ def _transaction(text: str | None, observer: Observer) -> BatchTransaction:
         raise NotCommitted(
             f"The Spark job of a writing task lacks the local property {TRANSACTION!r}: no sink began it."
         )
-    most, least, batch_id, partitions = json.loads(text)
-    return BatchTransaction(TxnId(most, least), batch_id, observer, partitions)
+    most, least, batch_id, partitions, limits = json.loads(text)
+    return BatchTransaction(TxnId(most, least), batch_id, observer, partitions, limits)
 
 
-def _write(batches: Iterable[pa.RecordBatch], writer: Writer) -> tuple[Report, str | None]:
+def _write(batches: Iterable[pa.RecordBatch], writer: Writer) -> Report:
     try:
         report = send_all(writer, batches)
         writer.finish()
-    except Exception as error:
+    except Exception:
         writer.abandon()
-        if isinstance(error, InvalidInput):
-            return Report(), str(error)
         raise
-    return report, None
+    return report

@@ -28,6 +28,7 @@ from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.topics import partition_name
 from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder
 from eos.pulsar.wire.routing import Sorted, partition_of, sort_by_partition
+from eos.pulsar.wire.row_names import row_name
 from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
 from eos.steps import Observer, Step
@@ -65,12 +66,14 @@ class BatchTransaction:
         batch_id: of the micro-batch that it is for.
         observer: told of the writer's steps.
         partitions: how many partitions topics have, where the driver has asked already for this batch.
+        frame_limits: bytes at which the frames of a topic are full, where refusals have taught that.
     """
 
     txn: TxnId
     batch_id: int
     observer: Observer
     partitions: Mapping[str, int] = field(default_factory=dict)
+    frame_limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -113,6 +116,7 @@ class Writer:
         self._to = transaction
         self._source = producers
         self._client = Client.shared(settings.cluster)
+        self._client.frame_limits.learn(transaction.frame_limits)
         self._partitions = dict(transaction.partitions)
         self._producers: dict[str, Producer] = {}
         self._encoders: dict[tuple[int, int], BatchEncoder] = {}
@@ -199,9 +203,7 @@ class Writer:
         topics = column.fill_null(default) if default is not None else column
         if topics.null_count:
             at = int(np.argmax(np.asarray(topics.is_null())))
-            raise InvalidInput(
-                f"Row {batch.column('row')[at]} of this task has no topic, and nor has the sink. Fill the column."
-            )
+            raise InvalidInput(f"{row_name(batch, at)} has no topic, and nor has the sink. Fill the column `topic`.")
         for name in pc.unique(topics).to_pylist():
             yield name, batch.filter(pc.equal(topics, name))
 
@@ -219,7 +221,7 @@ class Writer:
             if wrong.any():
                 at = int(np.argmax(wrong))
                 raise InvalidInput(
-                    f"Row {rows.column('row')[at]} of this task asks for partition {values[at]} of {topic}, "
+                    f"{row_name(rows, at)} asks for partition {values[at]} of {topic}, "
                     f"which has partitions 0 to {count - 1}. Correct the column 'partition'."
                 )
             chosen = np.where(given, values, chosen).astype(np.int32)

@@ -49,7 +49,11 @@ class SinkOptions:
         return control_topic(self.name, self.topic or "persistent://public/default/any")
 
     def cluster(self, service_url: str) -> Cluster:
-        """Return how to reach the cluster with these options."""
+        """Return how to reach the cluster with these options.
+
+        Raises InvalidInput for a TLS option where neither the service URL nor `admin_url` asks for TLS.
+        """
+        self._refuse_tls_in_vain(service_url)
         return Cluster(
             service_url=service_url,
             credentials=self._credentials(),
@@ -58,6 +62,18 @@ class SinkOptions:
             connect_timeout_s=self.connect_timeout_s,
             listener_name=self.listener_name,
         )
+
+    def _refuse_tls_in_vain(self, service_url: str) -> None:
+        given = [
+            option for option in ("tls_trust_certs", "tls_certificate", "tls_key") if getattr(self, option) is not None
+        ]
+        if not self.tls_verify_hostname:
+            given.append("tls_verify_hostname")
+        if given and not service_url.startswith("pulsar+ssl://") and not (self.admin_url or "").startswith("https://"):
+            raise InvalidInput(
+                f"{given[0]}= is an option of TLS, and {service_url} asks for none: it would be ignored. Use "
+                "pulsar+ssl:// and the broker's TLS port (6651 as a rule), or leave the option out."
+            )
 
     def _credentials(self) -> Credentials:
         if self.token is not None:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from eos.commit.decision import Identity
+from eos.doctor.retention import check_admin
 from eos.errors import InvalidInput, NetworkError
 from eos.pulsar.net.client import Client
 from eos.sinks.columns import canonical
@@ -147,15 +148,19 @@ class Sink:
         return query
 
     def _check_cluster(self) -> None:
-        """Refuse a broker out of reach, one without transactions, and a missing topic."""
+        """Refuse a broker out of reach, one without transactions, a missing topic, and an admin API out of reach."""
         try:
             self._client.coordinators()
             if self._options.topic is not None:
                 self._require_topic(self._options.topic)
+        except InvalidInput:
+            raise
         except NetworkError as error:
             raise InvalidInput(
                 f"The sink can't use {self._cluster.service_url}: {error}. Check the address, and that the broker runs."
             ) from error
+        if self._options.admin_url is not None:
+            check_admin(self._options.admin_url, self._cluster)
 
     def _require_topic(self, topic: str) -> None:
         if topic not in self._topics:

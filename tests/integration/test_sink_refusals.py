@@ -192,9 +192,9 @@ def test_a_row_without_a_topic_or_with_a_missing_one_is_refused(
             txn.write(df.coalesce(1))
 
     write("('none')", 0)
-    with pytest.raises(eos.InvalidInput, match="Row 1 of this task has no topic"):
+    with pytest.raises(eos.InvalidInput, match="row 1 has no topic, and nor has the sink"):
         write(f"('{topic}'), (null)")
-    with pytest.raises(eos.InvalidInput, match=r"no-such-topic-.* does not exist"):
+    with pytest.raises(eos.TopicMissing, match=r"no-such-topic-.* does not exist"):
         write(f"('{topic}'), ('no-such-topic-{topic[-10:]}')")
     assert values_of(pulsar.service_url, topic) == []
     write(f"('{topic}')")
@@ -214,6 +214,18 @@ def test_a_missing_topic_is_refused_and_not_created(pulsar: Any, make_topic: Any
 def test_an_address_where_no_broker_listens_is_refused() -> None:
     with pytest.raises(eos.InvalidInput, match=r"The sink can't use pulsar://localhost:1: .*Check the address"):
         eos.sink("pulsar://localhost:1", topic="rows", name="nobody")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("pulsar://localhost:6650", r'the admin URL "pulsar://localhost:6650" must begin with http:// or https://'),
+        ("http://localhost:1", r'admin_url="http://localhost:1": .*Check that the broker is up and the admin URL'),
+    ],
+)
+def test_an_admin_url_that_is_none_is_refused_at_start(pulsar: Any, make_topic: Any, url: str, words: str) -> None:
+    with pytest.raises(eos.InvalidInput, match=words):
+        eos.sink(pulsar.service_url, topic=make_topic("admin"), name="admin", admin_url=url)
 
 
 def test_options_are_refused_before_any_connection() -> None:

@@ -75,9 +75,6 @@ MEANINGS: Mapping[str, Meaning] = {
 }
 """{code: its meaning}. A code passes also where it takes another transaction: a finished one never opens again."""
 
-QUOTA_EXCEEDED = frozenset({"ProducerBlockedQuotaExceededError", "ProducerBlockedQuotaExceededException"})
-"""The codes of a producer that a backlog quota keeps out: policy producer_request_hold, and producer_exception."""
-
 
 def refused(asked: str, code: str, detail: str) -> Refused:
     """Return the error for a refusal: RefusedForGood where no later try can be granted. Args: as of `Refused`."""

@@ -19,6 +19,8 @@ from eos.errors import (
     IdentityMismatch,
     InvalidInput,
     NotCommitted,
+    Refused,
+    RefusedForGood,
     Stopped,
     Unanswered,
 )
@@ -219,6 +221,38 @@ def test_a_stop_ends_the_waiting(world: Alone) -> None:
     with pytest.raises(Stopped):
         second.take_over("query", "run-2")
     assert world.clock() - started < 6
+
+
+# ---- what is refused for good
+
+FOR_GOOD = RefusedForGood("ask", "NotAllowedError", "never", "change the setting")
+
+
+@pytest.mark.parametrize("label", ["SUBSCRIBE durable", "PARTITIONS", "PRODUCER exclusive-with-fencing", "SEND"])
+def test_a_takeover_that_is_refused_for_good_is_not_waited_for(world: Alone, label: str) -> None:
+    world.failing = {label: [(FOR_GOOD, False)] * 10_000}
+    with pytest.raises(RefusedForGood, match=r"never\. change the setting"):
+        owning(world)
+    assert world.clock() < 1
+
+
+@pytest.mark.parametrize("code", ["ProducerBlockedQuotaExceededError", "ProducerBlockedQuotaExceededException"])
+def test_a_backlog_quota_on_the_control_topic_is_named_and_not_waited_for(world: Alone, code: str) -> None:
+    quota = Refused("open a producer", code, "Cannot create producer on topic with backlog quota exceeded")
+    world.failing = {"PRODUCER exclusive-with-fencing": [(quota, False)] * 10_000}
+    with pytest.raises(InvalidInput, match=rf"{code}.* --type message_age --limitTime=-1 {CONTROL}") as caught:
+        owning(world)
+    assert "starting again is safe" not in str(caught.value)
+    assert world.clock() < 1
+
+
+def test_a_refusal_for_good_says_nothing_of_a_commit_that_was_sent(world: Alone) -> None:
+    owner = owning(world)
+    owner.open()
+    world.failing = {"END_TXN commit": [(LOST, True)], "SEND": [(FOR_GOOD, False)] * 10_000}
+    owner.commit(lambda: None)
+    with pytest.raises(CommitUnknown, match=r"change the setting\. Whether the batch is committed is not known"):
+        owner.settle()
 
 
 # ---- broken connections

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 from eos.config import Cluster
-from eos.delivery import task
+from eos.delivery import problems, task
 from eos.delivery.producers import FreshProducers
 from eos.delivery.writer import BatchTransaction, Report, WriteSettings
-from eos.errors import ConnectionLost, InvalidInput, NotCommitted
+from eos.errors import ConnectionLost, FrameTooLarge, InvalidInput, NotCommitted, RefusedForGood, TopicMissing
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 
 SETTINGS = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", 1 << 20)
-TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved, {"t": 4})
+TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved, {"t": 4}, {"persistent://public/default/t": 9})
 
 
 @dataclass
@@ -80,7 +80,7 @@ def test_one_summary_comes_back_after_the_producers_are_closed(monkeypatch: pyte
     writer = FakeWriter()
     (summary,) = run(monkeypatch, writer)
     assert writer.events == ["write 2", "write 2", "send the rest", "finish"]
-    assert (summary["stage"], summary["partition"], summary["invalid"]) == (11, 2, None)
+    assert (summary["stage"], summary["partition"], summary["problem"]) == (11, 2, None)
     assert task.parse_report(summary["report"]) == Report({"t": 5}, {"t": 50})
 
 
@@ -97,11 +97,24 @@ def test_a_job_that_carries_no_transaction_is_refused(monkeypatch: pytest.Monkey
         list(task.writing_task(SETTINGS, unobserved)([]))
 
 
-def test_invalid_input_reaches_the_driver_as_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = FakeWriter(InvalidInput("row 1 is too large"))
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (InvalidInput("row 1 is too large"), InvalidInput),
+        (TopicMissing("the topic t does not exist"), TopicMissing),
+        (RefusedForGood("open", "IncompatibleSchema", "no schema"), InvalidInput),
+        (FrameTooLarge("send", "NotAllowedError", "too large"), NotCommitted),
+    ],
+)
+def test_what_the_driver_must_know_reaches_it_as_a_row(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, kind: type[Exception]
+) -> None:
+    writer = FakeWriter(failure)
     (summary,) = run(monkeypatch, writer)
     assert writer.events == ["write 2", "abandon"]
-    assert summary["invalid"] == "row 1 is too large"
+    problem, _ = problems.read(summary["problem"])
+    assert type(problem) is kind
+    assert str(problem) == f"in Spark's partition 2: {failure}"
     assert task.parse_report(summary["report"]) == Report()
 
 

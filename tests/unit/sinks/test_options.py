@@ -117,10 +117,26 @@ def test_each_choice_is_taken(compression: str, key_hash: str) -> None:
     ],
 )
 def test_credentials_reach_the_tasks_and_are_not_shown(given: dict[str, str], method: str, data: str) -> None:
-    cluster = options(**given).cluster("pulsar://localhost:6650")
+    cluster = options(**given).cluster("pulsar+ssl://localhost:6651")
     assert (cluster.credentials.method, cluster.credentials.data) == (method, data)
     assert pickle.loads(pickle.dumps(cluster)) == cluster
     assert not data or data not in repr(cluster)
+
+
+TLS_OPTIONS: list[dict[str, Any]] = [
+    {"tls_trust_certs": "a.pem"},
+    {"tls_certificate": "c.pem", "tls_key": "k.pem"},
+    {"tls_verify_hostname": False},
+]
+
+
+@pytest.mark.parametrize("given", TLS_OPTIONS)
+def test_a_tls_option_where_nothing_asks_for_tls_is_refused(given: dict[str, Any]) -> None:
+    (first, *_) = given
+    with pytest.raises(InvalidInput, match=rf"{first}= is an option of TLS, and pulsar://a:6650 asks for none.*6651"):
+        options(**given).cluster("pulsar://a:6650")
+    options(**given).cluster("pulsar+ssl://a:6651")
+    options(**given, admin_url="https://a:8443").cluster("pulsar://a:6650")
 
 
 def test_an_observer_may_be_any_callable() -> None:

@@ -1,0 +1,34 @@
+"""What a task tells the driver about a problem that is more than the text of a failed Spark job.
+
+A task that fails is a failed Spark job, which is tried again. So a task that knows better ends well, and its summary
+row carries the problem.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from eos.errors import EosError, FrameTooLarge, InvalidInput, NotCommitted, TopicMissing
+
+_KINDS: dict[str, type[EosError]] = {kind.__name__: kind for kind in (InvalidInput, TopicMissing, NotCommitted)}
+
+
+def written(error: Exception, partition: int, limits: Mapping[str, int]) -> str | None:
+    """Return the text for a summary row; None for a problem that is to fail the task.
+
+    Args: the problem; Spark's number of the task's partition; what the task's client has learned of frame limits.
+    """
+    if isinstance(error, FrameTooLarge):
+        kind: type[EosError] = NotCommitted
+    elif isinstance(error, InvalidInput):
+        kind = TopicMissing if isinstance(error, TopicMissing) else InvalidInput
+    else:
+        return None
+    return json.dumps([kind.__name__, f"in Spark's partition {partition}: {error}", dict(limits)])
+
+
+def read(text: str) -> tuple[EosError, dict[str, int]]:
+    """Return the error to raise in the driver, and the frame limits to learn."""
+    kind, words, limits = json.loads(text)
+    return _KINDS[kind](words), limits
