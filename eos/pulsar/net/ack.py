@@ -48,6 +48,13 @@ class DurableCursor:
         """
         return self._hold.positions()
 
+    def seek(self, place: EntryId | int) -> None:
+        """Let the subscription go on with this entry, or with what was published at a time (ms since 1970) or later.
+
+        Unlike an acknowledgement this goes back too. Raises Refused, Unanswered, ConnectionLost.
+        """
+        self._hold.seek(place)
+
     def delete(self) -> None:
         """Delete the subscription and leave. Raises Refused, Unanswered, ConnectionLost."""
         self._hold.delete()

@@ -229,6 +229,20 @@ class Hold(Subscriber[ConsumerLine]):
         with self._turn:
             return self._positions()
 
+    def seek(self, place: EntryId | int) -> None:
+        """Let the subscription go on with this entry, or with what was published at a time (ms) or later.
+
+        Raises Refused, Unanswered, ConnectionLost.
+        """
+        with self._turn:
+            line, connection = self._join()
+            with self._arrived:
+                request = line.seek(place)
+            line.sought(connection.ask(request, f"move the subscription on {self.topic}"))
+            connection.ignore_consumer(line.consumer_id)  # the broker closes every consumer of a subscription it moves
+            with self._arrived:
+                self._joined = None
+
     def delete(self) -> None:
         """Delete the subscription and leave. Raises Refused, Unanswered, ConnectionLost."""
         with self._turn:

@@ -25,6 +25,7 @@ from eos.pulsar.wire.pulsar_pb2 import (
     CommandCloseConsumer,
     CommandFlow,
     CommandGetLastMessageId,
+    CommandSeek,
     CommandSubscribe,
     CommandUnsubscribe,
 )
@@ -49,6 +50,7 @@ class Input(StrEnum):
     FLOW = "flow"
     ASK_LAST = "ask for last message id"
     ACKNOWLEDGE = "acknowledge"
+    SEEK = "seek"
     CLOSE = "close"
     SUBSCRIBED = "subscribed"
     MESSAGE = "message"
@@ -61,7 +63,7 @@ class Input(StrEnum):
 CONSUMER: Table[State, Input] = Table(
     name="consumer",
     start=State.NEW,
-    ours=frozenset({Input.SUBSCRIBE, Input.FLOW, Input.ASK_LAST, Input.ACKNOWLEDGE, Input.CLOSE}),
+    ours=frozenset({Input.SUBSCRIBE, Input.FLOW, Input.ASK_LAST, Input.ACKNOWLEDGE, Input.SEEK, Input.CLOSE}),
     moves={
         (State.NEW, Input.SUBSCRIBE): State.SUBSCRIBING,
         (State.SUBSCRIBING, Input.SUBSCRIBED): State.READY,
@@ -72,6 +74,7 @@ CONSUMER: Table[State, Input] = Table(
         (State.READY, Input.MESSAGE): State.READY,
         (State.READY, Input.ASK_LAST): State.READY,
         (State.READY, Input.ACKNOWLEDGE): State.READY,
+        (State.READY, Input.SEEK): State.READY,
         (State.READY, Input.CLOSE): State.CLOSING,
         (State.READY, Input.BROKER_CLOSED): State.CLOSED_BY_BROKER,
         (State.READY, Input.LOST): State.FAILED,
@@ -177,6 +180,20 @@ class ConsumerLine:
     def acknowledged(self, answer: BaseCommand) -> None:
         """Take its answer. Raises Refused."""
         granted(answer, f"acknowledge on {self.topic}")
+
+    def seek(self, place: EntryId | int) -> BaseCommand:
+        """Return SEEK: the subscription goes on with this entry, or with what was published at a time (ms) or later."""
+        self._take(Input.SEEK)
+        command = CommandSeek(consumer_id=self.consumer_id)
+        if isinstance(place, EntryId):
+            command.message_id.CopyFrom(place.written())
+        else:
+            command.message_publish_time = place
+        return BaseCommand(type=Type.SEEK, seek=command)
+
+    def sought(self, answer: BaseCommand) -> None:
+        """Take its answer. The broker has closed the consumer by then, or is about to. Raises Refused."""
+        granted(answer, f"move the subscription on {self.topic}")
 
     def close(self, *, unsubscribe: bool = False) -> BaseCommand:
         """Return CLOSE_CONSUMER, or UNSUBSCRIBE, which also deletes a durable subscription."""

@@ -8,7 +8,7 @@ from eos.pulsar.protocol.consumer import ConsumerLine, State
 from eos.pulsar.protocol.messages import messages_in
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
-from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     CommandError,
@@ -188,3 +188,15 @@ def test_a_hold_begins_where_it_is_told_and_can_be_deleted() -> None:
 def test_a_message_without_its_half_is_damaged(metadata: MessageMetadata | None, payload: bytes | None) -> None:
     with pytest.raises(DamagedFrame, match=r"^a MESSAGE without a message$"):
         list(messages_in(Frame(frame(1, 1).command, metadata, payload)))
+
+
+def test_a_subscription_is_moved_to_an_entry_or_to_a_time() -> None:
+    line = ConsumerLine("t", 1, "b")
+    line.hold("keep")
+    line.subscribed(SUCCESS)
+    by_entry, by_time = line.seek(EntryId(3, 4)).seek, line.seek(1_500).seek
+    assert (by_entry.consumer_id, by_entry.message_id.ledger_id, by_entry.message_id.entry_id) == (1, 3, 4)
+    assert (by_time.message_publish_time, by_time.HasField("message_id")) == (1_500, False)
+    line.sought(SUCCESS)
+    with pytest.raises(Refused, match="move the subscription on t"):
+        line.sought(BaseCommand(type=Type.ERROR, error=CommandError(error=ServerError.MetadataError)))
