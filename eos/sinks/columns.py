@@ -15,8 +15,7 @@ object of all columns that are not in the table above, as Spark's `to_json` writ
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from pyspark.sql import DataFrame
@@ -35,6 +34,7 @@ from pyspark.sql.types import (
 )
 
 from eos.errors import InvalidInput
+from eos.nearest import did_you_mean
 
 ValueFormat = Literal["raw", "json"]
 VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json")
@@ -57,18 +57,6 @@ _EXPECTED: dict[str, tuple[tuple[type[DataType], ...], str]] = {
     "topic": ((StringType,), "string"),
     "partition": (_WHOLE, "an integer"),
 }
-
-
-_SHORT = 5
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return " Did you mean 'x'?" for the closest known word, or an empty string."""
-    least = 0.6 if len(word) <= _SHORT else 0.75  # one wrong letter is a larger part of a short word
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=least)
-    if not close:
-        close = [name for name in known if name.lower() == word.lower()]
-    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def canonical(

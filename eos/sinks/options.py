@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields, replace
 from eos.commit.control_topic import control_topic
 from eos.config import COMPRESSIONS, KEY_HASHES, Cluster, Compression, Credentials, KeyHash, Tls
 from eos.errors import InvalidInput
-from eos.sinks.columns import VALUE_FORMATS, ValueFormat, did_you_mean
+from eos.nearest import did_you_mean
+from eos.sinks.columns import VALUE_FORMATS, ValueFormat
 from eos.sinks.topics import valid_topic
 from eos.steps import Observer, unobserved
 

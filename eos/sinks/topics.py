@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from eos.errors import InvalidInput
-from eos.pulsar.protocol.topics import full_name
-
-_FULL = re.compile(r"persistent://[-=:.\w]+/[-=:.\w]+/[^/\s]+")
-_ONE_PARTITION = re.compile(r"-partition-\d+$")
+from eos.pulsar.protocol.topics import persistent_name, split_partition
 
 
 def valid_topic(topic: str) -> str:
@@ -19,12 +14,8 @@ def valid_topic(topic: str) -> str:
     """
     if topic.startswith("non-persistent://"):
         raise InvalidInput(f"{topic!r} is not persistent: a transaction can't write to it. Use a persistent:// topic.")
-    name = full_name(topic)
-    if not _FULL.fullmatch(name):
-        raise InvalidInput(
-            f"{topic!r} is no topic name: write 'name', 'tenant/namespace/name' or 'persistent://tenant/namespace/name'."
-        )
-    if _ONE_PARTITION.search(name):
+    name = persistent_name(topic)
+    if split_partition(name)[1] is not None:
         raise InvalidInput(
             f"{topic!r} names one partition. Give the whole topic, and a column 'partition' to choose partitions."
         )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+from eos.errors import InvalidInput
+
 COORDINATOR_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
 """The partitioned topic whose partitions are the transaction coordinators (SystemTopicNames)."""
 
 
-_PARTITION = re.compile(r"-partition-\d+$")
+_FULL = re.compile(r"persistent://[-=:.\w]+/[-=:.\w]+/[^/\s]+")
+_PARTITION = re.compile(r"(.+)-partition-(\d+)", re.ASCII)
 
 
 def full_name(topic: str) -> str:
@@ -22,9 +25,26 @@ def full_name(topic: str) -> str:
 
 def whole_topic(partition: str) -> str:
     """Return the name of the topic that a physical partition belongs to; a topic without partitions is its own."""
-    return _PARTITION.sub("", full_name(partition))
+    return split_partition(full_name(partition))[0]
 
 
 def partition_name(topic: str, partition: int) -> str:
     """Return the name of one physical partition of a partitioned topic."""
     return f"{topic}-partition-{partition}"
+
+
+def persistent_name(topic: str) -> str:
+    """Return the full name of a persistent topic. Raises InvalidInput for a malformed or non-persistent one."""
+    name = full_name(topic)
+    if not _FULL.fullmatch(name):
+        raise InvalidInput(
+            f"{topic!r} is no topic name: write 'name', 'tenant/namespace/name' or "
+            "'persistent://tenant/namespace/name'."
+        )
+    return name
+
+
+def split_partition(physical: str) -> tuple[str, int | None]:
+    """Return the topic that a physical topic is a partition of, and its number; None for one without partitions."""
+    found = _PARTITION.fullmatch(physical)
+    return (physical, None) if found is None else (found[1], int(found[2]))

@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
-from eos.sinks.columns import ValueFormat, canonical, did_you_mean, message_columns
+from eos.nearest import did_you_mean
+from eos.sinks.columns import ValueFormat, canonical, message_columns
 
 pytestmark = pytest.mark.usefixtures("spark")  # column expressions need a Spark context
 
