@@ -84,6 +84,10 @@ class Client:
         name = full_name(topic)
         return self._finder.patiently(f"ask for the partitions of {name}", lambda: self._finder.partitions(name))
 
+    def topics(self, namespace: str) -> list[str]:
+        """Return the persistent topics of a "tenant/namespace", each partition by its own name; no system topics."""
+        return self._finder.patiently(f"ask for the topics of {namespace}", lambda: self._finder.topics(namespace))
+
     def coordinators(self) -> int:
         """Return the number of transaction coordinators. Raises InvalidInput when the cluster has none."""
         try:

@@ -21,7 +21,7 @@ from eos.errors import (
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.protocol.coordinator import LOADING
-from eos.pulsar.protocol.lookup import Lookup, State, ask_partitions, partitions_answer
+from eos.pulsar.protocol.lookup import Lookup, State, ask_partitions, ask_topics, partitions_answer, topics_answer
 
 T = TypeVar("T")
 
@@ -90,6 +90,14 @@ class Finder:
             with suppress(NetworkError):
                 self.owner(topic)  # its TopicMissing tells a missing namespace from a missing topic; creates neither
             raise
+
+    def topics(self, namespace: str) -> list[str]:
+        """Return the persistent topics of a namespace, each partition by its own name.
+
+        Raises InvalidInput, NetworkError, Refused, Unreachable, Unanswered, ConnectionLost.
+        """
+        answer = self._pool.service().ask(ask_topics(namespace), f"ask for the topics of {namespace}")
+        return topics_answer(answer, namespace)
 
     def patiently(self, asked: str, attempt: Callable[[], T]) -> T:
         """Try until it works or the request time-out has passed.

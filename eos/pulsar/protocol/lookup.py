@@ -17,6 +17,7 @@ from eos.pulsar.protocol.machine import Machine, Table
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
+    CommandGetTopicsOfNamespace,
     CommandLookupTopic,
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadata,
@@ -145,3 +146,17 @@ def partitions_answer(command: BaseCommand, topic: str) -> int:
     Raises Refused; its code is "TopicNotFound" when the topic does not exist.
     """
     return granted(command, f"ask for the partitions of {topic}").partition_metadata_response.partitions
+
+
+def ask_topics(namespace: str) -> BaseCommand:
+    """Return the question for the persistent topics of a "tenant/namespace"."""
+    mode = CommandGetTopicsOfNamespace.Mode.PERSISTENT
+    return BaseCommand(
+        type=Type.GET_TOPICS_OF_NAMESPACE,
+        get_topics_of_namespace=CommandGetTopicsOfNamespace(namespace=namespace, mode=mode),
+    )
+
+
+def topics_answer(command: BaseCommand, namespace: str) -> list[str]:
+    """Return the physical topics, each partition by its own name. Raises Refused."""
+    return list(granted(command, f"ask for the topics of {namespace}").get_topics_of_namespace_response.topics)

@@ -27,6 +27,7 @@ ANSWERS: dict[int, int] = {
     Type.CLOSE_CONSUMER: Type.SUCCESS,
     Type.PARTITIONED_METADATA: Type.PARTITIONED_METADATA_RESPONSE,
     Type.LOOKUP: Type.LOOKUP_RESPONSE,
+    Type.GET_TOPICS_OF_NAMESPACE: Type.GET_TOPICS_OF_NAMESPACE_RESPONSE,
     Type.GET_LAST_MESSAGE_ID: Type.GET_LAST_MESSAGE_ID_RESPONSE,
     Type.NEW_TXN: Type.NEW_TXN_RESPONSE,
     Type.ADD_PARTITION_TO_TXN: Type.ADD_PARTITION_TO_TXN_RESPONSE,
@@ -49,9 +50,7 @@ def body(command: BaseCommand) -> Any:
 def refusal(answer: BaseCommand, asked: str) -> Refused | None:
     """Return the broker's refusal, or None when the answer is a good one."""
     inside = body(answer)
-    if answer.type == Type.SUCCESS or answer.type == Type.PRODUCER_SUCCESS:
-        return None
-    if answer.type == Type.GET_LAST_MESSAGE_ID_RESPONSE or not inside.HasField("error"):
+    if "error" not in inside.DESCRIPTOR.fields_by_name or not inside.HasField("error"):
         return None
     return refused(asked, error_name(inside.error), inside.message)
 

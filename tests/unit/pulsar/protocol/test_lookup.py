@@ -2,13 +2,22 @@ from __future__ import annotations
 
 import pytest
 
-from eos.errors import OutOfTurn, Refused
-from eos.pulsar.protocol.lookup import BrokerAddress, Lookup, State, ask_partitions, partitions_answer
+from eos.errors import InvalidInput, OutOfTurn, Refused
+from eos.pulsar.protocol.lookup import (
+    BrokerAddress,
+    Lookup,
+    State,
+    ask_partitions,
+    ask_topics,
+    partitions_answer,
+    topics_answer,
+)
 from eos.pulsar.protocol.requests import Type
-from eos.pulsar.protocol.topics import full_name, partition_name
+from eos.pulsar.protocol.topics import full_name, partition_name, persistent_name, split_partition
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     CommandError,
+    CommandGetTopicsOfNamespaceResponse,
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadataResponse,
     ServerError,
@@ -117,3 +126,24 @@ def test_the_number_of_partitions_or_the_refusal() -> None:
 def test_names_of_topics(short: str, full: str) -> None:
     assert full_name(short) == full
     assert partition_name(full, 2) == f"{full}-partition-2"
+
+
+def test_a_name_is_taken_apart_into_topic_and_partition() -> None:
+    assert split_partition("persistent://a/b/t-partition-12") == ("persistent://a/b/t", 12)
+    assert split_partition("persistent://a/b/t") == ("persistent://a/b/t", None)
+
+
+@pytest.mark.parametrize("name", ["a/b", "non-persistent://a/b/t", "persistent://a/b c/t", ""])
+def test_a_malformed_name_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="is no topic name: write"):
+        persistent_name(name)
+
+
+def test_the_persistent_topics_of_a_namespace_or_the_refusal() -> None:
+    asked = ask_topics("a/b").get_topics_of_namespace
+    assert (asked.namespace, asked.mode) == ("a/b", asked.Mode.PERSISTENT)
+    good = CommandGetTopicsOfNamespaceResponse(topics=["persistent://a/b/t-partition-0"])
+    command = BaseCommand(type=Type.GET_TOPICS_OF_NAMESPACE_RESPONSE, get_topics_of_namespace_response=good)
+    assert topics_answer(command, "a/b") == ["persistent://a/b/t-partition-0"]
+    with pytest.raises(InvalidInput, match="ask for the topics of a/b"):
+        topics_answer(BaseCommand(type=Type.ERROR, error=CommandError(error=ServerError.AuthorizationError)), "a/b")
