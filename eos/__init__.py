@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from eos.commit.decision import Identity
     from eos.sinks.factory import sink
     from eos.sinks.sink import Batch, Sink
+    from eos.source.registration import register
 
     __version__: str
 
@@ -39,6 +40,7 @@ __all__ = [
     "Stopped",
     "TopicMissing",
     "__version__",
+    "register",
     "sink",
 ]
 
@@ -47,6 +49,7 @@ _LATE = {
     "Batch": "eos.sinks.sink",
     "Identity": "eos.commit.decision",
     "Sink": "eos.sinks.sink",
+    "register": "eos.source.registration",
     "sink": "eos.sinks.factory",
 }
 
@@ -60,7 +63,7 @@ def __getattr__(name: str) -> Any:
     if name in _LATE:
         from importlib import import_module
 
-        if _LATE[name].startswith("eos.sinks"):
+        if _LATE[name].startswith(("eos.sinks", "eos.source")):
             from eos.spark.installed import require_pyspark
 
             require_pyspark()

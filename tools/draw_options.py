@@ -14,10 +14,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import eos
+from eos.source.columns import PARTS
+from eos.source.table import OPTIONS as SOURCE_OPTIONS
 from statestore.hadoop.options import OPTIONS
 
 DOCS = Path(__file__).parent.parent / "docs"
-_HEAD = "| option | default | meaning |\n|---|---|---|\n"
 
 
 def sink_options() -> str:
@@ -50,15 +51,31 @@ def bk_options() -> str:
     )
 
 
-def _table(rows: Iterable[tuple[str, str, str]]) -> str:
+def source_options() -> str:
+    """Return the table of what `format("pulsar")` takes."""
+    only = {("stream",): "streams: ", ("batch",): "batch reads: "}
+    return _table(
+        (f"`{one.name}`", one.default or "none", only.get(one.kinds, "") + one.meaning) for one in SOURCE_OPTIONS
+    )
+
+
+def source_columns() -> str:
+    """Return the table of the columns that the source gives."""
+    rows = ((f"`{one.name}`", " or ".join(kind.simpleString() for kind in one.types), one.meaning) for one in PARTS)
+    return _table(rows, "column | type | meaning")
+
+
+def _table(rows: Iterable[tuple[str, str, str]], head: str = "option | default | meaning") -> str:
     lines = (f"| {name} | {default} | {' '.join(meaning.split())} |" for name, default, meaning in rows)
-    return _HEAD + "\n".join(lines)
+    return f"| {head} |\n|---|---|---|\n" + "\n".join(lines)
 
 
-DRAWN = {
-    DOCS / "reference" / "sink.md": ("sink options", sink_options),
-    DOCS / "statestore.md": ("bk options", bk_options),
-}
+DRAWN = (
+    (DOCS / "reference" / "sink.md", "sink options", sink_options),
+    (DOCS / "reference" / "source.md", "source options", source_options),
+    (DOCS / "reference" / "source.md", "source columns", source_columns),
+    (DOCS / "statestore.md", "bk options", bk_options),
+)
 
 
 def drawn(text: str, name: str, table: str) -> str:
@@ -74,7 +91,7 @@ def drawn(text: str, name: str, table: str) -> str:
 def main(arguments: list[str]) -> int:
     """Write the pages, or with --check only compare them. Returns the exit code."""
     stale = []
-    for page, (name, table) in DRAWN.items():
+    for page, name, table in DRAWN:
         held = page.read_text(encoding="utf-8")
         wanted = drawn(held, name, table())
         if held != wanted:

@@ -19,6 +19,8 @@ def test_each_option_is_a_row_with_its_default_and_its_words() -> None:
     assert '| `key_hash` | `"murmur3"` | which hash of the key picks the partition: "murmur3" (Flink,' in "\n".join(
         rows
     )
+    assert "| `subscription` | none | streams: the durable subscription that keeps" in draw_options.source_options()
+    assert "| `__key` | binary or string | the key, or null |" in draw_options.source_columns()
     assert [row.split("`")[1] for row in draw_options.bk_options().splitlines()[2:]] == [f"fs.bk.{o}" for o in OPTIONS]
 
 
@@ -29,7 +31,7 @@ def test_a_stale_page_is_found_and_drawn_again(tmp_path: Path, monkeypatch: pyte
     after = "\n\n<!-- end of what is drawn -->\nafter\n"
     page.write_text(f"before\n{before}| old |{after}")
     monkeypatch.setattr(draw_options, "DOCS", page.parent)
-    monkeypatch.setattr(draw_options, "DRAWN", {page: ("sink options", draw_options.sink_options)})
+    monkeypatch.setattr(draw_options, "DRAWN", ((page, "sink options", draw_options.sink_options),))
     assert draw_options.main(["--check"]) == 1
     assert "| old |" in page.read_text()
     assert draw_options.main([]) == 0

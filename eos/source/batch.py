@@ -1,0 +1,35 @@
+"""A batch read's side of the source: what Spark calls while it plans one, and in its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from eos.source.bounded import batch_ranges
+from eos.source.brokers import PulsarBrokers
+from eos.source.options import SourceOptions
+from eos.source.tasks import RangePartition, read_partition
+
+
+class PulsarReader(DataSourceReader):
+    """Plans one read of what the topics hold, and reads its ranges. Spark pickles it for the tasks."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        """Args: the checked options; the checked schema."""
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return one range for each topic partition that holds something."""
+        ranges = batch_ranges(PulsarBrokers(self._options), self._options.start, self._options.end)
+        # Spark makes a partition of its own, without a range, of an empty list.
+        return [RangePartition(part) for part in ranges] or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read a range, in a task, while a subscription of its own keeps the range stored."""
+        if isinstance(partition, RangePartition):
+            with PulsarBrokers(self._options).held(partition.part.topic):
+                yield from read_partition(partition.part, self._options, self._schema)

@@ -1,0 +1,68 @@
+"""What a batch read covers. Pure: the brokers are reached by a port.
+
+A batch read ends with the last message that can be delivered when it is planned. An end that the
+caller names, by an entry or a time, may be anything stored; then reading ends before the first
+message behind it, which there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.offsets import BEGINNING, Position, before
+from eos.source.options import Boundary, check_named, place_of
+from eos.source.planning import Range
+
+
+class BatchBrokers(Protocol):
+    """What a batch read asks of the brokers while it is planned."""
+
+    def topics(self, *, all_named: bool) -> Iterable[str]:
+        """Return the physical topics that the options select. Raises TopicMissing for a named one that is missing."""
+        ...
+
+    def last(self, topic: str) -> EntryId | None:
+        """Return the last message that can be delivered now, None where there is none."""
+        ...
+
+    def before_time(self, topic: str, time_ms: int) -> EntryId:
+        """Return the entry behind which lies what was published at that time or later."""
+        ...
+
+
+def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary) -> list[Range]:
+    """Return one range for each topic partition that has something between the two boundaries.
+
+    Raises TopicMissing; InvalidInput for a boundary that names other topics than are read.
+    """
+    topics = sorted(brokers.topics(all_named=True))
+    check_named(start, topics, "startingOffsets")
+    check_named(end, topics, "endingOffsets")
+    ranges = []
+    for topic in topics:
+        last = brokers.last(topic)
+        if last is None:
+            continue
+        begin = _begin(brokers, topic, start, last)
+        finish = min(_finish(brokers, topic, end, last), last)
+        if begin.entry < finish:
+            ranges.append(Range(topic, begin, finish, end_delivered=finish == last))
+    return ranges
+
+
+def _begin(brokers: BatchBrokers, topic: str, start: Boundary, last: EntryId) -> Position:
+    if start.where == "time":
+        return Position(brokers.before_time(topic, start.time_ms), delivered=False)
+    place = place_of(start, topic)
+    if place == "earliest":
+        return BEGINNING
+    return Position(last) if isinstance(place, str) else before(place)
+
+
+def _finish(brokers: BatchBrokers, topic: str, end: Boundary, last: EntryId) -> EntryId:
+    if end.where == "time":
+        return brokers.before_time(topic, end.time_ms)
+    place = place_of(end, topic)
+    return last if isinstance(place, str) else place

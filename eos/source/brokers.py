@@ -1,0 +1,148 @@
+"""The brokers, as the plan of a query asks them."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from eos.errors import InvalidInput, TopicMissing
+from eos.pulsar.net.ack import DurableCursor
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.topics import partition_name, split_partition
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.offsets import before
+from eos.source.options import Boundary, SourceOptions, place_of
+from eos.source.planning import Found
+from eos.source.reading import Entries, first_behind
+
+
+class PulsarBrokers:
+    """Reaches them by this process's client. Holds one durable subscription on each topic of a streaming query."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        """Args: the checked options."""
+        self._options = options
+        self._client = Client.shared(options.cluster)
+        self._cursors: dict[str, DurableCursor] = {}
+
+    def topics(self, *, all_named: bool) -> Iterable[str]:
+        """Return the physical topics that the options select now.
+
+        Raises TopicMissing for a named one that is missing, if all of them must be there.
+        """
+        for topic in self._named():
+            try:
+                partitions = self._client.partitions(topic)
+            except TopicMissing:
+                if all_named:
+                    raise
+                continue
+            if partitions:
+                yield from (partition_name(topic, partition) for partition in range(partitions))
+            else:
+                yield topic
+
+    def pin(self, topic: str, start: Boundary) -> EntryId:
+        """Make sure that the query's subscription exists; a new one begins at `start`. Return where it stands.
+
+        An early crash may come between any two steps, and the query then asks again. So a new subscription
+        for "latest" or a time begins behind everything, and is only ever moved back, to a place that was found
+        behind what no earlier try can have read.
+        """
+        place: EntryId | str = "time" if start.where == "time" else place_of(start, topic)
+        cursor = self._cursor(topic, "earliest" if isinstance(place, EntryId) or place == "earliest" else "latest")
+        last, stands = self._positions(topic, cursor)
+        if isinstance(place, EntryId):
+            return self._pin_before(topic, cursor, stands, place)
+        back: EntryId | None = None
+        if place == "time":
+            back = self.before_time(topic, start.time_ms)
+        elif place == "latest":
+            back = last  # behind it there may be a transaction that is open, of which some part is stored already
+        if back is None or back >= stands:
+            return stands
+        cursor.seek(EntryId(back.ledger, back.entry + 1))
+        return self._positions(topic, cursor)[1]
+
+    def before_time(self, topic: str, time_ms: int) -> EntryId:
+        """Return the entry behind which lies what was published at that time or later, as the broker finds it."""
+        name = f"spark-time-{uuid.uuid4().hex}"
+        cursor = self._client.subscription(topic, name, initial="earliest")
+        try:
+            cursor.seek(time_ms)
+            return self._positions(topic, cursor)[1]
+        finally:
+            cursor.delete()
+
+    def last(self, topic: str) -> EntryId | None:
+        """Return the last message that can be delivered now, None where there is none."""
+        if topic in self._cursors:
+            return self._cursors[topic].last_message_id()[0]
+        with self._client.entry_reader(topic, None, permits=1) as reader:
+            return reader.last_message_id()[0]
+
+    def first(self, topic: str, entry: EntryId) -> Found:
+        """Return the first message at or behind an entry. Raises InvalidInput when it was lost."""
+        return first_behind(topic, entry, self.open)
+
+    def acknowledge(self, topic: str, entry: EntryId) -> None:
+        """Let go of this entry and all before it."""
+        self._cursor(topic).acknowledge(entry)
+
+    def open(self, topic: str, start: EntryId | None, permits: int | None) -> Entries:
+        """Open a reader of whole entries, as `eos.source.reading` does."""
+        if permits is None:
+            return self._client.entry_reader(topic, start)
+        return self._client.entry_reader(topic, start, permits=permits)
+
+    @contextmanager
+    def held(self, topic: str) -> Iterator[None]:
+        """Keep what a topic holds from being deleted meanwhile, by a subscription that is deleted at the end."""
+        cursor = self._client.subscription(topic, f"spark-batch-{uuid.uuid4().hex}", initial="earliest")
+        try:
+            yield
+        finally:
+            cursor.delete()
+
+    def close(self) -> None:
+        """Leave the topics; the subscriptions stay."""
+        cursors, self._cursors = self._cursors, {}
+        for cursor in cursors.values():
+            cursor.close()
+
+    def _named(self) -> Iterable[str]:
+        """Return the topics by name, those of a pattern as they are now; none that begins with two underscores."""
+        pattern = self._options.pattern
+        if pattern is None:
+            return self._options.topics
+        namespace = pattern.removeprefix("persistent://").rsplit("/", 1)[0]
+        found = {split_partition(topic)[0] for topic in self._client.topics(namespace)}
+        return sorted(topic for topic in found if re.fullmatch(pattern, topic) and "/__" not in topic)
+
+    def _pin_before(self, topic: str, cursor: DurableCursor, stands: EntryId, place: EntryId) -> EntryId:
+        pinned = before(place).entry
+        if stands > pinned:
+            raise InvalidInput(
+                f"startingOffsets begins at {place} on {topic}, but the subscription {self._options.subscription!r} "
+                f"has let go of everything up to {stands}. Use another one, or leave startingOffsets out to go on "
+                "where it stands."
+            )
+        if place.entry > 0:
+            cursor.acknowledge(pinned)
+        return pinned
+
+    def _positions(self, topic: str, cursor: DurableCursor) -> tuple[EntryId | None, EntryId]:
+        last, stands = cursor.last_message_id()
+        if stands is None:
+            raise InvalidInput(
+                f"the broker does not say where a subscription stands on {topic}: it is older than Pulsar 2.10"
+            )
+        return last, stands
+
+    def _cursor(self, topic: str, initial: Literal["earliest", "latest"] = "earliest") -> DurableCursor:
+        if topic not in self._cursors:
+            self._cursors[topic] = self._client.subscription(topic, self._options.subscription, initial=initial)
+        return self._cursors[topic]

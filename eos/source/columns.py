@@ -1,0 +1,142 @@
+"""The columns of the source: which part of a message each one is, and in which types it is given.
+
+A query gets the columns that it names by `.schema("value binary, __key string")`, in that order, and
+what it doesn't name isn't decoded. Without a schema it gets all of them, each in its first type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from eos.errors import InvalidInput
+from eos.nearest import did_you_mean
+from eos.pulsar.protocol.topics import split_partition
+from eos.pulsar.wire.decoding import Column, decode
+from eos.pulsar.wire.entry import Entry
+
+_ID = StructType(
+    [StructField("ledger", LongType()), StructField("entry", LongType()), StructField("batchIndex", IntegerType())]
+)
+_BYTES: tuple[DataType, ...] = (BinaryType(), StringType())
+_TIME: tuple[DataType, ...] = (TimestampType(), LongType())
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One column.
+
+    Attributes:
+        name: of the column.
+        types: the types it is given in; the first is the default.
+        decoded: the decoder's column; None where the topic's name says it all.
+        meaning: one line of the docs.
+    """
+
+    name: str
+    types: tuple[DataType, ...]
+    decoded: Column | None
+    meaning: str
+
+
+PARTS: tuple[Part, ...] = (
+    Part("value", _BYTES, "value", "the payload; null where the producer sent null"),
+    Part("__key", _BYTES, "key", "the key, or null"),
+    Part("__topic", (StringType(),), None, "the topic's full name, without the partition"),
+    Part("__partition", (IntegerType(),), None, "the partition's number; null for a topic without partitions"),
+    Part("__messageId", (_ID,), "message_id", "where it is stored; `batchIndex` is -1 for a message outside a batch"),
+    Part("__publishTime", _TIME, "publish_time", "when the producer sent it; a `bigint` is milliseconds since 1970"),
+    Part("__eventTime", _TIME, "event_time", "the event time that the producer gave, or null"),
+    Part("__messageProperties", (MapType(StringType(), StringType()),), "properties", "the properties; perhaps none"),
+    Part("__orderingKey", _BYTES, "ordering_key", "the ordering key, or null"),
+)
+"""Every column, in the order of a read without a schema."""
+
+_BY_NAME = {part.name: part for part in PARTS}
+
+ALL = StructType([StructField(part.name, part.types[0]) for part in PARTS])
+"""What a read without a schema gives."""
+
+
+def checked(schema: StructType) -> None:
+    """Raise InvalidInput for a column that the source doesn't have, or not in this type."""
+    for field in schema.fields:
+        part = _BY_NAME.get(field.name)
+        if part is None:
+            raise InvalidInput(
+                f"the Pulsar source has no column {field.name!r}.{did_you_mean(field.name, _BY_NAME)} "
+                f"It has {', '.join(_BY_NAME)}."
+            )
+        if field.dataType not in part.types:
+            given = " or ".join(kind.simpleString() for kind in part.types)
+            raise InvalidInput(
+                f"column {field.name!r} can't be {field.dataType.simpleString()}: the Pulsar source gives it "
+                f"as {given}."
+            )
+        if not field.nullable:
+            raise InvalidInput(f"column {field.name!r} is declared not null; the Pulsar source's columns are nullable.")
+
+
+class Columns:
+    """Turns entries of one physical topic into record batches of exactly the declared schema."""
+
+    def __init__(self, schema: StructType, topic: str) -> None:
+        """Args: a checked schema; the physical topic."""
+        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self._parts = [_BY_NAME[field.name] for field in schema.fields]
+        self._wanted = {part.decoded for part in self._parts if part.decoded is not None}
+        self._topic = topic
+        self._name, self._partition = split_partition(topic)
+
+    def batch(self, entries: Sequence[Entry]) -> pa.RecordBatch:
+        """Return the messages of these entries. Raises InvalidInput, DamagedFrame."""
+        decoded = decode(entries, self._wanted)
+        columns = [self._column(part, field, decoded) for part, field in zip(self._parts, self._schema, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _column(self, part: Part, field: pa.Field, decoded: pa.RecordBatch) -> pa.Array:
+        if part.decoded is None:
+            constant = self._name if part.name == "__topic" else self._partition
+            return pa.repeat(pa.scalar(constant, field.type), decoded.num_rows)
+        column = decoded.column(part.decoded)
+        try:
+            return _CONVERSIONS.get(part.decoded, _cast)(column, field.type)
+        except pa.ArrowInvalid as error:
+            raise InvalidInput(
+                f"column {part.name!r} of {self._topic} can't be read as {field.type}: {error}. Declare it as "
+                f"{part.types[0].simpleString()} by .schema(…)."
+            ) from error
+
+
+def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
+    return column if column.type.equals(target) else pc.cast(column, target)
+
+
+def _time(column: pa.Array, target: pa.DataType) -> pa.Array:
+    return column if pa.types.is_integer(target) else column.cast(pa.timestamp("ms", target.tz)).cast(target)
+
+
+def _message_id(column: pa.Array, target: pa.DataType) -> pa.Array:
+    return pa.StructArray.from_arrays(column.flatten(), fields=list(target))
+
+
+_CONVERSIONS: dict[Column, Callable[[pa.Array, pa.DataType], pa.Array]] = {
+    "publish_time": _time,
+    "event_time": _time,
+    "message_id": _message_id,
+}

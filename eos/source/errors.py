@@ -1,0 +1,13 @@
+"""How the source words a loss of data."""
+
+from __future__ import annotations
+
+
+def lost(topic: str, what: str) -> str:
+    """Return the message for data that can't be read any more. Args: the physical topic; what is known."""
+    return f"data of {topic} was lost: {what}.{named_by('failOnDataLoss')}"
+
+
+def named_by(option: str) -> str:
+    """Return the sentence that names the option by which a loss is accepted."""
+    return f" To go on with what is left, set {option}=false: a loss is then only a warning."

@@ -1,0 +1,90 @@
+"""Where a query stands: the last entry that it has read, for each physical topic.
+
+An offset is a position *behind* a whole entry, so a micro-batch covers what lies behind its
+start up to and including its end. There are two kinds, and they differ in what can be proven:
+
+    "8:13"          behind the message in entry 13 of ledger 8. It was delivered once, so a reader
+                    that begins at 8:13 must be given it first; if it isn't, data was lost.
+    "pinned 8:14"   behind whatever is stored at 8:14, be it a message or not: where the query's
+                    subscription stood when the topic was first read. It proves nothing.
+    "beginning"     before everything that is stored.
+
+In Spark's checkpoint they lie as JSON: {"version": 1, "topics": {physical topic: position}}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eos.errors import InvalidInput
+from eos.pulsar.wire.message_id import EntryId
+
+VERSION = 1
+_PINNED = "pinned "
+_BEGINNING = "beginning"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place behind an entry.
+
+    Attributes:
+        entry: the entry; nothing up to and including it is read again.
+        delivered: whether it holds a message that readers get.
+    """
+
+    entry: EntryId
+    delivered: bool = True
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """Read what `str` wrote. Raises InvalidInput."""
+        if text == _BEGINNING:
+            return BEGINNING
+        return cls(EntryId.parse(text.removeprefix(_PINNED)), not text.startswith(_PINNED))
+
+    def __str__(self) -> str:
+        if self == BEGINNING:
+            return _BEGINNING
+        return str(self.entry) if self.delivered else f"{_PINNED}{self.entry}"
+
+
+BEGINNING = Position(EntryId(-1, -1), delivered=False)
+"""Before the first entry of a topic."""
+
+
+def before(entry: EntryId) -> Position:
+    """Return the position from which reading begins with this entry."""
+    return Position(EntryId(entry.ledger, entry.entry - 1), delivered=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """One position for each physical topic.
+
+    Attributes:
+        topics: {physical topic: its position}.
+    """
+
+    topics: Mapping[str, Position]
+
+    @classmethod
+    def from_json(cls, offset: Mapping[str, Any]) -> Offsets:
+        """Read what `as_json` gave.
+
+        Raises InvalidInput for the offset of another source, or of a version that this one does not know.
+        """
+        version = offset.get("version")
+        if version != VERSION or not isinstance(offset.get("topics"), Mapping):
+            raise InvalidInput(
+                f"the checkpoint holds {dict(offset)!r}, which is no offset of this source: it writes version "
+                f'{VERSION}, {{"version": {VERSION}, "topics": {{...}}}}. Was the checkpoint written by another '
+                "source, or by a newer version of this one?"
+            )
+        return cls({topic: Position.parse(text) for topic, text in offset["topics"].items()})
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what Spark keeps in the checkpoint."""
+        return {"version": VERSION, "topics": {topic: str(self.topics[topic]) for topic in sorted(self.topics)}}

@@ -1,0 +1,316 @@
+"""The options of the source: their table, and how they are read.
+
+Spark hands option names over in lower case, so a name counts in any case. A name that Spark's Kafka
+source or the other Pulsar connector knows is taken where it means the same, and otherwise
+answered with ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from eos.config import Cluster, Credentials, Tls
+from eos.errors import InvalidInput
+from eos.nearest import did_you_mean
+from eos.pulsar.net.service_url import addresses
+from eos.pulsar.protocol.topics import full_name, persistent_name, split_partition
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where reading begins, or ends.
+
+    Attributes:
+        where: "earliest", "latest", "time" or "entries".
+        time_ms: for "time": milliseconds since 1970.
+        entries: for "entries": {topic: an entry, "earliest" or "latest"}; a topic's name stands for all its partitions.
+    """
+
+    where: Literal["earliest", "latest", "time", "entries"]
+    time_ms: int = 0
+    entries: Mapping[str, EntryId | Literal["earliest", "latest"]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a micro-batch may hold.
+
+    Attributes:
+        entries: at most so many entries of all topics together; a producer that batches puts many messages in one.
+        bytes: about so many bytes, by the size of the entries seen last.
+    """
+
+    entries: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What `spark.readStream.format("pulsar")` takes, checked.
+
+    Attributes:
+        cluster: how to reach it.
+        topics: the topics by name; empty with a pattern.
+        pattern: a regular expression for the whole name of a topic, or None.
+        start, end: where reading begins and ends; the end counts for batches only.
+        subscription: the durable subscription of a streaming query; "" for a batch read.
+        fail_on_data_loss: whether a proven loss ends the query, or is a warning.
+        limits: how much a micro-batch may hold; None: everything there is.
+    """
+
+    cluster: Cluster
+    topics: tuple[str, ...]
+    pattern: str | None
+    start: Boundary
+    end: Boundary
+    subscription: str
+    fail_on_data_loss: bool
+    limits: Limits | None
+
+
+def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
+    """Return the checked options of a streaming query or a batch read.
+
+    Args: the options, their names in any case; what they are for.
+
+    Raises:
+        InvalidInput: an option is unknown, missing, doubled, malformed, or not for this kind of read.
+    """
+    read = _Read(given, kind)
+    topics, pattern = _topics(read)
+    start = _boundary(read, "startingOffsets", "startingTime", "latest" if kind == "stream" else "earliest")
+    end = _boundary(read, "endingOffsets", "endingTime", "latest") if kind == "batch" else Boundary("latest")
+    limits = Limits(read.number("maxEntriesPerTrigger"), read.number("maxBytesPerTrigger"))
+    return SourceOptions(
+        cluster=_cluster(read),
+        topics=topics,
+        pattern=pattern,
+        start=start,
+        end=end,
+        subscription=_subscription(read, topics, pattern) if kind == "stream" else "",
+        fail_on_data_loss=read.flag("failOnDataLoss", True),
+        limits=limits if limits != Limits() else None,
+    )
+
+
+def place_of(boundary: Boundary, topic: str) -> EntryId | Literal["earliest", "latest"]:
+    """Return where a boundary that is no time lies on a physical topic. Raises InvalidInput when it doesn't say."""
+    if boundary.where == "earliest" or boundary.where == "latest":
+        return boundary.where
+    name = topic if topic in boundary.entries else split_partition(topic)[0]
+    if name in boundary.entries:
+        place = boundary.entries[name]
+        if name == topic or isinstance(place, str):
+            return place
+    raise InvalidInput(
+        f'the offsets by topic say nothing of {topic}: give an entry such as "8:13", "earliest" or "latest" for it, or '
+        "one of the words for all partitions of a topic."
+    )
+
+
+def check_named(boundary: Boundary, topics: Iterable[str], option: str) -> None:
+    """Raise InvalidInput when offsets by topic name a topic that isn't read."""
+    read = {name for topic in topics for name in (topic, split_partition(topic)[0])}
+    if unread := sorted(boundary.entries.keys() - read):
+        raise InvalidInput(f"{option} names {unread[0]}, which is not read. Read are {', '.join(sorted(read))}.")
+
+
+_NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+", re.ASCII)
+_NAMES = {option.name.lower(): option for option in OPTIONS}
+
+
+class _Read:
+    """The given options by their names in this project."""
+
+    def __init__(self, given: Mapping[str, str], kind: Kind) -> None:
+        self._values: dict[str, str] = {}
+        for word, value in given.items():
+            name = _known(word)
+            if name in self._values:
+                raise InvalidInput(f"option {name!r} is given twice, once as {word!r}. Give it once.")
+            if kind not in _NAMES[name.lower()].kinds:
+                other = _NAMES[name.lower()].kinds[0]
+                raise InvalidInput(f"option {name!r} is for a {other} read; this is a {kind} read. Leave it out.")
+            self._values[name] = value
+
+    def text(self, name: str) -> str | None:
+        return self._values.get(name)
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self._values.get(name, str(default)).lower()
+        if value not in ("true", "false"):
+            raise InvalidInput(f"{name}={value!r} is neither true nor false.")
+        return value == "true"
+
+    def number(self, name: str) -> int | None:
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not value.isdecimal() or int(value) < 1:
+            raise InvalidInput(f"{name}={value!r} is no whole number of 1 or more.")
+        return int(value)
+
+    def seconds(self, name: str, default: float) -> float:
+        value = self._values.get(name)
+        if value is None:
+            return default
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = 0.0
+        if not 0.1 <= seconds < math.inf:
+            raise InvalidInput(f"{name}={value!r} is no number of seconds of 0.1 or more.")
+        return seconds
+
+
+def _known(word: str) -> str:
+    """Return our name of an option. Raises InvalidInput with the right name for a wrong one."""
+    low = word.lower()
+    if low in _NAMES or low in SYNONYMS:
+        return _NAMES[SYNONYMS.get(low, low)].name
+    if low in ANSWERS:
+        raise InvalidInput(f"the Pulsar source has no option {word!r}: {ANSWERS[low]}.")
+    names = ", ".join(option.name for option in OPTIONS)
+    for beginning, why in FOREIGN.items():
+        if low.startswith(beginning):
+            raise InvalidInput(f"the Pulsar source has no option {word!r}: {why} {names}.")
+    close = did_you_mean(low, [option.name for option in OPTIONS])
+    raise InvalidInput(f"the Pulsar source has no option {word!r}.{close} It takes {names}.")
+
+
+def _cluster(read: _Read) -> Cluster:
+    service_url, token, basic = read.text("service.url"), read.text("token"), read.text("basic")
+    certificate, key = read.text("tls_certificate"), read.text("tls_key")
+    if service_url is None:
+        raise InvalidInput('the Pulsar source needs service.url, such as "pulsar://localhost:6650".')
+    addresses(service_url)
+    if token is not None and basic is not None:
+        raise InvalidInput("token and basic are two ways to authenticate; give one of them.")
+    if (certificate is None) != (key is None):
+        raise InvalidInput("tls_certificate and tls_key belong together; give both or neither.")
+    credentials = Credentials("tls") if certificate is not None else Credentials()
+    if token is not None:
+        credentials = Credentials("token", token)
+    elif basic is not None:
+        credentials = Credentials("basic", basic)
+    return Cluster(
+        service_url=service_url,
+        credentials=credentials,
+        tls=Tls(read.text("tls_trust_certs"), read.flag("tls_verify_hostname", True), certificate, key),
+        request_timeout_s=read.seconds("request_timeout_s", 30.0),
+        connect_timeout_s=read.seconds("connect_timeout_s", 10.0),
+        listener_name=read.text("listener_name"),
+    )
+
+
+def _topics(read: _Read) -> tuple[tuple[str, ...], str | None]:
+    given = [name for name in ("topic", "topics", "topicsPattern") if read.text(name) is not None]
+    if len(given) != 1:
+        said = " and ".join(given) if given else "none of them"
+        raise InvalidInput(f"the Pulsar source needs one of topic, topics and topicsPattern; given: {said}.")
+    text = read.text(given[0]) or ""
+    if given[0] == "topicsPattern":
+        return (), _pattern(text)
+    words = [text] if given[0] == "topic" else text.split(",")
+    names = [persistent_name(word.strip()) for word in words if word.strip()]
+    if not names:
+        raise InvalidInput(f"{given[0]}={text!r} names no topic.")
+    if doubled := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidInput(f"{given[0]} names {doubled[0]} twice; its rows would come twice.")
+    return tuple(names), None
+
+
+def _pattern(text: str) -> str:
+    whole = full_name(text)
+    namespace = whole.removeprefix("persistent://").rsplit("/", 1)[0]
+    if not _NAMESPACE.fullmatch(namespace):
+        raise InvalidInput(
+            f"topicsPattern={text!r} must name one tenant and namespace in full: only the topic's own name may be a "
+            'pattern, such as "persistent://public/default/flights-.*".'
+        )
+    try:
+        re.compile(whole)
+    except re.error as error:
+        raise InvalidInput(f"topicsPattern={text!r} is no regular expression: {error}.") from error
+    return whole
+
+
+def _subscription(read: _Read, topics: tuple[str, ...], pattern: str | None) -> str:
+    name, prefix = read.text("subscription"), read.text("subscriptionPrefix")
+    if (name is None) == (prefix is None):
+        raise InvalidInput(
+            "a streaming query needs subscription or subscriptionPrefix, one of the two: it names the durable "
+            "subscription that keeps what the query has not read yet, and where it began. Keep the name over restarts, "
+            "and give each query one of its own."
+        )
+    if not (name or prefix or "").strip():
+        raise InvalidInput("subscription and subscriptionPrefix must not be empty.")
+    if prefix is None:
+        return str(name)
+    selected = pattern if pattern is not None else "\n".join(sorted(topics))
+    return f"{prefix}-{hashlib.sha256(selected.encode()).hexdigest()[:8]}"
+
+
+def _boundary(read: _Read, offsets: str, time: str, default: Literal["earliest", "latest"]) -> Boundary:
+    by_offsets, by_time = read.text(offsets), read.text(time)
+    if by_offsets is not None and by_time is not None:
+        raise InvalidInput(f"{offsets} and {time} are two ways to say the same; give one of them.")
+    if by_time is not None:
+        return Boundary("time", time_ms=_time(time, by_time))
+    if by_offsets is None:
+        return Boundary(default)
+    word = by_offsets.strip()
+    if word.lower() == "latest":
+        return Boundary("latest")
+    if word.lower() == "earliest" and offsets == "startingOffsets":
+        return Boundary("earliest")
+    return Boundary("entries", entries=_by_topic(offsets, word))
+
+
+def _by_topic(option: str, text: str) -> dict[str, EntryId | Literal["earliest", "latest"]]:
+    expected = (
+        f'{option}={text!r} is neither a word it knows nor a JSON object such as {{"persistent://public/default/'
+        'flights-partition-0": "8:13"}, with "ledger:entry", "earliest" or "latest" for each topic'
+    )
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"{expected} ({error}).") from error
+    if not isinstance(given, dict) or not given or not all(isinstance(value, str) for value in given.values()):
+        raise InvalidInput(f"{expected}.")
+    return {persistent_name(topic): _place(option, value) for topic, value in given.items()}
+
+
+def _place(option: str, text: str) -> EntryId | Literal["earliest", "latest"]:
+    if text == "latest":
+        return "latest"
+    if text == "earliest" and option == "startingOffsets":
+        return "earliest"
+    try:
+        return EntryId.parse(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{option}: {error}, or a word such as latest.") from error
+
+
+def _time(option: str, text: str) -> int:
+    if text.isdecimal():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidInput(
+            f'{option}={text!r} is no time: write ISO 8601 with a zone, such as "2026-01-31T12:00:00+00:00", or '
+            "milliseconds since 1970."
+        )
+    return int(moment.timestamp() * 1000)

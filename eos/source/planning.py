@@ -1,0 +1,263 @@
+"""What a micro-batch covers: its end, and the range of each task. Pure: the brokers are reached by a port.
+
+The rules, each of which a broker taught by breaking something else:
+
+- The end is the last message that can be delivered now, never a marker or an aborted entry, so a
+  task that reads towards it always arrives. It is never before the start.
+- A start that is a delivered message must still be stored. If it lies behind the last message, this
+  is another cluster, or the topic was made again.
+- The first position of a topic is pinned in the query's durable subscription before anything is
+  planned: Spark asks for it again after an early crash, and has not kept it.
+- Acknowledged is what lies before `start`, in `latest(start)`: Spark asks that once its commit log
+  has `start`. The start itself stays, as the proof for the next batch.
+- A topic that appears while the query runs is first pinned, with no data, and read from the next
+  micro-batch on. So the start of every range is in the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from eos.errors import InvalidInput
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.errors import lost, named_by
+from eos.source.offsets import BEGINNING, Offsets, Position
+from eos.source.options import Boundary, Limits, check_named
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first message at or behind an entry.
+
+    Attributes:
+        entry: where it is stored.
+        size: bytes of its entry.
+    """
+
+    entry: EntryId
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What one task reads: the messages behind `start` up to and including `end`.
+
+    Attributes:
+        topic: the physical topic.
+        start: where reading begins, behind it.
+        end: the last entry.
+        end_delivered: whether `end` holds a message that readers get; then it must arrive.
+    """
+
+    topic: str
+    start: Position
+    end: EntryId
+    end_delivered: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.topic} behind {self.start.entry} to {self.end}"
+
+
+class Brokers(Protocol):
+    """What a plan asks of the brokers."""
+
+    def topics(self, *, all_named: bool) -> Iterable[str]:
+        """Return the physical topics that the options select now.
+
+        Raises TopicMissing for a named one that is missing, if all of them must be there.
+        """
+        ...
+
+    def pin(self, topic: str, start: Boundary) -> EntryId:
+        """Make sure that the query's durable subscription exists on a topic; return the last entry that it lets go.
+
+        A subscription that exists stays where it is, and a new one begins at `start`.
+        """
+        ...
+
+    def last(self, topic: str) -> EntryId | None:
+        """Return the last message that can be delivered now, None where there is none."""
+        ...
+
+    def first(self, topic: str, entry: EntryId) -> Found:
+        """Return the first message at or behind an entry; there must be one. Raises InvalidInput when it was lost."""
+        ...
+
+    def acknowledge(self, topic: str, entry: EntryId) -> None:
+        """Let the brokers delete this entry and all before it, as far as this query is concerned."""
+        ...
+
+
+class StreamPlan:
+    """The plan of one streaming query; it lives as long as the query's planner process."""
+
+    def __init__(
+        self, brokers: Brokers, start: Boundary, *, fail_on_data_loss: bool, warn: Callable[[str], None]
+    ) -> None:
+        """Args: reaches the brokers; where a new query begins; whether a loss ends the query; takes warnings."""
+        self._brokers = brokers
+        self._start = start
+        self._fail_on_data_loss = fail_on_data_loss
+        self._warn = warn
+        self._acknowledged: dict[str, EntryId] = {}
+        self._sizes: dict[str, int] = {}
+        self._until: dict[str, EntryId | None] | None = None
+        self._turn = 0
+
+    def first(self) -> Offsets:
+        """Return where the query begins: the same again until its first batch is committed.
+
+        Raises TopicMissing, InvalidInput.
+        """
+        topics = sorted(self._brokers.topics(all_named=True))
+        check_named(self._start, topics, "startingOffsets")
+        return Offsets({topic: self._pinned(topic, self._start) for topic in topics})
+
+    def stop_at_what_is_there(self) -> None:
+        """From now on behave as if nothing came after what the topics hold now (Trigger.AvailableNow)."""
+        self._until = {topic: self._brokers.last(topic) for topic in self._there()}
+
+    def latest(self, start: Offsets, limits: Limits | None) -> Offsets:
+        """Return the end of the batch that begins at `start`, and let go of what lies before `start`.
+
+        Args: what Spark's commit log has; the options' limits, or None for all that there is.
+        Raises InvalidInput for what is lost, unless a loss is only warned of.
+        """
+        there = sorted(self._topics_now(start))
+        starts = {topic: start.topics[topic] for topic in there if topic in start.topics}
+        ends = {topic: self._end(topic, position) for topic, position in starts.items()}
+        if limits is not None:
+            self._limit(starts, ends, limits)
+        fresh = {topic: self._pinned(topic, Boundary("earliest")) for topic in there if topic not in start.topics}
+        return Offsets({**ends, **fresh})
+
+    def newest(self) -> Offsets:
+        """Return the position behind the last message of each topic that has one, for Spark's progress."""
+        lasts = {topic: self._brokers.last(topic) for topic in self._there()}
+        return Offsets({topic: Position(last) for topic, last in lasts.items() if last is not None})
+
+    def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
+        """Return what the tasks of a batch read. The same offsets give the same ranges.
+
+        Raises InvalidInput when an end lies before its start, unless a loss is only warned of.
+        """
+        ranges = []
+        for topic, finish in sorted(end.topics.items()):
+            begin = start.topics.get(topic)
+            if begin is None or not finish.delivered or begin.entry == finish.entry:
+                continue  # the topic is only pinned in this batch, or brought nothing
+            if finish.entry < begin.entry:
+                self._lose(_moved(topic, begin, finish.entry))
+                begin = BEGINNING
+            ranges.append(Range(topic, begin, finish.entry))
+        return ranges
+
+    def _pinned(self, topic: str, start: Boundary) -> Position:
+        return Position(self._brokers.pin(topic, start), delivered=False)
+
+    def _there(self) -> list[str]:
+        return sorted(self._brokers.topics(all_named=False))
+
+    def _topics_now(self, start: Offsets) -> set[str]:
+        there = set(self._there())
+        for topic in sorted(start.topics.keys() - there):
+            self._lose(
+                f"the topic {topic} is gone; the query had read it behind {start.topics[topic].entry}. "
+                f"What it held and was not read is lost.{named_by('failOnDataLoss')}"
+            )
+        return there if self._until is None else there & (self._until.keys() | start.topics.keys())
+
+    def _end(self, topic: str, start: Position) -> Position:
+        last = self._brokers.last(topic)
+        if start.delivered:
+            if last is None or last < start.entry:
+                self._lose(_moved(topic, start, last))
+                return BEGINNING if last is None else Position(last)
+            self._release(topic, start.entry)
+        if self._until is not None:
+            bound = self._until.get(topic)
+            last = None if bound is None or last is None else min(last, bound)
+        return start if last is None or last <= start.entry else Position(last)
+
+    def _release(self, topic: str, start: EntryId) -> None:
+        # The start stays stored, as the proof of the next batch. The first entry of a ledger has none before it.
+        if start.entry > 0 and self._acknowledged.get(topic) != start:
+            self._brokers.acknowledge(topic, EntryId(start.ledger, start.entry - 1))
+            self._acknowledged[topic] = start
+
+    def _limit(self, starts: Mapping[str, Position], ends: dict[str, Position], limits: Limits) -> None:
+        """Move the ends back so that the batch has at most so many entries, or about so many bytes."""
+        moving = [topic for topic in ends if starts[topic].entry < ends[topic].entry]
+        if not moving:
+            return
+        self._turn += 1
+        turn = self._turn % len(moving)
+        moving = moving[turn:] + moving[:turn]  # the first is served when there is not one entry for each
+        if limits.entries is not None:
+            sizes = {topic: _most_entries(starts[topic], ends[topic].entry) for topic in moving}
+            for topic, entries in shares(sizes, limits.entries).items():
+                ends[topic] = self._cut(topic, starts[topic], ends[topic], entries)
+        if limits.bytes is not None:
+            for topic in moving:
+                entries = max(1, limits.bytes // len(moving) // self._size(topic, starts[topic]))
+                ends[topic] = self._cut(topic, starts[topic], ends[topic], entries)
+
+    def _cut(self, topic: str, start: Position, end: Position, entries: int) -> Position:
+        """Return the end of at most so many entries behind `start`: a delivered one, or `start` for none.
+
+        Entries are numbered without a gap within a ledger, so the first message at or behind `start`
+        plus `entries` ends a range of at most that many, also where the ledger ends before it.
+        """
+        if entries == 0:
+            return start
+        place = EntryId(start.entry.ledger, start.entry.entry + entries)
+        if place >= end.entry:
+            return end
+        found = self._brokers.first(topic, place)
+        self._sizes[topic] = found.size
+        return Position(min(found.entry, end.entry))
+
+    def _size(self, topic: str, start: Position) -> int:
+        if topic not in self._sizes:
+            behind = EntryId(start.entry.ledger, start.entry.entry + 1)
+            self._sizes[topic] = self._brokers.first(topic, behind).size
+        return max(1, self._sizes[topic])
+
+    def _lose(self, what: str) -> None:
+        if self._fail_on_data_loss:
+            raise InvalidInput(what)
+        self._warn(what)
+
+
+def shares(sizes: Mapping[str, int | None], budget: int) -> dict[str, int]:
+    """Divide a number of entries among topics: evenly, but none gets more than it has.
+
+    Where there is less than one for each, the first topics get one.
+
+    Args: {topic: entries that it has at most, None where that is not known}; entries to divide.
+    """
+    if budget < len(sizes):
+        return {topic: int(place < budget) for place, topic in enumerate(sizes)}
+    given: dict[str, int] = {}
+    order = sorted(sizes, key=lambda topic: (sizes[topic] is None, sizes[topic] or 0))
+    for served, topic in enumerate(order):
+        share = -(-budget // (len(order) - served))
+        size = sizes[topic]
+        given[topic] = min(share, budget) if size is None else min(share, size, budget)
+        budget -= given[topic]
+    return given
+
+
+def _most_entries(start: Position, end: EntryId) -> int | None:
+    return end.entry - start.entry.entry if end.ledger == start.entry.ledger else None
+
+
+def _moved(topic: str, start: Position, last: EntryId | None) -> str:
+    found = "no message at all" if last is None else f"nothing behind {last}"
+    return lost(
+        topic,
+        f"the query has read up to {start.entry}, but the topic now holds {found}. It was made again or truncated, its "
+        "subscription was moved, or this is another cluster than the one the checkpoint was written with",
+    )

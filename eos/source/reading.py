@@ -1,0 +1,137 @@
+"""How a task reads its range: from the start on, that one included, until the end has come.
+
+A reader begins *at* the start. A start that is a delivered message must come first; anything else
+proves that data was lost. The end can be delivered, so it comes, and reading never hangs.
+Silence is no end: long passages of aborted entries are skipped inside the broker, which says
+nothing meanwhile. After a while of it the broker is asked for the last message: when that lies
+before the end, the end was deleted, and otherwise it is still to come.
+
+Ledgers are deleted whole, oldest first. So after a range of several ledgers the start is looked for
+once more: if it is still there, nothing behind it was deleted while the range was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Protocol
+
+from eos.errors import InvalidInput, TopicMissing
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.errors import lost
+from eos.source.planning import Found, Range
+
+SILENCE_S = 1.0
+"""Seconds without an entry before the broker is asked whether the end is still there."""
+
+BATCH_BYTES = 1024 * 1024
+"""Bytes of the entries that are decoded together, about; a larger entry comes alone."""
+
+
+class Entries(Protocol):
+    """A reader of whole entries, in order (`eos.pulsar.net.entries.EntryReader`)."""
+
+    def read(self, timeout_s: float) -> list[Entry]:
+        """Return what has arrived; an empty list after so many seconds of silence."""
+        ...
+
+    def last_message_id(self) -> tuple[EntryId | None, EntryId | None]:
+        """Return the last entry that can be delivered, and the reader's own position."""
+        ...
+
+    def close(self) -> None:
+        """Leave the topic."""
+        ...
+
+
+Open = Callable[[str, EntryId | None, int | None], Entries]
+"""Opens a reader. Args: the physical topic; the first entry, None for the earliest; how many messages to send ahead."""
+
+
+def read_range(part: Range, open_reader: Open, lose: Callable[[str], None]) -> Iterator[list[Entry]]:
+    """Yield the entries of a range, in order, in groups to be decoded together.
+
+    Args:
+        part: the range.
+        open_reader: opens a reader.
+        lose: called with what was lost; it raises, or only warns.
+
+    Raises what the reader raises.
+    """
+    try:
+        with closing(open_reader(part.topic, _first(part), None)) as reader:
+            yield from _groups(_entries(part, reader, lose))
+        if part.start.delivered and part.start.entry.ledger < part.end.ledger:
+            _look_again(part, open_reader, lose)
+    except TopicMissing as missing:
+        lose(lost(part.topic, f"{missing} It was deleted before {part} was read"))
+
+
+def first_behind(topic: str, entry: EntryId, open_reader: Open) -> Found:
+    """Return the first message at or behind an entry, waiting for it.
+
+    Raises InvalidInput when there is none any more, and what the reader raises.
+    """
+    with closing(open_reader(topic, entry, 1)) as reader:
+        while True:
+            for found in reader.read(SILENCE_S):
+                if found.id >= entry:
+                    return Found(found.id, found.size)
+            last, _ = reader.last_message_id()
+            if last is None or last < entry:
+                raise InvalidInput(lost(topic, f"a message was stored behind {entry}, but the last one is now {last}"))
+
+
+def _first(part: Range) -> EntryId | None:
+    entry = part.start.entry
+    return EntryId(entry.ledger, max(entry.entry, 0)) if entry.ledger >= 0 else None
+
+
+def _entries(part: Range, reader: Entries, lose: Callable[[str], None]) -> Iterator[Entry]:
+    proven = not part.start.delivered
+    while True:
+        arrived = reader.read(SILENCE_S)
+        for entry in arrived:
+            if not proven and entry.id != part.start.entry:
+                lose(_gone(part, entry.id))
+            proven = True
+            if part.start.entry < entry.id <= part.end:
+                yield entry
+            if entry.id >= part.end:
+                if entry.id > part.end and part.end_delivered:
+                    lose(lost(part.topic, f"{part} ends with a message, but {entry.id} came in its place"))
+                return
+        if not arrived:
+            last, _ = reader.last_message_id()
+            if last is None or last < part.end:
+                lose(lost(part.topic, f"{part} was to be read, but the last message is now {last}"))
+                return
+
+
+def _groups(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
+    group: list[Entry] = []
+    held = 0
+    for entry in entries:
+        group.append(entry)
+        held += entry.size
+        if held >= BATCH_BYTES:
+            yield group
+            group, held = [], 0
+    if group:
+        yield group
+
+
+def _look_again(part: Range, open_reader: Open, lose: Callable[[str], None]) -> None:
+    found = first_behind(part.topic, part.start.entry, open_reader).entry
+    if found != part.start.entry:
+        lose(_gone(part, found))
+
+
+def _gone(part: Range, found: EntryId) -> str:
+    return lost(
+        part.topic,
+        f"the query has read up to {part.start.entry}, and the broker still had to have it, but reading there begins "
+        f"with {found}. Messages behind {part.start.entry} and before {found} are gone: deleted by retention, or by a "
+        "command such as skip, expire or truncate that moved the subscription",
+    )

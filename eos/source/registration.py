@@ -1,0 +1,33 @@
+"""Making the source known to a Spark session that has not found it by itself."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from eos.errors import InvalidInput
+from eos.source.data_source import PulsarDataSource
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("pulsar")` known to this session, and to no other.
+
+    Needed only where Spark can't look for it, which it does in the Python path of the driver: with
+    `spark.sql.execution.pyspark.python` set to another Python, for instance.
+
+    Args:
+        spark: the session.
+
+    Raises:
+        InvalidInput: a data source of that name is there already, such as another connector's jar.
+    """
+    try:
+        spark.dataSource.register(PulsarDataSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+        raise InvalidInput(
+            f'this session has another data source "{PulsarDataSource.name()}" already, most likely of a jar such as '
+            "pulsar-spark-connector, so eos.source.data_source.PulsarDataSource can't be registered. Take that jar off "
+            "the classpath (spark.jars, spark.jars.packages)."
+        ) from error

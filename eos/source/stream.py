@@ -1,0 +1,94 @@
+"""A streaming query's side of the source: what Spark calls on the driver and in its tasks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from eos.source.brokers import PulsarBrokers
+from eos.source.offsets import Offsets
+from eos.source.options import SourceOptions
+from eos.source.planning import StreamPlan
+from eos.source.tasks import RangePartition, read_partition
+
+log = logging.getLogger("eos.source")
+
+
+class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans the micro-batches of one query, and reads their ranges.
+
+    Spark makes one in a process that lives as long as the query, and pickles another for the tasks:
+    so what reaches the brokers is made when it is first needed, and never pickled.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        """Args: the checked options; the checked schema."""
+        self._options = options
+        self._schema = schema
+        self._opened: tuple[PulsarBrokers, StreamPlan] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Return where a new query begins; asked again after a crash before batch 0 was committed."""
+        return self._plan.first().as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return that there is a limit, if there is one; what it says is in the options."""
+        limits = self._options.limits
+        if limits is not None and limits.entries is not None:
+            return ReadMaxRows(limits.entries)
+        if limits is not None and limits.bytes is not None:
+            return ReadMaxBytes(limits.bytes)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Return the end of the next micro-batch."""
+        limits = None if isinstance(limit, ReadAllAvailable) else self._options.limits
+        return self._plan.latest(Offsets.from_json(start), limits).as_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Return the newest positions, for the query's progress."""
+        return self._plan.newest().as_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """End the query at what the topics hold now."""
+        self._plan.stop_at_what_is_there()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return one range for each topic partition that brought something."""
+        return [RangePartition(part) for part in self._plan.ranges(Offsets.from_json(start), Offsets.from_json(end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read a range, in a task."""
+        assert isinstance(partition, RangePartition)
+        return read_partition(partition.part, self._options, self._schema)
+
+    def stop(self) -> None:
+        """Leave the topics; the subscriptions stay, and keep what is not read yet."""
+        if self._opened is not None:
+            self._opened[0].close()
+            self._opened = None
+
+    @property
+    def _plan(self) -> StreamPlan:
+        if self._opened is None:
+            brokers = PulsarBrokers(self._options)
+            plan = StreamPlan(
+                brokers,
+                self._options.start,
+                fail_on_data_loss=self._options.fail_on_data_loss,
+                warn=log.warning,
+            )
+            self._opened = brokers, plan
+        return self._opened[1]

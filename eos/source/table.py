@@ -1,0 +1,140 @@
+"""The table of the source's options, and what is said to names that other connectors use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["stream", "batch"]
+_BOTH: tuple[Kind, ...] = ("stream", "batch")
+_STREAM: tuple[Kind, ...] = ("stream",)
+_BATCH: tuple[Kind, ...] = ("batch",)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option.
+
+    Attributes:
+        name: as it is written in docs and messages; any case is taken.
+        default: in words; "" for none.
+        kinds: what reads take it.
+        meaning: one line of the docs.
+    """
+
+    name: str
+    default: str
+    kinds: tuple[Kind, ...]
+    meaning: str
+
+
+def _both(name: str, default: str, meaning: str) -> Option:
+    return Option(name, default, _BOTH, meaning)
+
+
+OPTIONS: tuple[Option, ...] = (
+    _both("service.url", "required", '`"pulsar://host:port"` or `"pulsar+ssl://host:port"`; several hosts by commas'),
+    _both("topic", "", "one topic: all its partitions, or one partition by its own name"),
+    _both("topics", "", "several topics, separated by commas"),
+    _both(
+        "topicsPattern",
+        "",
+        "a regular expression for whole names, such as `persistent://public/default/f.*`; topics may come and go, "
+        "and those that begin with two underscores are left out",
+    ),
+    Option(
+        "subscription",
+        "",
+        _STREAM,
+        "the durable subscription that keeps what the query has not read; keep it over restarts, never share it",
+    ),
+    Option("subscriptionPrefix", "", _STREAM, "the same, with a hash of the selected topics behind it"),
+    _both(
+        "startingOffsets",
+        "stream: `latest`, batch: `earliest`",
+        "`earliest`, `latest`, or JSON by topic: the first entry that is read",
+    ),
+    _both(
+        "startingTime",
+        "",
+        "begin with what was published at that time or later: ISO 8601 with a zone, or milliseconds since 1970",
+    ),
+    Option("endingOffsets", "`latest`", _BATCH, "`latest`, or JSON by topic: the last entry that is read"),
+    Option("endingTime", "", _BATCH, "end before what was published at that time or later"),
+    _both("failOnDataLoss", "`true`", "`false`: a proven loss of data is a warning"),
+    Option(
+        "maxEntriesPerTrigger",
+        "no limit",
+        _STREAM,
+        "entries of a micro-batch, at most; a producer that batches puts many messages into one",
+    ),
+    Option(
+        "maxBytesPerTrigger",
+        "no limit",
+        _STREAM,
+        "bytes of a micro-batch, about: by the size of the entries seen last",
+    ),
+    _both("token", "", 'a token for authentication, or `"file:PATH"` to read it anew at each connection'),
+    _both("basic", "", '`"user:password"`, or `"file:PATH"`'),
+    _both("tls_trust_certs", "the system's", "a PEM file of trusted authorities"),
+    _both("tls_verify_hostname", "`true`", "refuse a certificate made for another host"),
+    _both("tls_certificate", "", "a PEM file of a client certificate"),
+    _both("tls_key", "", "a PEM file of its key"),
+    _both("listener_name", "", "the advertised listener to ask the broker for"),
+    _both("request_timeout_s", "30", "seconds to wait for one answer"),
+    _both("connect_timeout_s", "10", "seconds to wait for a connection"),
+)
+"""Every option, in the order of the docs."""
+
+SYNONYMS = {
+    "service_url": "service.url",
+    "predefinedsubscription": "subscription",
+    "pulsar.client.tlstrustcertsfilepath": "tls_trust_certs",
+    "pulsar.client.tlshostnameverificationenable": "tls_verify_hostname",
+    "pulsar.client.tlscertificatefilepath": "tls_certificate",
+    "pulsar.client.tlskeyfilepath": "tls_key",
+    "pulsar.client.listenername": "listener_name",
+}
+"""{another connector's name, in lower case: ours, which means the same}."""
+
+_TIME = "use startingTime or endingTime, with an ISO 8601 time or milliseconds since 1970"
+_TOKEN = 'use token="…" or token="file:PATH", basic="user:password", or tls_certificate and tls_key'
+_SUBSCRIPTION = "Pulsar has subscriptions: use subscription, or subscriptionPrefix"
+
+ANSWERS = {
+    "path": "load() takes no path; name the topic by topic, topics or topicsPattern",
+    "subscribe": "use topics, with several topics separated by commas",
+    "subscribepattern": "use topicsPattern",
+    "assign": "name single partitions by topics, such as t-partition-0,t-partition-1",
+    "kafka.bootstrap.servers": 'this source reads Pulsar: use service.url="pulsar://host:6650"',
+    "kafka.group.id": _SUBSCRIPTION,
+    "groupidprefix": "use subscriptionPrefix",
+    "maxoffsetspertrigger": "use maxEntriesPerTrigger; a producer that batches puts many messages into one entry",
+    "maxbytesperbatch": "use maxBytesPerTrigger",
+    "minoffsetspertrigger": "it has no lower limit; use a longer trigger interval",
+    "minpartitions": "each topic partition is read by one Spark partition; repartition() behind the source",
+    "includeheaders": "the column __messageProperties is always there; select it by .schema(...)",
+    "startingtimestamp": _TIME,
+    "endingtimestamp": _TIME,
+    "startingoffsetsbytimestamp": _TIME,
+    "endingoffsetsbytimestamp": _TIME,
+    "admin.url": "it asks the brokers by the binary protocol alone and needs no admin rights; leave it out",
+    "polltimeoutms": "waiting for messages needs no option here; request_timeout_s bounds the wait for an answer",
+    "waitingfornonexistedtopic": "a topic that is named must exist; topicsPattern takes topics as they appear",
+    "allowdifferenttopicschemas": "the value is binary here, whatever the topic's schema; decode it in Spark",
+    "pulsar.client.authpluginclassname": _TOKEN,
+    "pulsar.client.authparams": _TOKEN,
+    "pulsar.client.usetls": 'use service.url="pulsar+ssl://host:6651"',
+    "pulsar.client.tlsallowinsecureconnection": "certificates are always checked; use tls_trust_certs",
+    "pulsar.client.operationtimeoutms": "use request_timeout_s, in seconds",
+    "pulsar.client.connectiontimeoutms": "use connect_timeout_s, in seconds",
+}
+"""{another connector's name, in lower case: what to do here}."""
+
+FOREIGN = {
+    "pulsar.client.": "this source is no Java client; it takes",
+    "pulsar.reader.": "this source uses no Java reader; it takes",
+    "pulsar.admin.": "it asks the brokers by the binary protocol alone; it takes",
+    "kafka.": "this source reads Pulsar, not Kafka; it takes",
+}
+"""{the beginning of names that belong to another client, in lower case: how the refusal begins}."""

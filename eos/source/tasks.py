@@ -1,0 +1,43 @@
+"""What a task of a stream or of a batch read does: read its range into record batches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from eos.errors import InvalidInput
+from eos.source.brokers import PulsarBrokers
+from eos.source.columns import Columns
+from eos.source.options import SourceOptions
+from eos.source.planning import Range
+from eos.source.reading import read_range
+
+log = logging.getLogger("eos.source")
+
+
+@dataclass
+class RangePartition(InputPartition):
+    """One task's range."""
+
+    part: Range
+
+
+def read_partition(part: Range, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of a range as record batches of the declared schema.
+
+    Raises InvalidInput for a loss, unless it is only warned of, and what readers raise.
+    """
+
+    def lose(what: str) -> None:
+        if options.fail_on_data_loss:
+            raise InvalidInput(what)
+        log.warning(what)
+
+    columns = Columns(schema, part.topic)
+    for entries in read_range(part, PulsarBrokers(options).open, lose):
+        yield columns.batch(entries)

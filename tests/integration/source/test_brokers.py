@@ -1,0 +1,190 @@
+"""The plan of a query against a real broker, without Spark."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from typing import Any
+
+import pytest
+
+from eos.errors import InvalidInput, TopicMissing
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.bounded import batch_ranges
+from eos.source.brokers import PulsarBrokers
+from eos.source.offsets import Offsets, Position
+from eos.source.options import parse_options
+from tests.conftest import MakeTopic
+from tests.contract.test_transactions import end, transaction
+from tests.integration.source.conftest import Admin, Run
+from tests.integration.source.queries import read
+from tests.integration.source.streams import write
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest", "time"])
+def test_a_query_that_asks_again_begins_at_the_same_place(
+    run: Run, ours: Client, make_topic: MakeTopic, start: str
+) -> None:
+    topic = make_topic(start)
+    write(ours, topic, "a", "b")
+    options = {"startingOffsets": start}
+    if start == "time":
+        time.sleep(0.01)
+        options = {"startingTime": str(int(time.time() * 1000))}
+        time.sleep(0.01)
+    first = run(topic=topic, **options).plan.first()
+    write(ours, topic, "c", "d")
+    query = run(topic=topic, **options)
+    assert query.plan.first() == first
+    assert query.behind(first) == (["a", "b", "c", "d"] if start == "earliest" else ["c", "d"])
+
+
+@pytest.mark.parametrize("start", ["latest", "time"])
+def test_a_place_at_the_end_of_a_ledger_stays_when_the_ledger_is_closed(
+    run: Run, ours: Client, make_topic: MakeTopic, admin: Admin, start: str
+) -> None:
+    topic = make_topic("rolled")
+    write(ours, topic, "a")
+    time.sleep(0.01)
+    now = str(int(time.time() * 1000))
+    options = {"startingTime": now} if start == "time" else {"startingOffsets": start}
+    run(topic=topic, **options).plan.first()
+    admin("PUT", topic, "unload")
+    write(ours, topic, "b", "c")
+    again = run(topic=topic, **options)
+    assert again.behind(again.plan.first()) == ["b", "c"]
+
+
+def test_latest_keeps_a_transaction_whole_that_is_open_at_the_start(
+    run: Run, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("whole")
+    write(ours, topic, "old")
+    held = transaction(ours, topic)
+    with ours.producer(topic) as producer:
+        producer.send_record(b"one half", held)
+        query = run(topic=topic, startingOffsets="latest")
+        first = query.plan.first()
+        producer.send_record(b"other half", held)
+    end(ours, held, commit=True)
+    assert query.behind(first) == ["one half", "other half"]
+    assert run(topic=topic, startingOffsets="latest").plan.first() == first
+
+
+def test_an_empty_topic_is_read_from_its_beginning_whatever_the_start(
+    run: Run, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("empty", 2)
+    first = run(topic=topic, startingOffsets="latest").plan.first()
+    write(ours, f"{topic}-partition-1", "a")
+    again = run(topic=topic, startingOffsets="latest")
+    assert again.plan.first() == first
+    assert again.behind(first) == ["a"]
+
+
+def test_a_query_begins_at_the_entries_that_are_named(run: Run, ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("named", 2)
+    at = write(ours, f"{topic}-partition-0", "a", "b", "c")
+    write(ours, f"{topic}-partition-1", "x", "y")
+    named = json.dumps({f"{topic}-partition-0": str(at[1]), topic: "earliest"})
+    first = run(topic=topic, startingOffsets=named).plan.first()
+    query = run(topic=topic, startingOffsets=named)
+    assert query.plan.first() == first
+    assert query.behind(first) == ["b", "c", "x", "y"]
+    later = json.dumps({f"{topic}-partition-0": str(at[0]), topic: "earliest"})
+    with pytest.raises(InvalidInput, match=rf"begins at {at[0]} on .*'job' has let go of everything up to {at[0]}"):
+        run(topic=topic, startingOffsets=later).plan.first()
+
+
+def test_a_time_finds_what_was_published_from_then_on(run: Run, ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("timed")
+    places, moments = [], []
+    for value in ("a", "b", "c", "d"):
+        moments.append(int(time.time() * 1000))
+        places += write(ours, topic, value)
+        time.sleep(0.02)
+    brokers = run(topic=topic, startingOffsets="earliest").brokers
+    for moment, place in zip(moments, places, strict=True):
+        found = brokers.before_time(topic, moment)
+        assert found == EntryId(place.ledger, place.entry - 1)
+
+
+def test_what_lies_before_the_start_is_released_and_the_start_is_kept(
+    run: Run, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("released")
+    places = write(ours, topic, "a", "b", "c")
+    query = run(topic=topic, startingOffsets="earliest")
+    first = query.plan.first()
+    done = query.latest(first)
+    assert done == Offsets({topic: Position(places[-1])})
+    with ours.subscription(topic, "job", initial="earliest") as cursor:
+        stands = cursor.mark_delete()
+        assert stands is not None
+        assert stands.entry == -1
+    query.latest(done)
+    with ours.subscription(topic, "job", initial="earliest") as cursor:
+        assert cursor.mark_delete() == places[1]
+
+
+def test_a_missing_topic_is_named(run: Run) -> None:
+    with pytest.raises(TopicMissing, match="no-such-topic does not exist"):
+        run(topic="no-such-topic").plan.first()
+
+
+def test_a_cut_range_ends_with_a_message_behind_aborted_entries_and_ledgers(
+    run: Run, ours: Client, make_topic: MakeTopic, admin: Admin
+) -> None:
+    topic = make_topic("cut")
+    write(ours, topic, "a")
+    gone = transaction(ours, topic)
+    with ours.producer(topic) as producer:
+        for _ in range(5):
+            producer.send_record(b"aborted", gone)
+    end(ours, gone, commit=False)
+    write(ours, topic, "b")
+    admin("PUT", topic, "unload")
+    write(ours, topic, "c", "d")
+    query = run(topic=topic, startingOffsets="earliest", maxEntriesPerTrigger="2")
+    position, batches = query.plan.first(), []
+    while (done := query.latest(position)) != position:
+        batches.append(query.read(position, done))
+        position = done
+    assert [value for batch in batches for value in batch] == ["a", "b", "c", "d"]
+    assert max(map(len, batches)) <= 2
+
+
+def test_a_batch_covers_what_lies_between_its_boundaries(pulsar: Any, ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("bounded")
+    at = write(ours, topic, "a", "b", "c", "d")
+
+    def between(**options: str) -> list[str]:
+        parsed = parse_options({"service.url": pulsar.service_url, "topic": topic} | options, "batch")
+        brokers = PulsarBrokers(parsed)
+        return read(brokers, batch_ranges(brokers, parsed.start, parsed.end))
+
+    assert between() == ["a", "b", "c", "d"]
+    assert between(startingOffsets=json.dumps({topic: str(at[1])}), endingOffsets=json.dumps({topic: str(at[2])})) == [
+        "b",
+        "c",
+    ]
+    assert between(startingOffsets="latest") == []
+    assert between(startingTime="0", endingTime="1") == []
+    assert between(endingTime=str(int(time.time() * 1000) + 60_000)) == ["a", "b", "c", "d"]
+
+
+def test_a_pattern_takes_topics_as_they_appear(run: Run, ours: Client, make_topic: MakeTopic) -> None:
+    stem = f"pattern{uuid.uuid4().hex[:8]}"
+    one, hidden = make_topic(f"{stem}-a", 2), make_topic(f"__{stem}")
+    query = run(topicsPattern=f"(__)?{stem}-.*", startingOffsets="latest")
+    first = query.plan.first()
+    assert sorted(first.topics) == [f"{one}-partition-0", f"{one}-partition-1"]
+    assert hidden not in first.topics
+    write(ours, f"{one}-partition-1", "a")
+    other = make_topic(f"{stem}-b")
+    write(ours, other, "b")
+    joined = query.latest(first)
+    assert query.read(first, joined) == ["a"]
+    assert query.behind(joined) == ["b"]

@@ -1,0 +1,154 @@
+"""What others delete is missed, by name; nothing is skipped in silence."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+
+from eos.errors import InvalidInput
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.offsets import Offsets
+from eos.source.reading import read_range
+from tests.integration.source.conftest import Admin, Run
+from tests.integration.source.queries import Query
+from tests.integration.source.streams import write
+from tests.waiting import until
+
+
+def first_entry(client: Client, topic: str) -> EntryId | None:
+    with client.entry_reader(topic, None, permits=1) as reader:
+        found = reader.read(0.3)
+    return found[0].id if found else None
+
+
+@pytest.fixture
+def topic(pulsar: Any) -> str:
+    """A topic that keeps only what a subscription still needs, as Pulsar does by default."""
+    namespace = f"public/loss-{uuid.uuid4().hex[:10]}"
+    nothing = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    for method, path, body in (
+        ("PUT", f"namespaces/{namespace}", {"replication_clusters": ["standalone"]}),
+        ("POST", f"namespaces/{namespace}/retention", nothing),
+        ("PUT", f"persistent/{namespace}/rows", None),
+    ):
+        httpx.request(method, f"{pulsar.admin_url}/admin/v2/{path}", json=body, timeout=30).raise_for_status()
+    return f"persistent://{namespace}/rows"
+
+
+@pytest.fixture
+def done(run: Run, ours: Client, topic: str) -> Offsets:
+    """Where a query stands that has read "a" and "b"."""
+    query = run(topic=topic, startingOffsets="earliest")
+    start = query.plan.first()
+    write(ours, topic, "a", "b")
+    end = query.latest(start)
+    assert query.read(start, end) == ["a", "b"]
+    assert query.latest(end) == end
+    query.brokers.close()
+    return end
+
+
+def careless(run: Run, topic: str) -> Query:
+    return run(topic=topic, failOnDataLoss="false")
+
+
+def told(query: Query) -> str:
+    return "\n".join(query.told)
+
+
+@pytest.mark.parametrize(
+    ("method", "command"),
+    [
+        ("POST", "subscription/job/skip_all"),
+        ("POST", "subscription/job/expireMessages/1"),
+        ("DELETE", "truncate"),
+    ],
+)
+def test_what_others_skip_expire_or_truncate_is_a_loss_between_two_named_entries(
+    run: Run, ours: Client, topic: str, done: Offsets, admin: Admin, method: str, command: str
+) -> None:
+    (lost,) = write(ours, topic, "lost")
+
+    def gone() -> bool:
+        with suppress(httpx.HTTPStatusError):  # expiring is refused while it is under way
+            admin(method, topic, command)
+        admin("PUT", topic, "unload")
+        admin("POST", topic, "trim")
+        first = first_entry(ours, topic)
+        return first is None or first > lost
+
+    until(gone, "the ledger was not deleted", pause_s=0.3)
+    (left,) = write(ours, topic, "left")
+    read = done.topics[topic].entry
+    words = f"data of {topic} was lost: .*read up to {read},.*begins with {left}.*behind {read} and before {left}"
+    with pytest.raises(InvalidInput, match=words):
+        run(topic=topic).behind(done)
+    query = careless(run, topic)
+    assert query.behind(done) == ["left"]
+    assert f"begins with {left}" in told(query)
+
+
+def test_a_ledger_that_is_deleted_while_a_range_is_read_is_a_loss(
+    run: Run, ours: Client, topic: str, done: Offsets, admin: Admin
+) -> None:
+    write(ours, topic, "c")
+    admin("PUT", topic, "unload")
+    write(ours, topic, "d")
+    query = run(topic=topic)
+    (part,) = query.plan.ranges(done, query.latest(done))
+    admin("POST", topic, "subscription/job/skip_all")
+    groups = read_range(part, query.brokers.open, query.lose)
+    assert len(next(groups)) == 2
+    admin("PUT", topic, "unload")
+    admin("POST", topic, "trim")
+    until(lambda: first_entry(ours, topic) != done.topics[topic].entry, "the ledger was not deleted")
+    with pytest.raises(InvalidInput, match=f"data of {topic} was lost"):
+        next(groups)
+
+
+def test_a_subscription_that_others_move_is_no_loss_while_the_data_is_there(
+    run: Run, ours: Client, topic: str, done: Offsets, admin: Admin
+) -> None:
+    write(ours, topic, "c")
+    admin("POST", topic, "subscription/job/skip_all")
+    assert run(topic=topic).behind(done) == ["c"]
+
+
+def test_a_topic_that_was_made_again_is_another_topic(
+    run: Run, ours: Client, topic: str, done: Offsets, admin: Admin
+) -> None:
+    read = done.topics[topic].entry
+    admin("DELETE", topic, "?force=true")
+    with pytest.raises(InvalidInput, match=f"the topic {topic} is gone; the query had read it behind {read}"):
+        run(topic=topic).behind(done)
+    query = careless(run, topic)
+    assert query.latest(done) == Offsets({})
+    assert "is gone" in told(query)
+    admin("PUT", topic)
+    with pytest.raises(
+        InvalidInput, match=f"has read up to {read}, but the topic now holds no message at all.*made again"
+    ):
+        run(topic=topic).behind(done)
+    write(ours, topic, "new")
+    with pytest.raises(InvalidInput, match=f"data of {topic} was lost"):
+        run(topic=topic).behind(done)
+    assert careless(run, topic).behind(done) == ["new"]
+
+
+def test_a_first_batch_whose_data_was_skipped_is_a_loss_when_it_is_read_again(
+    run: Run, ours: Client, topic: str, admin: Admin
+) -> None:
+    query = run(topic=topic, startingOffsets="earliest")
+    write(ours, topic, "a", "b")
+    logged = query.latest(query.plan.first())
+    query.brokers.close()
+    write(ours, topic, "c")
+    admin("POST", topic, "subscription/job/skip_all")
+    again = run(topic=topic, startingOffsets="earliest")
+    with pytest.raises(InvalidInput, match="but the topic now holds nothing behind"):
+        again.read(again.plan.first(), logged)

@@ -1,0 +1,118 @@
+"""Where queries begin and end on a real broker, and that they begin there again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+
+from eos.pulsar.net.client import Client
+from tests.conftest import MakeTopic
+from tests.contract.test_transactions import end, transaction
+from tests.integration.source.conftest import Admin, MakeStream
+from tests.integration.source.streams import PATIENCE_S, Stream, values, write
+
+
+def logged(stream: Stream, batch: int) -> dict[str, str]:
+    """Return the positions that the checkpoint holds as a batch's end."""
+    line = (stream.checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1]
+    offset = json.loads(line)
+    assert offset["version"] == 1
+    return dict(offset["topics"])
+
+
+def test_an_open_transaction_is_waited_for_and_an_end_lies_before_its_marker(
+    ours: Client, make_topic: MakeTopic, make_stream: MakeStream
+) -> None:
+    topic = make_topic("open")
+    stream = make_stream(topic=topic)
+    with ours.producer(topic) as producer:
+        before = producer.send_record(b"before", None)
+        aborted, held = transaction(ours, topic), transaction(ours, topic)
+        producer.send_record(b"aborted", aborted)
+        producer.send_record(b"held", held)
+        behind = producer.send_record(b"behind", None)
+        assert values(stream.run()) == ["before"]
+        assert logged(stream, 0) == {topic: f"{before.ledger}:{before.entry}"}
+        assert stream.run() == [], "AvailableNow a second time: nothing new can be read"
+        end(ours, aborted, commit=False)
+        end(ours, held, commit=True)  # the last entries are markers now
+    assert values(stream.run()) == ["held", "behind"]
+    assert list(logged(stream, max(stream.batches)).values()) == [f"{behind.ledger}:{behind.entry}"]
+    assert stream.run() == []
+
+
+def fails_in(batch: int, stream: Stream) -> list[str]:
+    """Run the stream into a failure at the end of this batch; return what that batch had read."""
+    seen: list[str] = []
+
+    def fail(frame: DataFrame, number: int) -> None:
+        if number == batch:
+            seen.extend(values(frame.collect()))
+            raise RuntimeError("the driver dies here")
+
+    with pytest.raises(StreamingQueryException, match="the driver dies here"):
+        stream.start(each=fail, availableNow=True).awaitTermination(PATIENCE_S)
+    return seen
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest", "time"])
+def test_a_crash_before_batch_0_is_committed_leaves_its_beginning_where_it_was(
+    ours: Client, make_topic: MakeTopic, make_stream: MakeStream, start: str
+) -> None:
+    topic = make_topic(start)
+    old = write(ours, topic, "a", "b")
+    options = {"startingTime": "0"} if start == "time" else {"startingOffsets": start}
+    stream = make_stream(topic=topic, **options)
+    if start == "latest":
+        assert stream.run() == []
+        assert not stream.batches, "without news there is no batch 0"
+    write(ours, topic, "c", "d")
+    expected = ["c", "d"] if start == "latest" else ["a", "b", "c", "d"]
+    assert fails_in(0, stream) == expected
+    write(ours, topic, "e")
+    assert [values(stream.run()), values(stream.batches[0])] == [[*expected, "e"], expected]
+    assert old[0] < old[1]
+
+
+def test_a_batch_that_failed_reads_the_same_again(ours: Client, make_topic: MakeTopic, make_stream: MakeStream) -> None:
+    topic = make_topic("again", 2)
+    write(ours, f"{topic}-partition-0", "a", "b")
+    stream = make_stream(topic=topic)
+    assert values(stream.run()) == ["a", "b"]
+    write(ours, f"{topic}-partition-0", "c")
+    write(ours, f"{topic}-partition-1", "x", "y")
+    failed = fails_in(max(stream.batches) + 1, stream)
+    write(ours, f"{topic}-partition-0", "d")
+    write(ours, f"{topic}-partition-1", "z")
+    again = stream.run()
+    assert sorted(values(again)[: len(failed)]) == sorted(failed) == ["c", "x", "y"]
+    assert sorted(values(again)) == ["c", "d", "x", "y", "z"]
+
+
+def test_a_limit_cuts_what_is_there_into_batches(ours: Client, make_topic: MakeTopic, make_stream: MakeStream) -> None:
+    topic = make_topic("limit", 2)
+    for partition in range(2):
+        write(ours, f"{topic}-partition-{partition}", *(f"{partition}-{number}" for number in range(7)))
+    stream = make_stream(topic=topic, maxEntriesPerTrigger="6")
+    rows = values(stream.run())
+    assert [len(batch) for batch in stream.batches.values()] == [6, 6, 2]
+    assert [row for row in rows if row.startswith("0")] == [f"0-{number}" for number in range(7)]
+    assert len(set(rows)) == 14
+
+
+def test_partitions_that_are_added_are_read_from_their_beginning(
+    ours: Client, make_topic: MakeTopic, make_stream: MakeStream, admin: Admin
+) -> None:
+    topic = make_topic("grows", 1)
+    stream = make_stream(topic=topic, startingOffsets="latest")
+    write(ours, f"{topic}-partition-0", "old")
+    assert stream.run() == []
+    write(ours, f"{topic}-partition-0", "a")
+    assert values(stream.run()) == ["a"]
+    admin("POST", topic, "partitions", 2)
+    write(ours, f"{topic}-partition-1", "b", "c")
+    assert values(stream.run()) == ["b", "c"]
+    assert sorted(logged(stream, max(stream.batches))) == [f"{topic}-partition-{number}" for number in range(2)]

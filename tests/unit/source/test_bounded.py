@@ -1,0 +1,73 @@
+"""What a batch read covers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from eos.errors import InvalidInput
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.bounded import batch_ranges
+from eos.source.offsets import BEGINNING, Position
+from eos.source.options import Boundary
+from eos.source.planning import Range
+from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
+
+T, P0, P1 = "persistent://a/b/t", "persistent://a/b/t-partition-0", "persistent://a/b/t-partition-1"
+EARLIEST, LATEST = Boundary("earliest"), Boundary("latest")
+
+
+class Timed(FakeBrokers):
+    """Published entry by entry, a second apart."""
+
+    def before_time(self, topic: str, time_ms: int) -> EntryId:
+        return EntryId(5, min(time_ms // 1000, 100) - 1)
+
+
+@pytest.fixture
+def brokers() -> Timed:
+    return Timed(**{P0: FakeTopic([*entries(5, 0, 3), at("5:9")]), P1: FakeTopic()})
+
+
+def by(**named: str) -> Boundary:
+    words = {"t": T, "p0": P0, "p1": P1}
+    places: dict[str, EntryId | Literal["earliest", "latest"]] = {"earliest": "earliest", "latest": "latest"}
+    return Boundary("entries", entries={words[key]: places.get(text) or at(text) for key, text in named.items()})
+
+
+def pinned(text: str) -> Position:
+    return Position(at(text), delivered=False)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (EARLIEST, LATEST, Range(P0, BEGINNING, at("5:9"))),
+        (by(t="earliest"), by(t="latest"), Range(P0, BEGINNING, at("5:9"))),
+        (by(p0="5:2", p1="earliest"), LATEST, Range(P0, pinned("5:1"), at("5:9"))),
+        (by(p0="5:0", t="latest"), by(p0="5:4", t="latest"), Range(P0, pinned("5:-1"), at("5:4"), end_delivered=False)),
+        (EARLIEST, by(p0="9:0", p1="9:0"), Range(P0, BEGINNING, at("5:9"))),
+        (Boundary("time", time_ms=2_000), LATEST, Range(P0, pinned("5:1"), at("5:9"))),
+        (EARLIEST, Boundary("time", time_ms=3_000), Range(P0, BEGINNING, at("5:2"), end_delivered=False)),
+        (LATEST, LATEST, None),
+        (by(p0="5:4", t="earliest"), by(p0="5:3", t="latest"), None),
+    ],
+)
+def test_boundaries_become_a_range(brokers: Timed, start: Boundary, end: Boundary, expected: Range | None) -> None:
+    assert batch_ranges(brokers, start, end) == ([] if expected is None else [expected])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "words"),
+    [
+        (by(p0="5:0"), LATEST, f"say nothing of {P1}"),
+        (by(t="5:0"), LATEST, f"say nothing of {P0}"),
+        (Boundary("entries", entries={"x": at("5:0")}), LATEST, "startingOffsets names x, which is not read. Read are"),
+        (EARLIEST, Boundary("entries", entries={"x": at("5:0")}), "endingOffsets names x, which is not read"),
+    ],
+)
+def test_boundaries_must_fit_the_topics(brokers: Timed, start: Boundary, end: Boundary, words: str) -> None:
+    brokers.held[P1].delivered += entries(6, 0, 1)
+    with pytest.raises(InvalidInput, match=words):
+        batch_ranges(brokers, start, end)

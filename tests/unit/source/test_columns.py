@@ -1,0 +1,123 @@
+"""Entries become record batches of exactly the schema that a query declares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from eos.errors import InvalidInput
+from eos.pulsar.wire.decoding import decode
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.pulsar_pb2 import KeyValue, MessageMetadata
+from eos.source.columns import ALL, PARTS, Columns, checked
+
+TOPIC = "persistent://public/default/t-partition-3"
+AT_MS = 1_357_043_400_250
+
+
+def entry(value: bytes = b"v", number: int = 0, **metadata: Any) -> Entry:
+    described = MessageMetadata(producer_name="p", sequence_id=number, publish_time=AT_MS, **metadata)
+    return Entry(EntryId(8, number), described, value, 100, TOPIC)
+
+
+def schema(**types: Any) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in types.items()])
+
+
+def rows(declared: StructType, *entries: Entry, topic: str = TOPIC) -> list[dict[str, Any]]:
+    checked(declared)
+    batch = Columns(declared, topic).batch(entries)
+    assert batch.schema.equals(to_arrow_schema(declared, timezone="UTC"))
+    found: list[dict[str, Any]] = batch.to_pylist()
+    return found
+
+
+def test_all_columns_in_their_default_types() -> None:
+    full = entry(
+        b"\xff",
+        partition_key=b"k",
+        ordering_key=b"o",
+        event_time=AT_MS + 1,
+        properties=[KeyValue(key="a", value="b")],
+    )
+    bare = entry(b"", 1)
+    first, second = rows(ALL, full, bare)
+    at = pa.scalar(AT_MS, pa.timestamp("ms", "UTC")).as_py()
+    assert first == {
+        "value": b"\xff",
+        "__key": b"k",
+        "__topic": "persistent://public/default/t",
+        "__partition": 3,
+        "__messageId": {"ledger": 8, "entry": 0, "batchIndex": -1},
+        "__publishTime": at,
+        "__eventTime": pa.scalar(AT_MS + 1, pa.timestamp("ms", "UTC")).as_py(),
+        "__messageProperties": [("a", "b")],
+        "__orderingKey": b"o",
+    }
+    assert [second[name] for name in ("value", "__key", "__eventTime", "__orderingKey")] == [b"", None, None, None]
+    assert second["__messageProperties"] == []
+
+
+def test_other_types_and_any_order_may_be_declared() -> None:
+    declared = schema(__eventTime=LongType(), __key=StringType(), value=StringType(), __publishTime=LongType())
+    assert rows(declared, entry("ü".encode(), partition_key="ключ".encode())) == [
+        {"__eventTime": None, "__key": "ключ", "value": "ü", "__publishTime": AT_MS}
+    ]
+
+
+def test_a_topic_without_partitions_has_no_partition_number() -> None:
+    declared = schema(__topic=StringType(), __partition=IntegerType())
+    topic = "persistent://public/default/t"
+    assert rows(declared, entry(), entry(number=1), topic=topic) == [{"__topic": topic, "__partition": None}] * 2
+
+
+def test_what_is_not_declared_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def watched(entries: Any, wanted: Any) -> Any:
+        asked.append(set(wanted))
+        return decode(entries, wanted)
+
+    monkeypatch.setattr("eos.source.columns.decode", watched)
+    rows(schema(__key=BinaryType(), __topic=StringType()), entry())
+    assert asked == [{"key"}]
+
+
+def test_bytes_that_are_no_text_are_refused_where_text_is_declared() -> None:
+    with pytest.raises(InvalidInput, match=rf"column 'value' of {TOPIC} can't be read as string.*Declare it as binary"):
+        rows(schema(value=StringType()), entry(b"\xff\xfe"))
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        (schema(valeu=BinaryType()), r"no column 'valeu'\. Did you mean 'value'\? It has value, __key, __topic"),
+        (schema(key=BinaryType()), r"no column 'key'\. Did you mean '__key'"),
+        (schema(value=IntegerType()), "column 'value' can't be int: the Pulsar source gives it as binary or string"),
+        (schema(__messageId=StringType()), r"gives it as struct<ledger:bigint,entry:bigint,batchIndex:int>"),
+        (schema(__partition=TimestampType()), "gives it as int"),
+        (StructType([StructField("value", BinaryType(), nullable=False)]), "'value' is declared not null"),
+    ],
+)
+def test_a_wrong_column_is_named(declared: StructType, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        checked(declared)
+
+
+def test_every_column_can_be_had_in_each_of_its_types() -> None:
+    for part in PARTS:
+        for kind in part.types:
+            assert len(rows(schema(**{part.name: kind}), entry(), entry(number=1))) == 2

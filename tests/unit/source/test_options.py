@@ -1,0 +1,179 @@
+"""The options of the source, as Spark hands them over: their names in lower case."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eos.config import Credentials
+from eos.errors import InvalidInput
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.options import Boundary, Limits, SourceOptions, parse_options
+from eos.source.table import ANSWERS, OPTIONS, SYNONYMS, Kind
+
+URL = "pulsar://localhost:6650"
+FLIGHTS = "persistent://public/default/flights"
+
+
+def stream(**given: str) -> SourceOptions:
+    return options("stream", {"subscription": "job"} | given)
+
+
+def options(kind: Kind, given: dict[str, str]) -> SourceOptions:
+    words = {"service.url": URL} | {word.replace("__", "."): value for word, value in given.items()}
+    if not {"topics", "topicspattern"} & {word.lower() for word in words}:
+        words.setdefault("topic", "flights")
+    return parse_options(words, kind)
+
+
+def test_a_stream_begins_at_the_latest_message_and_a_batch_reads_everything() -> None:
+    taken = stream()
+    assert (taken.topics, taken.pattern) == ((FLIGHTS,), None)
+    assert (taken.start, taken.subscription, taken.fail_on_data_loss) == (Boundary("latest"), "job", True)
+    assert taken.limits is None
+    batch = options("batch", {})
+    assert (batch.start, batch.end, batch.subscription) == (Boundary("earliest"), Boundary("latest"), "")
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
+    values = {
+        "service.url": URL, "topics": "flights", "topicsPattern": "f.*", "subscription": "job",
+        "failOnDataLoss": "false", "subscriptionPrefix": "job", "startingOffsets": "latest",
+        "startingTime": "0", "endingOffsets": "latest",
+        "endingTime": "0", "maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "5", "tls_verify_hostname": "false",
+        "request_timeout_s": "5", "connect_timeout_s": "5",
+    }  # fmt: skip
+    name, kinds = option.name, option.kinds  # type: ignore[attr-defined]
+    together = {"tls_certificate": ("tls_key", "k.pem"), "tls_key": ("tls_certificate", "c.pem")}
+    for word in (name, name.lower(), name.upper()):
+        given = {word: values.get(name, "x")} | dict([together[name]] if name in together else [])
+        if "stream" in kinds and not name.startswith("subscription"):
+            given["subscription"] = "job"
+        base = {} if name in ("topics", "topicsPattern") else {"topic": "flights"}
+        url = {} if name == "service.url" else {"service.url": URL}
+        parse_options(base | url | {**given} if name != "topic" else url | given, kinds[0])
+
+
+def test_time_offsets_and_limits_are_read() -> None:
+    given = {"flights": "latest", "air/jfk/t-partition-1": "8:13"}
+    assert stream(startingoffsets=json.dumps(given)).start == Boundary(
+        "entries", entries={FLIGHTS: "latest", "persistent://air/jfk/t-partition-1": EntryId(8, 13)}
+    )
+    assert stream(startingtime="1970-01-01T01:00:01+01:00").start == Boundary("time", time_ms=1_000)
+    assert stream(startingtime="1500").start == Boundary("time", time_ms=1_500)
+    assert stream(startingoffsets="Earliest").start == Boundary("earliest")
+    assert options("batch", {"endingtime": "7"}).end == Boundary("time", time_ms=7)
+    assert stream(maxentriespertrigger="10", maxbytespertrigger="2000").limits == Limits(10, 2_000)
+
+
+def test_several_topics_and_patterns_are_named_in_full() -> None:
+    assert stream(topics="flights, air/jfk/rows").topics == (FLIGHTS, "persistent://air/jfk/rows")
+    assert stream(topicspattern="f.*").pattern == "persistent://public/default/f.*"
+    assert stream(topicspattern="air/jfk/f[0-9]+").pattern == "persistent://air/jfk/f[0-9]+"
+
+
+def test_a_prefix_gives_each_selection_of_topics_a_subscription_of_its_own() -> None:
+    def named(**topics: str) -> str:
+        return options("stream", {"subscriptionprefix": "jobs"} | topics).subscription
+
+    assert named().startswith("jobs-")
+    assert named() == named(topics="persistent://public/default/flights")
+    assert named(topics="a,b") == named(topics="b,a")
+    assert len({named(), named(topics="a,b"), named(topicspattern="f.*")}) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "method", "data"),
+    [
+        ({}, "none", ""),
+        ({"token": "file:/run/token"}, "token", "file:/run/token"),
+        ({"basic": "u:p"}, "basic", "u:p"),
+        ({"tls_certificate": "c.pem", "tls_key": "k.pem"}, "tls", ""),
+    ],
+)
+def test_credentials_are_as_the_sinks(given: dict[str, str], method: str, data: str) -> None:
+    cluster = stream(**given).cluster
+    assert cluster.credentials == Credentials(method, data)  # type: ignore[arg-type]
+    assert not data or data not in repr(cluster)
+
+
+def test_names_of_the_java_client_that_mean_the_same_are_taken() -> None:
+    taken = stream(**{"pulsar.client.tlstrustcertsfilepath": "ca.pem", "pulsar.client.listenername": "outside"})
+    assert (taken.cluster.tls.trust_certs, taken.cluster.listener_name) == ("ca.pem", "outside")
+    assert options("stream", {"predefinedsubscription": "theirs"}).subscription == "theirs"
+
+
+@pytest.mark.parametrize("word", ANSWERS)
+def test_names_of_other_connectors_are_answered_with_ours(word: str) -> None:
+    with pytest.raises(InvalidInput, match=f"has no option '{word}': ") as refused:
+        stream(**{word: "x"})
+    assert ANSWERS[word] in str(refused.value)
+
+
+def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
+    names = {option.name for option in OPTIONS}
+    assert not {name.lower() for name in names} & (ANSWERS.keys() | SYNONYMS.keys())
+    assert set(SYNONYMS.values()) <= names
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"startingofsets": "latest"},
+            r"no option 'startingofsets'\. Did you mean 'startingOffsets'\? It takes service",
+        ),
+        ({"xyzzy": "1"}, r"no option 'xyzzy'\. It takes service\.url, topic"),
+        ({"pulsar.reader.readername": "r"}, "uses no Java reader; it takes service.url"),
+        ({"kafka.security.protocol": "SSL"}, "reads Pulsar, not Kafka; it takes"),
+        ({"service_url": URL}, r"'service.url' is given twice, once as 'service_url'"),
+        ({"service.url": "http://localhost:8080"}, "must begin with pulsar://"),
+        ({"topics": "a", "topic": "b"}, "one of topic, topics and topicsPattern; given: topic and topics"),
+        ({"topics": " , "}, "names no topic"),
+        ({"topics": "flights,public/default/flights"}, "names persistent://public/default/flights twice"),
+        ({"topics": "non-persistent://public/default/x"}, "no topic name"),
+        ({"topicspattern": ".*/default/x"}, "must name one tenant and namespace in full"),
+        ({"topicspattern": "f("}, "is no regular expression"),
+        ({"subscription": " "}, "must not be empty"),
+        ({"subscriptionprefix": "p"}, "subscription or subscriptionPrefix, one of the two"),
+        ({"startingoffsets": "early"}, "neither a word it knows nor a JSON object such as"),
+        ({"startingoffsets": "[]"}, "nor a JSON object"),
+        ({"startingoffsets": '{"flights": 5}'}, "nor a JSON object"),
+        ({"startingoffsets": '{"flights": "5"}'}, r'startingOffsets: "5" is no entry id; it must be LEDGER:ENTRY'),
+        ({"startingoffsets": "latest", "startingtime": "5"}, "startingOffsets and startingTime are two ways"),
+        ({"startingtime": "2026-01-31T12:00:00"}, "is no time: write ISO 8601 with a zone"),
+        ({"startingtime": "yesterday"}, "is no time"),
+        ({"endingoffsets": "latest"}, "'endingOffsets' is for a batch read; this is a stream read"),
+        ({"failondataloss": "yes"}, "failOnDataLoss='yes' is neither true nor false"),
+        ({"maxentriespertrigger": "0"}, "maxEntriesPerTrigger='0' is no whole number of 1 or more"),
+        ({"maxbytespertrigger": "1k"}, "maxBytesPerTrigger='1k' is no whole number"),
+        ({"request_timeout_s": "0"}, "request_timeout_s='0' is no number of seconds"),
+        ({"connect_timeout_s": "inf"}, "connect_timeout_s='inf' is no number"),
+        ({"token": "t", "basic": "u:p"}, "token and basic are two ways"),
+        ({"tls_key": "k.pem"}, "tls_certificate and tls_key belong together"),
+    ],
+)
+def test_a_wrong_option_is_named(given: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        parse_options({"service.url": URL, "subscription": "job"} | _topic(given) | given, "stream")
+
+
+def _topic(given: dict[str, str]) -> dict[str, str]:
+    return {} if {"topics", "topicspattern"} & given.keys() else {"topic": "flights"}
+
+
+def test_a_batch_has_no_use_for_the_options_of_streams() -> None:
+    with pytest.raises(InvalidInput, match="'subscription' is for a stream read; this is a batch read"):
+        options("batch", {"subscription": "job"})
+    with pytest.raises(InvalidInput, match="'maxEntriesPerTrigger' is for a stream read"):
+        options("batch", {"maxentriespertrigger": "5"})
+
+
+@pytest.mark.parametrize("missing", ["service.url", "topic", "subscription"])
+def test_what_is_needed_is_asked_for(missing: str) -> None:
+    given = {"service.url": URL, "topic": "flights", "subscription": "job"}
+    del given[missing]
+    with pytest.raises(InvalidInput, match=f"needs .*{missing}"):
+        parse_options(given, "stream")
