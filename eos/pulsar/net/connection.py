@@ -215,8 +215,10 @@ class Connection:
                 data = self._transport.receive(KEEP_ALIVE_S)
                 if data:
                     silent = False
-                    for frame in self._decoder.feed(data):
-                        self._dispatch(frame)
+                    while frames := self._decoder.feed(data):  # again, for the damage behind them
+                        data = b""
+                        for frame in frames:
+                            self._dispatch(frame)
                 elif data is not None:
                     raise self._gone(self._last_words or "closed by the broker")
                 elif silent:

@@ -127,36 +127,38 @@ class EntryReader(Subscriber[EntryLine]):
         with self._arrived:
             entries, self._held = self._held, []
             self._permits.release()
-            joined = self._joined
+            request = self._flow(self._joined[0]) if entries and self._joined is not None else None
         if entries:
             self._losses = 0
-            if joined is not None and joined[0].state is State.READY:
-                self._grant(*joined)
+        if request is not None and self._joined is not None:
+            self._send(self._joined[1], request)
         return entries
 
     def _wait(self, line: EntryLine, connection: Connection, deadline: float) -> bool:
         """Wait until something is to be done; False when nothing came before the deadline."""
         while True:
-            self._grant(line, connection)
             with self._arrived:
                 if self._held:
                     return True
                 left = deadline - time.monotonic()
-                if line.failure is None and left > 0 and not self._permits.overdrawn:
+                request = self._flow(line)
+                if request is None and line.failure is None and left > 0 and not self._permits.overdrawn:
                     self._arrived.wait(left)
                     continue
+            if request is not None:
+                self._send(connection, request)
+                continue
             if line.failure is not None:
                 self._lost(line.failure)
             elif self._permits.overdrawn:
                 self._leave(unsubscribe=False)
             return left > 0
 
-    def _grant(self, line: EntryLine, connection: Connection) -> None:
-        with self._arrived:
-            permits = self._permits.grant() if line.failure is None else 0
-            if not permits:
-                return
-            request = line.flow(permits)
+    def _flow(self, line: EntryLine) -> BaseCommand | None:
+        permits = self._permits.grant() if line.state is State.READY else 0
+        return line.flow(permits) if permits else None
+
+    def _send(self, connection: Connection, request: BaseCommand) -> None:
         try:
             connection.command(request)
         except ConnectionLost as lost:

@@ -56,7 +56,7 @@ class Permits:
     def grant(self) -> int:
         """Return the permits to give the broker now, 0 for none; they count as given."""
         target = self._target()
-        if self.overdrawn or 2 * self._outstanding > target or self._outstanding >= target:
+        if self.overdrawn or not target or 2 * self._outstanding > target:
             return 0
         given = target - self._outstanding
         self._outstanding = target

@@ -93,24 +93,37 @@ class FrameDecoder:
     def feed(self, data: Buffer) -> list[Frame]:
         """Take the next received bytes; return the frames that they complete, in order.
 
-        Raises DamagedFrame; the decoder is of no use after that.
+        Raises DamagedFrame for the first of them; frames before a damaged one are returned, and the next call
+        raises. The decoder is of no use after that.
         """
         self._pending += data
-        frames = []
+        frames: list[Frame] = []
         start = 0
         with memoryview(self._pending) as view:
             while len(view) - start >= 4:
-                (total,) = _SIZE.unpack_from(view, start)
-                if total > self.max_frame_size:
-                    raise DamagedFrame(_foreign(bytes(view[start : start + 4])) or self._too_large(total))
-                end = start + 4 + total
-                if end > len(view):
+                end = start + 4 + _SIZE.unpack_from(view, start)[0]
+                try:
+                    frame = self._frame(view, start, end)
+                except DamagedFrame:
+                    if not frames:
+                        raise
                     break
-                with view[start + 4 : end] as body:
-                    frames.append(_decode(body))
+                if frame is None:
+                    break
+                frames.append(frame)
                 start = end
         del self._pending[:start]
         return frames
+
+    def _frame(self, view: memoryview, start: int, end: int) -> Frame | None:
+        """Return the frame that begins at `start`, None while it is not all there. Raises DamagedFrame."""
+        total = end - start - 4
+        if total > self.max_frame_size:
+            raise DamagedFrame(_foreign(bytes(view[start : start + 4])) or self._too_large(total))
+        if end > len(view):
+            return None
+        with view[start + 4 : end] as body:
+            return _decode(body)
 
     def _too_large(self, total: int) -> str:
         return f"a frame of {total} bytes; the limit is {self.max_frame_size}"

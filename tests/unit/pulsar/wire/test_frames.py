@@ -119,6 +119,14 @@ def test_a_frame_beyond_the_limit_is_refused_by_its_first_bytes() -> None:
         FrameDecoder(max_frame_size=1000).feed(struct.pack(">I", 1001))
 
 
+@pytest.mark.parametrize("damage", [MESSAGE[:-1] + b"?", b"\x7f\xff\xff\xff"])
+def test_frames_before_a_damaged_one_are_not_lost_with_it(damage: bytes) -> None:
+    decoder = FrameDecoder()
+    assert len(decoder.feed(PING + MESSAGE + damage)) == 2
+    with pytest.raises(DamagedFrame):
+        decoder.feed(b"")
+
+
 def test_a_command_of_a_newer_broker_is_no_error() -> None:
     body = b"\x08\xc8\x01" + b"\xc2\x0c\x01x"  # type 200, and field 200 with one byte
     (frame,) = FrameDecoder().feed(struct.pack(">II", len(body) + 4, len(body)) + body)

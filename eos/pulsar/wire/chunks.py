@@ -1,0 +1,113 @@
+"""Messages that were too large for one entry: each of their chunks is an entry of its own (PIP-37).
+
+Chunks of several messages may lie between one another, and a producer that was not sure of a chunk has sent
+it again, with those behind it. What became of a message whose last chunk never comes is the same as if it
+had not been sent. A message belongs to the entry of its last chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eos.errors import InvalidInput
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
+
+MAX_BYTES = 128 * 1024 * 1024
+"""Bytes of unfinished messages that are kept, unless the caller says otherwise."""
+
+_REMEMBERED = 1000  # finished messages whose last chunk may come again
+
+
+class ChunksMissing(InvalidInput):
+    """The last chunk of a message came, and earlier ones did not: reading began between them, or they are gone.
+
+    Attributes:
+        entry: where the last chunk is stored.
+    """
+
+    def __init__(self, why: str, entry: EntryId) -> None:
+        super().__init__(why)
+        self.entry = entry
+
+
+@dataclass(slots=True)
+class _Message:
+    chunks: list[Entry] = field(default_factory=list)
+    size: int = 0
+
+
+class ChunkAssembler:
+    """Takes entries in their order, and hands them on with each chunked message in one piece."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        """Args: bytes of unfinished messages to keep; beyond them the message begun first is given up."""
+        self._max_bytes = max_bytes
+        self._unfinished: dict[str, _Message] = {}
+        self._finished: dict[str, None] = {}
+        self._size = 0
+
+    def take(self, entry: Entry) -> Entry | None:
+        """Return the entry itself if it is no chunk, the whole message for its last chunk, None for the other chunks.
+
+        Raises ChunksMissing for a last chunk without the earlier ones; DamagedFrame when they don't make
+        a message of the size that it should have.
+        """
+        if not entry.chunked:
+            return entry
+        name, number, count = entry.metadata.uuid, entry.metadata.chunk_id, entry.metadata.num_chunks_from_msg
+        if number == 0:
+            self._drop(name)
+            self._unfinished[name] = _Message()
+        message = self._unfinished.get(name)
+        come = 0 if message is None else len(message.chunks)
+        if message is not None and number == come:
+            message.chunks.append(entry)
+            message.size += len(entry.packed)
+            self._size += len(entry.packed)
+            if number + 1 == count:
+                self._drop(name)
+                self._remember(name)
+                return _whole(message)
+            self._make_room(name)
+        elif number > come:
+            self._drop(name)
+            if number + 1 == count and name not in self._finished:
+                raise ChunksMissing(
+                    f"{entry} is the last of {count} chunks of message {name}, and those from {come} on did not come",
+                    entry.id,
+                )
+        return None
+
+    def _drop(self, name: str) -> None:
+        message = self._unfinished.pop(name, None)
+        if message is not None:
+            self._size -= message.size
+
+    def _remember(self, name: str) -> None:
+        self._finished[name] = None
+        if len(self._finished) > _REMEMBERED:
+            del self._finished[next(iter(self._finished))]
+
+    def _make_room(self, name: str) -> None:
+        while self._size > self._max_bytes:
+            first = next((other for other in self._unfinished if other != name), None)
+            if first is None:
+                return
+            self._drop(first)
+
+
+def _whole(message: _Message) -> Entry:
+    last = message.chunks[-1]
+    if message.size != last.metadata.total_chunk_msg_size:
+        raise last.damaged(
+            f"its message has {message.size} bytes in {len(message.chunks)} chunks; "
+            f"it should have {last.metadata.total_chunk_msg_size}"
+        )
+    metadata = MessageMetadata()
+    metadata.CopyFrom(last.metadata)
+    for mark in ("uuid", "num_chunks_from_msg", "total_chunk_msg_size", "chunk_id"):
+        metadata.ClearField(mark)
+    size = sum(chunk.size for chunk in message.chunks)
+    return Entry(last.id, metadata, b"".join(chunk.packed for chunk in message.chunks), size, last.topic)

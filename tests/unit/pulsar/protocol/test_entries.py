@@ -1,0 +1,104 @@
+"""A consumer's line for whole entries."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos.errors import DamagedFrame, NetworkError
+from eos.pulsar.protocol.entries import EntryLine
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.pulsar_pb2 import (
+    BaseCommand,
+    CommandGetLastMessageIdResponse,
+    CommandMessage,
+    CommandSubscribe,
+    CommandSuccess,
+    MessageIdData,
+    MessageMetadata,
+)
+
+
+def frame(entry: int) -> Frame:
+    where = MessageIdData(ledger_id=3, entry_id=entry)
+    command = BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=1, message_id=where))
+    return Frame(command, MessageMetadata(num_messages_in_batch=5), b"payload")
+
+
+def joined(start: EntryId | None = None, reached: EntryId | None = None) -> EntryLine:
+    line = EntryLine("t", 1, "b", start, reached)
+    line.read("s")
+    line.subscribed(BaseCommand(type=Type.SUCCESS, success=CommandSuccess()))
+    return line
+
+
+@pytest.mark.parametrize(
+    ("start", "reached", "begins"),
+    [
+        (None, None, EntryId(-1, -1)),
+        (EntryId(3, 4), None, EntryId(3, 4)),
+        (EntryId(3, 4), EntryId(3, 9), EntryId(3, 9)),
+        (None, EntryId(3, 9), EntryId(3, 9)),
+    ],
+)
+def test_it_begins_at_its_start_or_where_the_last_line_was(
+    start: EntryId | None, reached: EntryId | None, begins: EntryId
+) -> None:
+    subscribe = EntryLine("t", 1, "b", start, reached).read("s").subscribe
+    assert EntryId.read(subscribe.start_message_id) == begins
+    assert not subscribe.start_message_id.HasField("batch_index")
+    assert not subscribe.durable
+    assert subscribe.sub_type == CommandSubscribe.SubType.Exclusive
+    assert not subscribe.force_topic_creation
+    assert not subscribe.read_compacted
+
+
+def test_it_can_read_what_compaction_left() -> None:
+    assert EntryLine("t", 1, "b", None, compacted=True).read("s").subscribe.read_compacted
+
+
+def test_an_entry_is_taken_whole() -> None:
+    entry = joined().entry(frame(4))
+    assert (entry.id, entry.num_messages, entry.payload, entry.topic) == (EntryId(3, 4), 5, b"payload", "t")
+
+
+def test_what_the_last_line_reached_is_not_fresh() -> None:
+    line = joined(EntryId(3, 0), EntryId(3, 4))
+    assert [line.fresh(line.entry(frame(entry))) for entry in (3, 4, 5)] == [False, False, True]
+
+
+def test_the_first_entry_is_fresh_though_it_is_the_start() -> None:
+    line = joined(EntryId(3, 4))
+    assert line.fresh(line.entry(frame(4)))
+
+
+def test_a_message_without_one_is_damaged() -> None:
+    with pytest.raises(DamagedFrame, match="entry 3:4 of t came without a message"):
+        joined().entry(Frame(frame(4).command))
+
+
+def test_nothing_comes_from_a_line_that_is_lost() -> None:
+    line = joined()
+    line.lost(NetworkError("gone"))
+    with pytest.raises(NetworkError, match="gone"):
+        line.entry(frame(4))
+
+
+@pytest.mark.parametrize(
+    ("last", "acknowledged", "expected"),
+    [
+        ((3, 7), (3, 4), (EntryId(3, 7), EntryId(3, 4))),
+        ((3, 7), (3, -1), (EntryId(3, 7), EntryId(3, -1))),
+        ((-1, -1), (-1, -1), (None, None)),
+        ((3, 7), None, (EntryId(3, 7), None)),
+    ],
+)
+def test_positions(
+    last: tuple[int, int], acknowledged: tuple[int, int] | None, expected: tuple[EntryId | None, EntryId | None]
+) -> None:
+    told = CommandGetLastMessageIdResponse(last_message_id=MessageIdData(ledger_id=last[0], entry_id=last[1]))
+    if acknowledged is not None:
+        told.consumer_mark_delete_position.CopyFrom(MessageIdData(ledger_id=acknowledged[0], entry_id=acknowledged[1]))
+    answer = BaseCommand(type=Type.GET_LAST_MESSAGE_ID_RESPONSE, get_last_message_id_response=told)
+    assert joined().positions(answer) == expected
