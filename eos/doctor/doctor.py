@@ -1,4 +1,4 @@
-"""Finding the partitions whose readers are held up, who holds them, and freeing those that nobody will ever free.
+"""Finding the partitions whose readers are held up, and by what; freeing those that no transaction will ever free.
 
 Readers of a partition get what lies before its first open transaction. Two things look alike from their side:
 

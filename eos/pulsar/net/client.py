@@ -124,8 +124,8 @@ class Client:
         Args:
             topic: a partition's name, or that of a topic that is not partitioned. The broker
                 may create it if it is missing: ask `partitions` first.
-            access: "exclusive-with-fencing" throws out whoever produces now, and moves the topic's epoch.
-            topic_epoch: the epoch of an earlier producer of ours, to come back only if nobody else came since.
+            access: "exclusive-with-fencing" throws out the producers that are connected, and moves the topic's epoch.
+            topic_epoch: the epoch of an earlier producer of ours, to come back if no other took the topic since.
             name: a name that must be free; default: a fresh one from the broker.
             budget: bytes without a receipt, shared with other producers; default: 64 MiB of its own.
 

@@ -1,7 +1,7 @@
 """One connection to a broker: a socket, a lock for writing, a daemon thread for reading.
 
 The reading thread never waits for the writing lock: what it has to say itself (PONG, PING,
-fresh credentials) goes into a queue that whoever holds the lock empties. A connection that
+fresh credentials) goes into a queue that the holder of the lock empties. A connection that
 brought nothing for two keep-alive intervals is ended.
 """
 
@@ -139,7 +139,7 @@ class Connection:
                 self._requests.forget(request_id)
 
     def tell(self, request: BaseCommand) -> None:
-        """Send a request whose answer nobody waits for. Raises ConnectionLost."""
+        """Send a request without waiting for its answer. Raises ConnectionLost."""
         with self._lock:
             self._check("tell")
             self._requests.forget(self._requests.number(request, Future()))
@@ -231,7 +231,7 @@ class Connection:
             if gone is not error:
                 gone.__cause__ = error
             self._end(gone)
-        except Exception as error:  # a frame that nobody understands must not leave callers waiting
+        except Exception as error:  # a frame that we do not understand must not leave callers waiting
             self._end(self._gone(f"{type(error).__name__}: {error}"))
         finally:
             with self._writing:  # else a writer could hit a new socket that got this one's number

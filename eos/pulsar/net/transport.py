@@ -1,8 +1,8 @@
 """Bytes over a TCP connection, with or without TLS, written and read by different threads.
 
 TLS runs over memory buffers, because an OpenSSL connection must not be read and written by
-two threads at once: a lock guards it, and nobody waits for the network while holding that
-lock.
+two threads at once: a lock guards it, and a thread never waits for the network while it
+holds that lock.
 """
 
 from __future__ import annotations

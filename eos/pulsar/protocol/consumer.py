@@ -114,7 +114,7 @@ class ConsumerLine:
         return self._machine.state
 
     def read(self, subscription: str) -> BaseCommand:
-        """Return SUBSCRIBE for a reader. Args: a subscription name that nobody else uses."""
+        """Return SUBSCRIBE for a reader. Args: a subscription name that no other consumer uses."""
         command = self._subscribe(subscription, CommandSubscribe.SubType.Exclusive, durable=False)
         command.subscribe.start_message_id.CopyFrom(self.last.written())
         return command

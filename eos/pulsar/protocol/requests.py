@@ -86,7 +86,7 @@ class Requests(Generic[T]):
         self._waiting.pop(request_id, None)
 
     def match(self, answer: BaseCommand) -> T | None:
-        """Return who waits for this answer, once; None when nobody does (any longer).
+        """Return the waiter for this answer, once; None where there is none, or none any more.
 
         Raises OutOfTurn when the command can't be an answer to that request.
         """
@@ -98,7 +98,7 @@ class Requests(Generic[T]):
         return waiting
 
     def drain(self) -> list[T]:
-        """Return everybody who still waits, and forget them."""
+        """Return all that still wait, and forget them."""
         left = [waiting for _, waiting in self._waiting.values()]
         self._waiting.clear()
         return left
