@@ -19,7 +19,7 @@ def written(error: Exception, partition: int, limits: Mapping[str, int]) -> str 
 
     Args: the problem; Spark's number of the task's partition; what the task's client has learned of frame limits.
     """
-    if isinstance(error, FrameTooLarge):
+    if isinstance(error, FrameTooLarge):  # the next try cuts smaller ones
         kind: type[EosError] = NotCommitted
     elif isinstance(error, InvalidInput):
         kind = TopicMissing if isinstance(error, TopicMissing) else InvalidInput
