@@ -1,0 +1,90 @@
+"""The control log in its owner's hands: what it retains, and what is left of it after a failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos.commit.attempt import attempt
+from eos.commit.decision import Identity
+from eos.commit.owner import Owner
+from eos.commit.patience import Settings
+from eos.errors import ConnectionLost
+from tests.simulation.broker import Broker
+from tests.simulation.client import Client
+from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
+from tests.simulation.world import Alone
+
+LOST = ConnectionLost("planned")
+
+
+@pytest.fixture
+def world() -> Alone:
+    """A cluster of its own."""
+    return Alone(Broker(coordinators=4))
+
+
+@pytest.fixture
+def owner(world: Alone) -> Owner:
+    """A driver that has taken the sink over, and retains two markers."""
+    settings = Settings(ttl_s=60, patience_s=30, markers_retained=2)
+    owner = Owner(
+        Client(world), NAME, CONTROL, settings, at_once=InTurn(second_first=True), sleep=world.sleep, clock=world.clock
+    )
+    owner.take_over("query", "run-1")
+    return owner
+
+
+def commit(world: Alone, owner: Owner, *batches: int) -> None:
+    for batch in batches:
+        attempt(owner, batch, Identity("query", "run-1", f"offsets {batch}"), WriteData(Client(world), batch))
+
+
+def test_markers_are_retained_from_a_batch_on_as_soon_as_a_savepoint_needs_them(world: Alone, owner: Owner) -> None:
+    commit(world, owner, 0, 1)
+    owner.log.retain_markers_since(1)
+    commit(world, owner, 2, 3, 4)
+    assert list(owner.view.markers) == [1, 2, 3, 4]
+    assert list(owner.log.read().markers) == [1, 2, 3, 4], "a log that is read again forgets them"
+    owner.log.retain_markers_since(None)
+    commit(world, owner, 5)
+    assert list(owner.view.markers) == [4, 5]
+    assert list(owner.log.read().markers) == [4, 5]
+
+
+def test_what_is_not_retained_is_let_go_once_and_after_a_failure_again(world: Alone, owner: Owner) -> None:
+    commit(world, owner, 0, 1)
+    world.failing["ACK"] = [(LOST, False)]
+    commit(world, owner, 2)
+    assert world.broker.topic(CONTROL).acknowledged < owner.view.expired  # type: ignore[operator]
+    owner.log.retain()
+    assert world.broker.topic(CONTROL).acknowledged == owner.view.expired
+    world.log.clear()
+    owner.log.retain()
+    assert world.log == []
+
+
+def test_a_log_that_broke_takes_nothing_until_it_is_reopened(world: Alone, owner: Owner) -> None:
+    world.failing["SEND"] = [(LOST, False)]
+    with pytest.raises(ConnectionLost, match="planned"):
+        owner.log.send(b"{}", None)
+    assert owner.log.lost
+    world.log.clear()
+    with pytest.raises(ConnectionLost, match=f"the producer of {CONTROL} is not open"):
+        owner.log.send(b"{}", None)
+    assert world.log == []
+    epoch = owner.log.epoch
+    owner.log.reopen()
+    assert (owner.log.lost, owner.log.epoch) == (False, epoch)
+
+
+def test_what_fails_to_close_keeps_nothing_else_open(
+    world: Alone, owner: Owner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed: list[str] = []
+    monkeypatch.setattr(owner.log.hold(), "close", lambda: closed.append("hold"))
+    world.failing["CLOSE_PRODUCER"] = [(LOST, False)]
+    with caplog.at_level("INFO", "eos.commit"):
+        owner.log.close()
+    assert closed == ["hold"]
+    assert caplog.messages == [f"closing {CONTROL}: planned"]
+    assert owner.log.lost
