@@ -46,7 +46,7 @@ MODEL_ONLY = {
 }
 """Rules whose absence only the model of tests/models shows."""
 
-FOUND_LATE = {Rule.EPOCH, Rule.ONE_COORDINATOR}
+FOUND_LATE = {Rule.EPOCH, Rule.ONE_COORDINATOR, Rule.RECEIPTS}
 """Rules whose absence takes some thousand plans to show."""
 
 EXAMPLES = [(Plan(), 1), (Plan(), 3), (HIDDEN_COMMIT, 2)]
