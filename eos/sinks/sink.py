@@ -12,14 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from eos.commit.decision import Identity
 from eos.doctor.retention import check_admin
-from eos.errors import InvalidInput, NetworkError
+from eos.errors import EosError, InvalidInput, NetworkError
 from eos.pulsar.net.client import Client
 from eos.sinks.columns import canonical
+from eos.sinks.leaving import as_it_leaves, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import Run, begin
@@ -65,6 +67,7 @@ class Sink:
         self._topics: set[str] = set()
         self._lock = threading.Lock()
         self._check_cluster()
+        log_in_one_line()
 
     @property
     def metrics(self) -> Snapshot:
@@ -130,13 +133,20 @@ class Sink:
         """Give the batch to the run of the query that it belongs to, which begins with its first batch."""
         session = batch._writes[0][0].sparkSession
         query = None
-        if identity is None:
-            query = self._query(session)
-            identity = Identity(query.query_id, query.run_id, query.offsets(batch.batch_id), self._options.principal)
-        if self._run is None or self._run.run_id != identity.run_id:
-            self.close()
-            self._run = begin(self._options, self._client, self._metrics, session, query, identity)
-        self._run.take(batch.batch_id, batch._writes, identity)
+        try:
+            if identity is None:
+                query = self._query(session)
+                offsets = query.offsets(batch.batch_id)
+                identity = Identity(query.query_id, query.run_id, offsets, self._options.principal)
+            if self._run is None or self._run.run_id != identity.run_id:
+                self.close()
+                self._run = begin(self._options, self._client, self._metrics, session, query, identity)
+            self._run.take(batch.batch_id, batch._writes, identity)
+        except (EosError, Py4JError) as error:
+            left = as_it_leaves(error, batch.batch_id, query)
+        else:
+            return
+        raise left from None
 
     def _query(self, session: SparkSession) -> spark.Query:
         query = spark.current_query(session, None if self._run is None else self._run.query)

@@ -1,0 +1,73 @@
+"""What leaves the sink: one error, short and without a chain, that Spark reads rightly.
+
+Of a Python error Spark gets the text of its traceback only, and asks of that text whether the query was interrupted
+(StreamExecution.isInterruptionException, Spark 4.3). Two kinds of text matter:
+
+- One that holds "py4j.protocol.Py4JJavaError: An error occurred while calling" is searched with a pattern that takes
+  stack for each character (PROXY_ERROR): a long one ends the query's thread with a StackOverflowError. So no Java
+  error leaves the sink, not even as the cause of one of ours.
+- One that holds "org.apache.spark.SparkException", "cancelled" and the run's id, which is the query's job group, is
+  the end of a query that was stopped: Spark logs no error and raises none.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from py4j.protocol import Py4JError
+
+from eos.errors import CommitUnknown, EosError, NotCommitted, Stopped
+from eos.spark.query import Query, reason
+
+log = logging.getLogger("eos.sink")
+
+
+def as_it_leaves(error: EosError | Py4JError, batch_id: int, query: Query | None) -> EosError:
+    """Return the error to raise, `from None`, in place of one that ended the commit of a batch.
+
+    Args:
+        error: an error of ours, or of a call into Spark's JVM.
+        batch_id: of the micro-batch in hand.
+        query: the streaming query that called the sink, as far as that is known by now.
+
+    Returns:
+        Stopped: the query was stopped, and the batch is not committed.
+        CommitUnknown: as it was; where the query was stopped, Spark reads it as a stop, too.
+        NotCommitted: as it was, or a call into Spark's JVM failed.
+        EosError: any other, without the frames below the sink.
+    """
+    log.debug("batch %d failed", batch_id, exc_info=error)
+    if not isinstance(error, EosError):
+        error = NotCommitted(f"Batch {batch_id}: a call into Spark's JVM failed: {reason(error)}")
+    if query is not None and isinstance(error, (NotCommitted, CommitUnknown)) and not query.is_active():
+        for_spark = f"(org.apache.spark.SparkException: job group {query.run_id} was cancelled)"
+        if isinstance(error, CommitUnknown):
+            return CommitUnknown(
+                f"The query was stopped before the outcome of batch {batch_id} was known. The control log decides when "
+                f"the query starts again. {for_spark}"
+            )
+        return Stopped(
+            f"The query was stopped; batch {batch_id} is not committed, and is written when the query starts again. "
+            f"{for_spark}"
+        )
+    return error.with_traceback(None)
+
+
+class _OneLine(logging.Filter):
+    """Takes the traceback off what py4j logs of an error of ours, and drops what it logs of a stop."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether the record is to be logged."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, Stopped):
+            return False
+        if isinstance(error, EosError):
+            record.msg, record.args, record.exc_info = "%s: %s", (type(error).__name__, error), None
+        return True
+
+
+def log_in_one_line() -> None:
+    """Have py4j, which logs each error of a function that Spark calls, log an error of the sink in one line."""
+    logger = logging.getLogger("py4j.clientserver")
+    if not any(isinstance(one, _OneLine) for one in logger.filters):
+        logger.addFilter(_OneLine())

@@ -1,0 +1,41 @@
+"""A query that is stopped at any moment ends as one that was stopped: without an error, and without a lost row."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.process import ROOT
+from tests.crash.stopping import Stopping
+from tests.quick_start import quick_start
+from tests.reading import values_of
+
+
+@pytest.mark.parametrize("rounds", [8, pytest.param(40, marks=pytest.mark.soak)])
+def test_a_stop_at_any_moment_is_no_error(pulsar: Any, make_topic: Any, tmp_path: Path, rounds: int) -> None:
+    topics = [make_topic("stop", partitions=2) for _ in range(rounds // 2 + 1)]
+    stopping = Stopping(pulsar.service_url, topics, str(tmp_path), rounds)
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.crash.stopping", stopping.to_json()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **quick_start()},
+        timeout=540,
+    )
+    assert ran.returncode == 0, ran.stderr[-6_000:]
+    seen = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+    assert [one["failed"] for one in seen] == [None] * rounds
+    words = ("StackOverflow", "ERROR", "Traceback")
+    errors = [line for line in ran.stderr.splitlines() if any(word in line for word in words)]
+    assert errors == [], "\n".join(errors[:20])
+    for topic in topics:
+        values = sorted(int(value) for value in values_of(pulsar.service_url, topic))
+        assert values == list(range(len(values))), f"{topic}: rows are missing or doubled"
+    print("seconds of each stop:", sorted(round(one["took_s"], 2) for one in seen))

@@ -1,0 +1,88 @@
+"""What leaves the sink is short, unchained, and read by Spark for what it is."""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from py4j.protocol import Py4JError
+
+from eos.errors import CommitUnknown, EosError, Fenced, IdentityMismatch, InvalidInput, NotCommitted, Stopped
+from eos.sinks.leaving import as_it_leaves, log_in_one_line
+from eos.spark.query import Query
+
+LONG = "py4j.protocol.Py4JJavaError: An error occurred while calling o1.collect\n" * 50
+RUN = "ab5b42a8-6f71-4d37-a0f5-d69a8b7fce0d"
+SPARKS_WORDS = ("org.apache.spark.SparkException", "cancelled", RUN)
+
+
+def query(*, active: bool) -> Query:
+    return cast(Query, SimpleNamespace(run_id=RUN, is_active=lambda: active))
+
+
+def leave(error: Exception, of: Query | None) -> Exception:
+    try:
+        try:
+            raise error from Py4JError(LONG)
+        except (EosError, Py4JError) as caught:
+            left = as_it_leaves(caught, 3, of)
+        raise left from None
+    except EosError as seen:
+        return seen
+
+
+def text_of(error: Exception) -> str:
+    """What Spark gets of it."""
+    return "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("error", [NotCommitted("why"), Stopped("why"), Py4JError("why")])
+def test_what_fails_in_a_stopped_query_is_a_stop_to_spark(error: Exception) -> None:
+    left = leave(error, query(active=False))
+    assert type(left) is Stopped
+    assert all(words in str(left) for words in SPARKS_WORDS)
+
+
+def test_a_commit_in_doubt_stays_one_in_a_stopped_query() -> None:
+    left = leave(CommitUnknown("why"), query(active=False))
+    assert type(left) is CommitUnknown
+    assert "control log decides" in str(left)
+    assert all(words in str(left) for words in SPARKS_WORDS)
+
+
+@pytest.mark.parametrize("error", [Fenced("why"), InvalidInput("why"), IdentityMismatch("why")])
+def test_what_the_caller_must_mend_is_told_in_a_stopped_query_too(error: EosError) -> None:
+    assert leave(error, query(active=False)) is error
+
+
+@pytest.mark.parametrize("of", [None, query(active=True)], ids=["no query", "running"])
+def test_an_error_of_a_running_query_stays_what_it_is(of: Query | None) -> None:
+    error = CommitUnknown("why")
+    assert leave(error, of) is error
+    assert type(leave(Py4JError("why"), of)) is NotCommitted
+
+
+@pytest.mark.parametrize("error", [NotCommitted("why"), Fenced("why"), Py4JError("why")])
+@pytest.mark.parametrize("active", [True, False])
+def test_no_java_error_and_no_chain_leaves(error: Exception, active: bool) -> None:
+    text = text_of(leave(error, query(active=active)))
+    assert "Py4JJavaError" not in text
+    assert text.count("Traceback") == 1
+    assert re.search(r"^eos\.errors\.\w+: .*$", text.splitlines()[-1])
+
+
+def test_py4j_logs_an_error_of_the_sink_in_one_line_and_a_stop_not_at_all(caplog: Any) -> None:
+    log_in_one_line()
+    log_in_one_line()
+    logger = logging.getLogger("py4j.clientserver")
+    for error in (Stopped("stopped"), Fenced("fenced"), KeyError("the user's own")):
+        try:
+            raise error
+        except Exception:
+            logger.exception("There was an exception")
+    assert [record.getMessage() for record in caplog.records] == ["Fenced: fenced", "There was an exception"]
+    assert [record.exc_info is None for record in caplog.records] == [True, False]
