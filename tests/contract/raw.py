@@ -75,6 +75,11 @@ class RawProducer:
             frame = encode_message(BaseCommand(type=Type.SEND, send=send), metadata, [data])
         self.connection.send(frame)
 
+    def send_described(self, metadata: MessageMetadata, payload: bytes) -> None:
+        """Send one entry as it is described, whatever that is."""
+        send = CommandSend(producer_id=self._id, sequence_id=metadata.sequence_id)
+        self.connection.send(encode_message(BaseCommand(type=Type.SEND, send=send), metadata, [payload]))
+
     def event(self, timeout_s: float = 10.0) -> Event:
         """Return what the broker said next: where the frame is stored, or what went wrong."""
         return self._events.get(timeout=timeout_s)

@@ -7,15 +7,23 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+import httpx
 import pulsar as official
+import pyarrow as pa
 import pytest
 
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.batch import BatchEncoder
+from eos.pulsar.wire.chunks import ChunkAssembler
+from eos.pulsar.wire.compression import TYPES, compress
 from eos.pulsar.wire.decoding import COLUMNS, decode
+from eos.pulsar.wire.message_id import EntryId, MessageId
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from tests.conftest import MakeTopic
-from tests.contract.conftest import Running
-from tests.contract.official import fresh_consumer
-from tests.contract.test_entries import read_all
+from tests.contract.conftest import Produce, Running
+from tests.contract.official import fresh_consumer, read_until
+from tests.contract.test_entries import read_all, write
+from tests.waiting import until
 
 COMPRESSIONS = {
     "none": official.CompressionType.NONE,
@@ -89,3 +97,56 @@ def test_every_mix_of_fields_arrives_equal(
         }
         assert row["publish_time"] == read.publish_timestamp()
         assert row["producer_name"] == read.producer_name()
+
+
+def test_messages_in_chunks_are_put_together_as_the_official_client_does(
+    pulsar: Running, ours: Client, produce: Produce, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("d-chunks")
+    producer = produce(topic)
+    packed = bytes(compress(b"large" * 1000, "zlib"))
+
+    def chunk(number: int, part: bytes) -> None:
+        metadata = MessageMetadata(producer_name=producer.name, sequence_id=7, publish_time=1, partition_key=b"k")
+        metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg = f"{producer.name}-7", number, 3
+        metadata.total_chunk_msg_size = len(packed)
+        metadata.compression, metadata.uncompressed_size = TYPES["zlib"], 5000
+        producer.send_described(metadata, part)
+
+    chunk(0, packed[:10])
+    producer.send(b"between", None, 8)
+    chunk(1, packed[10:20])
+    chunk(2, packed[20:])
+    producer.send(b"behind", None, 9)
+    places = [producer.event() for _ in range(5)]
+    assert read_until(pulsar.service_url, topic, b"behind") == [b"between", b"large" * 1000, b"behind"]
+    assembler = ChunkAssembler()
+    whole = [one for one in map(assembler.take, read_all(ours, topic)) if one is not None]
+    decoded = decode(whole, ["value", "key"])
+    assert decoded.column("value").to_pylist() == [b"between", b"large" * 1000, b"behind"]
+    assert decoded.column("key").to_pylist() == [None, b"k", None]
+    last_chunk = places[3]
+    assert isinstance(last_chunk, MessageId)
+    assert whole[1].id == EntryId(last_chunk.ledger, last_chunk.entry)
+
+
+def test_what_compaction_left_is_read_and_then_the_rest(pulsar: Running, ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("d-compacted")
+    with ours.producer(topic) as producer:
+        for value, keys in ((b"old", "ab"), (b"new", "bc")):
+            rows = pa.record_batch({"value": [value] * 2, "key": list(keys)})
+            for chunk in BatchEncoder().chunks(rows):
+                producer.send(chunk, None)
+    where = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/compaction"
+    httpx.put(where, timeout=30).raise_for_status()
+    until(lambda: httpx.get(where, timeout=30).json()["status"] == "SUCCESS", "the topic was not compacted")
+    write(ours, topic, [b"behind"])
+    read = decode(read_all(ours, topic, compacted=True), ["value", "key", "message_id"]).to_pylist()
+    assert [(row["key"], row["value"]) for row in read] == [
+        (b"a", b"old"),
+        (b"b", b"new"),
+        (b"c", b"new"),
+        (None, b"behind"),
+    ]
+    assert [row["message_id"]["batch_index"] for row in read] == [0, 0, 1, 0]
+    assert decode(read_all(ours, topic), []).num_rows == 5

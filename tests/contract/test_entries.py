@@ -30,9 +30,9 @@ def read_to(reader: EntryReader, last: EntryId) -> list[Entry]:
     return entries
 
 
-def read_all(client: Client, topic: str, start: EntryId | None = None) -> list[Entry]:
+def read_all(client: Client, topic: str, start: EntryId | None = None, *, compacted: bool = False) -> list[Entry]:
     """Read from `start` to the last entry that can be delivered."""
-    with client.entry_reader(topic, start) as reader:
+    with client.entry_reader(topic, start, compacted=compacted) as reader:
         last, _ = reader.last_message_id()
         return [] if last is None else read_to(reader, last)
 
