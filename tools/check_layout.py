@@ -19,6 +19,7 @@ NO_MODULE = {
     "pulsar/net/test_limping": "one broker that limps, seen by all modules of the room",
     "pulsar/net/test_tls": "one broker with TLS, seen by all modules of the room",
     "pulsar/protocol/test_tables": "what holds for the tables of all machines",
+    "sinks/test_start": "what the sink says when it is made, by all modules of the room",
     "statestore/drills/chaos/test_chaos_parts": "the parts of a drill's chaos together, without a cluster",
     "statestore/savepoints/test_deaths": "a death between any two steps of all savepoint operations",
     "statestore/savepoints/test_savepoints": "creating, restoring and deleting together, on a simulated ZooKeeper",
