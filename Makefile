@@ -6,13 +6,14 @@ BIN := .venv/bin
 TEST_ARGS ?=
 DRILL_ARGS ?=
 BENCH_ARGS ?=
+MUTANTS ?=
 TEST_WORKERS ?= 2
 # A worker that dies ends the run: with a new one in its place, loadfile may wait for ever (seen with pytest-xdist 3.8).
 SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report models crash soak drills jar java lint bench-sink bench-state bench docs clean proto format constraints
+.PHONY: help demo check test test-report models mutants crash soak drills jar java lint bench-sink bench-state bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -39,6 +40,11 @@ models: ## explore the models of the commit protocol and of bk://'s names in lar
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	$(BIN)/python -m tests.models
 	$(BIN)/python -m tests.models --large
+
+mutants: ## change the code of commit, delivery and protocol in small ways, and list what no test notices: an hour or two
+	@sh tools/bootstrap.sh "$(PYTHON)" mutants
+	nice $(BIN)/python -m mutmut run --max-children $(TEST_WORKERS) $(MUTANTS)
+	$(BIN)/python -m mutmut results
 
 crash: ## kill a process at each step of the protocol and look for lost or doubled rows
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
@@ -116,5 +122,5 @@ constraints: ## write requirements/constraints.txt from what .venv holds
 
 clean: ## remove what the verbs made here; the cache folder stays
 	@if [ -x $(BIN)/eos ]; then $(BIN)/eos local down --all || true; fi
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov build dist statestore/jars statestore/java/target spark-warehouse metastore_db derby.log
+	rm -rf .venv mutants .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov build dist statestore/jars statestore/java/target spark-warehouse metastore_db derby.log
 	find eos statestore tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
