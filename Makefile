@@ -82,6 +82,7 @@ lint: ## ruff, mypy, the import layers, whether what is generated is fresh, and 
 	$(BIN)/lint-imports
 	$(BIN)/python -m eos.pulsar.protocol.diagram --check
 	$(BIN)/python tools/generate_wire.py --check
+	$(BIN)/python tools/check_layout.py
 	$(BIN)/python tools/draw_rooms.py --check
 	$(BIN)/python tools/draw_options.py --check
 	$(BIN)/python tools/check_links.py
