@@ -79,8 +79,8 @@ def test_each_message_is_copied_once_over_kills_of_the_driver(
             write(ours, f"{source}-partition-{partition}", *values)
 
     produce("first")
-    held = transaction(ours, f"{source}-partition-0")
-    gone = transaction(ours, f"{source}-partition-1")
+    held = transaction(ours, f"{source}-partition-0", ttl_ms=600_000)  # drivers start slowly on a busy machine
+    gone = transaction(ours, f"{source}-partition-1", ttl_ms=600_000)
     with ours.producer(f"{source}-partition-0") as producer, ours.producer(f"{source}-partition-1") as other:
         producer.send_record(b"held", held)
         other.send_record(b"gone", gone)
