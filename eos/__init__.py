@@ -14,6 +14,7 @@ from eos.errors import (
     NotCommitted,
     StaleBatch,
     Stopped,
+    TookTooLong,
     TopicMissing,
 )
 
@@ -38,6 +39,7 @@ __all__ = [
     "Sink",
     "StaleBatch",
     "Stopped",
+    "TookTooLong",
     "TopicMissing",
     "__version__",
     "register",

@@ -7,7 +7,8 @@
     │   ├── StaleBatch         the output is ahead of the batch that Spark hands over
     │   └── DamagedLog         the control log lost records that the sink had written
     ├── NotCommitted       the batch is known not to be visible: write it again
-    │   └── Stopped            the query was stopped while the batch was being written
+    │   ├── Stopped            the query was stopped while the batch was being written
+    │   └── TookTooLong        the batch took longer than its transaction lives: give it more time
     ├── CommitUnknown      the batch may or may not be visible: ask the control log
     ├── Fenced             another driver owns the sink now: stop
     └── OutOfTurn          a mistake in a program that uses the protocol: never tried again
@@ -50,6 +51,10 @@ class NotCommitted(EosError):
 
 class Stopped(NotCommitted):
     """The streaming query was stopped while the batch was being written."""
+
+
+class TookTooLong(NotCommitted):
+    """The batch took longer than its transaction lives, and would again: the message names the option to raise."""
 
 
 class CommitUnknown(EosError):

@@ -21,7 +21,7 @@ from eos.commit.decision import Action, Identity
 from eos.commit.ending import Ending
 from eos.commit.owner import Owner
 from eos.commit.ports import DeliveryPort, Written
-from eos.errors import InvalidInput, NotCommitted, OutOfTurn, Stopped
+from eos.errors import InvalidInput, NotCommitted, OutOfTurn, Stopped, TookTooLong
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Phase, Step
@@ -34,7 +34,7 @@ def attempt(owner: Owner, batch_id: int, identity: Identity, delivery: DeliveryP
     by an earlier attempt that ended in `CommitUnknown`.
 
     Raises:
-        NotCommitted: the batch is not visible; call again to write it anew.
+        NotCommitted: the batch is not visible; call again to write it anew. TookTooLong: with more time only.
         CommitUnknown: not even the log could be asked in time; call again to ask, and then to write.
         Fenced: another driver owns the sink. Whether the batch is visible is for that driver to say.
         StaleBatch, IdentityMismatch, DamagedLog: see `eos.commit.decision.DECISION`.
@@ -70,7 +70,7 @@ class _Attempt:
         written = delivery.send(intent.txn)
         if self._out_of_time():
             delivery.finish()
-            raise NotCommitted("writing took longer than the transaction lives")
+            raise self._not_committed("writing took longer than the transaction lives")
         marker = self._marker(intent, written)
         at, _ = owner.at_once(lambda: self._mark(marker), delivery.finish)
         return marker, at
@@ -104,6 +104,7 @@ class _Attempt:
             last.attempt + 1 if last is not None and again else 1,
             txn,
             who.principal,
+            owner.view.expired,
         )
 
     def _marker(self, intent: Intent, written: Written) -> Marker:
@@ -118,6 +119,7 @@ class _Attempt:
             written.rows,
             written.bytes,
             self._identity.offsets,
+            intent.expired,
         )
 
     def _mark(self, marker: Marker) -> MessageId:
@@ -136,7 +138,7 @@ class _Attempt:
             owner.view.apply(marker, at)
             owner.log.retain()
         elif owner.decide(self._batch_id, self._identity) is Action.WRITE:
-            raise NotCommitted(self._words(f"the commit of transaction {marker.txn} came to nothing")) from answer.error
+            raise self._not_committed(f"the commit of transaction {marker.txn} came to nothing") from answer.error
 
     def _sent(self) -> None:
         self._at(Step.END_SENT, "after")
@@ -151,7 +153,8 @@ class _Attempt:
             return
         if owner.log.lost:
             owner.settle()
-        raise NotCommitted(self._words(f"batch {self._batch_id} was aborted: {why}")) from why
+        if not isinstance(why, TookTooLong):
+            raise self._not_committed(f"batch {self._batch_id} was aborted: {why}") from why
 
     def _out_of_time(self) -> bool:
         return self._took_s() > self._ttl_s
@@ -159,10 +162,10 @@ class _Attempt:
     def _took_s(self) -> float:
         return self._owner.waits.clock() - self._started
 
-    def _words(self, what: str) -> str:
+    def _not_committed(self, what: str) -> NotCommitted:
         if not self._out_of_time():
-            return what
-        return (
+            return NotCommitted(what)
+        return TookTooLong(
             f"{what}. The batch took {self._took_s():.0f} s, and its transaction lives {self._ttl_s:.0f} s:"
             " raise the option `transaction_timeout_s`, or make the batches smaller"
         )

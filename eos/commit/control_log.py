@@ -23,7 +23,7 @@ from typing import Any, Final
 from eos.commit.decision import Known, Past, digest
 from eos.commit.registration import Registration
 from eos.errors import DamagedLog, InvalidInput
-from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
 
 VERSION: Final = 1
@@ -39,6 +39,7 @@ class OwnerRecord:
         coordinator: index of the transaction coordinator that the sink always uses.
         topic_epoch: the control topic's, as the broker counted it.
         begins: the log was empty when this run began to take it over.
+        expired: where the newest marker lies that is not retained: reading may begin behind it. None: at the beginning.
     """
 
     number: int
@@ -47,6 +48,7 @@ class OwnerRecord:
     coordinator: int
     topic_epoch: int
     begins: bool = False
+    expired: MessageId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Intent:
         attempt: counts the transactions of this batch in this run, from 1.
         txn: the transaction.
         principal: who opened it, or None where that is not known.
+        expired: as in `OwnerRecord`.
     """
 
     number: int
@@ -68,6 +71,7 @@ class Intent:
     attempt: int
     txn: TxnId
     principal: str | None
+    expired: MessageId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class Marker:
         number ... principal: as in `Intent`.
         rows, bytes: by topic, what the batch wrote.
         offsets: the checkpoint's file `offsets/<batchId>`, word for word.
+        expired: as in `OwnerRecord`.
     """
 
     number: int
@@ -90,6 +95,7 @@ class Marker:
     rows: Mapping[str, int]
     bytes: Mapping[str, int]
     offsets: str
+    expired: MessageId | None = None
 
 
 Record = OwnerRecord | Intent | Marker
@@ -104,6 +110,8 @@ _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 def encode(record: Record) -> bytes:
     """Write a record as JSON."""
     fields: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}
+    if (expired := fields.pop("expired")) is not None:
+        fields["expired"] = [expired.ledger, expired.entry]
     if not isinstance(record, OwnerRecord):
         fields["txn"] = str(record.txn)
     if isinstance(record, Marker):
@@ -112,7 +120,10 @@ def encode(record: Record) -> bytes:
 
 
 def decode(data: bytes) -> Record:
-    """Read a record. Raises DamagedLog for anything that this version did not write."""
+    """Read a record. Fields that this version does not know are ignored: what must not be is another `VERSION`.
+
+    Raises DamagedLog for anything that is no record.
+    """
     try:
         fields = json.loads(data)
         version, kind = fields.pop("v"), fields.pop("kind")
@@ -133,10 +144,13 @@ def decode(data: bytes) -> Record:
             raise DamagedLog(f"the MARKER of batch {fields['batch_id']} does not match the checksum of its offsets")
         if not isinstance(fields["number"], int) or not isinstance(fields.get("batch_id", 0), int):
             raise TypeError("numbers must be whole numbers")
-        return wants(**fields)
+        if fields.get("expired") is not None:
+            ledger, entry = map(int, fields["expired"])
+            fields["expired"] = MessageId(ledger, entry)
+        return wants(**{name: value for name, value in fields.items() if name in wants.__slots__})
     except DamagedLog:
         raise
-    except (KeyError, TypeError, InvalidInput, AttributeError) as why:
+    except (KeyError, TypeError, ValueError, InvalidInput, AttributeError) as why:
         raise DamagedLog(f"a record of the control log lacks what it must have: {bytes(data[:200])!r}: {why}") from why
 
 
@@ -151,7 +165,8 @@ class LogView:
         last_number: the highest number so far; 0 when there is no record.
         first_owner, owner, intent: the first and the last OWNER, the last INTENT.
         markers: the retained markers by batch id, oldest first.
-        expired: the position of the newest marker that is no longer retained.
+        expired: the position of the newest marker that is no longer retained; the fold may begin behind it.
+        read_to: the position of the last record.
     """
 
     retain: int = 1000
@@ -163,6 +178,7 @@ class LogView:
     intent: Intent | None = None
     markers: dict[int, Marker] = field(default_factory=dict)
     expired: MessageId | None = None
+    read_to: MessageId = EARLIEST
     _positions: dict[int, MessageId] = field(default_factory=dict)
 
     def apply(self, record: Record, position: MessageId) -> None:
@@ -178,6 +194,7 @@ class LogView:
                 self.intent = record
             case Marker():
                 self._mark(record, position)
+        self.read_to = position
 
     def _mark(self, marker: Marker, position: MessageId) -> None:
         newest = self.newest

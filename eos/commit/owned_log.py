@@ -9,9 +9,9 @@ from eos.commit.control_log import LogView, OwnerRecord, Record, encode
 from eos.commit.control_topic import HOLD
 from eos.commit.patience import Settings
 from eos.commit.ports import ClientPort, ControlProducerPort, HoldPort
-from eos.commit.reading import read_log
+from eos.commit.reading import oldest_needed, read_on
 from eos.errors import ConnectionLost, Fenced, NetworkError, Refused, RefusedForGood
-from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
 
 log = logging.getLogger("eos.commit.owned_log")
@@ -115,9 +115,23 @@ class OwnedLog:
 
     # ---- reading and retention
 
-    def read(self, until: OwnerRecord | None = None) -> LogView:
-        """Read the log up to a record that was written, or to its last readable one."""
-        return read_log(self._client, self.topic, self._settings, until)
+    def begin(self) -> LogView:
+        """Begin to read a log that another driver may have written: where its last record says that reading begins."""
+        return self._from(oldest_needed(self._client, self.topic, self._settings))
+
+    def begin_again(self) -> LogView:
+        """Begin to read our own log anew."""
+        return self._from(self.view.expired or EARLIEST)
+
+    def read_on(self, view: LogView, until: OwnerRecord | None = None) -> None:
+        """Read on from where the view ends, up to a record that was written, or to the last readable one."""
+        read_on(self._client, self.topic, self._settings, view, until)
+
+    def _from(self, after: MessageId) -> LogView:
+        settings = self._settings
+        view = LogView(settings.markers_retained, settings.markers_retained_since, read_to=after)
+        view.expired = None if after == EARLIEST else after
+        return view
 
     def trust(self, view: LogView) -> None:
         """Go on with what was read once our own OWNER was in sight."""

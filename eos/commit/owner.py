@@ -99,8 +99,12 @@ class Owner:
         fits(registered, self.name, self.topic)
         self._rolls_forward_from = None if registered is None else registered.rolls_forward_from
         self.in_hand = None
-        with self._telling_what_is_known():
-            self._takeover.run(Identity(query_id, run_id, "", principal), registered)
+        try:
+            with self._telling_what_is_known():
+                self._takeover.run(Identity(query_id, run_id, "", principal), registered)
+        except (Exception, KeyboardInterrupt):
+            self.close()
+            raise
 
     @property
     def registration(self) -> Registration:
@@ -149,7 +153,7 @@ class Owner:
         with self._telling_what_is_known():
             if hand is not None and self._end(hand.txn, hand.commit_sent) is Ending.NOT_YET:
                 raise GaveUp(f"the end of transaction {hand.txn}")
-            self._takeover.announce(None if hand is None else hand.txn)
+            self._takeover.again(None if hand is None else hand.txn)
         self.in_hand = None
 
     # ---- the transaction in hand

@@ -69,7 +69,7 @@ class MessagePort(Protocol):
 
 
 class ControlReaderPort(Protocol):
-    """Reads the control topic from its beginning, on no subscription."""
+    """Reads the control topic, on no subscription."""
 
     def read(self, timeout_s: float) -> MessagePort | None:
         """Give the next record, or None when none became readable within `timeout_s` seconds."""
@@ -121,8 +121,8 @@ class ClientPort(CoordinatorsPort, Protocol):
         """
         ...
 
-    def reader(self, topic: str) -> ControlReaderPort:
-        """Open a reader at the earliest record."""
+    def reader(self, topic: str, *, after: MessageId) -> ControlReaderPort:
+        """Open a reader behind a record, or at the earliest one."""
         ...
 
     def hold(self, topic: str, subscription: str) -> HoldPort:

@@ -1,51 +1,96 @@
-"""Reading a control topic from its beginning, and folding its records."""
+"""Reading a control log, and folding its records.
+
+Silence is not an end: a bookie that hangs makes a reader wait as well. A log ends at the topic's last readable record,
+which the broker knows; silence before it means that the log can't be read now, never that records are missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from eos.commit.control_log import LogView, OwnerRecord, Record, decode
 from eos.commit.patience import Settings
-from eos.commit.ports import ClientPort
-from eos.errors import DamagedLog, NetworkError
-from eos.pulsar.wire.message_id import EARLIEST
+from eos.commit.ports import ClientPort, ControlReaderPort
+from eos.errors import NetworkError, Unanswered
+from eos.pulsar.wire.message_id import EARLIEST, MessageId
 
 
 def read_log(
-    client: ClientPort,
-    topic: str,
-    settings: Settings,
-    until: OwnerRecord | None = None,
-    each: Callable[[Record], None] = lambda record: None,
+    client: ClientPort, topic: str, settings: Settings, each: Callable[[Record], None] = lambda record: None
 ) -> LogView:
-    """Fold the log up to the record `until`, or without it up to the last record that is readable now.
+    """Fold the whole log, from its earliest record to the last one that is readable now.
 
     Args:
         client: the cluster.
         topic: the control topic.
         settings: how long to wait for a record, and how many markers to retain.
-        until: a record that is known to have been written.
         each: told every record in turn.
 
-    Raises DamagedLog, and what the network layer raises.
+    Raises DamagedLog, and what the network layer raises: Unanswered for a log that can't be read to its end now.
     """
-    reader = client.reader(topic)
     view = LogView(settings.markers_retained, settings.markers_retained_since)
-    try:
-        last = None if until is not None else reader.last_message_id()
-        seen = EARLIEST
-        while last is None or seen < last:
-            message = reader.read(settings.read_timeout_s)
-            if message is None:
-                break
-            record = decode(message.data or b"")
-            view.apply(record, message.message_id)
-            each(record)
-            if record == until:
-                break
-            seen = message.message_id
-    except (NetworkError, DamagedLog):
-        reader.close()
-        raise
-    reader.close()
+    read_on(client, topic, settings, view, each=each)
     return view
+
+
+def read_on(
+    client: ClientPort,
+    topic: str,
+    settings: Settings,
+    view: LogView,
+    until: OwnerRecord | None = None,
+    each: Callable[[Record], None] = lambda record: None,
+) -> None:
+    """Fold what lies behind `view.read_to` into it, up to the last record that is readable now, or up to `until`.
+
+    `until` is known to have been written, but may be hidden: then the view lacks it. Raises as `read_log`.
+    """
+    with _reader(client, topic, view.read_to) as reader:
+        last = reader.last_message_id() if until is None else None
+        while last is None or view.read_to < last:
+            message = reader.read(settings.read_timeout_s)
+            if message is not None:
+                record = decode(message.data or b"")
+                view.apply(record, message.message_id)
+                each(record)
+                if record == until:
+                    return
+            elif last is None:
+                last = reader.last_message_id()
+            else:
+                raise _silent(topic, settings, view.read_to, last)
+
+
+def oldest_needed(client: ClientPort, topic: str, settings: Settings) -> MessageId:
+    """Say behind which record reading may begin, by what the last readable one says: EARLIEST, if it says nothing.
+
+    Raises as `read_log`.
+    """
+    with _reader(client, topic, EARLIEST) as reader:
+        last = reader.last_message_id()
+    if last == EARLIEST:
+        return EARLIEST
+    before = MessageId(last.ledger, last.entry - 1)
+    with _reader(client, topic, before) as reader:
+        message = reader.read(settings.read_timeout_s)
+    if message is None:
+        raise _silent(topic, settings, before, last)
+    return decode(message.data or b"").expired or EARLIEST
+
+
+@contextmanager
+def _reader(client: ClientPort, topic: str, after: MessageId) -> Iterator[ControlReaderPort]:
+    reader = client.reader(topic, after=after)
+    try:
+        yield reader
+    finally:
+        with suppress(NetworkError):
+            reader.close()
+
+
+def _silent(topic: str, settings: Settings, seen: MessageId, last: MessageId) -> Unanswered:
+    return Unanswered(
+        f"{topic} can't be read to its end now: no record came for {settings.read_timeout_s:g} s behind"
+        f" {seen.ledger}:{seen.entry}, and the last one lies at {last.ledger}:{last.entry}"
+    )

@@ -34,6 +34,7 @@ from eos.commit.patience import GaveUp, Waits
 from eos.commit.ports import ClientPort
 from eos.commit.registration import Registration
 from eos.errors import DamagedLog, InvalidInput, NetworkError
+from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, Step
 
@@ -83,17 +84,24 @@ class Takeover:
         self._observer(Step.TAKEOVER, "after", None)
         if seen.empty:
             waits.insist(self._prime, "the first transaction on the control topic")
-        self.announce()
+        self._announce(seen)
         if (bound := self._bound(control.view)) != self.coordinator:
             self.coordinator = bound
-            self.announce()
+            self._announce(control.view)
         check_ownership(control.view.known, who)
         self._end_last_intent()
 
-    def announce(self, ended: TxnId | None = None) -> None:
-        """Write OWNER and wait until it is readable: then the log is trusted. `ended` is known to have ended."""
+    def again(self, ended: TxnId | None) -> None:
+        """Own the log again after something was not known; `ended` is the transaction that was in hand."""
         if ended is not None:
             self._ended.add(ended)
+        self._announce(self._log.begin_again())
+
+    def _announce(self, view: LogView) -> None:
+        """Write OWNER, and read on until it is readable: then the log is trusted.
+
+        What was readable once stays so, and in its order: a log that shows more later is read on, not anew.
+        """
         self._observer(Step.OWNER, "before", None)
         patience = self._waits.patience()
         record: OwnerRecord | None = None
@@ -104,9 +112,9 @@ class Takeover:
                     self._log.reopen()
                     record = None
                 if record is None:
-                    record = self._owner_record()
+                    record = self._owner_record(view.expired)
                     self._log.append(record)
-                view = self._log.read(record)
+                self._log.read_on(view, record)
                 if self._trusted(view, record):
                     break
                 self._free(view)
@@ -127,7 +135,8 @@ class Takeover:
         while True:
             try:
                 self._log.hold()
-                view = self._log.read()
+                view = self._log.begin()
+                self._log.read_on(view)
                 view.check_whole(registered)
                 return view
             except DamagedLog:
@@ -136,7 +145,7 @@ class Takeover:
                     raise
             except NetworkError as why:
                 if isinstance(why, InvalidInput) or not patience.pause():
-                    raise GaveUp("the control log") from why
+                    raise GaveUp("the control log to be readable to its end") from why
 
     def _bound(self, seen: LogView) -> int:
         if seen.coordinator is not None:
@@ -153,10 +162,10 @@ class Takeover:
             self._log.reopen()
         self._housekeep(_PRIMING, commit=False)
 
-    def _owner_record(self) -> OwnerRecord:
+    def _owner_record(self, expired: MessageId | None) -> OwnerRecord:
         who = self._who
         return OwnerRecord(
-            self._log.next_number(), who.query_id, who.run_id, self.coordinator, self._log.epoch, self._begins
+            self._log.next_number(), who.query_id, who.run_id, self.coordinator, self._log.epoch, self._begins, expired
         )
 
     def _trusted(self, view: LogView, record: OwnerRecord) -> bool:
@@ -168,7 +177,7 @@ class Takeover:
             return
         if self._end(intent.txn, commit=False) is Ending.NOT_YET:
             raise GaveUp(f"the end of transaction {intent.txn} of the driver before us")
-        self.announce()
+        self._announce(self._log.view)
 
     # ---- while the log is hidden
 

@@ -23,7 +23,7 @@ from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, least_care
 from eos.delivery.writer import WriteSettings
 from eos.doctor.retention import check_retention, holders
-from eos.errors import CommitUnknown, NotCommitted, Stopped
+from eos.errors import CommitUnknown, InvalidInput, NotCommitted, Stopped, TookTooLong
 from eos.pulsar.net.client import Client
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
@@ -78,9 +78,32 @@ class Run:
 
     def __init__(self, run_id: str, query: spark.Query | None, metrics: Metrics) -> None:
         self.run_id, self.query, self._metrics = run_id, query, metrics
+        self._taken: dict[int, str] = {}  # the last batch, and why it is not taken again
 
     def take(self, batch_id: int, writes: Writes, identity: Identity) -> None:
-        """Run the DataFrames to their end, and write nothing."""
+        """Write the batch once, or skip it where the log has it. Raises what `Sink.__call__` does.
+
+        Spark hands a batch over once in a run, so a second time is a second part of it. After a failure it is taken
+        again if nothing of it can be visible. If that is not known it isn't: the log may show it as committed, and
+        then it would be skipped, though it need not hold the rows of the second call.
+        """
+        if self._taken.get(batch_id):
+            raise InvalidInput(self._taken[batch_id])
+        self._taken = {
+            batch_id: f"What became of batch {batch_id} is not known, and this run of the query can't find out whether "
+            "these are the same rows. Start the query again: Spark hands the batch over, and the control log decides."
+        }
+        try:
+            self._write(batch_id, writes, identity)
+        except (InvalidInput, NotCommitted):
+            self._taken = {}
+            raise
+        self._taken = {
+            batch_id: f"This run of the query has written or skipped batch {batch_id} already. What was written first "
+            "stays, and these rows are not written. Put both writes into one `with sink.batch(batch_id) as txn:`."
+        }
+
+    def _write(self, batch_id: int, writes: Writes, identity: Identity) -> None:
         self._skip(batch_id, writes)
 
     def close(self) -> None:
@@ -110,9 +133,12 @@ class OwningRun(Run):
         spark.refuse_speculation(session)
         self._options, self._registered = options, registered
         self._observer = metrics.timing(options.observer)
-        self._owner = self._take_over(client, identity)
-        if query is not None:
-            query.register(REGISTRATION, self._owner.registration.text)
+        self._owner = self._owner_of(client)
+        try:
+            self._take_over(client, identity)
+        except BaseException:
+            self._owner.close()
+            raise
         newest = self._owner.view.newest
         settings = WriteSettings(
             cluster=client.cluster,
@@ -130,9 +156,9 @@ class OwningRun(Run):
             least_care=least_care(session),
         )
 
-    def _take_over(self, client: Client, identity: Identity) -> Owner:
+    def _owner_of(self, client: Client) -> Owner:
         options = self._options
-        owner = Owner(
+        return Owner(
             client,
             options.name,
             options.control_topic,
@@ -148,14 +174,17 @@ class OwningRun(Run):
             ),
             sleep=self._sleep,
         )
+
+    def _take_over(self, client: Client, identity: Identity) -> None:
+        options = self._options
         client.ensure_topic(options.control_topic)
         if options.admin_url is not None:
             check_retention(options.admin_url, client.cluster, options.control_topic)
-        owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal)
-        return owner
+        self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal)
+        if self.query is not None:
+            self.query.register(REGISTRATION, self._owner.registration.text)
 
-    def take(self, batch_id: int, writes: Writes, identity: Identity) -> None:
-        """Write the batch once, or skip it where the log has it. Raises what `Sink.__call__` does."""
+    def _write(self, batch_id: int, writes: Writes, identity: Identity) -> None:
         if batch_id % _LOOK_AGAIN == 0:
             self._owner.log.retain_markers_since(self._markers_since())
         tries = Retrying(
@@ -218,4 +247,4 @@ class OwningRun(Run):
 
 
 def _worth_another_try(error: BaseException) -> bool:
-    return isinstance(error, (NotCommitted, CommitUnknown)) and not isinstance(error, Stopped)
+    return isinstance(error, (NotCommitted, CommitUnknown)) and not isinstance(error, (Stopped, TookTooLong))

@@ -8,6 +8,7 @@ with sink.batch(batch_id) as txn:    # collects the writes; nothing is open yet
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class Batch:
     batch_id: int
     _sink: Sink
     _writes: list[tuple[DataFrame, str | None]] = field(default_factory=list)
+    _ended: bool = False
 
     def write(self, df: DataFrame, topic: str | None = None) -> None:
         """Add the rows of a DataFrame to the batch; they are sent when the block ends.
@@ -45,8 +47,13 @@ class Batch:
             topic: in place of the sink's own topic.
 
         Raises:
-            InvalidInput: a column is wrong, or the topic does not exist.
+            InvalidInput: a column is wrong, the topic does not exist, or the block has ended.
         """
+        if self._ended:
+            raise InvalidInput(
+                f"txn.write() came after the block of batch {self.batch_id} had ended: these rows are not written. "
+                "Write inside of `with sink.batch(batch_id) as txn:`."
+            )
         self._writes.append(self._sink._planned(df, topic))
 
 
@@ -64,6 +71,7 @@ class Sink:
         self._client = Client.shared(self._cluster)
         self._metrics = Metrics()
         self._run: Run | None = None
+        self._failed: tuple[int, str | None] | None = None  # batch and run, until a batch was taken again
         self._topics: set[str] = set()
         self._lock = threading.Lock()
         self._check_cluster()
@@ -78,7 +86,8 @@ class Sink:
         """Write one micro-batch exactly once; this is what `foreachBatch` calls.
 
         Raises:
-            InvalidInput: something must be changed by hand; see its subclasses.
+            InvalidInput: something must be changed by hand; see its subclasses. Also for a batch that this run of the
+                query has taken already, and for the one after a batch that failed.
             NotCommitted: every try failed and was aborted. Restarting the query is safe.
             CommitUnknown: the outcome could not be settled in time. Restarting the query is safe.
             Fenced: another driver owns the sink now.
@@ -100,13 +109,20 @@ class Sink:
         """
         with self._lock:
             collected = Batch(batch_id, self)
-            yield collected
-            if not collected._writes:
-                raise InvalidInput(
-                    f"Batch {batch_id} has no txn.write(). Write an empty DataFrame if the batch has no rows: "
-                    "the log must know that its input was used."
-                )
-            self._take(collected, identity)
+            try:
+                yield collected
+                collected._ended = True
+                if not collected._writes:
+                    raise InvalidInput(
+                        f"Batch {batch_id} has no txn.write(). Write an empty DataFrame if the batch has no rows: "
+                        "the log must know that its input was used."
+                    )
+                self._take(collected, identity)
+            except BaseException:
+                collected._ended = True
+                self._note_failure(batch_id, spark.current_run() if identity is None else identity.run_id)
+                raise
+            self._failed = None
 
     def close(self) -> None:
         """Close the sink's producers. Another driver, or this one, can take the sink over again."""
@@ -138,15 +154,40 @@ class Sink:
                 query = self._query(session)
                 offsets = query.offsets(batch.batch_id)
                 identity = Identity(query.query_id, query.run_id, offsets, self._options.principal)
+            self._refuse_a_hole(batch.batch_id, identity.run_id)
             if self._run is None or self._run.run_id != identity.run_id:
                 self.close()
                 self._run = begin(self._options, self._client, self._metrics, session, query, identity)
+                self._close_in_time(self._run)
             self._run.take(batch.batch_id, batch._writes, identity)
         except (EosError, Py4JError) as error:
             left = as_it_leaves(error, batch.batch_id, query)
         else:
             return
         raise left from None
+
+    def _close_in_time(self, run: Run) -> None:
+        """Close the run when its query has ended, or outside of a query, when the sink is dropped."""
+        if run.query is not None:
+            threading.Thread(
+                target=_close_after, args=(run, run.query, self._lock), name="eos-end", daemon=True
+            ).start()
+        else:  # in a thread of its own, since closing waits for the broker
+            weakref.finalize(self, threading.Thread(target=run.close, daemon=True).start).atexit = False
+
+    def _note_failure(self, batch_id: int, run_id: str | None) -> None:
+        if self._failed is None or self._failed[1] != run_id or batch_id < self._failed[0]:
+            self._failed = batch_id, run_id
+
+    def _refuse_a_hole(self, batch_id: int, run_id: str) -> None:
+        """Take no batch after one that failed: Spark goes on only where the failure was swallowed."""
+        if self._failed is not None and self._failed[1] == run_id and self._failed[0] < batch_id:
+            failed = self._failed[0]
+            raise InvalidInput(
+                f"Batch {batch_id} is not written: batch {failed} failed in this run of the query, and its error did "
+                f"not end the query, so batch {failed} would be missing from the output. Let the sink's errors leave "
+                f"foreachBatch, and start the query again on a checkpoint that has not passed batch {failed}."
+            )
 
     def _query(self, session: SparkSession) -> spark.Query:
         query = spark.current_query(session, None if self._run is None else self._run.query)
@@ -176,3 +217,9 @@ class Sink:
         if topic not in self._topics:
             self._client.partitions(topic)
             self._topics.add(topic)
+
+
+def _close_after(run: Run, query: spark.Query, turn: threading.Lock) -> None:
+    query.await_end()
+    with turn:
+        run.close()

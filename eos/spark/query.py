@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark import SparkStageInfo
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext, SparkStageInfo
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
@@ -42,6 +43,11 @@ class Query:
     _path_class: Jvm  # looked up once: each dot of a Java class's name is a call into the JVM
     _root: Jvm
     _filesystem: Jvm
+
+    def await_end(self) -> None:
+        """Return when the run has ended, in whichever way. Not for the query's own thread."""
+        with suppress(Exception):  # it failed, which its own error tells, or Spark's JVM is gone
+            self._execution.awaitTermination()
 
     def is_active(self) -> bool:
         """Tell whether the query runs still; False as soon as `query.stop()` was called."""
@@ -88,6 +94,17 @@ class Query:
 
     def _path(self, name: str) -> Jvm:
         return self._path_class(self._root, name)
+
+
+def current_run() -> str | None:
+    """Return the id of the run whose batch function is running in this thread, or None outside one. Raises nothing."""
+    context = SparkContext._active_spark_context
+    try:
+        if context is None or context.getLocalProperty("sql.streaming.queryId") is None:
+            return None
+        return context.getLocalProperty("spark.jobGroup.id")
+    except (Py4JError, OSError):  # Spark's JVM is gone, and the query with it
+        return None
 
 
 def current_query(session: SparkSession, known: Query | None = None) -> Query | None:

@@ -148,8 +148,8 @@ def test_a_broker_that_stays_away_leaves_the_outcome_to_the_log(
     def rows(batch_id: int) -> DataFrame:
         return spark.range(batch_id * ROWS, (batch_id + 1) * ROWS).selectExpr("cast(id as string) value")
 
-    def write(batch_id: int) -> None:
-        with sink.batch(batch_id, eos.Identity("query", "run", f"offsets {batch_id}")) as txn:
+    def write(batch_id: int, run: str = "run") -> None:
+        with sink.batch(batch_id, eos.Identity("query", run, f"offsets {batch_id}")) as txn:
             txn.write(rows(batch_id))
 
     def kill() -> None:
@@ -164,8 +164,10 @@ def test_a_broker_that_stays_away_leaves_the_outcome_to_the_log(
         write(1)
     killer.join()
     broker.start()
-    write(1)
-    write(2)
+    with pytest.raises(eos.InvalidInput, match=r"What became of batch 1 is not known.*Start the query again"):
+        write(1)
+    write(1, "run once more")
+    write(2, "run once more")
     assert sorted(map(int, values_of(broker.service_url, topic))) == list(range(3 * ROWS))
 
 

@@ -35,9 +35,9 @@ class Client:
         )
         return Producer(self._world, topic, number, epoch)
 
-    def reader(self, topic: str) -> Reader:
+    def reader(self, topic: str, *, after: MessageId = EARLIEST) -> Reader:
         """See ClientPort."""
-        return self._world.request("SUBSCRIBE", lambda: Reader(self._world, topic))
+        return self._world.request("SUBSCRIBE", lambda: Reader(self._world, topic, after))
 
     def hold(self, topic: str, subscription: str) -> Hold:
         """See ClientPort."""
@@ -104,9 +104,9 @@ class Producer:
 class Reader:
     """See ControlReaderPort."""
 
-    def __init__(self, world: Scheduler | Alone, topic: str) -> None:
+    def __init__(self, world: Scheduler | Alone, topic: str, after: MessageId) -> None:
         self._world, self._topic = world, topic
-        self._next = 0
+        self._next = after.entry + 1
 
     def read(self, timeout_s: float) -> Entry | None:
         """See ControlReaderPort."""

@@ -122,7 +122,7 @@ class FakeClient:
 
         return Coordinator()
 
-    def reader(self, topic: str) -> FakeReader:
+    def reader(self, topic: str, *, after: MessageId) -> FakeReader:
         return FakeReader(self.log if topic == LOG else [])
 
     def producer(self, topic: str, *, access: str) -> Any:

@@ -1,0 +1,134 @@
+"""What `sink.batch` refuses, without Spark and without a broker around it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+import eos
+from eos.commit.decision import Identity
+from eos.errors import InvalidInput, NotCommitted
+from eos.sinks import sink as module
+from eos.sinks.sink import Sink
+from tests.waiting import until
+
+ROWS: Any = SimpleNamespace(sparkSession=None)
+
+
+class FakeRun:
+    """Takes every batch but those in `fails`."""
+
+    fails: frozenset[int] = frozenset()
+    made: ClassVar[list[FakeRun]] = []
+
+    def __init__(self, identity: Identity, query: Any) -> None:
+        self.run_id, self.query = identity.run_id, query
+        self.taken: list[tuple[int, int]] = []
+        self.closed = threading.Event()
+        self.made.append(self)
+
+    def take(self, batch_id: int, writes: list[Any], identity: Identity) -> None:
+        if batch_id in self.fails:
+            raise NotCommitted("five tries failed")
+        self.taken.append((batch_id, len(writes)))
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@pytest.fixture
+def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
+    """A sink whose runs are fakes."""
+    monkeypatch.setattr(Sink, "_check_cluster", lambda self: None)
+    monkeypatch.setattr(Sink, "_planned", lambda self, df, topic: (df, topic))
+    monkeypatch.setattr(module, "begin", lambda options, client, metrics, session, query, who: FakeRun(who, query))
+    monkeypatch.setattr(FakeRun, "made", [])
+    monkeypatch.setattr(FakeRun, "fails", frozenset())
+    return eos.sink("pulsar://nowhere", topic="t", name="s")
+
+
+def identity(batch_id: int, run: str = "run") -> Identity:
+    return Identity("query", run, f"offsets {batch_id}")
+
+
+def write(sink: Sink, batch_id: int, run: str = "run") -> None:
+    with sink.batch(batch_id, identity(batch_id, run)) as txn:
+        txn.write(ROWS)
+
+
+def raise_in_block(sink: Sink, batch_id: int) -> None:
+    with pytest.raises(LookupError), sink.batch(batch_id, identity(batch_id)):
+        raise LookupError
+
+
+def test_a_write_after_the_block_is_refused(sink: Sink) -> None:
+    with sink.batch(0, identity(0)) as txn:
+        txn.write(ROWS)
+        txn.write(ROWS)
+    with pytest.raises(InvalidInput, match="after the block of batch 0 had ended: these rows are not written"):
+        txn.write(ROWS)
+    assert FakeRun.made[0].taken == [(0, 2)]
+
+
+def test_a_write_after_a_block_that_failed_is_refused(sink: Sink) -> None:
+    with pytest.raises(LookupError), sink.batch(0, identity(0)) as txn:
+        raise LookupError
+    with pytest.raises(InvalidInput, match="after the block"):
+        txn.write(ROWS)
+
+
+@pytest.mark.parametrize("in_block", [True, False])
+def test_no_batch_is_taken_after_one_that_failed(sink: Sink, monkeypatch: pytest.MonkeyPatch, in_block: bool) -> None:
+    """User code has swallowed the failure: the hole would be for ever."""
+    write(sink, 0)
+    monkeypatch.setattr(FakeRun, "fails", frozenset({1}))
+    if in_block:
+        raise_in_block(sink, 1)
+    else:
+        with pytest.raises(NotCommitted):
+            write(sink, 1)
+    monkeypatch.setattr(FakeRun, "fails", frozenset())
+    for later in (2, 3, 5):
+        with pytest.raises(InvalidInput, match=f"Batch {later} is not written: batch 1 failed in this run"):
+            write(sink, later)
+    write(sink, 1)
+    write(sink, 2)
+    assert [batch for batch, _ in FakeRun.made[0].taken] == [0, 1, 2]
+
+
+def test_a_new_run_begins_where_spark_begins(sink: Sink) -> None:
+    """Another driver may have gone on meanwhile: the control log tells."""
+    raise_in_block(sink, 1)
+    write(sink, 4, run="the next run")
+    write(sink, 5, run="the next run")
+    assert [run.run_id for run in FakeRun.made] == ["the next run"]
+
+
+def test_a_new_run_closes_the_one_before(sink: Sink) -> None:
+    write(sink, 0)
+    write(sink, 1, run="the next run")
+    assert [run.closed.is_set() for run in FakeRun.made] == [True, False]
+
+
+def test_a_sink_that_is_dropped_closes_its_run(monkeypatch: pytest.MonkeyPatch, sink: Sink) -> None:
+    other = eos.sink("pulsar://nowhere", topic="t", name="dropped")
+    write(other, 0)
+    (run,) = FakeRun.made
+    del other
+    gc.collect()
+    until(run.closed.is_set, "the run was left open", patience_s=5)
+
+
+def test_a_run_is_closed_when_its_query_has_ended(monkeypatch: pytest.MonkeyPatch, sink: Sink) -> None:
+    ended = threading.Event()
+    query = SimpleNamespace(query_id="query", run_id="run", offsets=str, await_end=ended.wait)
+    monkeypatch.setattr("eos.spark.query.current_query", lambda session, known: query)
+    sink(ROWS, 0)
+    (run,) = FakeRun.made
+    assert not run.closed.wait(0.1)
+    ended.set()
+    assert run.closed.wait(5)
