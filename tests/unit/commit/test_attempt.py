@@ -23,6 +23,7 @@ from eos.errors import (
     Refused,
     StaleBatch,
     Stopped,
+    TookTooLong,
 )
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
@@ -340,7 +341,7 @@ def test_a_commit_refused_is_settled_by_the_log(world: Alone, owner: Owner) -> N
 
 
 def test_a_batch_that_outlived_its_transaction_names_the_option(world: Alone, owner: Owner) -> None:
-    with pytest.raises(NotCommitted, match=r"took 61 s, and its transaction lives 60 s: raise .*transaction_timeout_s"):
+    with pytest.raises(TookTooLong, match=r"took 61 s, and its transaction lives 60 s: raise .*transaction_timeout_s"):
         attempt(owner, 0, identity(0), slowly(world, lambda txn: world.sleep(61)))
 
 
@@ -350,7 +351,7 @@ def test_a_failure_for_want_of_time_names_the_option_too(world: Alone, owner: Ow
         owner.coordinator().add_partitions(txn, DATA)
         raise AssertionError("the transaction is over")
 
-    with pytest.raises(NotCommitted, match="transaction_timeout_s"):
+    with pytest.raises(TookTooLong, match="transaction_timeout_s"):
         attempt(owner, 0, identity(0), slowly(world, slow))
 
 

@@ -26,10 +26,11 @@ TEXT = st.text(max_size=20)
 NUMBER = st.integers(0, 2**62)
 TXN = st.builds(TxnId, NUMBER, NUMBER)
 COUNTS = st.dictionaries(TEXT, NUMBER, max_size=3)
+EXPIRED = st.none() | st.builds(MessageId, NUMBER, NUMBER)
 RECORDS: st.SearchStrategy[Record] = st.one_of(
-    st.builds(OwnerRecord, NUMBER, TEXT, TEXT, NUMBER, NUMBER, st.booleans()),
-    st.builds(Intent, NUMBER, TEXT, TEXT, NUMBER, NUMBER, TXN, st.none() | TEXT),
-    st.builds(Marker, NUMBER, TEXT, TEXT, NUMBER, NUMBER, TXN, st.none() | TEXT, COUNTS, COUNTS, TEXT),
+    st.builds(OwnerRecord, NUMBER, TEXT, TEXT, NUMBER, NUMBER, st.booleans(), EXPIRED),
+    st.builds(Intent, NUMBER, TEXT, TEXT, NUMBER, NUMBER, TXN, st.none() | TEXT, EXPIRED),
+    st.builds(Marker, NUMBER, TEXT, TEXT, NUMBER, NUMBER, TXN, st.none() | TEXT, COUNTS, COUNTS, TEXT, EXPIRED),
 )
 
 
@@ -94,6 +95,26 @@ def test_a_record_that_was_tampered_with_is_damaged_or_still_a_record(record: Re
 def test_a_refused_record_says_why(data: bytes, words: str) -> None:
     with pytest.raises(DamagedLog, match=words):
         decode(data)
+
+
+def test_a_log_of_which_nothing_has_expired_is_written_as_by_the_first_version() -> None:
+    assert encode(owner(1, begins=True)) == (
+        b'{"v":1,"kind":"owner","number":1,"query_id":"q","run_id":"run","coordinator":0,"topic_epoch":0,"begins":true}'
+    )
+    assert b"expired" not in encode(intent(2, 0)) + encode(marker(3, 0))
+
+
+def test_a_field_of_a_later_version_is_ignored() -> None:
+    """One that must not be ignored comes with another version number."""
+    fields = json.loads(encode(intent(2, 0)))
+    assert decode(json.dumps(fields | {"later": [1]}).encode()) == intent(2, 0)
+
+
+def test_a_position_that_is_none_is_damage() -> None:
+    fields = json.loads(encode(intent(2, 0)))
+    for wrong in ("1:2", [1], [1, "x"], 7):
+        with pytest.raises(DamagedLog, match="lacks what it must have"):
+            decode(json.dumps(fields | {"expired": wrong}).encode())
 
 
 def test_a_marker_keeps_the_offsets_file_word_for_word() -> None:

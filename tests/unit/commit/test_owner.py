@@ -26,7 +26,7 @@ from eos.errors import (
 )
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
-from tests.simulation.client import Client
+from tests.simulation.client import Client, Hold
 from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
 from tests.simulation.world import Alone
 
@@ -166,6 +166,28 @@ def test_a_log_that_is_deleted_under_a_running_driver_is_noticed(world: Alone) -
     world.broker.topics.clear()
     with pytest.raises(DamagedLog, match="the beginning of the control log is gone"):
         owner.settle()
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_takeover_that_fails_leaves_nothing_open(world: Alone, refused: bool) -> None:
+    """Each try of a supervisor would leave a consumer more."""
+    first = owning(world)
+    holds: list[str] = []
+
+    class Watched(Client):
+        def hold(self, topic: str, subscription: str) -> Hold:
+            hold = super().hold(topic, subscription)
+            holds.append("opened")
+            hold.close = lambda: holds.append("closed")  # type: ignore[method-assign]
+            return hold
+
+    if not refused:
+        hold_for_ever(world, first)
+    again = Owner(Watched(world), NAME, CONTROL, SETTINGS, sleep=world.sleep, clock=world.clock)
+    with pytest.raises(IdentityMismatch if refused else CommitUnknown):
+        again.take_over("other" if refused else "query", "run-2")
+    assert holds == ["opened", "closed"]
+    assert len(world.broker.topic(CONTROL).producers) == (1 if refused else 0)
 
 
 # ---- a log that is hidden
