@@ -23,7 +23,7 @@ from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, least_care
 from eos.delivery.writer import WriteSettings
 from eos.doctor.retention import check_retention, holders
-from eos.errors import CommitUnknown, InvalidInput, NotCommitted, Stopped, TookTooLong
+from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, Stopped, TookTooLong
 from eos.pulsar.net.client import Client
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
@@ -95,7 +95,7 @@ class Run:
         }
         try:
             self._write(batch_id, writes, identity)
-        except (InvalidInput, NotCommitted):
+        except (InvalidInput, NotCommitted, Fenced):  # the last is for good: the owner refuses whatever comes
             self._taken = {}
             raise
         self._taken = {

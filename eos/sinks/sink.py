@@ -19,7 +19,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from eos.commit.decision import Identity
 from eos.doctor.retention import check_admin
-from eos.errors import EosError, InvalidInput, NetworkError
+from eos.errors import EosError, Fenced, InvalidInput, NetworkError
 from eos.pulsar.net.client import Client
 from eos.sinks.columns import canonical
 from eos.sinks.leaving import as_it_leaves, log_in_one_line
@@ -110,16 +110,19 @@ class Sink:
         with self._lock:
             collected = Batch(batch_id, self)
             try:
-                yield collected
-                collected._ended = True
+                try:
+                    yield collected
+                finally:
+                    collected._ended = True
                 if not collected._writes:
                     raise InvalidInput(
                         f"Batch {batch_id} has no txn.write(). Write an empty DataFrame if the batch has no rows: "
                         "the log must know that its input was used."
                     )
                 self._take(collected, identity)
+            except Fenced:  # for good: the run refuses whatever comes
+                raise
             except BaseException:
-                collected._ended = True
                 self._note_failure(batch_id, spark.current_run() if identity is None else identity.run_id)
                 raise
             self._failed = None

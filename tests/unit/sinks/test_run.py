@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eos.commit.decision import Identity
-from eos.errors import CommitUnknown, EosError, Fenced, InvalidInput, NotCommitted
+from eos.errors import CommitUnknown, ConnectionLost, EosError, Fenced, InvalidInput, NotCommitted
 from eos.sinks.metrics import Metrics
 from eos.sinks.run import Run
 
@@ -40,7 +40,7 @@ def test_a_batch_is_taken_once_in_a_run(kind: type[Run]) -> None:
     run.take(4, [], IDENTITY)
 
 
-@pytest.mark.parametrize("error", [InvalidInput("row 3"), NotCommitted("aborted")])
+@pytest.mark.parametrize("error", [InvalidInput("row 3"), NotCommitted("aborted"), Fenced("refused by the owner")])
 def test_a_batch_that_is_known_not_to_be_visible_is_taken_again(error: EosError) -> None:
     run = Scripted(error)
     with pytest.raises(type(error)):
@@ -49,7 +49,7 @@ def test_a_batch_that_is_known_not_to_be_visible_is_taken_again(error: EosError)
     assert run.written == [3]
 
 
-@pytest.mark.parametrize("error", [CommitUnknown("no answer"), Fenced("moved"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [CommitUnknown("no answer"), ConnectionLost("a defect"), KeyboardInterrupt()])
 def test_a_batch_that_may_be_visible_is_not_taken_again(error: BaseException) -> None:
     """The log may show it as committed, and it would be skipped: with the rows of the first call, not of this."""
     run = Scripted(error)

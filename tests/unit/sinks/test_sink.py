@@ -11,7 +11,7 @@ import pytest
 
 import eos
 from eos.commit.decision import Identity
-from eos.errors import InvalidInput, NotCommitted
+from eos.errors import Fenced, InvalidInput, NotCommitted
 from eos.sinks import sink as module
 from eos.sinks.sink import Sink
 from tests.waiting import until
@@ -98,6 +98,16 @@ def test_no_batch_is_taken_after_one_that_failed(sink: Sink, monkeypatch: pytest
     write(sink, 1)
     write(sink, 2)
     assert [batch for batch, _ in FakeRun.made[0].taken] == [0, 1, 2]
+
+
+def test_a_driver_that_was_thrown_out_is_told_so_each_time(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fenced(*given: object) -> None:
+        raise Fenced("another driver owns the sink")
+
+    monkeypatch.setattr(FakeRun, "take", fenced)
+    for batch_id in (1, 1, 2):
+        with pytest.raises(Fenced):
+            write(sink, batch_id)
 
 
 def test_a_new_run_begins_where_spark_begins(sink: Sink) -> None:
