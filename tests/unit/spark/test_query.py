@@ -1,14 +1,17 @@
-"""Facts of a query that need no JVM."""
+"""Facts of a query, as the batch function and a thread beside it find them."""
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from eos.errors import InvalidInput
-from eos.spark.query import refuse_speculation
+from eos.spark.query import current_query, current_run, refuse_speculation
 
 
 def session(**conf: str) -> Any:
@@ -26,3 +29,33 @@ def test_speculation_is_refused_however_it_is_spelled(text: str) -> None:
 def test_no_speculation_is_taken() -> None:
     refuse_speculation(session())
     refuse_speculation(session(spark_speculation="false"))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_path: Path, fails: bool) -> None:
+    seen: list[tuple[str | None, bool]] = []
+    ended = threading.Event()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        query = current_query(df.sparkSession)
+        assert query is not None
+        seen.append((current_run(), query.run_id == current_run()))
+        if batch_id == 0:
+
+            def wait() -> None:
+                query.await_end()
+                ended.set()
+
+            threading.Thread(target=wait, daemon=True).start()
+        elif fails:
+            raise LookupError("something of the user's own")
+
+    rows = spark.readStream.format("rate").load()
+    started = rows.writeStream.foreachBatch(batch).option("checkpointLocation", str(tmp_path)).start()
+    while len(seen) < 2 and started.isActive:
+        assert not ended.wait(0.1), "it runs still"
+    if not fails:
+        started.stop()
+    assert ended.wait(30)
+    assert seen[0] == (started.runId, True)
+    assert current_run() is None
