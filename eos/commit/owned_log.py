@@ -115,9 +115,11 @@ class OwnedLog:
 
     # ---- reading and retention
 
-    def begin(self) -> LogView:
-        """Begin to read a log that another driver may have written: where its last record says that reading begins."""
-        return self._from(oldest_needed(self._client, self.topic, self._settings))
+    def read(self) -> LogView:
+        """Read a log that another driver may have written, from where its last record says that reading may begin."""
+        view = self._from(oldest_needed(self._client, self.topic, self._settings))
+        self.read_on(view)
+        return view
 
     def begin_again(self) -> LogView:
         """Begin to read our own log anew."""

@@ -135,8 +135,7 @@ class Takeover:
         while True:
             try:
                 self._log.hold()
-                view = self._log.begin()
-                self._log.read_on(view)
+                view = self._log.read()
                 view.check_whole(registered)
                 return view
             except DamagedLog:

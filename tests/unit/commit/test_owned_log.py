@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from eos.commit.attempt import attempt
-from eos.commit.control_log import LogView
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
@@ -35,13 +34,6 @@ def owner(world: Alone) -> Owner:
     return owner
 
 
-def read(owner: Owner) -> LogView:
-    """Read the log as the next driver would."""
-    view = owner.log.begin()
-    owner.log.read_on(view)
-    return view
-
-
 def commit(world: Alone, owner: Owner, *batches: int) -> None:
     for batch in batches:
         attempt(owner, batch, Identity("query", "run-1", f"offsets {batch}"), WriteData(Client(world), batch))
@@ -52,11 +44,11 @@ def test_markers_are_retained_from_a_batch_on_as_soon_as_a_savepoint_needs_them(
     owner.log.retain_markers_since(1)
     commit(world, owner, 2, 3, 4)
     assert list(owner.view.markers) == [1, 2, 3, 4]
-    assert list(read(owner).markers) == [1, 2, 3, 4], "a log that is read again forgets them"
+    assert list(owner.log.read().markers) == [1, 2, 3, 4], "a log that is read again forgets them"
     owner.log.retain_markers_since(None)
     commit(world, owner, 5)
     assert list(owner.view.markers) == [4, 5]
-    assert list(read(owner).markers) == [4, 5]
+    assert list(owner.log.read().markers) == [4, 5]
 
 
 def test_what_is_not_retained_is_let_go_once_and_after_a_failure_again(world: Alone, owner: Owner) -> None:
