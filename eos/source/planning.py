@@ -217,7 +217,7 @@ class StreamPlan:
             return end
         found = self._brokers.first(topic, place)
         self._sizes[topic] = found.size
-        return Position(min(found.entry, end.entry))
+        return Position(found.entry)  # never behind `end`, which is a message too
 
     def _size(self, topic: str, start: Position) -> int:
         if topic not in self._sizes:
