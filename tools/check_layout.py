@@ -21,8 +21,6 @@ NO_MODULE = {
     "pulsar/protocol/test_tables": "what holds for the tables of all machines",
     "sinks/test_start": "what the sink says when it is made, by all modules of the room",
     "statestore/drills/chaos/test_chaos_parts": "the parts of a drill's chaos together, without a cluster",
-    "statestore/savepoints/test_deaths": "a death between any two steps of all savepoint operations",
-    "statestore/savepoints/test_savepoints": "creating, restoring and deleting together, on a simulated ZooKeeper",
 }
 """Tests that are of a room, and not of one module."""
 UNTESTED = {

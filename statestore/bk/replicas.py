@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from statestore.bk.records import NO_LEDGER, FileRecord
+from statestore.bk.tree import NO_LEDGER, FileRecord
 from statestore.errors import NotFound, StateStoreError, Unavailable
 
 GOOD = "good"

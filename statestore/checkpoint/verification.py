@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statestore.bk import tree
 from statestore.bk.address import Address, is_bk
-from statestore.bk.names import FileRecord, Names
 from statestore.bk.replicas import Copy, LostLedger, check_copies
+from statestore.bk.tree import NO_LEDGER
 from statestore.checkpoint.findings import Finding, Severity
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.inspection import BATCHES, Inspection, Progress, inspect
@@ -102,14 +103,11 @@ def _replicas(
         with hadoop.explained(f"ledger {ledger}"):
             return str(hadoop.jvm.eos.bk.Maintenance.replicas(fs, ledger, first, last))
 
-    with Names.connect(address) as names:
-        records = {}
-        for path in found.files:
-            record = names.find(address.at(path).path)
-            if isinstance(record, FileRecord):
-                records[path] = record
-        sealed = {ledger.id for ledger in names.ledgers() if ledger.sealed}
-        copies, bad, lost = check_copies(records, sealed.__contains__, ask, progress)
+    there = tree.files(hadoop, address)
+    records = {path: there[at] for path in found.files if (at := address.at(path).path) in there}
+    known = tree.ledgers(hadoop, address, {record.ledger for record in records.values()} - {NO_LEDGER})
+    sealed = {ledger.id for ledger in known.values() if ledger.sealed}
+    copies, bad, lost = check_copies(records, sealed.__contains__, ask, progress)
     return copies, [*_lost(lost), *_bad(bad)]
 
 

@@ -1,4 +1,4 @@
-"""`statestore ls | stat | cat | du | rm`: bk:// by its names in ZooKeeper, without a JVM; the rest by Hadoop."""
+"""`statestore ls | stat | cat | du | rm`: files of any scheme that Hadoop knows; more is known of those on bk://."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import posixpath
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
+from statestore.bk import tree
 from statestore.bk.address import Address, is_bk
-from statestore.bk.ledgers import read_ledgers
-from statestore.bk.names import Names
-from statestore.bk.records import NO_LEDGER, Directory, FileRecord, LedgerRecord
+from statestore.bk.tree import NO_LEDGER, FileRecord
 from statestore.checkpoint.logs import is_checkpoint
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
@@ -31,12 +30,10 @@ def ls(
     option: HadoopOptions = None,
 ) -> None:
     """List a directory."""
-    options = parse_options(option)
-    found = (
-        _listed(Address.parse(uri, options), recursive) if is_bk(uri) else _listed_by_hadoop(uri, recursive, options)
-    )
+    hadoop = _hadoop(uri, option)
+    found = sorted(hadoop.walk(uri) if recursive else hadoop.list(uri), key=lambda one: one.path)
     if as_json:
-        console.show_json([asdict(one) for one in found])
+        console.show_json([{name: value for name, value in asdict(one).items() if name != "uri"} for one in found])
         return
     rows = [
         (
@@ -51,8 +48,7 @@ def ls(
 
 def stat(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> None:
     """Show what is known of a file: length, checksum, and on bk:// its ledger, entries and bookies."""
-    options = parse_options(option)
-    facts = _facts(Address.parse(uri, options)) if is_bk(uri) else _facts_by_hadoop(uri, options)
+    facts = _facts(_hadoop(uri, option), uri)
     if as_json:
         console.show_json(facts)
         return
@@ -68,8 +64,17 @@ def cat(uri: Uri, option: HadoopOptions = None) -> None:
 
 def du(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> None:
     """Add up the bytes of the files below an address, and on bk:// what their ledgers hold besides."""
-    options = parse_options(option)
-    facts, by_name = _usage(Address.parse(uri, options)) if is_bk(uri) else _usage_by_hadoop(uri, options)
+    hadoop = _hadoop(uri, option)
+    top = _existing(hadoop, uri).path
+    if is_bk(uri):
+        address = Address.parse(uri, hadoop.options)
+        files = tree.files(hadoop, address)
+        lengths = {path: file.length for path, file in files.items()}
+        more = _held(hadoop, address, files)
+    else:
+        lengths, more = {one.path: one.length for one in hadoop.walk(uri)}, {}
+    facts = {"files": len(lengths), "bytes": sum(lengths.values())} | more
+    by_name = _sums(top, lengths)
     if as_json:
         console.show_json(facts | {"names": {name: {"files": n, "bytes": b} for name, (n, b) in by_name.items()}})
         return
@@ -86,10 +91,7 @@ def rm(
 ) -> None:
     """Delete a file, or a directory. Before it deletes a query's checkpoint it asks."""
     hadoop = _hadoop(uri, option)
-    status = hadoop.status(uri)
-    if status is None:
-        raise NotFound(f"{uri} does not exist")
-    if status.is_directory:
+    if _existing(hadoop, uri).is_directory:
         if not recursive:
             raise InvalidInput(f"{uri} is a directory: --recursive deletes it with all below it")
         checkpoints = _checkpoints(hadoop, uri)
@@ -99,125 +101,61 @@ def rm(
     console.tell(f"{uri} is deleted." + (" Its ledgers are freed by the next round of gc." if is_bk(uri) else ""))
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    name: str
-    path: str
-    is_directory: bool
-    length: int
-    mtime_ms: int
-
-
-def _listed(address: Address, recursive: bool) -> list[_Line]:
-    with Names.connect(address) as names:
-        top = _existing(names, address)
-        found: Mapping[str, FileRecord | Directory]
-        if isinstance(top, FileRecord):
-            found = {address.path: top}
-        elif recursive:
-            found = dict(names.walk(address.path))
-        else:
-            found = {posixpath.join(address.path, name): one for name, one in names.list(address.path).items()}
-    return [_line(path, entry) for path, entry in sorted(found.items())]
-
-
-def _line(path: str, entry: FileRecord | Directory) -> _Line:
-    length = entry.length if isinstance(entry, FileRecord) else 0
-    return _Line(posixpath.basename(path), path, isinstance(entry, Directory), length, entry.mtime_ms)
-
-
-def _listed_by_hadoop(uri: str, recursive: bool, options: Mapping[str, str]) -> list[_Line]:
-    hadoop = Hadoop.of(options=options)
-    found: list[Status] = list(hadoop.walk(uri)) if recursive else hadoop.list(uri)
-    return [_Line(one.name, one.path, one.is_directory, one.length, one.mtime_ms) for one in found]
-
-
-def _facts(address: Address) -> dict[str, Any]:
-    with Names.connect(address) as names:
-        entry = _existing(names, address)
-        if isinstance(entry, Directory):
-            return {
-                "path": address.path,
-                "type": "directory",
-                "names": len(names.list(address.path)),
-                "mtime_ms": entry.mtime_ms,
-            }
-        facts: dict[str, Any] = {
-            "path": address.path,
-            "type": "file",
-            "length": entry.length,
-            "mtime_ms": entry.mtime_ms,
-            "crc32c": f"{entry.crc32c:08x}",
-            "write": entry.write,
-            "generation": entry.generation,
-            "ledger": None if entry.ledger == NO_LEDGER else entry.ledger,
-        }
-        if entry.ledger == NO_LEDGER:
-            return facts
-        facts |= {"first_entry": entry.first, "last_entry": entry.last, "entry_size": entry.entry_size}
-        return facts | _ledger_facts(names, address, entry.ledger)
-
-
-def _ledger_facts(names: Names, address: Address, ledger: int) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    node = names.zookeeper.node(names.ledger(str(ledger)))
-    if node is not None:
-        record = LedgerRecord.decode(ledger, node.data, tuple(names.references(ledger)))
-        facts["ledger_sealed"] = record.sealed
-        facts["ledger_files"] = len(record.references) - len(record.savepoints)
-        facts["ledger_savepoints"] = sorted(record.savepoints)
-    known = read_ledgers(names.zookeeper, address.ledgers, [ledger]).get(ledger)
-    if known is not None:
-        facts["ledger_quorum"] = f"{known.ensemble}/{known.write_quorum}/{known.ack_quorum}"
-        facts["ledger_length"] = known.length if known.closed else None
-        facts["ledger_bookies"] = sorted({bookie for members in known.bookies.values() for bookie in members})
+def _facts(hadoop: Hadoop, uri: str) -> dict[str, Any]:
+    status = _existing(hadoop, uri)
+    kind = "directory" if status.is_directory else "file"
+    if not is_bk(uri):
+        return {"path": status.path, "type": kind, "length": status.length, "mtime_ms": status.mtime_ms}
+    if status.is_directory:
+        names = len(hadoop.list(uri))
+        return {"path": status.path, "type": kind, "names": names, "mtime_ms": status.mtime_ms}
+    address = Address.parse(uri, hadoop.options)
+    (file,) = tree.files(hadoop, address).values()
+    facts: dict[str, Any] = {
+        "path": file.path,
+        "type": kind,
+        "length": file.length,
+        "mtime_ms": file.mtime_ms,
+        "crc32c": f"{file.crc32c:08x}",
+        "write": file.write,
+        "generation": file.generation,
+        "ledger": None if file.ledger == NO_LEDGER else file.ledger,
+    }
+    if file.ledger == NO_LEDGER:
+        return facts
+    facts |= {"first_entry": file.first, "last_entry": file.last, "entry_size": file.entry_size}
+    for ledger in tree.ledgers(hadoop, address, [file.ledger]).values():
+        facts["ledger_sealed"] = ledger.sealed
+        facts["ledger_files"] = len(ledger.references) - len(ledger.savepoints)
+        facts["ledger_savepoints"] = ledger.savepoints
+        if (stored := ledger.stored) is not None:
+            facts["ledger_quorum"] = f"{stored.ensemble}/{stored.write_quorum}/{stored.ack_quorum}"
+            facts["ledger_length"] = stored.length if stored.closed else None
+            facts["ledger_bookies"] = list(stored.bookies)
     return facts
 
 
-def _facts_by_hadoop(uri: str, options: Mapping[str, str]) -> dict[str, Any]:
-    status = Hadoop.of(options=options).status(uri)
-    if status is None:
-        raise NotFound(f"{uri} does not exist")
-    kind = "directory" if status.is_directory else "file"
-    return {"path": status.path, "type": kind, "length": status.length, "mtime_ms": status.mtime_ms}
-
-
-_Sums = dict[str, tuple[int, int]]
-
-
-def _usage(address: Address) -> tuple[dict[str, Any], _Sums]:
-    with Names.connect(address) as names:
-        files = dict(names.walk(address.path))
-        live: dict[int, int] = defaultdict(int)
-        for record in files.values():
-            if record.ledger != NO_LEDGER:
-                live[record.ledger] += record.length
-        known = read_ledgers(names.zookeeper, address.ledgers, live)
-    sealed = {ledger: metadata for ledger, metadata in known.items() if metadata.closed}
+def _held(hadoop: Hadoop, address: Address, files: Mapping[str, FileRecord]) -> dict[str, int]:
+    """What the ledgers of files hold."""
+    live: dict[int, int] = defaultdict(int)
+    for file in files.values():
+        if file.ledger != NO_LEDGER:
+            live[file.ledger] += file.length
+    stored = {id_: ledger.stored for id_, ledger in tree.ledgers(hadoop, address, live).items()}
+    closed = {id_: one for id_, one in stored.items() if one is not None and one.closed}
     return {
-        "files": len(files),
-        "bytes": sum(record.length for record in files.values()),
         "ledgers": len(live),
         # Of an open ledger only the bookies know how much it holds.
-        "open_ledgers": len(live) - len(sealed),
-        "sealed_ledgers_hold_bytes": sum(metadata.length for metadata in sealed.values()),
-        "of_that_below_this_address_bytes": sum(live[ledger] for ledger in sealed),
-        "with_copies_bytes": sum(metadata.length * metadata.write_quorum for metadata in sealed.values()),
-    }, _sums(address.path, {path: record.length for path, record in files.items()})
+        "open_ledgers": len(live) - len(closed),
+        "sealed_ledgers_hold_bytes": sum(one.length for one in closed.values()),
+        "of_that_below_this_address_bytes": sum(live[id_] for id_ in closed),
+        "with_copies_bytes": sum(one.length * one.write_quorum for one in closed.values()),
+    }
 
 
-def _usage_by_hadoop(uri: str, options: Mapping[str, str]) -> tuple[dict[str, Any], _Sums]:
-    hadoop = Hadoop.of(options=options)
-    status = hadoop.status(uri)
-    if status is None:
-        raise NotFound(f"{uri} does not exist")
-    lengths = {one.path: one.length for one in hadoop.walk(uri)}
-    return {"files": len(lengths), "bytes": sum(lengths.values())}, _sums(status.path, lengths)
-
-
-def _sums(top: str, lengths: Mapping[str, int]) -> _Sums:
+def _sums(top: str, lengths: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """Files and bytes of each name directly below an address."""
-    found: _Sums = {}
+    found: dict[str, tuple[int, int]] = {}
     for path, length in lengths.items():
         name = path.removeprefix(top).lstrip("/").partition("/")[0] or posixpath.basename(path)
         files, count = found.get(name, (0, 0))
@@ -245,18 +183,18 @@ def _ask(checkpoints: list[str]) -> None:
         raise InvalidInput("Nothing was deleted")
 
 
-def _existing(names: Names, address: Address) -> FileRecord | Directory:
-    entry = names.find(address.path)
-    if entry is None:
-        raise NotFound(f"{address} does not exist")
-    return entry
+def _existing(hadoop: Hadoop, uri: str) -> Status:
+    status = hadoop.status(uri)
+    if status is None:
+        raise NotFound(f"{uri} does not exist")
+    return status
 
 
 def _hadoop(uri: str, option: list[str] | None) -> Hadoop:
     options = parse_options(option)
     if is_bk(uri):
         Address.parse(uri, options)
-    return Hadoop.of(options=options)
+    return Hadoop.of(options=options, make_root=False)
 
 
 def _text(name: str, value: Any) -> str:

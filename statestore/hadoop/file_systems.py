@@ -7,6 +7,7 @@ way, takes 3 s, which every command would wait for.
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import subprocess
 import threading
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statestore.errors import Damaged, InvalidInput, NotFound, StateStoreError, Unavailable
+from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, StateStoreError, Unavailable
 from statestore.hadoop.jar import jar_path
 from statestore.hadoop.options import PREFIX, checked
 from statestore.hadoop.session import FILE_SYSTEM, HADOOP
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 _IMPLEMENTATIONS = {name.removeprefix(HADOOP): value for name, value in FILE_SYSTEM.items()}
 _LOADED = _IMPLEMENTATIONS["fs.bk.impl"]
-# A tool leaves the housekeeping to the jobs, and somebody waits for its answer.
-_TOOL = {f"{PREFIX}maintenance.ms": "0", f"{PREFIX}patience.ms": "30000"}
+# Between us and the jar: who only looks begins no tree of names, and doesn't wait for a server that refuses.
+_MAKE_ROOT, _FAIL_FAST = f"{PREFIX}make-root", f"{PREFIX}fail-fast"
+# A tool leaves the housekeeping to the jobs, and a person waits for its answer.
+_TOOL = {f"{PREFIX}maintenance.ms": "0", f"{PREFIX}patience.ms": "30000", _FAIL_FAST: "true"}
 # It is short-lived: no optimising compiler.
 _JAVA_OPTIONS = (
     "-Xmx512m",
@@ -42,6 +45,10 @@ _END_S = 20
 _BLOCK = 1 << 20
 _NOT_FOUND = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException")
 _JARS_OF_SCHEMES = "s3a: hadoop-aws; abfs: hadoop-azure; gs: gcs-connector"
+# What the jar's `Failed` says is known.
+_FAILED: Mapping[str, type[StateStoreError]] = {
+    error.__name__: error for error in (CutFailed, Damaged, InvalidInput, NotFound, Unavailable)
+}
 _REFUSED = (
     "org.apache.hadoop.fs.FileAlreadyExistsException",
     "org.apache.hadoop.fs.ParentNotDirectoryException",
@@ -90,7 +97,13 @@ class Hadoop:
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, spark: SparkSession | None = None, options: Mapping[str, object] | None = None) -> Hadoop:
+    def of(
+        cls,
+        spark: SparkSession | None = None,
+        options: Mapping[str, object] | None = None,
+        *,
+        make_root: bool = True,
+    ) -> Hadoop:
         """Return access through a JVM that has `bk://`.
 
         Args:
@@ -98,6 +111,7 @@ class Hadoop:
                 else a JVM of our own, one for each Python process, which ends with it.
             options: Hadoop options `fs.bk.…`. With options the file systems are the caller's own instances, since
                 Hadoop otherwise gives out those that were made first, with their options.
+            make_root: False: in a JVM of our own, an address in whose tree no file was ever written is refused.
 
         Raises:
             InvalidInput: an option is wrong, or `spark` was made without `configure_spark`.
@@ -111,14 +125,14 @@ class Hadoop:
         else:
             jvm = _own_jvm()
             conf = jvm.org.apache.hadoop.conf.Configuration()
-            given = _TOOL | given
+            given = _TOOL | given | ({} if make_root else {_MAKE_ROOT: "false"})
         for name, value in (_IMPLEMENTATIONS | given).items():
             conf.set(name, value)
         return cls(jvm, conf, own_instances=bool(given))
 
     def file_system(self, uri: str) -> Any:
         """Return Hadoop's FileSystem for an address, a Java object."""
-        with self._explained(uri):
+        with self.explained(uri):
             path = self.jvm.org.apache.hadoop.fs.Path(uri)
             where = path.toUri()
             key = (str(where.getScheme() or ""), str(where.getAuthority() or ""))
@@ -135,21 +149,21 @@ class Hadoop:
     def options(self) -> dict[str, str]:
         """The options `fs.bk.…` in force: those given, and those of the Spark session."""
         found = {PREFIX + str(name): str(value) for name, value in self._conf.getPropsWithPrefix(PREFIX).items()}
-        return {name: value for name, value in found.items() if name not in _IMPLEMENTATIONS}
+        return {name: value for name, value in found.items() if name not in {*_IMPLEMENTATIONS, _MAKE_ROOT, _FAIL_FAST}}
 
     def status(self, uri: str) -> Status | None:
         """Return what is at the address; None where nothing is."""
         try:
-            with self._explained(uri):
+            with self.explained(uri):
                 return _status(self.file_system(uri).getFileStatus(self._path(uri)))
         except NotFound:
             return None
 
     def list(self, uri: str) -> list[Status]:
         """Return what is in a directory, by name; for a file, the file itself."""
-        with self._explained(uri):
-            found = [_status(one) for one in self.file_system(uri).listStatus(self._path(uri))]
-        return sorted(found, key=lambda status: status.name)
+        with self.explained(uri):
+            said = self.jvm.eos.bk.Look.list(self.file_system(uri), self._path(uri))
+        return sorted((Status(**one) for one in json.loads(said)), key=lambda status: status.name)
 
     def walk(self, uri: str) -> Iterator[Status]:
         """Return all files at or below an address. Not a cut: files may come and go meanwhile."""
@@ -161,7 +175,7 @@ class Hadoop:
 
     def read(self, uri: str) -> bytes:
         """Return a file's bytes; they must fit into memory, twice."""
-        with self._explained(uri):
+        with self.explained(uri):
             stream = self.file_system(uri).open(self._path(uri))
             try:
                 return bytes(stream.readAllBytes())
@@ -170,7 +184,7 @@ class Hadoop:
 
     def blocks(self, uri: str) -> Iterator[bytes]:
         """Yield a file's bytes in blocks of 1 MiB, for files of any length."""
-        with self._explained(uri):
+        with self.explained(uri):
             stream = self.file_system(uri).open(self._path(uri))
             try:
                 while block := bytes(stream.readNBytes(_BLOCK)):
@@ -180,7 +194,7 @@ class Hadoop:
 
     def write(self, uri: str, data: bytes, overwrite: bool = False) -> None:
         """Write a file; directories above it are made. A file that exists is refused unless `overwrite`."""
-        with self._explained(uri):
+        with self.explained(uri):
             stream = self.file_system(uri).create(self._path(uri), overwrite)
             stream.write(bytearray(data))
             stream.close()
@@ -190,7 +204,7 @@ class Hadoop:
         folder, _, name = uri.rpartition("/")
         scratch = f"{folder}/.{name}.{uuid.uuid4().hex[:12]}.tmp"
         self.write(scratch, data)
-        with self._explained(uri):
+        with self.explained(uri):
             jvm = self.jvm
             context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path(uri).toUri(), self._conf)
             rename = jvm.org.apache.hadoop.fs.Options.Rename
@@ -219,7 +233,7 @@ class Hadoop:
             status = self.status(uri)
             if status is not None and status.is_directory and self.list(uri):
                 raise InvalidInput(f"{uri} is a directory that is not empty: delete it with all below it (recursive)")
-        with self._explained(uri):
+        with self.explained(uri):
             return bool(self.file_system(uri).delete(self._path(uri), recursive))
 
     def rename(self, source: str, target: str) -> None:
@@ -228,28 +242,24 @@ class Hadoop:
             raise NotFound(f"{source} does not exist")
         if self.status(target) is not None:
             raise InvalidInput(f"{target} exists already: name another target, or delete it first")
-        with self._explained(target):
+        with self.explained(target):
             done = self.file_system(source).rename(self._path(source), self._path(target))
         if not done:
             raise InvalidInput(f"{source} can't be renamed to {target}: is there a folder above the target?")
 
     def qualified(self, uri: str) -> str:
         """Return an address with scheme and authority: those of the default file system where it has none."""
-        with self._explained(uri):
+        with self.explained(uri):
             return str(self.file_system(uri).makeQualified(self._path(uri)).toString())
 
     def make_directories(self, uri: str) -> None:
         """Make a directory and those above it."""
-        with self._explained(uri):
+        with self.explained(uri):
             self.file_system(uri).mkdirs(self._path(uri))
-
-    def explained(self, uri: str) -> Any:
-        """Turn what Java throws inside a `with` block into an error of `statestore`, for callers of `jvm`."""
-        return self._explained(uri)
 
     def _copy_file(self, source: Status, target: str, progress: Progress | None) -> int:
         try:
-            with self._explained(target):
+            with self.explained(target):
                 self.jvm.org.apache.hadoop.fs.FileUtil.copy(
                     self.file_system(source.uri),
                     self._path(source.uri),
@@ -271,7 +281,8 @@ class Hadoop:
         return self.jvm.org.apache.hadoop.fs.Path(uri)
 
     @contextmanager
-    def _explained(self, uri: str) -> Iterator[None]:
+    def explained(self, uri: str) -> Iterator[None]:
+        """Turn what Java throws inside a `with` block into an error of `statestore`, for callers of `jvm` too."""
         from py4j.protocol import Py4JError, Py4JJavaError
 
         try:
@@ -296,6 +307,8 @@ def _status(status: Any) -> Status:
 
 def _explain(uri: str, exception: Any) -> StateStoreError:
     kind, message = exception.getClass().getName(), str(exception.getMessage())
+    if kind == "eos.bk.Failed":
+        return _FAILED[exception.kind()](message)
     if kind in _NOT_FOUND:
         return NotFound(f"{uri}: {message}")
     if kind == "org.apache.hadoop.fs.ChecksumException" or "damaged" in message:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from statestore.bk.address import Address
-from statestore.bk.names import Names
 from statestore.checkpoint import moved_metadata
-from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints import creating, cut, deleting, keeping, restoring, store
-from statestore.savepoints.folder import await_visible
-from statestore.savepoints.manifest import Savepoint
+from statestore.checkpoint.cut import cut_of, names_its_place
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.errors import CutFailed
+from statestore.savepoints import keeping
+from statestore.savepoints.savepoint import Savepoint
+from statestore.savepoints.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_ATTEMPTS = 10
+_PAUSE_S = 0.5
 COPIES = "/.savepoints"
 """Where savepoints that are being copied to a topic are restored to for that time."""
 
@@ -43,22 +47,37 @@ def create(
         CutFailed: the checkpoint is not whole, or changes too fast.
         Unavailable: ZooKeeper or BookKeeper don't answer.
     """
-    address = Address.parse(source, options)
-    hadoop = Hadoop.of(spark, options)
+    store = Store.of(source, options, spark)
+    made = make(store, name, batch)
+    keeping.tell_sink(store, store.address, made.query)
+    return made
 
-    def read(path: str) -> bytes:
-        return hadoop.read(address.at(path).uri)
 
-    with Names.connect(address) as names:
-        made = creating.create(names, name, address.uri, lambda: cut.take(names, address.path, read, batch))
-        keeping.tell_sink(names, address, made.query, lambda: hadoop)
-        return made
+def make(store: Store, name: str, batch: int | None) -> Savepoint:
+    """Make a savepoint of the checkpoint at the store's address, as `create` does; the sink is not told.
+
+    The query may go on, and clean up, meanwhile. When it removes a file of the cut, or frees its ledger, before the
+    ledger is held, a newer cut is taken.
+    """
+    source, failed = store.address.uri, ""
+    for _ in range(_ATTEMPTS):
+        try:
+            return store.create(name, cut_of(HadoopFiles(store.hadoop, source), source, batch))
+        except CutFailed as error:
+            if str(error) == failed:
+                raise CutFailed(f"No savepoint could be taken of {source}: {failed}") from error
+            failed = str(error)
+            time.sleep(_PAUSE_S)
+    raise CutFailed(
+        f"{source} changed {_ATTEMPTS} times while savepoint {name} was being made: files of the newest batch were "
+        "deleted, and their ledgers freed, within moments. Raise spark.sql.streaming.minBatchesToRetain, or "
+        "fs.bk.grace.ms"
+    )
 
 
 def list_savepoints(tree: str, options: Mapping[str, object] | None = None) -> list[Savepoint]:
     """Return the savepoints of the tree that an address lies in, oldest first, in whatever state."""
-    with Names.connect(Address.parse(tree, options)) as names:
-        return store.all_savepoints(names)
+    return Store.of(tree, options).all()
 
 
 def find(name: str, tree: str, options: Mapping[str, object] | None = None) -> Savepoint:
@@ -68,8 +87,7 @@ def find(name: str, tree: str, options: Mapping[str, object] | None = None) -> S
         NotFound: there is none of that name.
         InvalidInput: it is not ready.
     """
-    with Names.connect(Address.parse(tree, options)) as names:
-        return store.read(names, name)[0]
+    return Store.of(tree, options).ready(name)
 
 
 def restore(
@@ -90,19 +108,14 @@ def restore(
         Damaged: the savepoint's list of files, or a ledger, is not what it was.
         Unavailable: ZooKeeper or BookKeeper don't answer, or the savepoint was deleted meanwhile.
     """
-    address = Address.parse(target, options)
-
-    def rewrite(lengths: dict[str, int]) -> None:
-        hadoop = Hadoop.of(spark, options)
-        for path, length in lengths.items():
+    store = Store.of(target, options, spark)
+    address = store.address
+    with store.restore(name, address.path) as (restored, lengths):
+        for path in filter(names_its_place, lengths):
             uri = address.at(path).uri
-            await_visible(hadoop, uri, length)
-            hadoop.write(uri, moved_metadata(hadoop.read(uri), address.uri), overwrite=True)
-
-    with Names.connect(address) as names:
-        restored = restoring.restore(names, name, address.path, rewrite)
-        keeping.tell_sink(names, address, restored.query, lambda: Hadoop.of(spark, options))
-        return restored
+            store.hadoop.write(uri, moved_metadata(store.hadoop.read(uri), address.uri), overwrite=True)
+    keeping.tell_sink(store, address, restored.query)
+    return restored
 
 
 def delete(name: str, tree: str, options: Mapping[str, object] | None = None) -> None:
@@ -111,13 +124,12 @@ def delete(name: str, tree: str, options: Mapping[str, object] | None = None) ->
     Raises:
         NotFound: there is none of that name.
     """
-    address = Address.parse(tree, options)
-    with Names.connect(address) as names:
-        known = {savepoint.name: savepoint for savepoint in store.all_savepoints(names)}
-        try:
-            deleting.delete(names, name)
-        finally:
-            names.remove_tree(f"{COPIES}/{name}")
-        if name in known and known[name].source:
-            source = address.at(Address.parse(known[name].source, options).path)
-            keeping.tell_sink(names, source, known[name].query, lambda: Hadoop.of(None, options))
+    store = Store.of(tree, options)
+    known = {savepoint.name: savepoint for savepoint in store.all()}
+    try:
+        store.delete(name)
+    finally:
+        store.hadoop.delete(store.address.at(f"{COPIES}/{name}").uri, recursive=True)
+    if name in known and known[name].source:
+        source = store.address.at(Address.parse(known[name].source, options).path)
+        keeping.tell_sink(store, source, known[name].query)

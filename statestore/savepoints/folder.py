@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from statestore.checkpoint import moved_metadata
-from statestore.errors import InvalidInput, Unavailable
-from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints.manifest import METADATA, restore_order
+from statestore.checkpoint.cut import write_order
+from statestore.checkpoint.logs import METADATA
+from statestore.checkpoint.place import Place
+from statestore.errors import InvalidInput
 
 BLOCK = 1 << 20
-_FOLLOWS_S = 30.0
 _AT_ONCE = 16 * BLOCK  # larger files go over the local disk, not through memory
-_OPERATOR = re.compile(r"state/\d+/_metadata/v2/\d+")
-
-
-def names_its_place(path: str) -> bool:
-    """Whether a file of a checkpoint holds the checkpoint's own address: `moved_metadata` changes it."""
-    return _OPERATOR.fullmatch(path) is not None
-
-
-def await_visible(hadoop: Hadoop, uri: str, length: int) -> None:
-    """Wait until the JVM's session sees a file that another session has just made: it may follow behind.
-
-    All that was made before it is visible then too.
-
-    Raises:
-        Unavailable: not within half a minute.
-    """
-    deadline = time.monotonic() + _FOLLOWS_S
-    while (status := hadoop.status(uri)) is None or status.length != length:
-        if time.monotonic() > deadline:
-            raise Unavailable(f"{uri} was made, but the JVM's ZooKeeper server has not seen it for {_FOLLOWS_S:.0f} s")
-        time.sleep(0.1)
 
 
 class Source(Protocol):
@@ -84,7 +60,7 @@ class Folder:
     def files(self) -> Sequence[tuple[str, int]]:
         """Return paths and lengths."""
         every = (path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.is_file())
-        paths = sorted(every if self.chosen is None else self.chosen, key=restore_order)
+        paths = sorted(every if self.chosen is None else self.chosen, key=write_order)
         return [(path, (self.root / path).stat().st_size) for path in paths]
 
     def read(self, path: str) -> Iterator[bytes]:
@@ -120,32 +96,28 @@ class HadoopFolder:
     """A checkpoint on any file system that Hadoop knows.
 
     Attributes:
-        uri: its address.
         lengths: of the files to read, in bytes, by path.
     """
 
-    hadoop: Hadoop
-    uri: str
+    place: Place
     lengths: Mapping[str, int] = field(default_factory=dict)
 
     def files(self) -> Sequence[tuple[str, int]]:
         """Return paths and lengths."""
-        return sorted(self.lengths.items(), key=lambda one: restore_order(one[0]))
+        return sorted(self.lengths.items(), key=lambda one: write_order(one[0]))
 
     def read(self, path: str) -> Iterator[bytes]:
         """Return a file's bytes."""
         if self.lengths[path] <= _AT_ONCE:
-            yield self.hadoop.read(self._at(path))
+            yield self.place.hadoop.read(self.place.at(path))
             return
         with tempfile.TemporaryDirectory(prefix="statestore-") as scratch:
-            self.hadoop.copy(self._at(path), (Path(scratch) / "file").as_uri())
+            self.place.hadoop.copy(self.place.at(path), (Path(scratch) / "file").as_uri())
             yield from Folder(Path(scratch)).read("file")
 
     def begin(self) -> None:
-        """Make the folder, with an empty `metadata`."""
-        if self.hadoop.status(self.uri) is not None:
-            raise InvalidInput(f"There is something at {self.uri}: a savepoint is restored to a new place")
-        self.hadoop.write(self._at(METADATA), b"")
+        """Take the place."""
+        self.place.begin()
 
     def write(self, path: str, blocks: Iterable[bytes]) -> None:
         """Write a file; what names the checkpoint's own address gets the new one."""
@@ -156,14 +128,11 @@ class HadoopFolder:
             if len(head) > _AT_ONCE:
                 self._write_large(path, bytes(head), left)
                 return
-        data = bytes(head)
-        if names_its_place(path):
-            data = moved_metadata(data, self.uri)
-        self.hadoop.write(self._at(path), data, overwrite=path == METADATA)
+        self.place.write(path, bytes(head))
 
     def abandon(self) -> None:
         """Remove the folder."""
-        self.hadoop.delete(self.uri, recursive=True)
+        self.place.abandon()
 
     def _write_large(self, path: str, head: bytes, rest: Iterator[bytes]) -> None:
         with tempfile.TemporaryDirectory(prefix="statestore-") as scratch:
@@ -171,7 +140,4 @@ class HadoopFolder:
             with file.open("wb") as out:
                 out.write(head)
                 out.writelines(rest)
-            self.hadoop.copy(file.as_uri(), self._at(path))
-
-    def _at(self, path: str) -> str:
-        return f"{self.uri.rstrip('/')}/{path}"
+            self.place.copy(file.as_uri(), path)

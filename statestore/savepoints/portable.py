@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from eos.config import Cluster
-from statestore.bk.address import Address, is_bk
-from statestore.bk.names import Names
+from statestore.bk.address import is_bk
+from statestore.checkpoint.cut import cut_of
 from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.place import Place
 from statestore.errors import CutFailed, NotFound, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints import bookkeeper, creating, cut, deleting, restoring, store, topic
-from statestore.savepoints.folder import HadoopFolder, Source, await_visible
-from statestore.savepoints.manifest import METADATA, check_name
+from statestore.savepoints import bookkeeper, topic
+from statestore.savepoints.folder import HadoopFolder, Source
+from statestore.savepoints.savepoint import check_name
+from statestore.savepoints.store import Store
 from statestore.savepoints.stream import Manifest
 from statestore.savepoints.topic import Progress, TopicAddress, What
 
@@ -57,21 +59,27 @@ def create(
     """
     where = TopicAddress.parse(to)
     check_name(name)
-    hadoop = Hadoop.of(spark, options)
 
     def send(what: What, copied: Source) -> Manifest:
         return topic.write(cluster or Cluster(where.service_url), where.topic, what, copied, timeout_s, progress)
 
     if is_bk(source):
-        with _held(name, Address.parse(source, options), hadoop, batch) as (what, held):
+        with _held(name, Store.of(source, options, spark), batch) as (what, held):
             return send(what, held)
-    for attempt in range(1, _ATTEMPTS + 1):
+    hadoop = Hadoop.of(spark, options)
+    failed: Exception | None = None
+    for _ in range(_ATTEMPTS):
         try:
-            return send(*_as_it_is(name, source, hadoop, batch))
-        except (NotFound, CutFailed) as error:
-            if attempt == _ATTEMPTS:
-                raise CutFailed(f"{source} changed {_ATTEMPTS} times while it was copied: {error}") from error
-    raise AssertionError
+            cut = cut_of(HadoopFiles(hadoop, source), source, batch)
+        except CutFailed as error:
+            failed = error
+            continue
+        what = What(name, source, cut.batch, cut.query, time.time_ns() // 1_000_000)
+        try:
+            return send(what, HadoopFolder(Place(hadoop, source), cut.lengths))
+        except NotFound as error:
+            failed = error
+    raise CutFailed(f"{source} changed {_ATTEMPTS} times while it was copied: {failed}") from failed
 
 
 def find(source: str, name: str | None = None, cluster: Cluster | None = None) -> Manifest:
@@ -106,45 +114,22 @@ def restore(
     """
     where = TopicAddress.parse(source)
     hadoop = Hadoop.of(spark, options)
-    folder = HadoopFolder(hadoop, hadoop.qualified(target))
+    folder = HadoopFolder(Place(hadoop, hadoop.qualified(target)))
     return topic.read(cluster or Cluster(where.service_url), where.topic, name, folder, progress)
 
 
-def _as_it_is(name: str, source: str, hadoop: Hadoop, batch: int | None) -> tuple[What, Source]:
-    """A checkpoint that nobody holds: a file may go before it is read."""
-    files = HadoopFiles(hadoop, source)
-    chosen, paths = cut.choose(files, batch)
-    lengths = {}
-    for path in paths:
-        status = hadoop.status(files.uri(path))
-        if status is None:
-            raise CutFailed(f"Batch {chosen} can't be copied: {path} is not there")
-        lengths[path] = status.length
-    query = creating.query_of(files.read(METADATA))
-    return What(name, source, chosen, query, time.time_ns() // 1_000_000), HadoopFolder(hadoop, source, lengths)
-
-
 @contextlib.contextmanager
-def _held(name: str, address: Address, hadoop: Hadoop, batch: int | None) -> Iterator[tuple[What, Source]]:
+def _held(name: str, store: Store, batch: int | None) -> Iterator[tuple[What, Source]]:
     """A checkpoint that stays as it is in the meantime: a savepoint of it, restored to a place of its own."""
     hold = f"{name[:80]}-copy-{uuid.uuid4().hex[:12]}"
-    place = address.at(f"{bookkeeper.COPIES}/{hold}")
-    with Names.connect(address) as names:
-        savepoint = creating.create(
-            names, hold, address.uri, lambda: cut.take(names, address.path, _reader(hadoop, address), batch)
-        )
-        try:
-            restoring.restore(names, hold, place.path)
-            files = store.read(names, hold)[1]
-            lengths = {path: record.length for path, record in files.items()}
-            await_visible(hadoop, place.at(METADATA).uri, lengths[METADATA])
-            what = What(name, address.uri, savepoint.batch, savepoint.query, savepoint.created_ms)
-            yield what, HadoopFolder(hadoop, place.uri, lengths)
-        finally:
-            with contextlib.suppress(StateStoreError):
-                deleting.delete(names, hold)
-                names.remove_tree(place.path)
-
-
-def _reader(hadoop: Hadoop, address: Address) -> Callable[[str], bytes]:
-    return lambda path: hadoop.read(address.at(path).uri)
+    place = store.address.at(f"{bookkeeper.COPIES}/{hold}")
+    savepoint = bookkeeper.make(store, hold, batch)
+    try:
+        with store.restore(hold, place.path) as (_, lengths):
+            pass
+        what = What(name, store.address.uri, savepoint.batch, savepoint.query, savepoint.created_ms)
+        yield what, HadoopFolder(Place(store.hadoop, place.uri), lengths)
+    finally:
+        with contextlib.suppress(StateStoreError):
+            store.delete(hold)
+            store.hadoop.delete(place.uri, recursive=True)

@@ -1,96 +1,105 @@
-"""Savepoints in ZooKeeper: how they lie there, and reading them.
-
-    /sp/NAME              building, of what and since when; later ready, with batch and counts; or deleting
-    /sp/NAME/build-ID     ephemeral: its maker lives, and nobody has begun to delete it
-    /sp/NAME/files-00000  the list of files, packed, in chunks
-    /sp/NAME/delete-ID    somebody has begun to delete it
-    /L/id/s-NAME          a ledger that is held
-
-`build-ID` and `delete-ID` are new for each making and each deletion, and every step checks its own: whoever slept
-through the end of a savepoint can't touch a later one of that name. `building` and `deleting` tell the steps.
-"""
+"""The savepoints of a tree on BookKeeper. The jar keeps them: its class `Savepoints` tells the steps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from statestore.bk.names import SAVEPOINT, FileRecord, Names
-from statestore.bk.zookeeper import Operation
-from statestore.errors import InvalidInput, NotFound
-from statestore.savepoints.manifest import Savepoint, check_name, unpack
+from statestore.bk.address import Address
+from statestore.checkpoint.cut import Cut
+from statestore.errors import StateStoreError
+from statestore.hadoop.file_systems import Hadoop
+from statestore.savepoints.savepoint import Savepoint
 
-BUILD = "build-"
-DELETE = "delete-"
-FILES = "files-"
-
-
-def path_of(names: Names, name: str) -> str:
-    """The znode of a savepoint."""
-    return f"{names.root}/sp/{check_name(name)}"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
-def reference_of(names: Names, name: str, ledger: str | int) -> str:
-    """The znode by which a savepoint holds a ledger."""
-    return f"{names.ledger(str(ledger))}/{SAVEPOINT}{name}"
+@dataclass(frozen=True)
+class Store:
+    """The savepoints of the tree that an address lies in.
 
-
-def chunk_of(names: Names, name: str, number: int) -> str:
-    """The znode of a part of the list of files."""
-    return f"{path_of(names, name)}/{FILES}{number:05}"
-
-
-def children_of(names: Names, name: str, prefix: str = "") -> Sequence[str]:
-    """The znodes below a savepoint's whose names begin so."""
-    path = path_of(names, name)
-    return [f"{path}/{child}" for child in names.zookeeper.children(path) or [] if child.startswith(prefix)]
-
-
-def all_savepoints(names: Names) -> list[Savepoint]:
-    """Return the savepoints of a tree, in whatever state, oldest first.
-
-    Raises:
-        Damaged: the record of one cannot be read.
+    Every method raises `Damaged` for records that are not what was written, and `Unavailable` when ZooKeeper doesn't
+    answer.
     """
-    found = (find(names, name) for name in names.zookeeper.children(f"{names.root}/sp") or [])
-    return sorted((one for one in found if one is not None), key=lambda one: (one.created_ms, one.name))
 
+    hadoop: Hadoop
+    address: Address
 
-def find(names: Names, name: str) -> Savepoint | None:
-    """Return a savepoint in whatever state, or None.
+    @classmethod
+    def of(cls, uri: str, options: Mapping[str, object] | None, spark: SparkSession | None = None) -> Store:
+        """Return that of an address.
 
-    Raises:
-        InvalidInput: no name for a savepoint.
-        Damaged: its record cannot be read.
-    """
-    path = path_of(names, name)
-    while (node := names.zookeeper.node(path)) is not None:
-        savepoint = Savepoint.decode(name, node.data)
-        if savepoint.state != "building" or children_of(names, name, BUILD):
-            return savepoint
-        # Without its maker and still not ready, once and again: it was not made ready in between, so it never will be.
-        again = names.zookeeper.node(path)
-        if again is not None and again.version == node.version:
-            return replace(savepoint, state="abandoned")
-    return None
+        Raises:
+            InvalidInput: it is no bk:// address, or an option is wrong.
+        """
+        address = Address.parse(uri, options)
+        return cls(Hadoop.of(spark, options, make_root=False), address)
 
+    def all(self) -> list[Savepoint]:
+        """Return the savepoints in whatever state, oldest first."""
+        return [Savepoint(**one) for one in json.loads(self._ask("list"))]
 
-def read(names: Names, name: str) -> tuple[Savepoint, dict[str, FileRecord], Operation]:
-    """Return a ready savepoint, its files by path, and the check that it still is: a part of a multi.
+    def ready(self, name: str) -> Savepoint:
+        """Return one that can be restored.
 
-    Raises:
-        NotFound: there is none of that name.
-        InvalidInput: it is not ready.
-        Damaged: its list of files is not what was written.
-    """
-    path = path_of(names, name)
-    node = names.zookeeper.node(path)
-    if node is None:
-        known = ", ".join(savepoint.name for savepoint in all_savepoints(names)) or "none"
-        raise NotFound(f"There is no savepoint {name} in this tree. There are: {known}")
-    savepoint = Savepoint.decode(name, node.data)
-    if savepoint.state != "ready":
-        raise InvalidInput(f"Savepoint {name} is not ready but {savepoint.state}: it cannot be restored")
-    chunks = names.zookeeper.nodes(chunk_of(names, name, number) for number in range(savepoint.chunks))
-    files = unpack(savepoint, [chunk.data for chunk in chunks if chunk is not None])
-    return savepoint, files, Operation("check", path, version=node.version)
+        Raises:
+            NotFound: there is none of that name.
+            InvalidInput: it is not ready.
+        """
+        return Savepoint.said(self._ask("ready", name))
+
+    def create(self, name: str, cut: Cut) -> Savepoint:
+        """Make a savepoint of a cut of the checkpoint at the address. If it fails, nothing is left.
+
+        Raises:
+            InvalidInput: the name is none, or is taken.
+            CutFailed: a file or its ledger went meanwhile: take a newer cut.
+            Unavailable: ZooKeeper was lost. What is left shows as abandoned.
+        """
+        paths = json.dumps(list(cut.lengths))
+        return Savepoint.said(
+            self._ask("create", name, self.address.uri, self.address.path, cut.batch, cut.query, paths)
+        )
+
+    @contextlib.contextmanager
+    def restore(self, name: str, target: str) -> Iterator[tuple[Savepoint, dict[str, int]]]:
+        """Make a checkpoint at a path in the tree, where nothing is; it is whole when the block ends.
+
+        In the block all is there but the true `metadata`: Spark starts no query on it. Raised from the block or by the
+        end of it, an error removes the target.
+
+        Yields:
+            the savepoint, and the lengths of its files by their paths below the checkpoint.
+
+        Raises:
+            NotFound: there is no such savepoint.
+            InvalidInput: it is not ready, or there is something at the target.
+            Unavailable: it was deleted meanwhile.
+            Damaged: a ledger that it holds is gone.
+        """
+        restoration = self._ask("restore", name, target)
+        try:
+            yield Savepoint.said(restoration.savepoint()), json.loads(restoration.files())
+            with self.hadoop.explained(self.address.uri):
+                restoration.finish()
+        except BaseException:
+            with contextlib.suppress(StateStoreError), self.hadoop.explained(self.address.uri):
+                restoration.abandon()
+            raise
+
+    def delete(self, name: str) -> None:
+        """Delete a savepoint in whatever state; a deletion that was begun is finished.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        self._ask("delete", name)
+
+    def _ask(self, call: str, *arguments: object) -> Any:
+        with self.hadoop.explained(self.address.uri):
+            jar = self.hadoop.jvm.eos.bk.Savepoints
+            return getattr(jar, call)(self.hadoop.file_system(self.address.uri), *arguments)

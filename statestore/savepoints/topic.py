@@ -126,7 +126,7 @@ def write(
         if ended is Ending.ENDED:
             raise NotCommitted(
                 f"Savepoint {what.name} took longer than its transaction lives ({timeout_s:.0f} s), or the transaction "
-                "was aborted by somebody else. Nothing of it is readable: write it again with more time"
+                "was aborted by another client. Nothing of it is readable: write it again with more time"
             )
         raise CommitUnknown(
             f"No answer told whether savepoint {what.name} was committed to {topic}: list the topic's savepoints later"

@@ -97,22 +97,22 @@ def measure(session: SparkSession, plan: StatePlan, save: Save) -> None:
     turns: dict[int, dict[str, list[Turn]]] = {
         partitions: {name: [] for name in plan.roots} for partitions in plan.batches
     }
-    with Counters(plan.zookeeper) as counters:
-        for number in range(plan.warm_ups + plan.rounds):
-            counts = number >= plan.warm_ups
-            title = f"round {number - plan.warm_ups + 1}/{plan.rounds}" if counts else "warming up"
-            for partitions, taken in turns.items():
-                for name in plan.turn(number):
-                    turn = take_turn(session, plan, counters, name, partitions)
-                    if counts:
-                        taken[name].append(turn)
-                    middle = state_results.p50([turn])
-                    plan.tell(
-                        f"{partitions} state partitions: {title}: {name}: commit {middle:,.0f} ms at the median, "
-                        f"first one {turn.restart_s:.1f} s after the start"
-                    )
-            if counts:
-                save(state_results.stateful(turns))
+    counters = Counters(plan.zookeeper)
+    for number in range(plan.warm_ups + plan.rounds):
+        counts = number >= plan.warm_ups
+        title = f"round {number - plan.warm_ups + 1}/{plan.rounds}" if counts else "warming up"
+        for partitions, taken in turns.items():
+            for name in plan.turn(number):
+                turn = take_turn(session, plan, counters, name, partitions)
+                if counts:
+                    taken[name].append(turn)
+                middle = state_results.p50([turn])
+                plan.tell(
+                    f"{partitions} state partitions: {title}: {name}: commit {middle:,.0f} ms at the median, "
+                    f"first one {turn.restart_s:.1f} s after the start"
+                )
+        if counts:
+            save(state_results.stateful(turns))
 
 
 def merge(found: results.Json, more: results.Json) -> None:

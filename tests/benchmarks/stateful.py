@@ -6,18 +6,21 @@ is a restart: the state stores are new ones, and load what they need from the ch
 
 from __future__ import annotations
 
+import re
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from statestore.bk import tree
 from statestore.bk.address import Address
+from statestore.hadoop.file_systems import Hadoop
 from tests.benchmarks.state_plan import StatePlan
 
 STORE = "spark.sql.streaming.stateStore."
@@ -101,24 +104,24 @@ class Turn:
 
 
 class Counters:
-    """Reads ZooKeeper's counters; a session of its own for the time of the block."""
+    """Reads the number of ZooKeeper's last write, and how many ledgers bk:// has."""
 
     def __init__(self, zookeeper: str) -> None:
-        self._client = KazooClient(hosts=zookeeper)
-        self._ledgers = f"{Address.parse(f'bk://{zookeeper}/').root}/L"
+        self._zookeeper = zookeeper
 
     def read(self, batch: int) -> Reading:
         """Both counters; `batch` is noted with them."""
-        ledgers = len(self._client.get_children(self._ledgers)) if self._client.exists(self._ledgers) else 0
-        return Reading(time.perf_counter(), batch, self._client.last_zxid, ledgers)
+        ledgers = tree.ledgers(Hadoop.of(), Address.parse(f"bk://{self._zookeeper}/"))
+        return Reading(time.perf_counter(), batch, self._last_write(), len(ledgers))
 
-    def __enter__(self) -> Counters:
-        self._client.start(timeout=30)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._client.stop()
-        self._client.close()
+    def _last_write(self) -> int:
+        host, _, port = self._zookeeper.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(b"srvr")
+            said = b"".join(iter(lambda: connection.recv(4096), b""))
+        found = re.search(rb"^Zxid: 0x([0-9a-f]+)$", said, re.MULTILINE)
+        assert found is not None, said
+        return int(found[1], 16)
 
 
 def take_turn(session: SparkSession, plan: StatePlan, counters: Counters, name: str, partitions: int) -> Turn:

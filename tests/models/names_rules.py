@@ -1,7 +1,6 @@
 """The rules of `bk://`'s names: the one list. Each is one check, or one part of a multi, of DESIGN §6.
 
-Where the code keeps it is said behind each: Names, Ledgers, Sweeper, Compactor and Zk are the jar's classes,
-savepoints is the room `statestore/savepoints`.
+Where the code keeps it is said behind each, by the jar's class and method.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Rule(Enum):
     SWAP_REFERS = "A compaction makes the new reference in the same multi"
     SWAP_GRACE = "A compaction leaves files alone whose writer may still be asking whether they were published"
 
-    # Savepoints: savepoints.building, savepoints.deleting
+    # Savepoints: Savepoints.begin, Build, mark, release, remove
     HOLD_BEFORE_READY = "A savepoint is ready only when it holds each of its ledgers"
     HOLD_CHECKS_BUILD = "A savepoint's reference is made only while the savepoint is being made"
     READY_CHECKS_BUILD = "A savepoint is made ready only by the making that is under way"

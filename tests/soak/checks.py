@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import statestore
-from statestore.bk.names import Names
+from statestore.bk import tree as names
 from statestore.hadoop.file_systems import Hadoop
 from tests.soak.expected import results
 
@@ -67,10 +67,10 @@ def check_ledgers(root: str, options: Mapping[str, str]) -> tuple[int, int]:
     # What the first round compacts, and what it saw without references for the first time, the next ones free.
     freed = sum(len(hadoop.jvm.eos.bk.Maintenance.sweep(fs)) for _ in range(3))
     assert list(hadoop.jvm.eos.bk.Maintenance.orphans(fs)) == []
-    with Names.connect(statestore.Address.parse(root, options)) as names:
-        ledgers = {ledger.id: ledger for ledger in names.ledgers()}
-        assert [ledger.id for ledger in ledgers.values() if not ledger.references] == []
-        for path, record in names.walk("/"):
-            if record.length:
-                assert record.write in ledgers[record.ledger].references, path
+    address = statestore.Address.parse(root, options)
+    ledgers = names.ledgers(hadoop, address)
+    assert [ledger.id for ledger in ledgers.values() if not ledger.references] == []
+    for path, record in names.files(hadoop, address).items():
+        if record.length:
+            assert record.write in ledgers[record.ledger].references, path
     return freed, len(ledgers)

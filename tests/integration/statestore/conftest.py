@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from statestore.hadoop.file_systems import Hadoop
 from tests.integration.statestore.checkpoints import checkpoints as checkpoints
 from tests.quick_start import quick_start
 
@@ -92,3 +93,14 @@ def answer_of(process: subprocess.Popen[str]) -> dict[str, Any]:
 def run_job(start_job: StartJob) -> RunJob:
     """Run jobs.py to its end: `run_job("count", checkpoint=…, files=…, master=…)`; returns its answer."""
     return lambda job, **arguments: answer_of(start_job(job, **arguments))
+
+
+@contextlib.contextmanager
+def raw_zookeeper(hadoop: Hadoop, servers: str) -> Iterator[Any]:
+    """A ZooKeeper client of the JVM, a Java object, to look behind the jar's back."""
+    zookeeper = hadoop.jvm.org.apache.bookkeeper.zookeeper.ZooKeeperClient.newBuilder()
+    client = zookeeper.connectString(servers).sessionTimeoutMs(10_000).build()
+    try:
+        yield client
+    finally:
+        client.close()

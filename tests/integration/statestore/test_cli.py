@@ -13,9 +13,10 @@ import google_crc32c
 import pytest
 
 from statestore import Address
-from statestore.bk.names import Names
+from statestore.bk import tree
 from statestore.cli import app as cli
 from statestore.hadoop.file_systems import Hadoop
+from tests.integration.statestore.conftest import raw_zookeeper
 
 Statestore = Callable[..., tuple[int, str]]
 
@@ -118,8 +119,7 @@ def test_gc_frees_what_nothing_refers_to(statestore: Statestore, own_tree: Any) 
     hadoop = Hadoop.of(options=options)
     hadoop.write(f"{name}kept", b"k" * 2_000_000)
     hadoop.write(f"{name}gone", b"g" * 2_000_000)
-    with Names.connect(Address.parse(name, options)) as names:
-        ledgers = {path: record.ledger for path, record in names.walk("/")}
+    ledgers = {path: file.ledger for path, file in tree.files(hadoop, Address.parse(name, options)).items()}
     assert statestore("rm", f"{name}gone", *given)[0] == 0
     assert as_json(statestore("gc", name, "--json", *given)) == {"freed": [ledgers["/gone"]]}
     assert statestore("gc", name, *given) == (0, "Freed no ledgers.\n")
@@ -136,10 +136,12 @@ def test_orphans_are_found(statestore: Statestore, own_tree: Any, tmp_path: Path
     )
     subprocess.run([sys.executable, "-c", write, f"{name}x", json.dumps(options)], check=True, timeout=120)
     assert statestore("orphans", name, *given)[0] == 0
-    with Names.connect(Address.parse(name, options)) as names:
-        (record,) = (record for _, record in names.walk("/"))
-        for path in (names.name("/x"), names.reference(record), names.ledger(str(record.ledger))):
-            names.zookeeper._client.delete(path)
+    address, hadoop = Address.parse(name, options), Hadoop.of(options=options)
+    (record,) = tree.files(hadoop, address).values()
+    registered = f"{address.root}/L/{record.ledger}"
+    with raw_zookeeper(hadoop, address.servers) as zookeeper:
+        for path in (f"{address.root}/n/x", f"{registered}/{record.write}", registered):
+            zookeeper.delete(path, -1)
     code, text = statestore("orphans", name, "--json", *given)
     assert (code, json.loads(text)) == (1, {"orphans": [record.ledger]})
     assert as_json(statestore("gc", name, "--json", *given)) == {"freed": [record.ledger]}

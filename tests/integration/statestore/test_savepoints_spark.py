@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from statestore import Address, savepoints
-from statestore.bk.names import Names
+from statestore.bk import tree
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import portable
 from tests.integration.statestore.conftest import OwnTree
@@ -108,8 +108,8 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
     hadoop.delete(source, recursive=True)
     freed = hadoop.jvm.eos.bk.Maintenance.sweep(hadoop.file_system(job.uri))
     assert list(freed) != [], "what only the cleaned batches needed"
-    with Names.connect(Address.parse(job.uri, job.options)) as names:
-        assert len([ledger for ledger in names.ledgers() if "running" in ledger.savepoints]) == made.ledgers
+    ledgers = tree.ledgers(hadoop, Address.parse(job.uri, job.options)).values()
+    assert len([ledger for ledger in ledgers if "running" in ledger.savepoints]) == made.ledgers
 
     job.add(1)
     for target in (f"{job.uri}zero-copy", (tmp_path / "on-disk").as_uri()):

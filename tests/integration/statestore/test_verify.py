@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import statestore
-from statestore.bk.names import FileRecord, Names
+from statestore.bk import tree
 from statestore.checkpoint import committed, needs_of
 from statestore.checkpoint.findings import Finding
 from statestore.checkpoint.hadoop_files import HadoopFiles
@@ -123,9 +123,7 @@ def test_a_ledger_that_is_gone_is_named(spark: Any, own: tuple[str, dict[str, st
     uri = f"{root}query"
     run(spark, "hdfs", "deduplication", uri, 3)
     assert wrong(uri, options=options) == []
-    with Names.connect(statestore.Address.parse(uri, options)) as names:
-        record = names.find("/query/commits/2")
-        assert isinstance(record, FileRecord)
+    record = tree.files(Hadoop.of(spark, options), statestore.Address.parse(uri, options))["/query/commits/2"]
     jvm = Hadoop.of(spark, options).jvm
     configuration = jvm.org.apache.bookkeeper.conf.ClientConfiguration()
     configuration.setMetadataServiceUri(next(iter(options.values())))

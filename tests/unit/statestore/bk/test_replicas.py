@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from statestore.bk.records import FileRecord
 from statestore.bk.replicas import LostLedger, check_copies
+from statestore.bk.tree import FileRecord
 from statestore.checkpoint.verification import _bad, _lost
 from statestore.errors import StateStoreError, Unavailable
 
 
 def record(ledger: int, first: int, last: int) -> FileRecord:
-    return FileRecord("w", 0, ledger, first, last, 1024, 10, 0, 0)
+    return FileRecord("/f", "w", 0, ledger, first, last, 1024, 10, 0, 0)
 
 
 class Bookies:
@@ -81,7 +81,7 @@ def test_how_much_a_bad_copy_matters(says: str, sealed: bool, others: int, sever
     assert "p, q" in finding.message
 
 
-def test_a_ledger_that_nobody_knows() -> None:
+def test_a_ledger_that_bookkeeper_does_not_know() -> None:
     def ask(ledger: int, first: int, last: int) -> str:
         raise Unavailable("no such ledger")
 

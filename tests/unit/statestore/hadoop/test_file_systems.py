@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark import SparkContext
 
-from statestore import InvalidInput, Unavailable
+from statestore import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
 from statestore.hadoop import file_systems as hadoop
 from statestore.hadoop.file_systems import Hadoop
 from tests.unit.statestore.hadoop.test_session import Jvm
@@ -72,3 +72,26 @@ def test_a_wrong_option_is_refused_before_anything_starts(monkeypatch: pytest.Mo
     monkeypatch.setattr(hadoop, "_own_jvm", lambda: pytest.fail("a JVM was started"))
     with pytest.raises(InvalidInput, match="Did you mean"):
         Hadoop.of(options={"fs.bk.rot": "/x"})
+
+
+class Said(Exception):
+    """What the jar throws."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def getClass(self) -> Any:  # noqa: N802
+        return type("Class", (), {"getName": lambda _: "eos.bk.Failed"})()
+
+    def getMessage(self) -> str:  # noqa: N802
+        return "so it is"
+
+    def kind(self) -> str:
+        return self._kind
+
+
+@pytest.mark.parametrize("error", [NotFound, InvalidInput, CutFailed, Damaged, Unavailable])
+def test_the_jar_says_which_error_it_is(error: type[Exception]) -> None:
+    explained = hadoop._explain("bk://h:1/", Said(error.__name__))
+    assert type(explained) is error
+    assert str(explained) == "so it is"

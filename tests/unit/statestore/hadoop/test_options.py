@@ -64,7 +64,7 @@ def test_defaults() -> None:
 
 def test_the_jar_reads_the_same_options() -> None:
     read = set(re.findall(r'P \+ "([a-z.-]+)"', SETTINGS.read_text())) - {"zookeeper.", "bookkeeper."}
-    assert read == set(OPTIONS)
+    assert read - {"make-root", "fail-fast"} == set(OPTIONS), "those two are between our tools and the jar"
 
 
 def test_the_table_in_the_docs_is_this_one() -> None:

@@ -1,6 +1,9 @@
 package eos.bk;
 
 import java.io.IOException;
+import java.net.ConnectException;
+import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
@@ -23,6 +26,7 @@ import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.Watcher.Event.KeeperState;
 import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.client.ConnectStringParser;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -39,6 +43,7 @@ final class Client {
     private static final long SEALING_MS = 5_000;
     private static final long LEAVING_MS = 2_000;
     private static final long LAST_OUT_MS = 1_000;
+    private static final long CONNECT_MS = 1_000;
 
     /** One ZooKeeper session: our client, BookKeeper's on top of it, and the writer identity that lives as long. */
     record Session(ZooKeeper zk, BookKeeper bk, String process, String rootId) {}
@@ -170,12 +175,16 @@ final class Client {
                             settings.zkAuth.substring(0, Math.max(colon, 0)),
                             settings.zkAuth.substring(colon + 1).getBytes(StandardCharsets.UTF_8));
                 }
-                CompletableFuture.anyOf(connected, closing)
-                        .completeOnTimeout(null, settings.patienceMs, TimeUnit.MILLISECONDS)
-                        .join();
-                mustNotClose();
+                long deadline = System.currentTimeMillis() + settings.patienceMs;
+                while (!connected.isDone() && System.currentTimeMillis() < deadline && !isRefused()) {
+                    CompletableFuture.anyOf(connected, closing)
+                            .completeOnTimeout(null, CONNECT_MS, TimeUnit.MILLISECONDS)
+                            .join();
+                    mustNotClose();
+                }
                 if (!connected.isDone()) {
-                    throw new IOException("No ZooKeeper answers at " + settings.zkServers);
+                    throw new IOException("No ZooKeeper answers at " + settings.zkServers
+                            + ": is it running, is it that port?");
                 }
                 var rootId = prepareRoot(ours);
                 var process = UUID.randomUUID().toString();
@@ -189,7 +198,9 @@ final class Client {
                 return new Session(ours, bk, process, rootId);
             } catch (KeeperException | BKException e) {
                 within(LEAVING_MS, () -> close(ours));
-                throw new IOException("Can't start on ZooKeeper " + settings.zkServers + ": " + e.getMessage(), e);
+                throw e instanceof KeeperException.NoAuthException refusal
+                        ? Zk.refused(refusal)
+                        : new IOException("Can't start on ZooKeeper " + settings.zkServers + ": " + e.getMessage(), e);
             } catch (IOException | RuntimeException | InterruptedException e) {
                 within(LEAVING_MS, () -> close(ours));
                 throw e;
@@ -197,8 +208,32 @@ final class Client {
         });
     }
 
+    /** For a tool: whether every server refuses connections. A slow one is waited for. */
+    private boolean isRefused() {
+        if (!settings.failFast) {
+            return false;
+        }
+        for (InetSocketAddress server : new ConnectStringParser(settings.zkServers).getServerAddresses()) {
+            try (var socket = new Socket()) {
+                socket.connect(new InetSocketAddress(server.getHostString(), server.getPort()), (int) CONNECT_MS);
+                return false;
+            } catch (ConnectException e) {
+                LOG.debug("{} refuses connections", server);
+            } catch (IOException e) {
+                return false;
+            }
+        }
+        return true;
+    }
+
     /** Makes the root's znodes where they are missing, and returns its identity, which each ledger carries. */
-    private String prepareRoot(ZooKeeper zk) throws KeeperException, InterruptedException {
+    private String prepareRoot(ZooKeeper zk) throws KeeperException, InterruptedException, Failed {
+        if (!settings.makeRoot && zk.exists(settings.root + "/n", false) == null) {
+            throw new Failed(
+                    Failed.Kind.InvalidInput,
+                    "ZooKeeper " + settings.zkServers + " has no files of bk:// under " + settings.root
+                            + ": nothing was written yet, or fs.bk.root is another");
+        }
         createMissing(zk, "", UUID.randomUUID().toString().getBytes(StandardCharsets.UTF_8));
         for (String room : new String[] {"/L/empty", "/w", "/del", "/sp"}) {
             createMissing(zk, room, Names.NOTHING);

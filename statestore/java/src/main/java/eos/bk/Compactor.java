@@ -51,7 +51,7 @@ final class Compactor {
             try {
                 byte[] bytes = client.ledgers.readSmall(status.path(), old);
                 FileEntry copy = client.packs.append(status.path(), bytes);
-                client.names.replace(status.path(), old, old.copiedTo(copy));
+                client.names.replace(status.path(), old, old.copiedTo(copy, status.mtime()));
             } catch (FileNotFoundException e) {
                 LOG.debug("{} was deleted meanwhile: nothing to keep", status.path());
             }

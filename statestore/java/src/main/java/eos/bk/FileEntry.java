@@ -3,6 +3,7 @@ package eos.bk;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
+import org.apache.zookeeper.data.Stat;
 
 /**
  * A file's record in ZooKeeper, as readable text. {@code write} names the bytes (made once, never used again; a
@@ -10,7 +11,8 @@ import java.util.HashMap;
  * one place for ever. All entries but the last hold {@code entrySize} bytes; an empty file has ledger −1.
  *
  * @param crc CRC32C over all bytes
- * @param mtime ms since the epoch, of the close
+ * @param mtime ms since the epoch: of the close by the writer's clock, and once the file was renamed or compacted, of its
+ *     publication by ZooKeeper's
  */
 record FileEntry(
         String write,
@@ -57,13 +59,25 @@ record FileEntry(
         }
     }
 
-    FileEntry moved() {
-        return new FileEntry(write, generation + 1, ledger, first, last, entrySize, length, crc, mtime);
+    /** When the file was published, by ZooKeeper's clock alone: writers' clocks differ, and Spark compares files' ages. */
+    long published(Stat znode) {
+        boolean isAsPublished = generation == 0 && origin().equals(write);
+        return isAsPublished ? znode.getCtime() : mtime;
+    }
+
+    FileEntry moved(long published) {
+        return new FileEntry(write, generation + 1, ledger, first, last, entrySize, length, crc, published);
     }
 
     /** The same bytes, copied to another ledger: a new reference, hence generation 0. */
-    FileEntry copiedTo(FileEntry copy) {
-        return new FileEntry(write + "~", 0, copy.ledger, copy.first, copy.last, copy.entrySize, length, crc, mtime);
+    FileEntry copiedTo(FileEntry copy, long published) {
+        return new FileEntry(
+                write + "~", 0, copy.ledger, copy.first, copy.last, copy.entrySize, length, crc, published);
+    }
+
+    /** The same bytes in the same place, written anew: another file. */
+    FileEntry as(String otherWrite) {
+        return new FileEntry(otherWrite, 0, ledger, first, last, entrySize, length, crc, mtime);
     }
 
     /** What a compaction doesn't change: equal for equal bytes of one write. */

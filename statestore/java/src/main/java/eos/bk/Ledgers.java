@@ -83,7 +83,7 @@ final class Ledgers {
                 Op.check(settings.root + "/w/" + session.process(), -1),
                 Op.create(znode, LedgerState.open(session.process()).encode(), settings.acl, CreateMode.PERSISTENT));
         if (!client.zk.write(register, () -> client.zk.stat(znode) != null)) {
-            // We were taken for dead. The ledger is ours alone: nobody has seen it.
+            // We were taken for dead. The ledger is ours alone: no other process has seen it.
             delete(session, handle.getId());
             Client.end(session);
             throw new IOException("Writer " + session.process() + " was taken for dead; a new one starts");
@@ -108,7 +108,7 @@ final class Ledgers {
                 () -> session.bk().newDeleteLedgerOp().withLedgerId(ledger).execute()));
     }
 
-    private static <T> T unlessMissing(CompletableFuture<T> answer) throws BookKeeperException {
+    static <T> T unlessMissing(CompletableFuture<T> answer) throws BookKeeperException {
         try {
             return await(answer);
         } catch (BookKeeperException e) {

@@ -74,7 +74,7 @@ public final class Maintenance {
         return lines.toString();
     }
 
-    private static Client client(FileSystem fs) {
+    static Client client(FileSystem fs) {
         if (fs instanceof BookKeeperFileSystem ours) {
             return ours.client();
         }

@@ -3,12 +3,9 @@ package eos.bk;
 import eos.bk.Zk.Node;
 import java.io.FileNotFoundException;
 import java.io.IOException;
-import java.net.URLDecoder;
-import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.ParentNotDirectoryException;
 import org.apache.hadoop.fs.PathIsNotEmptyDirectoryException;
@@ -33,12 +30,7 @@ import org.apache.zookeeper.data.Stat;
  */
 final class Names {
     private static final int ATTEMPTS = 30;
-    private static final int CHUNK = 500;
     private static final int BYTES_OF_A_NAME = 100;
-    /** What ZooKeeper forbids in names (control characters, surrogates, private use, specials), and the percent sign. */
-    private static final Pattern FORBIDDEN = Pattern.compile(
-            "[%\\x00-\\x1f\\x7f-\\x9f\\x{d800}-\\x{f8ff}\\x{fff0}-\\x{10ffff}]" + "|(?<=/|^)\\.\\.?(?=/|$)");
-
     static final byte[] NOTHING = new byte[0];
 
     /** A file, or a directory when {@code file} is null; mtime in ms since the epoch. */
@@ -86,17 +78,22 @@ final class Names {
         if (names == null) {
             throw new FileNotFoundException(directory + " does not exist");
         }
-        var paths = names.stream().map(name -> child(directory, decode(name))).toList();
+        var found = find(
+                names.stream().map(name -> child(directory, Percent.decode(name))).toList());
+        found.removeIf(status -> status == null);
+        return found;
+    }
+
+    /** What is at each of the paths, null where nothing is. */
+    List<Status> find(List<String> paths) throws IOException {
+        var results =
+                zk.readAll(paths.stream().map(path -> Op.getData(name(path))).toList());
         var found = new ArrayList<Status>();
-        for (int from = 0; from < paths.size(); from += CHUNK) {
-            var chunk = paths.subList(from, Math.min(from + CHUNK, paths.size()));
-            var results = zk.readAll(
-                    chunk.stream().map(path -> Op.getData(name(path))).toList());
-            for (int i = 0; i < chunk.size(); i++) {
-                if (results.get(i) instanceof OpResult.GetDataResult it) {
-                    found.add(status(chunk.get(i), it.getData(), it.getStat()));
-                }
-            }
+        for (int i = 0; i < paths.size(); i++) {
+            found.add(
+                    results.get(i) instanceof OpResult.GetDataResult it
+                            ? status(paths.get(i), it.getData(), it.getStat())
+                            : null);
         }
         return found;
     }
@@ -147,8 +144,7 @@ final class Names {
             var ops = new ArrayList<Op>();
             ops.add(Op.check(name(parent(path)), 1));
             addRemoval(ops, target);
-            ops.add(Op.create(name(path), file.encode(), acl, CreateMode.PERSISTENT));
-            ops.add(addReference(file, path));
+            addFile(ops, path, file);
             return new Change(ops, () -> zk.stat(reference(file)) != null);
         });
     }
@@ -230,8 +226,7 @@ final class Names {
     boolean replace(String path, FileEntry old, FileEntry copy) throws IOException {
         var ops = new ArrayList<Op>();
         addRemoval(ops, new Status(path, old, 0));
-        ops.add(Op.create(name(path), copy.encode(), acl, CreateMode.PERSISTENT));
-        ops.add(addReference(copy, path));
+        addFile(ops, path, copy);
         return zk.write(ops, () -> zk.stat(reference(copy)) != null);
     }
 
@@ -296,12 +291,12 @@ final class Names {
         return status != null && status.isDirectory();
     }
 
-    private void addDirectory(List<Op> ops, String path) {
+    void addDirectory(List<Op> ops, String path) {
         ops.add(Op.create(name(path), NOTHING, acl, CreateMode.PERSISTENT));
         ops.add(Op.setData(name(path), NOTHING, 0));
     }
 
-    private void addRemoval(List<Op> ops, Status file) {
+    void addRemoval(List<Op> ops, Status file) {
         if (file != null) {
             ops.add(Op.delete(reference(file.file()), file.file().generation()));
             ops.add(Op.delete(name(file.path()), 0));
@@ -315,12 +310,14 @@ final class Names {
                 referenceText(file.generation() + 1, to).getBytes(StandardCharsets.UTF_8),
                 file.generation()));
         ops.add(Op.delete(name(source.path()), 0));
-        ops.add(Op.create(name(to), file.moved().encode(), acl, CreateMode.PERSISTENT));
+        ops.add(Op.create(name(to), file.moved(source.mtime()).encode(), acl, CreateMode.PERSISTENT));
     }
 
-    private Op addReference(FileEntry file, String path) {
-        return Op.create(
-                reference(file), referenceText(0, path).getBytes(StandardCharsets.UTF_8), acl, CreateMode.PERSISTENT);
+    /** The file becomes visible, and refers to its ledger; its {@code write} is a new one. */
+    void addFile(List<Op> ops, String path, FileEntry file) {
+        ops.add(Op.create(name(path), file.encode(), acl, CreateMode.PERSISTENT));
+        byte[] text = referenceText(0, path).getBytes(StandardCharsets.UTF_8);
+        ops.add(Op.create(reference(file), text, acl, CreateMode.PERSISTENT));
     }
 
     private static String referenceText(int generation, String path) {
@@ -345,12 +342,12 @@ final class Names {
                 .toList();
     }
 
-    private String reference(FileEntry file) {
+    String reference(FileEntry file) {
         return ledger(file.ledger()) + "/" + file.write();
     }
 
-    private String name(String path) {
-        return path.equals("/") ? root + "/n" : root + "/n" + encode(path);
+    String name(String path) {
+        return path.equals("/") ? root + "/n" : root + "/n" + Percent.encode(path);
     }
 
     static String parent(String path) {
@@ -367,7 +364,7 @@ final class Names {
             return new Status(path, null, stat.getMtime());
         }
         FileEntry file = FileEntry.decode(path, data);
-        return new Status(path, file, file.mtime());
+        return new Status(path, file, file.published(stat));
     }
 
     /** An attempt: what to write, and the trace it would leave. */
@@ -385,14 +382,5 @@ final class Names {
             }
         }
         throw new IOException("Gave up: " + what + " lost against others " + ATTEMPTS + " times");
-    }
-
-    static String encode(String path) {
-        return FORBIDDEN.matcher(path).replaceAll(found -> URLEncoder.encode(found.group(), StandardCharsets.UTF_8)
-                .replace(".", "%2E"));
-    }
-
-    static String decode(String name) {
-        return name.indexOf('%') < 0 ? name : URLDecoder.decode(name.replace("+", "%2B"), StandardCharsets.UTF_8);
     }
 }

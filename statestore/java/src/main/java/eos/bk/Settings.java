@@ -26,6 +26,8 @@ final class Settings {
     final String root;
     final int sessionTimeoutMs;
     final long patienceMs;
+    final boolean makeRoot;
+    final boolean failFast;
     final String zkAuth;
     final List<ACL> acl;
     final ZKClientConfig zkConfig = new ZKClientConfig();
@@ -76,6 +78,9 @@ final class Settings {
         root = conf.getTrimmed(P + "root", "/eos-bk");
         sessionTimeoutMs = conf.getInt(P + "session.timeout.ms", 30_000);
         patienceMs = conf.getLong(P + "patience.ms", 120_000);
+        // Set by tools: who only looks makes no tree of names, and doesn't wait for what isn't running.
+        makeRoot = conf.getBoolean(P + "make-root", true);
+        failFast = conf.getBoolean(P + "fail-fast", false);
         zkAuth = secret(conf, P + "zookeeper-auth", "");
         acl = zkAuth.isEmpty() ? ZooDefs.Ids.OPEN_ACL_UNSAFE : ZooDefs.Ids.CREATOR_ALL_ACL;
         // A listing is one answer; the client's own limit of 1 MiB would end at about 15,000 names.

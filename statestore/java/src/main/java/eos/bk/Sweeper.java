@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
+import org.apache.hadoop.security.AccessControlException;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.data.Stat;
@@ -38,7 +39,7 @@ final class Sweeper {
     }
 
     /**
-     * One round by whoever holds the lock; {@code thorough}: also compacts packs and looks for unregistered ledgers.
+     * One round, if the lock is free; {@code thorough}: also compacts packs and looks for unregistered ledgers.
      * Returns the ledgers that were freed, or null when another sweeper is at work.
      */
     List<Long> sweep(boolean thorough) throws IOException {
@@ -56,13 +57,13 @@ final class Sweeper {
         var freed = new ArrayList<Long>();
         try {
             for (String id : zk.children(root + "/del")) {
-                finishDeletion(session, Long.parseLong(id), freed);
+                unlessRefused("deletion " + id, () -> finishDeletion(session, Long.parseLong(id), freed));
             }
             for (String process : zk.children(root + "/w")) {
-                buryWriter(process);
+                unlessRefused("writer " + process, () -> buryWriter(process));
             }
             for (long ledger : names.ledgers()) {
-                sweepLedger(session, ledger, freed);
+                unlessRefused("ledger " + ledger, () -> sweepLedger(session, ledger, freed));
             }
             if (thorough) {
                 client.compactor.compact();
@@ -74,6 +75,19 @@ final class Sweeper {
             return freed;
         } finally {
             attempt(Op.delete(lock, -1));
+        }
+    }
+
+    private interface Task {
+        void run() throws IOException;
+    }
+
+    /** What belongs to another ZooKeeper user is named and left alone: the rest is swept. */
+    private static void unlessRefused(String what, Task task) throws IOException {
+        try {
+            task.run();
+        } catch (AccessControlException e) {
+            LOG.warn("The sweeper leaves {} alone: {}", what, e.getMessage());
         }
     }
 

@@ -1,11 +1,14 @@
 package eos.bk;
 
+import com.google.common.collect.Lists;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import org.apache.hadoop.security.AccessControlException;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.KeeperException.Code;
 import org.apache.zookeeper.Op;
@@ -25,6 +28,7 @@ final class Zk {
             Code.CONNECTIONLOSS, Code.SESSIONEXPIRED, Code.OPERATIONTIMEOUT, Code.REQUESTTIMEOUT, Code.SESSIONMOVED);
     private static final Set<Code> OUTDATED = EnumSet.of(Code.NONODE, Code.NODEEXISTS, Code.BADVERSION, Code.NOTEMPTY);
     private static final long PAUSE_MS = 200;
+    private static final int READ_AT_ONCE = 500;
 
     /** A znode's bytes and its status. */
     record Node(byte[] data, Stat stat) {}
@@ -71,9 +75,13 @@ final class Zk {
         return read(zk -> zk.getChildren(path, false));
     }
 
-    /** Reads in one request; an op that failed gives an ErrorResult at its place. */
+    /** Reads some hundreds in each request; an op that failed gives an ErrorResult at its place. */
     List<OpResult> readAll(List<Op> ops) throws IOException {
-        return read(zk -> zk.multi(ops));
+        var results = new ArrayList<OpResult>();
+        for (List<Op> some : Lists.partition(ops, READ_AT_ONCE)) {
+            results.addAll(read(zk -> zk.multi(some)));
+        }
+        return results;
     }
 
     /** Waits until the server we talk to has seen all that was committed before. */
@@ -135,12 +143,23 @@ final class Zk {
 
     private static void goOn(long deadline, KeeperException e) throws IOException {
         if (!UNANSWERED.contains(e.code())) {
-            throw new IOException("ZooKeeper refused: " + e.getMessage(), e);
+            throw refused(e);
         }
         if (System.currentTimeMillis() > deadline) {
             throw new IOException("ZooKeeper gave no answer for too long", e);
         }
         pause(PAUSE_MS);
+    }
+
+    /** What a refusal is to a caller: credentials that don't suffice are its own affair. */
+    static IOException refused(KeeperException e) {
+        boolean access = e.code() == Code.NOAUTH || e.code() == Code.AUTHFAILED;
+        IOException refused = access
+                ? new AccessControlException("ZooKeeper refuses access (" + e.getMessage()
+                        + "): set fs.bk.zookeeper-auth to digest:user:password")
+                : new IOException("ZooKeeper refused: " + e.getMessage());
+        refused.initCause(e);
+        return refused;
     }
 
     private static <T> T wait(CompletableFuture<T> answer) throws KeeperException, InterruptedException {

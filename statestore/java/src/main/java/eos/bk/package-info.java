@@ -2,7 +2,9 @@
  * {@code bk://}: Hadoop's file system on Apache BookKeeper, made for Spark's checkpoints and streaming state.
  *
  * <p>Begin at {@link eos.bk.BookKeeperFileSystem} (what is promised), then {@code Names} (the tree in ZooKeeper), {@code
- * Zk} (why an outcome is always known), {@code Packs} and {@code Ledgers} (bytes), {@code Sweeper} and {@code Compactor}.
+ * Zk} (why an outcome is always known), {@code Packs} and {@code Ledgers} (bytes), {@code Sweeper} and {@code Compactor};
+ * {@link eos.bk.Savepoints}, {@link eos.bk.Look} and {@link eos.bk.Maintenance} are what Python calls. Whatever lies in
+ * ZooKeeper is written and read here alone.
  *
  * <p>The options {@code fs.bk.…}, with their defaults, are in {@code statestore/hadoop/options.py}; {@code Settings} reads them.
  *

@@ -166,7 +166,7 @@ class AmbiguousAnswersTest {
     @EnumSource
     void replace(Break fault) throws IOException {
         names.publish("/d/f", file, false);
-        var copy = file.copiedTo(client.packs.append("", new byte[] {1, 2, 3}));
+        var copy = file.copiedTo(client.packs.append("", new byte[] {1, 2, 3}), 7);
         unreliable.next = fault;
         assertTrue(names.replace("/d/f", file, copy));
         assertEquals(copy, names.find("/d/f").file());

@@ -15,6 +15,8 @@ import org.apache.hadoop.fs.Path;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.ZooDefs;
+import org.apache.zookeeper.data.ACL;
+import org.apache.zookeeper.data.Id;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -52,6 +54,19 @@ class MaintenanceTest {
     void aSweepNamesWhatItFreed() throws IOException {
         long ledger = write("/f", 2 << 20).ledger();
         assertEquals(List.of(), Maintenance.sweep(fs));
+        fs.delete(new Path("/f"), false);
+        assertEquals(List.of(ledger), Maintenance.sweep(fs));
+    }
+
+    @Test
+    void whatBelongsToAnotherUserOfZooKeeperIsLeftAloneAndTheRestIsSwept() throws IOException {
+        var others = List.of(new ACL(ZooDefs.Perms.ALL, new Id("digest", "another:hash")));
+        client.zk.write(
+                List.of(
+                        Op.create(root + "/w/another", Names.NOTHING, others, CreateMode.PERSISTENT),
+                        Op.create(root + "/L/1", Names.NOTHING, others, CreateMode.PERSISTENT)),
+                () -> true);
+        long ledger = write("/f", 2 << 20).ledger();
         fs.delete(new Path("/f"), false);
         assertEquals(List.of(ledger), Maintenance.sweep(fs));
     }
@@ -97,6 +112,38 @@ class MaintenanceTest {
         assertEquals(List.of(), Maintenance.sweep(fs), "not freed");
         client.zk.write(List.of(Op.delete(reference, -1)), () -> true);
         assertEquals(List.of(pack), Maintenance.sweep(fs));
+    }
+
+    /** Spark deletes SST files by their age: a writer whose clock is behind must not make its files older than others. */
+    @Test
+    void aFileIsAsOldAsZooKeeperSaysWhateverItsWritersClockIs() throws IOException {
+        fs.mkdirs(new Path("/d"));
+        fs.mkdirs(new Path("/e"));
+        FileEntry bytes = client.packs.append("/d/behind", new byte[100]);
+        FileEntry behind = new FileEntry(
+                "w-1", 0, bytes.ledger(), bytes.first(), bytes.last(), bytes.entrySize(), 100, bytes.crc(), 60_000);
+        client.names.publish("/d/behind", behind, false);
+        long published = mtime("/d/behind");
+        assertEquals(client.zk.stat(client.names.name("/d/behind")).getCtime(), published);
+        for (var move : List.of("/d/behind /d/renamed", "/d /e/d", "/e/d/renamed /again")) {
+            String[] paths = move.split(" ");
+            assertTrue(fs.rename(new Path(paths[0]), new Path(paths[1])), move);
+        }
+        assertEquals(published, mtime("/again"));
+        for (int i = 0; i < 9; i++) {
+            write("/" + i, 100);
+            fs.delete(new Path("/" + i), false);
+        }
+        client.packs.close();
+        client.compactor.compact();
+        assertEquals("w-1~", client.names.find("/again").file().write());
+        assertEquals(published, mtime("/again"), "compacted");
+        fs.rename(new Path("/again"), new Path("/last"));
+        assertEquals(published, mtime("/last"), "compacted and renamed");
+    }
+
+    private long mtime(String path) throws IOException {
+        return fs.getFileStatus(new Path(path)).getModificationTime();
     }
 
     @Test

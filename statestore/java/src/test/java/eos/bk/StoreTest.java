@@ -164,7 +164,7 @@ class StoreTest extends OwnRoot {
         for (String name : new String[] {"100%", "a b", "tab\t", "smile\uD83D\uDE00", "private\uE000", "naïve"}) {
             write("/d/" + name, random(1));
             assertEquals(1, client.names.find("/d/" + name).file().length());
-            assertEquals(name, Names.decode(Names.encode(name)));
+            assertEquals(name, Percent.decode(Percent.encode(name)));
         }
         assertEquals(6, client.names.list("/d").size());
     }

@@ -1,0 +1,123 @@
+"""What Python sees of a tree of names through the jar: files, ledgers, and why it sees nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import google_crc32c
+import pytest
+
+from eos.local import checks, jars
+from statestore import Address, InvalidInput, NotFound, Unavailable
+from statestore.bk import tree
+from statestore.hadoop.file_systems import Hadoop
+from tests.integration.statestore.conftest import OwnTree, raw_zookeeper
+from tests.waiting import until
+
+ODD = ("100%", "a b", "ü漢", "\u0085", "\uf000", "😀", "new\nline", "tab\t", "..x", "~")
+
+
+def test_files_and_their_ledgers(bk: str) -> None:
+    hadoop, address = Hadoop.of(), Address.parse(bk)
+    files = {f"d/{name}": name.encode() * 3 for name in ODD} | {"empty": b"", "large": bytes(range(256)) * 5_000}
+    for path, data in files.items():
+        hadoop.write(f"{bk}/{path}", data)
+    found = {path.removeprefix(address.path + "/"): record for path, record in tree.files(hadoop, address).items()}
+    assert found.keys() == files.keys()
+    for path, record in found.items():
+        assert record.length == len(files[path])
+        assert record.crc32c == google_crc32c.value(files[path])
+        assert (record.ledger == tree.NO_LEDGER) == (record.length == 0)
+    assert list(tree.files(hadoop, address.at("large")).values()) == [found["large"]]
+    assert sorted(status.name for status in hadoop.list(f"{bk}/d")) == sorted(ODD)
+    wanted = {found["large"].ledger, found["d/~"].ledger}
+    ledgers = tree.ledgers(hadoop, address, wanted)
+    assert ledgers.keys() == wanted
+    assert tree.ledgers(hadoop, address).keys() >= wanted
+    assert tree.ledgers(hadoop, address, []) == {}
+    large, packed = ledgers[found["large"].ledger], ledgers[found["d/~"].ledger]
+    assert (large.references, large.sealed, packed.sealed) == ((found["large"].write,), True, False)
+    assert large.stored is not None
+    assert (large.stored.closed, large.stored.length, len(large.stored.bookies)) == (True, 1_280_000, 1)
+    assert found["d/~"].write in packed.references
+    with pytest.raises(NotFound, match="nothing does not exist"):
+        tree.files(hadoop, address.at("nothing"))
+
+
+def test_who_only_looks_begins_no_tree(own_tree: OwnTree, zookeeper: str) -> None:
+    uri, options = own_tree
+    hadoop = Hadoop.of(options=options, make_root=False)
+    for look in (hadoop.status, hadoop.list, hadoop.read):
+        with pytest.raises(InvalidInput, match=r"no files of bk:// under .*fs.bk.root is another"):
+            look(uri)
+    with raw_zookeeper(hadoop, zookeeper) as client:
+        assert client.exists(options["fs.bk.root"], False) is None
+    Hadoop.of(options=options).write(f"{uri}x", b"1")
+    assert hadoop.read(f"{uri}x") == b"1"
+
+
+def test_a_closed_port_is_told_at_once() -> None:
+    """Far within the patience for a ZooKeeper that is slow, which is set to more than the test may take."""
+    hadoop = Hadoop.of(options={"fs.bk.patience.ms": "3600000"})
+    with pytest.raises(Unavailable, match=r"No ZooKeeper answers at localhost:1: is it running"):
+        hadoop.status("bk://localhost:1/x")
+
+
+def test_names_may_be_for_one_user_only(zookeeper: str) -> None:
+    name = f"t{uuid.uuid4().hex[:10]}"
+    options: dict[str, object] = {
+        f"fs.bk.{name}.metadata-service-uri": f"zk://{zookeeper}/ledgers",
+        "fs.bk.root": f"/{name}",
+        "fs.bk.zookeeper-auth": "digest:spark:secret",
+    }
+    Hadoop.of(None, options).write(f"bk://{name}/q/x", b"1")
+    assert tree.files(Hadoop.of(None, options), Address.parse(f"bk://{name}/q", options)).keys() == {"/q/x"}
+    del options["fs.bk.zookeeper-auth"]
+    with pytest.raises(InvalidInput, match=r"ZooKeeper refuses access .*digest:user:password"):
+        Hadoop.of(None, options).list(f"bk://{name}/q")
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    """host:port of a ZooKeeper that takes only TLS with a client's certificate, and the options for it."""
+    key, certificate, both = tmp_path / "key.pem", tmp_path / "cert.pem", tmp_path / "both.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    make += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(make, check=True, capture_output=True)
+    both.write_text(key.read_text() + certificate.read_text())
+    (port,) = checks.pick_ports(1)
+    (tmp_path / "zoo.cfg").write_text(
+        f"dataDir={tmp_path}/data\nsecureClientPort={port}\nadmin.enableServer=false\n"
+        "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
+        f"ssl.keyStore.location={both}\nssl.trustStore.location={certificate}\nssl.clientAuth=need\n"
+    )
+    main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+    line = [str(checks.java()), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", jars.classpath(), main]
+    server = subprocess.Popen([*line, str(tmp_path / "zoo.cfg")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    prefix = "fs.bk.zookeeper."
+    options: dict[str, object] = {
+        f"{prefix}client.secure": "true",
+        f"{prefix}clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+        f"{prefix}ssl.keyStore.location": both,
+        f"{prefix}ssl.trustStore.location": certificate,
+    }
+    try:
+        until(lambda: not checks.can_bind(port), "ZooKeeper listens")
+        yield f"localhost:{port}", options
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_zookeeper_is_spoken_to_over_tls(tls: tuple[str, dict[str, object]]) -> None:
+    """Nothing but a ZooKeeper is there: what answers says that the tree is missing."""
+    at, options = tls
+    with pytest.raises(InvalidInput, match="no files of bk:// under /eos-bk"):
+        Hadoop.of(options=options, make_root=False).status(f"bk://{at}/q")
+    trusting_others = {**options, "fs.bk.zookeeper.ssl.trustStore.location": ""}
+    for wrong in (trusting_others, {}):
+        with pytest.raises(Unavailable, match="No ZooKeeper answers"):
+            Hadoop.of(options={**wrong, "fs.bk.patience.ms": "1500"}, make_root=False).status(f"bk://{at}/q")

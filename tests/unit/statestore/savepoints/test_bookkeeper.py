@@ -1,0 +1,123 @@
+"""What Python does about savepoints on BookKeeper: take a newer cut, and tell the sink; the jar's part is played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from statestore.bk.address import Address
+from statestore.checkpoint.cut import Cut
+from statestore.errors import CutFailed, InvalidInput, Unavailable
+from statestore.hadoop.file_systems import Hadoop, Status
+from statestore.savepoints import bookkeeper, keeping
+from statestore.savepoints.savepoint import Savepoint, check_name
+from statestore.savepoints.store import Store
+
+SOURCE = "bk://zk:2181/q"
+
+
+class Files:
+    """What is at addresses. Attributes: texts: by address."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def status(self, uri: str) -> Status | None:
+        return Status(uri, uri, uri, 5, 0, False) if uri in self.texts else None
+
+    def replace(self, uri: str, data: bytes) -> None:
+        self.texts[uri] = data.decode()
+
+    def delete(self, uri: str) -> None:
+        self.texts.pop(uri, None)
+
+
+class Played(Store):
+    """A tree whose jar answers `create` with what is given, one after the other."""
+
+    def __init__(self, *answers: Exception | None) -> None:
+        super().__init__(cast(Hadoop, Files()), Address.parse(SOURCE))
+        object.__setattr__(self, "answers", iter(answers))
+        object.__setattr__(self, "made", [])
+
+    answers: Iterator[Exception | None]
+    made: list[Savepoint]
+
+    def create(self, name: str, cut: Cut) -> Savepoint:
+        answer = next(self.answers)
+        if answer is not None:
+            raise answer
+        self.made.append(Savepoint(name, "ready", SOURCE, len(self.made), cut.batch, cut.query))
+        return self.made[-1]
+
+    def all(self) -> list[Savepoint]:
+        return self.made
+
+
+@pytest.fixture(autouse=True)
+def cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The batches of the cuts that are taken, each newer than the one before."""
+    found: list[int] = []
+
+    def newer(*_: Any) -> Cut:
+        found.append(len(found))
+        return Cut(found[-1], "a-query", {}, frozenset())
+
+    monkeypatch.setattr(bookkeeper, "_PAUSE_S", 0)
+    monkeypatch.setattr(bookkeeper, "cut_of", newer)
+    return found
+
+
+def test_when_a_ledger_is_freed_meanwhile_a_newer_cut_is_taken() -> None:
+    store = Played(CutFailed("Ledger 7 was freed"), CutFailed("Ledger 8 was freed"), None)
+    assert bookkeeper.make(store, "one", None).batch == 2
+
+
+def test_a_checkpoint_that_always_changes_is_given_up(cuts: list[int]) -> None:
+    store = Played(*(CutFailed(f"torn at {number}") for number in range(100)))
+    with pytest.raises(CutFailed, match=r"changed 10 times.*minBatchesToRetain"):
+        bookkeeper.make(store, "one", None)
+    assert len(cuts) == 10
+
+
+def test_a_file_that_stays_missing_is_named() -> None:
+    missing = "Batch 3 can't be restored: state/0/0/4.delta is not there"
+    with pytest.raises(CutFailed, match=r"No savepoint could be taken of bk://zk:2181/q: .*state/0/0/4.delta"):
+        bookkeeper.make(Played(CutFailed(missing), CutFailed(missing)), "one", None)
+
+
+@pytest.mark.parametrize("error", [InvalidInput("taken"), Unavailable("lost")])
+def test_what_a_newer_cut_does_not_help_is_raised(error: Exception, cuts: list[int]) -> None:
+    with pytest.raises(type(error)):
+        bookkeeper.make(Played(error, None), "one", None)
+    assert len(cuts) == 1
+
+
+def test_the_sink_is_told_which_markers_the_oldest_savepoint_needs() -> None:
+    store = Played()
+    files = cast(Files, store.hadoop).texts
+    checkpoint, kept = Address.parse(SOURCE), f"{SOURCE}/eos-keep.json"
+
+    def tell(*savepoints: Savepoint) -> str | None:
+        store.made[:] = savepoints
+        keeping.tell_sink(store, checkpoint, "a-query")
+        return files.get(kept)
+
+    one, two = (Savepoint(str(batch), "ready", SOURCE, 0, batch, "a-query") for batch in (0, 5))
+    other = Savepoint("other", "ready", SOURCE, 0, 0, "another-query")
+    unready = Savepoint("unready", "deleting", SOURCE, 0, 0, "a-query")
+    files[f"{SOURCE}/metadata"] = "{}"
+    assert tell(one) is None, "no sink of this project has used it"
+    files[f"{SOURCE}/eos-sink.json"] = "{}"
+    assert tell(one) == '{"markers_since": 1}'
+    assert tell(one, two, other) == '{"markers_since": 1}'
+    assert tell(two, other, unready) == '{"markers_since": 6}'
+    assert tell(other) is None
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "-a", "a.", "a b", "x" * 101, "ä"])
+def test_names_that_are_none_are_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot name a savepoint"):
+        check_name(name)
