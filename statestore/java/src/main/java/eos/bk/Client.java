@@ -183,8 +183,8 @@ final class Client {
                     mustNotClose();
                 }
                 if (!connected.isDone()) {
-                    throw new IOException("No ZooKeeper answers at " + settings.zkServers
-                            + ": is it running, is it that port?");
+                    throw new IOException(
+                            "No ZooKeeper answers at " + settings.zkServers + ": is it running, is it that port?");
                 }
                 var rootId = prepareRoot(ours);
                 var process = UUID.randomUUID().toString();

@@ -120,8 +120,7 @@ public final class Look {
                 if (node != null && references != null) {
                     LedgerState state = LedgerState.decode(node.data());
                     LedgerMetadata metadata = Ledgers.unlessMissing(one.getValue());
-                    found.add(new Ledger(
-                            one.getKey(), state.process(), state.sealed(), references, stored(metadata)));
+                    found.add(new Ledger(one.getKey(), state.process(), state.sealed(), references, stored(metadata)));
                 }
             }
         }

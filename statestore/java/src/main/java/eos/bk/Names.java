@@ -78,8 +78,9 @@ final class Names {
         if (names == null) {
             throw new FileNotFoundException(directory + " does not exist");
         }
-        var found = find(
-                names.stream().map(name -> child(directory, Percent.decode(name))).toList());
+        var found = find(names.stream()
+                .map(name -> child(directory, Percent.decode(name)))
+                .toList());
         found.removeIf(status -> status == null);
         return found;
     }

@@ -148,8 +148,7 @@ public final class Restoration {
         }
         for (long ledger : Savepoint.ledgersOf(ready.files())) {
             if (savepoints.zk.stat(names.ledger(ledger)) == null) {
-                return new Failed(
-                        Failed.Kind.Damaged, "A ledger that savepoint " + name + " holds is gone: " + ledger);
+                return new Failed(Failed.Kind.Damaged, "A ledger that savepoint " + name + " holds is gone: " + ledger);
             }
         }
         return new Failed(

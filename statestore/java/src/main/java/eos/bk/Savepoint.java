@@ -49,8 +49,7 @@ record Savepoint(
     }
 
     Savepoint in(String otherState) {
-        return new Savepoint(
-                v, otherState, source, createdMs, batch, query, files, size, ledgers, chunks, crc32c);
+        return new Savepoint(v, otherState, source, createdMs, batch, query, files, size, ledgers, chunks, crc32c);
     }
 
     Savepoint ready(long batch, String query, Map<String, FileEntry> held, byte[] list, int chunks) {

@@ -102,8 +102,7 @@ public final class Savepoints {
             FileSystem fs, String name, String source, String top, long batch, String query, String paths)
             throws IOException {
         var files = Arrays.asList(Json.MAPPER.readValue(paths, String[].class));
-        return Json.write(
-                of(fs).create(name, source, top, batch, query, files).told(name));
+        return Json.write(of(fs).create(name, source, top, batch, query, files).told(name));
     }
 
     /** Begins to restore a savepoint to a path where nothing is: all but the true {@code metadata}. */
@@ -127,7 +126,8 @@ public final class Savepoints {
                 all.add(found.told(name));
             }
         }
-        all.sort(Comparator.comparingLong((ObjectNode one) -> one.get("created_ms").asLong())
+        all.sort(Comparator.comparingLong(
+                        (ObjectNode one) -> one.get("created_ms").asLong())
                 .thenComparing(one -> one.get("name").asText()));
         return all;
     }
@@ -139,7 +139,8 @@ public final class Savepoints {
             if (!found.state().equals("building") || !children(name, BUILD).isEmpty()) {
                 return found;
             }
-            // Without its maker and still not ready, once and again: it was not made ready in between, and never will be.
+            // Without its maker and still not ready, once and again: it was not made ready in between, and never will
+            // be.
             Node again = zk.node(path);
             if (again != null && again.stat().getVersion() == node.stat().getVersion()) {
                 return found.in("abandoned");

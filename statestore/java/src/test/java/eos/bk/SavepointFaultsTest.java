@@ -179,7 +179,13 @@ class SavepointFaultsTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"CREATE, BEFORE", "CREATE, AFTER", "DELETE, BEFORE", "DELETE, AFTER", "RESTORE, BEFORE", "RESTORE, AFTER"
+    @CsvSource({
+        "CREATE, BEFORE",
+        "CREATE, AFTER",
+        "DELETE, BEFORE",
+        "DELETE, AFTER",
+        "RESTORE, BEFORE",
+        "RESTORE, AFTER"
     })
     void aProcessThatLosesItsConnectionAtAnyMultiGoesOn(Verb verb, When when) throws Exception {
         atEachMulti(verb, when, What.CUT, 5, (tree, proxy, isNone, isAll, what) -> {

@@ -314,8 +314,10 @@ class SavepointsTest {
         assertTrue(chunks.size() > 1, chunks.size() + " chunks");
         Savepoint made = Savepoint.building(SOURCE, 5).ready(0, "", files, list, chunks.size());
         assertEquals(files, made.unpack("one", chunks));
-        refused(Kind.Damaged, "does not have its CRC32C", () -> made.unpack(
-                "one", Savepoint.pack(Savepoint.list(new TreeMap<>(files.headMap("state/0/5"))))));
+        refused(
+                Kind.Damaged,
+                "does not have its CRC32C",
+                () -> made.unpack("one", Savepoint.pack(Savepoint.list(new TreeMap<>(files.headMap("state/0/5"))))));
         chunks.get(1)[7] ^= 1;
         refused(Kind.Damaged, "savepoint one", () -> made.unpack("one", chunks));
         refused(Kind.Damaged, "cannot be read", () -> Savepoint.decode("one", "{}".getBytes(StandardCharsets.UTF_8)));
