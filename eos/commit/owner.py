@@ -87,6 +87,14 @@ class Owner:
 
     # ---- owning
 
+    def make_log(self) -> None:
+        """Make the control topic if it is missing.
+
+        Raises InvalidInput when it has partitions; CommitUnknown when it can't be made in time; Stopped.
+        """
+        with self._telling_what_is_known():
+            self.waits.insist(lambda: self.client.ensure_topic(self.topic), "the control topic")
+
     def take_over(
         self, query_id: str, run_id: str, registered: Registration | None = None, principal: str | None = None
     ) -> None:

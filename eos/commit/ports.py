@@ -111,6 +111,10 @@ class ClientPort(CoordinatorsPort, Protocol):
         """How many transaction coordinators there are. Raises InvalidInput when transactions are off."""
         ...
 
+    def ensure_topic(self, topic: str) -> None:
+        """Make a topic without partitions if it is missing. Raises InvalidInput when it has partitions."""
+        ...
+
     def producer(
         self, topic: str, *, access: Literal["exclusive-with-fencing"], topic_epoch: int | None
     ) -> ControlProducerPort:

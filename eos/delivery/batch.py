@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 
 from eos.delivery.delivery import Delivery
 from eos.delivery.paths import ByDriver, ByTasks
-from eos.delivery.writer import BatchTransaction, Report
-from eos.errors import EosError, NotCommitted, Stopped
-from eos.pulsar.net.client import Client
+from eos.delivery.writer import Report
+from eos.errors import EosError, InvalidInput, NotCommitted, Stopped
 from eos.pulsar.wire.txn import TxnId
 from eos.spark import query as spark
+from eos.spark.failures import is_permanent
 
 log = logging.getLogger("eos.delivery")
 
@@ -56,10 +56,7 @@ class BatchDelivery:
         total = Report()
         with self._around_spark():
             for path in self._paths:
-                delivery = self._delivery
-                limits = Client.shared(delivery.settings.cluster).frame_limits.learned
-                transaction = BatchTransaction(txn, self._batch_id, delivery.observer, path.partitions, limits)
-                total.merge(path.send(transaction))
+                total.merge(path.send(self._delivery.transaction(txn, self._batch_id, path.partitions)))
         return total
 
     def finish(self) -> None:
@@ -75,7 +72,7 @@ class BatchDelivery:
 
     @contextmanager
     def _around_spark(self) -> Iterator[None]:
-        """Turn the failure of a Spark job into Stopped, or into NotCommitted with the reason in few words."""
+        """Turn the failure of a Spark job into Stopped, InvalidInput or NotCommitted with the reason in few words."""
         try:
             yield
         except EosError:
@@ -89,4 +86,5 @@ class BatchDelivery:
                     f"The query was stopped while batch {self._batch_id} was being written. It is aborted, and is "
                     "written when the query starts again."
                 ) from None
-            raise NotCommitted(f"Spark could not run it: {spark.reason(error)}") from None
+            kind = InvalidInput if is_permanent(error) else NotCommitted
+            raise kind(f"Spark could not run it: {spark.reason(error)}") from None

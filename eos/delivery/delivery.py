@@ -15,6 +15,7 @@ while the transaction is being opened.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -26,8 +27,9 @@ from pyspark.sql import DataFrame, SparkSession
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.producers import KeptProducers
 from eos.delivery.task import SUMMARY, writing_task
-from eos.delivery.writer import WriteSettings
+from eos.delivery.writer import BatchTransaction, WriteSettings
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
 from eos.spark import jobs
 from eos.spark import query as spark
@@ -108,6 +110,11 @@ class Delivery:
         self.last_rows = rows
         if rows:
             self.row_bytes = size / rows
+
+    def transaction(self, txn: TxnId, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
+        """Return the transaction of a batch as its writers need it, with what this process knows of frame limits."""
+        limits = Client.shared(self.settings.cluster).frame_limits.learned
+        return BatchTransaction(txn, batch_id, self.observer, partitions, limits)
 
     def prepare(self, df: DataFrame, topic: str | None, rows: pa.Table | None = None) -> ByDriver | ByTasks:
         """Collect a batch that is predicted to be small, or plan the job whose tasks write it. Sends nothing.

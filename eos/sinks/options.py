@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
@@ -149,8 +150,11 @@ def _check_values(options: SinkOptions) -> None:
         "connect_timeout_s": 0.1,
     }
     for option, bound in least.items():
-        if getattr(options, option) < bound:
-            raise InvalidInput(f"{option}={getattr(options, option)!r} is too small; it must be at least {bound:g}.")
+        value = getattr(options, option)
+        if not math.isfinite(value):
+            raise InvalidInput(f"{option}={value!r} must be a finite number: a wait without an end helps nothing.")
+        if value < bound:
+            raise InvalidInput(f"{option}={value!r} is too small; it must be at least {bound:g}.")
     if options.token is not None and options.basic is not None:
         raise InvalidInput("token= and basic= are two ways to authenticate; give one of them.")
     if (options.tls_certificate is None) != (options.tls_key is None):

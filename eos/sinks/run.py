@@ -59,6 +59,8 @@ def begin(
 
     Raises what `Owner.take_over` raises, and InvalidInput for a setting that would break exactly-once.
     """
+    if query is not None:
+        spark.refuse_temporary_checkpoint(query)
     text = None if query is None else query.read(REGISTRATION)
     registered = None if text is None else Registration.parse(text)
     if registered is not None and registered.shadow:
@@ -177,7 +179,7 @@ class OwningRun(Run):
 
     def _take_over(self, client: Client, identity: Identity) -> None:
         options = self._options
-        client.ensure_topic(options.control_topic)
+        self._owner.make_log()
         if options.admin_url is not None:
             check_retention(options.admin_url, client.cluster, options.control_topic)
         self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal)

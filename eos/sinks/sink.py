@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
@@ -77,6 +78,12 @@ class Sink:
         self._check_cluster()
         log_in_one_line()
 
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInput(
+            "A sink stays in the driver: it can't be sent to executors, as foreach(sink) would, nor to a Spark Connect "
+            "server. Call it by foreachBatch(sink), in Spark's classic mode."
+        )
+
     @property
     def metrics(self) -> Snapshot:
         """The sink's counters and the times of its steps."""
@@ -107,6 +114,10 @@ class Sink:
             identity: whose batch it is and of which input. Found by itself inside foreachBatch;
                 outside a streaming query it must be given.
         """
+        if not isinstance(batch_id, int) or isinstance(batch_id, bool):
+            raise InvalidInput(
+                f"batch_id={batch_id!r} is {type(batch_id).__name__}; it must be the int that Spark gives."
+            )
         with self._lock:
             collected = Batch(batch_id, self)
             try:

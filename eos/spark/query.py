@@ -9,6 +9,7 @@ because the session is a clone) and `AppStatusStore` (stage attempts).
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -154,6 +155,20 @@ def _query(session: SparkSession, execution: Jvm, query_id: str) -> Query:
 
 def _is_missing_file(error: Jvm) -> bool:
     return str(error.getClass().getName()) in ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
+
+
+_TEMPORARY = re.compile(r"^file:.*/temporary-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+"""The folder that Spark makes for a query without a checkpoint location (StreamingQueryManager.createQuery)."""
+
+
+def refuse_temporary_checkpoint(query: Query) -> None:
+    """Raise InvalidInput for a query whose checkpoint goes with its process."""
+    if _TEMPORARY.match(query.checkpoint):
+        raise InvalidInput(
+            f"The query has no checkpoint of its own: {query.checkpoint} is a temporary folder. After a restart "
+            "neither Spark nor the sink would know what is written already. Give the query a place that stays: "
+            '.option("checkpointLocation", "...").'
+        )
 
 
 def refuse_speculation(session: SparkSession) -> None:

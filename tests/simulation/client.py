@@ -24,6 +24,10 @@ class Client:
         """See ClientPort."""
         return self._world.request("PARTITIONS", lambda: len(self._world.broker.coordinators))
 
+    def ensure_topic(self, topic: str) -> None:
+        """See ClientPort: here each topic is there from the beginning."""
+        self._world.request("PARTITIONS", lambda: None)
+
     def coordinator(self, index: int) -> CoordinatorClient:
         """See ClientPort."""
         return CoordinatorClient(self._world, index)

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 
+import eos
 from tests.crash.process import ROOT
 from tests.crash.stopping import Stopping
 from tests.quick_start import quick_start
@@ -39,3 +42,14 @@ def test_a_stop_at_any_moment_is_no_error(pulsar: Any, make_topic: Any, tmp_path
         values = sorted(int(value) for value in values_of(pulsar.service_url, topic))
         assert values == list(range(len(values))), f"{topic}: rows are missing or doubled"
     print("seconds of each stop:", sorted(round(one["took_s"], 2) for one in seen))
+
+
+def test_a_query_without_a_checkpoint_is_refused_at_its_first_batch(
+    spark: SparkSession, pulsar: Any, make_topic: Any
+) -> None:
+    topic = make_topic("temporary")
+    sink = eos.sink(pulsar.service_url, topic=topic, name=topic.rsplit("/")[-1])
+    rate = spark.readStream.format("rate").load().selectExpr("cast(value as string) value")
+    with pytest.raises(StreamingQueryException, match="The query has no checkpoint of its own"):
+        rate.writeStream.foreachBatch(sink).start().awaitTermination(60)
+    assert sink.metrics.attempts == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +50,9 @@ class Scripted:
 
     fails: dict[str, BaseException] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
-    observer: Any = unobserved
+
+    def transaction(self, txn: TxnId, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
+        return BatchTransaction(txn, batch_id, unobserved, partitions)
 
     def prepare(self, df: Any, topic: str, rows: pa.Table | None) -> Path:
         self.log.append(f"{'collect' if rows is None else 'reuse'} {topic}")

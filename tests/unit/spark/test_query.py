@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eos.errors import InvalidInput
-from eos.spark.query import current_query, current_run, refuse_speculation
+from eos.spark.query import current_query, current_run, refuse_speculation, refuse_temporary_checkpoint
 
 
 def session(**conf: str) -> Any:
@@ -29,6 +29,25 @@ def test_speculation_is_refused_however_it_is_spelled(text: str) -> None:
 def test_no_speculation_is_taken() -> None:
     refuse_speculation(session())
     refuse_speculation(session(spark_speculation="false"))
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "refused"),
+    [
+        ("file:/tmp/temporary-0c7e1b1e-9d5a-4b77-8f0a-0c7f1d5d2a11", True),
+        ("file:///tmp/x/temporary-0c7e1b1e-9d5a-4b77-8f0a-0c7f1d5d2a11", True),
+        ("file:/tmp/temporary-0c7e1b1e-9d5a-4b77-8f0a-0c7f1d5d2a11/mine", False),
+        ("file:/data/checkpoints/flights", False),
+        ("bk://localhost:2181/flights", False),
+    ],
+)
+def test_a_checkpoint_that_spark_throws_away_is_refused(checkpoint: str, refused: bool) -> None:
+    query: Any = SimpleNamespace(checkpoint=checkpoint)
+    if not refused:
+        refuse_temporary_checkpoint(query)
+        return
+    with pytest.raises(InvalidInput, match=r'option\("checkpointLocation"'):
+        refuse_temporary_checkpoint(query)
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -1,0 +1,328 @@
+"""What callers do wrong, as a table: what is given, the error, words that are in it, and how long it may take."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import eos
+
+DATA = "cast(id as string) value"
+
+
+@dataclass(frozen=True)
+class World:
+    """What a row of the table may use.
+
+    Attributes:
+        service_url, admin_url: of a running broker.
+        topic: one that exists, with two partitions.
+        folder: an empty one.
+    """
+
+    spark: SparkSession
+    service_url: str
+    admin_url: str
+    topic: str
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """A sink name of the row's own."""
+        return self.topic.rsplit("/")[-1]
+
+    def sink(self, **options: Any) -> Any:
+        """Make a sink as the row's caller does; what is given replaces what is right."""
+        service_url = options.pop("service_url", self.service_url)
+        right: dict[str, Any] = {"topic": self.topic, "name": self.name}
+        return eos.sink(service_url, **{**right, **options})
+
+    def rows(self, *columns: str) -> DataFrame:
+        """Three rows of these columns."""
+        return self.spark.range(3).selectExpr(*(columns or (DATA,)))
+
+    def write(self, df: Any, topic: str | None = None, *, batch_id: Any = 0, **options: Any) -> None:
+        """Write a DataFrame as one batch of a query that exists in name only."""
+        sink = self.sink(**options)
+        with sink.batch(batch_id, identity(batch_id)) as txn:
+            txn.write(df, topic)
+
+
+def identity(batch_id: int = 0, run: str = "run", query: str = "query") -> eos.Identity:
+    """Whose batch it is."""
+    return eos.Identity(query, run, f"offsets of {batch_id}")
+
+
+@dataclass(frozen=True)
+class Bad:
+    """One row: `give` must raise exactly `error` with all `words` in it, within so many seconds."""
+
+    what: str
+    give: Callable[[World], object]
+    error: type[eos.EosError]
+    words: tuple[str, ...]
+    within_s: float = 5.0
+
+
+def option(name: str, value: object, *words: str, error: type[eos.EosError] = eos.InvalidInput, **more: Any) -> Bad:
+    """An option that is refused when the sink is made."""
+    given = {name: value, **more}
+    return Bad(f"{name}={value!r}", lambda world: world.sink(**given), error, (name, *words))
+
+
+def columns(what: str, *expressions: str, words: tuple[str, ...], **options: Any) -> Bad:
+    """Columns that are refused when the DataFrame is handed over."""
+    return Bad(what, lambda world: world.write(world.rows(*expressions), **options), eos.InvalidInput, words)
+
+
+def topic(given: str, *words: str, error: type[eos.EosError] = eos.InvalidInput) -> Bad:
+    """A topic that is refused when the sink is made."""
+    return Bad(f"topic={given!r}", lambda world: world.sink(topic=given), error, (given, *words))
+
+
+def _twice_in_one_batch(world: World) -> None:
+    sink = world.sink()
+    for _ in range(2):
+        with sink.batch(0, identity()) as txn:
+            txn.write(world.rows())
+
+
+def _after_the_block(world: World) -> None:
+    with world.sink().batch(0, identity()) as txn:
+        txn.write(world.rows())
+    txn.write(world.rows())
+
+
+def _after_a_swallowed_failure(world: World) -> None:
+    sink = world.sink()
+    bad = world.spark.sql("select 'x' value, cast(null as string) topic")
+    try:
+        with sink.batch(0, identity()) as txn:
+            txn.write(bad, None)
+            txn.write(world.rows("cast('a' as string) value", "cast('no/such/topic-at-all' as string) topic"))
+    except eos.EosError:
+        pass
+    with sink.batch(1, identity(1)) as txn:
+        txn.write(world.rows())
+
+
+def _nothing_written(world: World) -> None:
+    with world.sink().batch(0, identity()):
+        pass
+
+
+def _other_query(world: World) -> None:
+    world.write(world.rows())
+    with world.sink().batch(1, identity(1, run="other run", query="other query")) as txn:
+        txn.write(world.rows())
+
+
+def _older_batch(world: World) -> None:
+    world.write(world.rows(), batch_id=5)
+    with world.sink().batch(4, identity(4, run="later run")) as txn:
+        txn.write(world.rows())
+
+
+def _same_batch_other_input(world: World) -> None:
+    world.write(world.rows())
+    with world.sink().batch(0, eos.Identity("query", "later run", "other offsets")) as txn:
+        txn.write(world.rows())
+
+
+_ADMIN = ("admin URL", "http://")
+
+OPTIONS = (
+    Bad("no name", lambda w: eos.sink(w.service_url, topic=w.topic), eos.InvalidInput, ("name=", "control log")),  # type: ignore[call-arg]
+    Bad("a misspelt option", lambda w: w.sink(compresion="lz4"), eos.InvalidInput, ("Did you mean 'compression'",)),
+    Bad(
+        "another client's option", lambda w: w.sink(service_uri="x"), eos.InvalidInput, ("Did you mean 'service_url'",)
+    ),
+    option("name", 7, "int", "str"),
+    Bad("an empty name", lambda w: w.sink(name=""), eos.InvalidInput, ("cannot name a sink", "letters, digits")),
+    option("name", "a/b", "a/b"),
+    option("topic", 7, "int"),
+    option("value_format", "jsn", "Did you mean 'json'", "raw, json"),
+    option("key_hash", "murmur", "Did you mean 'murmur3'"),
+    option("compression", "gzip", "none, lz4, zlib, zstd, snappy"),
+    option("transaction_timeout_s", 0, "at least 1"),
+    option("transaction_timeout_s", -5.0, "at least 1"),
+    option("transaction_timeout_s", math.inf, "finite"),
+    option("transaction_timeout_s", math.nan, "finite"),
+    option("transaction_timeout_s", "600", "str", "float"),
+    option("transaction_timeout_s", True, "bool"),
+    option("max_in_flight_bytes", 1_000, "at least 1.04858e+06"),
+    option("max_in_flight_bytes", 1e9, "float", "int"),
+    option("small_batch_rows", -1, "at least 0"),
+    option("attempts", 0, "at least 1"),
+    option("markers_kept", 0, "at least 1"),
+    option("request_timeout_s", 0, "at least 0.1"),
+    option("request_timeout_s", math.inf, "finite"),
+    option("connect_timeout_s", math.nan, "finite"),
+    option("token", 7, "int"),
+    option("token", "a", "basic=", "one of them", basic="u:p"),
+    option("tls_certificate", "/no/such.pem", "tls_key", "both or neither"),
+    option("observer", 7, "can't be called"),
+    Bad("a broker as admin_url", lambda w: w.sink(admin_url="pulsar://localhost:6650"), eos.InvalidInput, _ADMIN),
+    Bad("a host as admin_url", lambda w: w.sink(admin_url="localhost"), eos.InvalidInput, _ADMIN),
+)
+
+PLACES = (
+    topic("non-persistent://public/default/x", "persistent"),
+    topic("a/b/c/d/e", "topic name"),
+    topic("with space", "topic name"),
+    topic("persistent://public/default/x-partition-0", "one partition"),
+    Bad(
+        "a missing topic",
+        lambda w: w.sink(topic=f"{w.topic}-not"),
+        eos.TopicMissing,
+        ("-not", "does not exist", "Create"),
+    ),
+    Bad("a missing tenant", lambda w: w.sink(topic="nobody/default/x"), eos.TopicMissing, ("nobody/default", "tenant")),
+    Bad("a missing namespace", lambda w: w.sink(topic="public/none/x"), eos.TopicMissing, ("public/none", "namespace")),
+    Bad("no scheme", lambda w: w.sink(service_url="localhost:6650"), eos.InvalidInput, ("pulsar://",)),
+    Bad("an HTTP address", lambda w: w.sink(service_url="http://localhost:8080"), eos.InvalidInput, ("pulsar://",)),
+    Bad("no port", lambda w: w.sink(service_url="pulsar://localhost:x"), eos.InvalidInput, ("localhost:x",)),
+    Bad("an empty address", lambda w: w.sink(service_url=""), eos.InvalidInput, ("pulsar://",)),
+    Bad(
+        "a closed port",
+        lambda w: w.sink(service_url="pulsar://localhost:1"),
+        eos.InvalidInput,
+        ("localhost:1", "address"),
+    ),
+    Bad(
+        "no such host",
+        lambda w: w.sink(service_url="pulsar://no.such.host.invalid:6650"),
+        eos.InvalidInput,
+        ("no.such.host",),
+    ),
+    Bad(
+        "the HTTP port",
+        lambda w: w.sink(service_url=w.admin_url.replace("http://", "pulsar://")),
+        eos.InvalidInput,
+        ("HTTP",),
+    ),
+    Bad(
+        "TLS to a plain port",
+        lambda w: w.sink(service_url=w.service_url.replace("pulsar://", "pulsar+ssl://")),
+        eos.InvalidInput,
+        ("TLS",),
+    ),
+    Bad("a TLS option without TLS", lambda w: w.sink(tls_trust_certs="/ca.pem"), eos.InvalidInput, ("pulsar+ssl://",)),
+    Bad(
+        "a PEM file that is not there",
+        lambda w: w.sink(service_url="pulsar+ssl://localhost:6651", tls_trust_certs="/no/such/ca.pem"),
+        eos.InvalidInput,
+        ("/no/such/ca.pem", "trusted certificates"),
+    ),
+    Bad(
+        "a client certificate that is not there",
+        lambda w: w.sink(service_url="pulsar+ssl://localhost:6651", tls_certificate="/no/c.pem", tls_key="/no/k.pem"),
+        eos.InvalidInput,
+        ("/no/c.pem",),
+    ),
+    Bad(
+        "a token file that is not there",
+        lambda w: w.sink(token="file:/no/such/token"),
+        eos.InvalidInput,
+        ("/no/such/token",),
+    ),
+    Bad(
+        "an admin API out of reach",
+        lambda w: w.sink(admin_url="http://localhost:1"),
+        eos.InvalidInput,
+        ("admin_url", "localhost:1"),
+    ),
+)
+
+COLUMNS = (
+    columns("no value", "cast(id as string) key", words=("no column 'value'",)),
+    columns("a misspelt value", "cast(id as string) vlaue", words=("Did you mean 'vlaue'",)),
+    columns("a column without meaning", DATA, "'x' kee", words=("'kee'", "Did you mean 'key'")),
+    columns("a number as value", "id value", words=("'value' is bigint", "Cast it")),
+    columns("a number as key", DATA, "id key", words=("'key' is bigint",)),
+    columns("a number as ordering key", DATA, "id ordering_key", words=("'ordering_key' is bigint",)),
+    columns("text as event time", DATA, "'x' event_time", words=("event_time", "timestamp")),
+    columns("text as partition", DATA, "'0' partition", words=("'partition' is string", "integer")),
+    columns("numbers as properties", DATA, "map('a', 1) properties", words=("properties", "map<string,string>")),
+    columns("key twice", DATA, "'a' key", "'b' __key", words=("Columns 'key' and '__key'", "Drop one")),
+    columns("Kafka's headers", DATA, "array() headers", words=("'headers'", "properties")),
+    columns("json without payload", "'k' key", value_format="json", words=("value_format='json'", "none")),
+    columns("json with a value", DATA, value_format="json", words=("value_format='json'", "Rename it")),
+    columns("json with keys that are numbers", "map(id, 1) m", value_format="json", words=("'m'", "string")),
+    Bad("no topic at all", lambda w: _write_without_topic(w), eos.InvalidInput, ("No topic", "topic=")),
+    Bad(
+        "a missing topic of one write",
+        lambda w: w.write(w.rows(), f"{w.topic}-not"),
+        eos.TopicMissing,
+        ("does not exist",),
+    ),
+    Bad(
+        "a missing topic of one row",
+        lambda w: w.write(w.rows(DATA, f"'{w.topic}-not' topic")),
+        eos.TopicMissing,
+        ("-not", "does not exist"),
+        20.0,
+    ),
+    Bad(
+        "a malformed topic of one row",
+        lambda w: w.write(w.rows(DATA, "'a b c' topic")),
+        eos.TopicMissing,
+        ("a b c", "does not exist"),
+        20.0,
+    ),
+    Bad(
+        "a partition that isn't there",
+        lambda w: w.write(w.rows(DATA, "7 partition")),
+        eos.InvalidInput,
+        ("partition 7", "partitions 0 to 1"),
+        20.0,
+    ),
+    Bad(
+        "a value over the largest message",
+        lambda w: w.write(w.rows("repeat('x', 6000000) value")),
+        eos.InvalidInput,
+        ("bytes", "maxMessageSize"),
+        20.0,
+    ),
+    Bad(
+        "a cast that overflows",
+        lambda w: w.write(w.rows("cast(cast(id + 300 as tinyint) as string) value")),
+        eos.InvalidInput,
+        ("CAST_OVERFLOW",),
+        20.0,
+    ),
+)
+
+CALLS = (
+    Bad("outside of a query", lambda w: w.sink()(w.rows(), 0), eos.InvalidInput, ("foreachBatch", "identity=")),
+    Bad("a batch without a write", _nothing_written, eos.InvalidInput, ("Batch 0 has no txn.write()",)),
+    Bad("a batch twice in one run", _twice_in_one_batch, eos.InvalidInput, ("one `with sink.batch(batch_id)",), 20.0),
+    Bad("a write after its block", _after_the_block, eos.InvalidInput, ("block", "sink.batch"), 20.0),
+    Bad("a batch after one that failed", _after_a_swallowed_failure, eos.InvalidInput, ("batch 0",), 20.0),
+    Bad("another query under the name", _other_query, eos.IdentityMismatch, ("sink name of its own",), 20.0),
+    Bad("a batch older than the output", _older_batch, eos.StaleBatch, ("the output holds batch 5",), 20.0),
+    Bad("a batch with other input", _same_batch_other_input, eos.IdentityMismatch, ("other offsets",), 20.0),
+    Bad("a DataFrame that is none", lambda w: w.write([1, 2]), eos.InvalidInput, ("DataFrame", "list")),
+    Bad(
+        "a batch id that is no number", lambda w: w.write(w.rows(), batch_id="0"), eos.InvalidInput, ("batch_id", "str")
+    ),
+    Bad("foreach in place of foreachBatch", lambda w: _foreach(w), eos.InvalidInput, ("foreachBatch",), 20.0),
+)
+
+
+def _write_without_topic(world: World) -> None:
+    with eos.sink(world.service_url, name=world.name).batch(0, identity()) as txn:
+        txn.write(world.rows())
+
+
+def _foreach(world: World) -> None:
+    pickle.dumps(world.sink())
+
+
+TABLE: tuple[Bad, ...] = (*OPTIONS, *PLACES, *COLUMNS, *CALLS)
