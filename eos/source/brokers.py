@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from eos.errors import InvalidInput, TopicMissing
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential
+
+from eos.errors import InvalidInput, NetworkError, TopicMissing
 from eos.pulsar.net.ack import DurableCursor
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import partition_name, split_partition
@@ -17,6 +19,21 @@ from eos.source.offsets import before
 from eos.source.options import Boundary, SourceOptions, place_of
 from eos.source.planning import Found
 from eos.source.reading import Entries, first_behind
+
+PATIENCE_S = 60
+"""How long a question that can be granted later is asked again. Each may be asked twice: that changes nothing."""
+
+
+def _can_pass(error: BaseException) -> bool:
+    return isinstance(error, NetworkError) and not isinstance(error, InvalidInput)
+
+
+_patient = retry(
+    retry=retry_if_exception(_can_pass),
+    stop=stop_after_delay(PATIENCE_S),
+    wait=wait_exponential(multiplier=0.1, max=2),
+    reraise=True,
+)
 
 
 class PulsarBrokers:
@@ -45,6 +62,7 @@ class PulsarBrokers:
             else:
                 yield topic
 
+    @_patient
     def pin(self, topic: str, start: Boundary) -> EntryId:
         """Make sure that the query's subscription exists; a new one begins at `start`. Return where it stands.
 
@@ -67,6 +85,7 @@ class PulsarBrokers:
         cursor.seek(EntryId(back.ledger, back.entry + 1))
         return self._positions(topic, cursor)[1]
 
+    @_patient
     def before_time(self, topic: str, time_ms: int) -> EntryId:
         """Return the entry behind which lies what was published at that time or later, as the broker finds it."""
         name = f"spark-time-{uuid.uuid4().hex}"
@@ -77,6 +96,7 @@ class PulsarBrokers:
         finally:
             cursor.delete()
 
+    @_patient
     def last(self, topic: str) -> EntryId | None:
         """Return the last message that can be delivered now, None where there is none."""
         if topic in self._cursors:
@@ -88,6 +108,7 @@ class PulsarBrokers:
         """Return the first message at or behind an entry. Raises InvalidInput when it was lost."""
         return first_behind(topic, entry, self.open)
 
+    @_patient
     def acknowledge(self, topic: str, entry: EntryId) -> None:
         """Let go of this entry and all before it."""
         self._cursor(topic).acknowledge(entry)
