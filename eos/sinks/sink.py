@@ -74,7 +74,7 @@ class Sink:
         self._run: Run | None = None
         self._failed: tuple[int, str | None] | None = None  # batch and run, until a batch was taken again
         self._topics: set[str] = set()
-        self._lock = threading.Lock()
+        self._turn = threading.RLock()
         self._check_cluster()
         log_in_one_line()
 
@@ -118,7 +118,7 @@ class Sink:
             raise InvalidInput(
                 f"batch_id={batch_id!r} is {type(batch_id).__name__}; it must be the int that Spark gives."
             )
-        with self._lock:
+        with self._turn:
             collected = Batch(batch_id, self)
             try:
                 try:
@@ -140,9 +140,10 @@ class Sink:
 
     def close(self) -> None:
         """Close the sink's producers. Another driver, or this one, can take the sink over again."""
-        if self._run is not None:
-            self._run.close()
-            self._run = None
+        with self._turn:
+            if self._run is not None:
+                self._run.close()
+                self._run = None
 
     def _planned(self, df: DataFrame, topic: str | None) -> tuple[DataFrame, str | None]:
         if not isinstance(df, ClassicDataFrame):
@@ -184,7 +185,7 @@ class Sink:
         """Close the run when its query has ended, or outside of a query, when the sink is dropped."""
         if run.query is not None:
             threading.Thread(
-                target=_close_after, args=(run, run.query, self._lock), name="eos-end", daemon=True
+                target=_close_after, args=(run, run.query, self._turn), name="eos-end", daemon=True
             ).start()
         else:  # in a thread of its own, since closing waits for the broker
             weakref.finalize(self, threading.Thread(target=run.close, daemon=True).start).atexit = False
@@ -233,7 +234,7 @@ class Sink:
             self._topics.add(topic)
 
 
-def _close_after(run: Run, query: spark.Query, turn: threading.Lock) -> None:
+def _close_after(run: Run, query: spark.Query, turn: threading.RLock) -> None:
     query.await_end()
     with turn:
         run.close()

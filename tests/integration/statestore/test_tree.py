@@ -13,6 +13,7 @@ import pytest
 from eos.local import checks, jars
 from statestore import Address, InvalidInput, NotFound, Unavailable
 from statestore.bk import tree
+from statestore.hadoop import file_systems
 from statestore.hadoop.file_systems import Hadoop
 from tests.integration.statestore.conftest import OwnTree, raw_zookeeper
 from tests.waiting import until
@@ -47,7 +48,8 @@ def test_files_and_their_ledgers(bk: str) -> None:
         tree.files(hadoop, address.at("nothing"))
 
 
-def test_who_only_looks_begins_no_tree(own_tree: OwnTree, zookeeper: str) -> None:
+def test_who_only_looks_begins_no_tree(own_tree: OwnTree, zookeeper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_systems, "_context", lambda spark: None)  # as in a process without Spark
     uri, options = own_tree
     hadoop = Hadoop.of(options=options, make_root=False)
     for look in (hadoop.status, hadoop.list, hadoop.read):

@@ -142,3 +142,15 @@ def test_a_run_is_closed_when_its_query_has_ended(monkeypatch: pytest.MonkeyPatc
     assert not run.closed.wait(0.1)
     ended.set()
     assert run.closed.wait(5)
+
+
+def test_closing_waits_for_the_batch_that_is_being_taken(sink: Sink) -> None:
+    """The thread that waits for a query's end closes too, and both would go through the producers at once."""
+    write(sink, 0)
+    with sink.batch(1, identity(1)) as txn:
+        txn.write(ROWS)
+        closing = threading.Thread(target=sink.close)
+        closing.start()
+        assert not FakeRun.made[0].closed.wait(0.2)
+    closing.join(10)
+    assert FakeRun.made[0].closed.is_set()
