@@ -21,7 +21,8 @@ class Stream:
     def __init__(self, spark: SparkSession, service_url: str, checkpoint: Path, **options: str) -> None:
         self.spark = spark
         self.checkpoint = checkpoint
-        self.options = {"service.url": service_url, "subscription": "job", "startingOffsets": "earliest"} | {
+        start = {} if "startingTime" in options else {"startingOffsets": "earliest"}
+        self.options = {"service.url": service_url, "subscription": "job", **start} | {
             name.replace("__", "."): value for name, value in options.items()
         }
         self.batches: dict[int, list[Row]] = {}

@@ -26,6 +26,7 @@ from tests.conftest import MakeTopic
 from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.in_step_job import CountingJob, counted, settings, written
 from tests.reading import values_of
+from tests.waiting import until_batch
 
 
 class Crash(Exception):
@@ -59,12 +60,14 @@ def test_a_roll_forward_that_dies_after_each_step_goes_on(
     job.run_to(spark, live, 2)
     savepoint = savepoints.create(name, live)
     job.run_to(spark, live, savepoint.batch + 4)
-    job(spark, live, {"once": True}).awaitTermination()
+    query = job(spark, live, {"processingTime": "1 hour"})
+    until_batch(query, savepoint.batch + 4)
     hadoop = Hadoop.of(spark)
 
     with pytest.raises(OwnerAlive, match="Stop its query first"):
         restore_in_step(name, target, job, job.output, spark)
     assert hadoop.status(target) is None
+    query.stop()
     job.close()
 
     hadoop.delete(live, recursive=True)
