@@ -6,7 +6,8 @@ Each row has a `value`, 0, 1, 2, … over all batches, and a `timestamp`: batch 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 import pandas as pd
@@ -115,10 +116,17 @@ QUERIES: dict[str, Callable[[SparkSession], tuple[DataFrame, str]]] = {
 PAIRS = [(provider, query) for provider in PROVIDERS for query in QUERIES if (provider, query) != ("hdfs", "transform")]
 
 
-def start(spark: SparkSession, provider: str, query: str, checkpoint: str, each: Any = None) -> Any:
+def start(
+    spark: SparkSession,
+    provider: str,
+    query: str,
+    checkpoint: str,
+    each: Any = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> Any:
     """Start a query in a session of its own, with the provider's settings; `each(rows, batch)` gets its results."""
     session = spark.newSession()
-    for name, value in (SESSION | PROVIDERS[provider]).items():
+    for name, value in {**SESSION, **PROVIDERS[provider], **settings}.items():
         if name.startswith("spark.sql."):
             session.conf.set(name, value)
     frame, mode = QUERIES[query](session)
@@ -135,9 +143,10 @@ def run(
     batches: int,
     each: Any = None,
     enough: Callable[[], bool] = lambda: True,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Run a query until so many batches are committed and it is enough, and stop it."""
-    running = start(spark, provider, query, checkpoint, each)
+    running = start(spark, provider, query, checkpoint, each, settings)
     deadline = time.monotonic() + 120
     try:
         while (progress := running.lastProgress) is None or progress["batchId"] < batches - 1 or not enough():

@@ -22,14 +22,12 @@ def checkpoints(spark: Any, zookeeper: str) -> dict[str, str]:
     """The address of each provider's checkpoint."""
     root = f"bk://{zookeeper}/{uuid.uuid4().hex[:10]}"
     # Maintenance can take longer than the 100 batches that Spark keeps; the tests ask for the first ones.
-    retained = "spark.sql.streaming.minBatchesToRetain"
-    spark.conf.set(retained, 10_000)
+    settings = {"spark.sql.streaming.minBatchesToRetain": "10000"}
     for provider, query in QUERIES.items():
         uri = f"{root}/{provider}"
         # Spark's maintenance makes the first snapshot of a changelog, when it comes round to it.
         ready = {} if provider == "hdfs" else {"enough": partial(_has_tables, uri)}
-        run(spark, provider, query, uri, BATCHES, **ready)
-    spark.conf.unset(retained)
+        run(spark, provider, query, uri, BATCHES, settings=settings, **ready)
     return {provider: f"{root}/{provider}" for provider in QUERIES}
 
 

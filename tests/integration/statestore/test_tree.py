@@ -61,8 +61,9 @@ def test_who_only_looks_begins_no_tree(own_tree: OwnTree, zookeeper: str, monkey
     assert hadoop.read(f"{uri}x") == b"1"
 
 
-def test_a_closed_port_is_told_at_once() -> None:
+def test_a_closed_port_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Far within the patience for a ZooKeeper that is slow, which is set to more than the test may take."""
+    monkeypatch.setattr(file_systems, "_context", lambda spark: None)  # as in a process without Spark
     hadoop = Hadoop.of(options={"fs.bk.patience.ms": "3600000"})
     with pytest.raises(Unavailable, match=r"No ZooKeeper answers at localhost:1: is it running"):
         hadoop.status("bk://localhost:1/x")
