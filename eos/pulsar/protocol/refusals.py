@@ -30,6 +30,9 @@ _QUOTA = (
     "--policy producer_request_hold TOPIC (TYPE: message_age or destination_storage)"
 )
 
+_ENDED = "has been ended"
+"""What the broker (4.2.4) says of a send into a transaction that its ttl or a successor ended: another may pass."""
+
 MEANINGS: Mapping[str, Meaning] = {
     "UnknownError": Meaning(passes=True),
     "MetadataError": Meaning(passes=True),
@@ -79,5 +82,7 @@ MEANINGS: Mapping[str, Meaning] = {
 def refused(asked: str, code: str, detail: str) -> Refused:
     """Return the error for a refusal: RefusedForGood where no later try can be granted. Args: as of `Refused`."""
     meaning = MEANINGS.get(code, Meaning(passes=True))
+    if code == "NotAllowedError" and _ENDED in detail:
+        meaning = Meaning(passes=True)
     kind = Refused if meaning.passes else RefusedForGood
     return kind(asked, code, detail, meaning.advice)

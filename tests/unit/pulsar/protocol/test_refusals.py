@@ -32,3 +32,10 @@ def test_what_can_pass_is_no_invalid_input(code: str) -> None:
 
 def test_a_schema_that_is_demanded_is_explained() -> None:
     assert "set-schema-validation-enforce --disable" in str(refused("open", "IncompatibleSchema", "words"))
+
+
+def test_a_send_into_a_transaction_that_was_ended_is_not_the_callers_mistake() -> None:
+    """Its ttl or a successor has ended it: the batch is written again, or its driver is fenced."""
+    detail = "Transaction [(3,20)] has been ended. Please use a new transaction to send message."
+    assert not isinstance(refused("send frame 1 to t", "NotAllowedError", detail), RefusedForGood)
+    assert isinstance(refused("send frame 1 to t", "NotAllowedError", "not allowed"), RefusedForGood)
