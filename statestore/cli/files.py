@@ -194,7 +194,7 @@ def _hadoop(uri: str, option: list[str] | None) -> Hadoop:
     options = parse_options(option)
     if is_bk(uri):
         Address.parse(uri, options)
-    return Hadoop.of(options=options, make_root=False)
+    return Hadoop.of(options=options, make_root=False, own_jvm=True)
 
 
 def _text(name: str, value: Any) -> str:

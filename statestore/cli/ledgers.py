@@ -43,7 +43,7 @@ def orphans(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) ->
 
 def _asked(uri: str, option: list[str] | None, what: str) -> list[int]:
     address = Address.parse(uri, parse_options(option))
-    hadoop = Hadoop.of(options=address.options, make_root=False)
+    hadoop = Hadoop.of(options=address.options, make_root=False, own_jvm=True)
     maintenance: Any = hadoop.jvm.eos.bk.Maintenance
     with hadoop.explained(address.uri):
         return sorted(int(ledger) for ledger in getattr(maintenance, what)(hadoop.file_system(address.uri)))

@@ -32,7 +32,7 @@ def cp(
     options = parse_options(option)
     for uri in filter(is_bk, (source, target)):
         Address.parse(uri, options)
-    hadoop = Hadoop.of(options=options)
+    hadoop = Hadoop.of(options=options, own_jvm=True)
     status = hadoop.status(source)
     if status is None:
         raise NotFound(f"{source} does not exist")

@@ -103,6 +103,7 @@ class Hadoop:
         options: Mapping[str, object] | None = None,
         *,
         make_root: bool = True,
+        own_jvm: bool = False,
     ) -> Hadoop:
         """Return access through a JVM that has `bk://`.
 
@@ -112,6 +113,7 @@ class Hadoop:
             options: Hadoop options `fs.bk.…`. With options the file systems are the caller's own instances, since
                 Hadoop otherwise gives out those that were made first, with their options.
             make_root: False: in a JVM of our own, an address in whose tree no file was ever written is refused.
+            own_jvm: take a JVM of our own also where a Spark context is active, as a command does.
 
         Raises:
             InvalidInput: an option is wrong, or `spark` was made without `configure_spark`.
@@ -119,7 +121,7 @@ class Hadoop:
         """
         given = checked(options or {})
         context = _context(spark)
-        if context is not None:
+        if context is not None and not own_jvm:
             jvm = context._jvm
             conf = jvm.org.apache.hadoop.conf.Configuration(context._jsc.hadoopConfiguration())
         else:

@@ -15,7 +15,6 @@ import pytest
 from statestore import Address
 from statestore.bk import tree
 from statestore.cli import app as cli
-from statestore.hadoop import file_systems
 from statestore.hadoop.file_systems import Hadoop
 from tests.integration.statestore.conftest import raw_zookeeper
 
@@ -85,10 +84,7 @@ def test_usage(statestore: Statestore, bk: str, tmp_path: Path) -> None:
     assert local == {"files": 2, "bytes": 3_000_010, "names": usage["names"]}
 
 
-def test_what_is_wrong_is_said_with_what_to_do(
-    statestore: Statestore, bk: str, own_tree: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(file_systems, "_context", lambda spark: None)  # as in a process without Spark
+def test_what_is_wrong_is_said_with_what_to_do(statestore: Statestore, bk: str, own_tree: Any) -> None:
     hadoop = Hadoop.of()
     hadoop.write(f"{bk}/d/x", b"1")
     for verb in ("ls", "stat", "cat", "du", "rm"):

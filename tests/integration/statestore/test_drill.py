@@ -113,7 +113,7 @@ def test_ctrl_c_leaves_no_process_and_no_folder_and_a_report_that_says_unknown(t
         assert code == 3, drill.words()
     summary = drill.result()["summary"]
     assert summary["verdict"] == "UNKNOWN"
-    assert "the drill was interrupted" in " ".join(summary["reasons"])
+    assert "The drill was interrupted" in " ".join(summary["reasons"])
     assert "UNKNOWN" in (drill.report / "report.html").read_text()
     until(lambda: not drill.left(), drill.left, pause_s=0.2)
     assert list(drill.temporary.iterdir()) == []

@@ -13,7 +13,6 @@ import pytest
 from eos.local import checks, jars
 from statestore import Address, InvalidInput, NotFound, Unavailable
 from statestore.bk import tree
-from statestore.hadoop import file_systems
 from statestore.hadoop.file_systems import Hadoop
 from tests.integration.statestore.conftest import OwnTree, raw_zookeeper
 from tests.waiting import until
@@ -48,23 +47,21 @@ def test_files_and_their_ledgers(bk: str) -> None:
         tree.files(hadoop, address.at("nothing"))
 
 
-def test_who_only_looks_begins_no_tree(own_tree: OwnTree, zookeeper: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_systems, "_context", lambda spark: None)  # as in a process without Spark
+def test_who_only_looks_begins_no_tree(own_tree: OwnTree, zookeeper: str) -> None:
     uri, options = own_tree
-    hadoop = Hadoop.of(options=options, make_root=False)
+    hadoop = Hadoop.of(options=options, make_root=False, own_jvm=True)
     for look in (hadoop.status, hadoop.list, hadoop.read):
         with pytest.raises(InvalidInput, match=r"no files of bk:// under .*fs.bk.root is another"):
             look(uri)
     with raw_zookeeper(hadoop, zookeeper) as client:
         assert client.exists(options["fs.bk.root"], False) is None
-    Hadoop.of(options=options).write(f"{uri}x", b"1")
+    Hadoop.of(options=options, own_jvm=True).write(f"{uri}x", b"1")
     assert hadoop.read(f"{uri}x") == b"1"
 
 
-def test_a_closed_port_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_port_is_told_at_once() -> None:
     """Far within the patience for a ZooKeeper that is slow, which is set to more than the test may take."""
-    monkeypatch.setattr(file_systems, "_context", lambda spark: None)  # as in a process without Spark
-    hadoop = Hadoop.of(options={"fs.bk.patience.ms": "3600000"})
+    hadoop = Hadoop.of(options={"fs.bk.patience.ms": "3600000"}, own_jvm=True)
     with pytest.raises(Unavailable, match=r"No ZooKeeper answers at localhost:1: is it running"):
         hadoop.status("bk://localhost:1/x")
 
@@ -119,8 +116,10 @@ def test_zookeeper_is_spoken_to_over_tls(tls: tuple[str, dict[str, object]]) -> 
     """Nothing but a ZooKeeper is there: what answers says that the tree is missing."""
     at, options = tls
     with pytest.raises(InvalidInput, match="no files of bk:// under /eos-bk"):
-        Hadoop.of(options=options, make_root=False).status(f"bk://{at}/q")
+        Hadoop.of(options=options, make_root=False, own_jvm=True).status(f"bk://{at}/q")
     trusting_others = {**options, "fs.bk.zookeeper.ssl.trustStore.location": ""}
     for wrong in (trusting_others, {}):
         with pytest.raises(Unavailable, match="No ZooKeeper answers"):
-            Hadoop.of(options={**wrong, "fs.bk.patience.ms": "1500"}, make_root=False).status(f"bk://{at}/q")
+            Hadoop.of(options={**wrong, "fs.bk.patience.ms": "1500"}, make_root=False, own_jvm=True).status(
+                f"bk://{at}/q"
+            )
