@@ -21,9 +21,9 @@ from statestore.checkpoint.operators import STATE
 from statestore.checkpoint.rocksdb import check_table, read_snapshot
 from statestore.checkpoint.sources import check_entry
 from statestore.checkpoint.stores import CHANGES, CHECKSUM, Gap, check_checksum
+from statestore.defaults import BATCHES
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
 
-BATCHES = 2  # Spark goes on after the last one; the one before shows whether one could go back
 _ATTEMPTS = 5
 Progress = Callable[[int, int, str], None]
 

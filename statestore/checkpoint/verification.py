@@ -16,7 +16,8 @@ from statestore.bk.replicas import Copy, LostLedger, check_copies
 from statestore.bk.tree import NO_LEDGER
 from statestore.checkpoint.findings import Finding, Severity
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.inspection import BATCHES, Inspection, Progress, inspect
+from statestore.checkpoint.inspection import Inspection, Progress, inspect
+from statestore.defaults import BATCHES
 from statestore.hadoop.file_systems import Hadoop
 
 if TYPE_CHECKING:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statestore.checkpoint.inspection import BATCHES
-from statestore.checkpoint.listing import Snapshots, Store
-from statestore.checkpoint.listing import snapshots as list_snapshots
-from statestore.checkpoint.verification import Report
-from statestore.checkpoint.verification import verify as verify_checkpoint
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
+from statestore.defaults import BATCHES
+
+if TYPE_CHECKING:
+    from statestore.checkpoint.listing import Snapshots, Store
+    from statestore.checkpoint.verification import Report
 
 Checkpoint = Annotated[str, typer.Argument(metavar="URI", help="A query's checkpoint, on any Hadoop file system.")]
 
 
 def snapshots(uri: Checkpoint, as_json: AsJson = False, option: HadoopOptions = None) -> None:
     """List a query's batches, operators and partitions, with versions, sizes and ages of their state."""
+    from statestore.checkpoint.listing import snapshots as list_snapshots
+
     found = list_snapshots(uri, options=parse_options(option))
     if as_json:
         console.show_json(dataclasses.asdict(found) | {"bytes": found.bytes, "loadable": found.loadable})
@@ -39,6 +41,8 @@ def verify(
     option: HadoopOptions = None,
 ) -> None:
     """Find out whether Spark would go on from here, by reading all that it needs. Exit code 1 if it would not."""
+    from statestore.checkpoint.verification import verify as verify_checkpoint
+
     with console.bar() as show:
 
         def progress(done: int, total: int, what: str) -> None:

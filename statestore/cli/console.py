@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from eos.errors import EosError
 from statestore.errors import Damaged
@@ -36,6 +34,8 @@ def show_json(value: object) -> None:
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> None:
     """Print rows as a table, to standard output; the columns in `right` are aligned to the right."""
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
@@ -73,6 +73,8 @@ def bar(what: str = "", total: int | None = None, *, stays: bool = False) -> Ite
         total: how much there is; None: it is told later.
         stays: the last state of the bar stays on the terminal.
     """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     out = Console(stderr=True)
     columns = (TextColumn(what, markup=False), BarColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, TimeElapsedColumn(), console=out, transient=not stays, disable=not out.is_terminal) as bars:

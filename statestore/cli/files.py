@@ -14,7 +14,6 @@ import typer
 from statestore.bk import tree
 from statestore.bk.address import Address, is_bk
 from statestore.bk.tree import NO_LEDGER, FileRecord
-from statestore.checkpoint.logs import is_checkpoint
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.errors import InvalidInput, NotFound
@@ -165,6 +164,8 @@ def _sums(top: str, lengths: Mapping[str, int]) -> dict[str, tuple[int, int]]:
 
 def _checkpoints(hadoop: Hadoop, uri: str) -> list[str]:
     """The checkpoints at an address or directly below it."""
+    from statestore.checkpoint.logs import is_checkpoint
+
     found = hadoop.list(uri)
     if is_checkpoint({one.name for one in found}):
         return [uri]

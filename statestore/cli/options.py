@@ -11,7 +11,6 @@ import typer
 from eos.config import Cluster, Credentials, Tls
 from statestore.errors import InvalidInput
 from statestore.hadoop.options import checked
-from statestore.savepoints.topic import TopicAddress
 
 if TYPE_CHECKING:
     from statestore.in_step import Output
@@ -58,6 +57,8 @@ def settings_of(conf: Sequence[str] | None) -> dict[str, str]:
 
 def cluster_of(uri: str, token_file: Path | None, trust_certs: Path | None) -> Cluster:
     """Return the cluster of a topic's address, with the caller's credentials."""
+    from statestore.savepoints.topic import TopicAddress
+
     credentials = Credentials() if token_file is None else Credentials("token", f"file:{token_file}")
     tls = Tls() if trust_certs is None else Tls(str(trust_certs))
     return Cluster(TopicAddress.parse(uri).service_url, credentials, tls)

@@ -26,8 +26,6 @@ from statestore.cli.options import (
 )
 from statestore.errors import InvalidInput
 from statestore.hadoop.session import session
-from statestore.savepoints import bookkeeper, portable
-from statestore.savepoints.topic import is_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,6 +59,9 @@ def restore(
     With --in-step the batches between the savepoint and the sink's output are run again one by one, with exactly the
     input that they had, and without being written. Run the same command again if it was interrupted.
     """
+    from statestore.savepoints import bookkeeper, portable
+    from statestore.savepoints.topic import is_topic
+
     options = parse_options(option)
     if name is not None and not is_topic(source):
         raise InvalidInput("--name is for topics: a savepoint on BookKeeper is restored by `restore NAME TARGET`")

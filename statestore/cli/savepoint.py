@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eos.config import Cluster
 from statestore.cli import console
 from statestore.cli.options import SAVEPOINT, AsJson, HadoopOptions, Token, Trust, cluster_of, parse_options
+from statestore.defaults import TRANSACTION_S
 from statestore.errors import InvalidInput
-from statestore.savepoints import bookkeeper, portable, topic
-from statestore.savepoints.stream import Manifest
-from statestore.savepoints.topic import TopicAddress, is_topic
+
+if TYPE_CHECKING:
+    from statestore.savepoints.stream import Manifest
 
 typer_app = typer.Typer(
     name="savepoint",
@@ -30,13 +31,15 @@ def create(
     checkpoint: Annotated[str, typer.Argument(help="The checkpoint; its query may run. bk:// unless --to is given.")],
     batch: Annotated[int | None, typer.Option(help="A committed batch. Default: the newest.")] = None,
     to: Annotated[str | None, typer.Option(help="Write it to this topic instead, as one transaction.")] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds that the transaction may take.")] = portable.TRANSACTION_S,
+    timeout: Annotated[float, typer.Option(help="Seconds that the transaction may take.")] = TRANSACTION_S,
     token_file: Token = None,
     trust_certs: Trust = None,
     option: HadoopOptions = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a savepoint of a checkpoint at a committed batch."""
+    from statestore.savepoints import bookkeeper, portable
+
     options = parse_options(option)
     if to is None:
         savepoint = bookkeeper.create(name, checkpoint, batch=batch, options=options)
@@ -70,6 +73,9 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the savepoints of a tree, or on a topic."""
+    from statestore.savepoints import bookkeeper
+    from statestore.savepoints.topic import is_topic
+
     if is_topic(place):
         _list_topic(place, cluster_of(place, token_file, trust_certs), as_json)
         return
@@ -97,17 +103,22 @@ def delete(
     option: HadoopOptions = None,
 ) -> None:
     """Delete a savepoint. Ledgers that nothing else needs are freed later, by the sweeper or `statestore gc`."""
+    from statestore.savepoints import bookkeeper
+    from statestore.savepoints.topic import HOLD, is_topic
+
     if is_topic(tree):
         raise InvalidInput(
             f"A savepoint on a topic goes with the topic's messages: delete the topic, or skip its messages on the "
-            f"subscription {topic.HOLD}"
+            f"subscription {HOLD}"
         )
     bookkeeper.delete(name, tree, parse_options(option))
     console.tell(f"Savepoint {name} is deleted")
 
 
 def _list_topic(uri: str, cluster: Cluster, as_json: bool) -> None:
-    found = topic.list_topic(cluster, TopicAddress.parse(uri).topic)
+    from statestore.savepoints.topic import TopicAddress, list_topic
+
+    found = list_topic(cluster, TopicAddress.parse(uri).topic)
     if as_json:
         console.show_json(
             [{"name": name, "lacks": lacks, "manifest": asdict(one) if one else None} for one, name, lacks in found]

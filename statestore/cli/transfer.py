@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from statestore.bk.address import Address, is_bk
-from statestore.checkpoint import transfer
-from statestore.checkpoint.logs import is_checkpoint
-from statestore.checkpoint.transfer import Progress
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.errors import InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop
+
+if TYPE_CHECKING:
+    from statestore.checkpoint.transfer import Progress
 
 
 def cp(
@@ -29,6 +29,9 @@ def cp(
     A query's checkpoint is copied as a consistent cut at its newest committed batch, also while the query runs: the
     query goes on from the copy as from the original. Never run it on both.
     """
+    from statestore.checkpoint import transfer
+    from statestore.checkpoint.logs import is_checkpoint
+
     options = parse_options(option)
     for uri in filter(is_bk, (source, target)):
         Address.parse(uri, options)

@@ -13,6 +13,7 @@ from statestore.bk.address import is_bk
 from statestore.checkpoint.cut import cut_of
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.place import Place
+from statestore.defaults import TRANSACTION_S
 from statestore.errors import CutFailed, NotFound, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import bookkeeper, topic
@@ -25,7 +26,6 @@ from statestore.savepoints.topic import Progress, TopicAddress, What
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TRANSACTION_S = 600.0
 _ATTEMPTS = 3
 
 

@@ -10,13 +10,16 @@ import pytest
 import eos
 
 HEAVY = ("pyarrow", "pyspark", "numpy", "pandas", "httpx", "google.protobuf", "eos.pulsar.net.client")
-LOADED = "import sys; from eos.cli.app import typer_app; print([name for name in sys.argv[1:] if name in sys.modules])"
+ROOMS = ("statestore.checkpoint", "statestore.savepoints", "statestore.in_step", "statestore.drills")
+HEAVY_OF = {"eos": HEAVY, "statestore": (*HEAVY, "py4j", "xxhash", "rich.progress", *ROOMS)}
+LOADED = "import sys; from {}.cli.app import typer_app; print([name for name in sys.argv[1:] if name in sys.modules])"
 
 
-def test_the_command_is_ready_without_what_its_verbs_need() -> None:
+@pytest.mark.parametrize("package", HEAVY_OF)
+def test_the_command_is_ready_without_what_its_verbs_need(package: str) -> None:
     """It is asked for help far more often than for anything else."""
-    done = subprocess.run([sys.executable, "-c", LOADED, *HEAVY], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    command = [sys.executable, "-c", LOADED.format(package), *HEAVY_OF[package]]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("package", ["eos", "statestore"])
