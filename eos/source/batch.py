@@ -23,8 +23,9 @@ class PulsarReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one range for each topic partition that holds something."""
-        ranges = batch_ranges(PulsarBrokers(self._options), self._options.start, self._options.end)
+        """Return the ranges of the topic partitions that hold something."""
+        brokers = PulsarBrokers(self._options)
+        ranges = brokers.splitter()(batch_ranges(brokers, self._options.start, self._options.end))
         # Spark makes a partition of its own, without a range, of an empty list.
         return [RangePartition(part) for part in ranges] or [InputPartition(None)]
 

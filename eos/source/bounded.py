@@ -13,7 +13,7 @@ from typing import Protocol
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import BEGINNING, Position, before
 from eos.source.options import Boundary, check_named, place_of
-from eos.source.planning import Range
+from eos.source.ranges import Range
 
 
 class BatchBrokers(Protocol):

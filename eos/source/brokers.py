@@ -10,18 +10,24 @@ from typing import Literal
 
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential
 
-from eos.errors import InvalidInput, NetworkError, TopicMissing
+from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing
 from eos.pulsar.net.ack import DurableCursor
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import partition_name, split_partition
+from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import before
 from eos.source.options import Boundary, SourceOptions, place_of
-from eos.source.planning import Found
-from eos.source.reading import Entries, first_behind
+from eos.source.ranges import Found
+from eos.source.readers import Entries
+from eos.source.reading import first_behind
+from eos.source.splitting import Splitter, splitter, whole
 
 PATIENCE_S = 60
 """How long a question that can be granted later is asked again. Each may be asked twice: that changes nothing."""
+
+_FORBIDDEN = ("401", "403")
 
 
 def _can_pass(error: BaseException) -> bool:
@@ -107,6 +113,30 @@ class PulsarBrokers:
     def first(self, topic: str, entry: EntryId) -> Found:
         """Return the first message at or behind an entry. Raises InvalidInput when it was lost."""
         return first_behind(topic, entry, self.open)
+
+    @_patient
+    def ledgers(self, topic: str) -> list[Ledger]:
+        """Return the ledgers of a physical topic, in their order, as the admin API knows them.
+
+        Raises InvalidInput where there is no admin URL, and where the role may not ask.
+        """
+        if self._options.admin_url is None:
+            raise InvalidInput(f"the admin API alone knows the ledgers of {topic}: give admin.url")
+        cluster = self._options.cluster
+        try:
+            with Admin(self._options.admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
+                return admin.ledgers(topic)
+        except Refused as refused:
+            if refused.code not in _FORBIDDEN:
+                raise
+            raise InvalidInput(
+                f"{refused}. Ranges are cut by a topic's ledgers, of which the admin API tells a role that may consume "
+                "the topic: give it that right, or leave out admin.url and minPartitions"
+            ) from refused
+
+    def splitter(self) -> Splitter:
+        """Return what cuts ranges, as the options want it."""
+        return splitter(self, self._options.min_partitions) if self._options.admin_url is not None else whole
 
     @_patient
     def acknowledge(self, topic: str, entry: EntryId) -> None:

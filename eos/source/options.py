@@ -65,6 +65,8 @@ class SourceOptions:
         subscription: the durable subscription of a streaming query; "" for a batch read.
         fail_on_data_loss: whether a proven loss ends the query, or is a warning.
         limits: how much a micro-batch may hold; None: everything there is.
+        admin_url: of the admin API, which tells of ledgers; None: ranges are read whole.
+        min_partitions: how many Spark partitions a read is cut into at least, where there are entries enough.
     """
 
     cluster: Cluster
@@ -75,6 +77,8 @@ class SourceOptions:
     subscription: str
     fail_on_data_loss: bool
     limits: Limits | None
+    admin_url: str | None = None
+    min_partitions: int = 1
 
 
 def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
@@ -99,6 +103,8 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         subscription=_subscription(read, topics, pattern) if kind == "stream" else "",
         fail_on_data_loss=read.flag("failOnDataLoss", True),
         limits=limits if limits != Limits() else None,
+        admin_url=_admin_url(read),
+        min_partitions=read.number("minPartitions") or 1,
     )
 
 
@@ -210,6 +216,18 @@ def _cluster(read: _Read) -> Cluster:
         connect_timeout_s=read.seconds("connect_timeout_s", 10.0),
         listener_name=read.text("listener_name"),
     )
+
+
+def _admin_url(read: _Read) -> str | None:
+    url = read.text("admin.url")
+    if url is None and read.text("minPartitions") is not None:
+        raise InvalidInput(
+            "minPartitions cuts topic partitions by their ledgers, of which the admin API alone tells: give admin.url, "
+            'such as "http://localhost:8080", or leave minPartitions out and use repartition() behind the source.'
+        )
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise InvalidInput(f'admin.url={url!r} must begin with http:// or https://, such as "http://localhost:8080".')
+    return url
 
 
 def _topics(read: _Read) -> tuple[tuple[str, ...], str | None]:

@@ -17,7 +17,6 @@ The rules, each of which a broker taught by breaking something else:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from eos.errors import InvalidInput
@@ -25,39 +24,8 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.errors import lost, named_by
 from eos.source.offsets import BEGINNING, Offsets, Position
 from eos.source.options import Boundary, Limits, check_named
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The first message at or behind an entry.
-
-    Attributes:
-        entry: where it is stored.
-        size: bytes of its entry.
-    """
-
-    entry: EntryId
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """What one task reads: the messages behind `start` up to and including `end`.
-
-    Attributes:
-        topic: the physical topic.
-        start: where reading begins, behind it.
-        end: the last entry.
-        end_delivered: whether `end` holds a message that readers get; then it must arrive.
-    """
-
-    topic: str
-    start: Position
-    end: EntryId
-    end_delivered: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.topic} behind {self.start.entry} to {self.end}"
+from eos.source.ranges import Found, Range
+from eos.source.splitting import Splitter, whole
 
 
 class Brokers(Protocol):
@@ -94,13 +62,21 @@ class StreamPlan:
     """The plan of one streaming query; it lives as long as the query's planner process."""
 
     def __init__(
-        self, brokers: Brokers, start: Boundary, *, fail_on_data_loss: bool, warn: Callable[[str], None]
+        self,
+        brokers: Brokers,
+        start: Boundary,
+        *,
+        fail_on_data_loss: bool,
+        warn: Callable[[str], None],
+        split: Splitter = whole,
     ) -> None:
-        """Args: reaches the brokers; where a new query begins; whether a loss ends the query; takes warnings."""
+        """Args: reaches the brokers; where a new query begins; whether a loss ends the query; takes warnings; cuts
+        ranges."""
         self._brokers = brokers
         self._start = start
         self._fail_on_data_loss = fail_on_data_loss
         self._warn = warn
+        self._split = split
         self._acknowledged: dict[str, EntryId] = {}
         self._sizes: dict[str, int] = {}
         self._until: dict[str, EntryId | None] | None = None
@@ -152,7 +128,7 @@ class StreamPlan:
                 self._lose(_moved(topic, begin, finish.entry))
                 begin = BEGINNING
             ranges.append(Range(topic, begin, finish.entry))
-        return ranges
+        return self._split(ranges)
 
     def _pinned(self, topic: str, start: Boundary) -> Position:
         return Position(self._brokers.pin(topic, start), delivered=False)

@@ -14,39 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Protocol
 
 from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.errors import lost
-from eos.source.planning import Found, Range
-
-SILENCE_S = 1.0
-"""Seconds without an entry before the broker is asked whether the end is still there."""
+from eos.source.ranges import Found, Range
+from eos.source.readers import SILENCE_S, Entries, Open
 
 BATCH_BYTES = 1024 * 1024
 """Bytes of the entries that are decoded together, about; a larger entry comes alone."""
-
-
-class Entries(Protocol):
-    """A reader of whole entries, in order (`eos.pulsar.net.entries.EntryReader`)."""
-
-    def read(self, timeout_s: float) -> list[Entry]:
-        """Return what has arrived; an empty list after so many seconds of silence."""
-        ...
-
-    def last_message_id(self) -> tuple[EntryId | None, EntryId | None]:
-        """Return the last entry that can be delivered, and the reader's own position."""
-        ...
-
-    def close(self) -> None:
-        """Leave the topic."""
-        ...
-
-
-Open = Callable[[str, EntryId | None, int | None], Entries]
-"""Opens a reader. Args: the physical topic; the first entry, None for the earliest; how many messages to send ahead."""
 
 
 def read_range(part: Range, open_reader: Open, lose: Callable[[str], None]) -> Iterator[list[Entry]]:

@@ -66,7 +66,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._plan.stop_at_what_is_there()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return one range for each topic partition that brought something."""
+        """Return the ranges of the topic partitions that brought something."""
         return [RangePartition(part) for part in self._plan.ranges(Offsets.from_json(start), Offsets.from_json(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -89,6 +89,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._options.start,
                 fail_on_data_loss=self._options.fail_on_data_loss,
                 warn=log.warning,
+                split=brokers.splitter(),
             )
             self._opened = brokers, plan
         return self._opened[1]

@@ -34,6 +34,12 @@ def _both(name: str, default: str, meaning: str) -> Option:
 
 OPTIONS: tuple[Option, ...] = (
     _both("service.url", "required", '`"pulsar://host:port"` or `"pulsar+ssl://host:port"`; several hosts by commas'),
+    _both(
+        "admin.url",
+        "",
+        '`"http://host:8080"` or `"https://host:8443"`: the admin API, for ranges cut by ledgers; streams and batches '
+        "are then cut into parts of some 128 MiB, and into `minPartitions`",
+    ),
     _both("topic", "", "one topic: all its partitions, or one partition by its own name"),
     _both("topics", "", "several topics, separated by commas"),
     _both(
@@ -62,6 +68,11 @@ OPTIONS: tuple[Option, ...] = (
     Option("endingOffsets", "`latest`", _BATCH, "`latest`, or JSON by topic: the last entry that is read"),
     Option("endingTime", "", _BATCH, "end before what was published at that time or later"),
     _both("failOnDataLoss", "`true`", "`false`: a proven loss of data is a warning"),
+    _both(
+        "minPartitions",
+        "1",
+        "Spark partitions, at least, where there are so many entries: topic partitions are cut; needs `admin.url`",
+    ),
     Option(
         "maxEntriesPerTrigger",
         "no limit",
@@ -112,13 +123,11 @@ ANSWERS = {
     "maxoffsetspertrigger": "use maxEntriesPerTrigger; a producer that batches puts many messages into one entry",
     "maxbytesperbatch": "use maxBytesPerTrigger",
     "minoffsetspertrigger": "it has no lower limit; use a longer trigger interval",
-    "minpartitions": "each topic partition is read by one Spark partition; repartition() behind the source",
     "includeheaders": "the column __messageProperties is always there; select it by .schema(...)",
     "startingtimestamp": _TIME,
     "endingtimestamp": _TIME,
     "startingoffsetsbytimestamp": _TIME,
     "endingoffsetsbytimestamp": _TIME,
-    "admin.url": "it asks the brokers by the binary protocol alone and needs no admin rights; leave it out",
     "polltimeoutms": "waiting for messages needs no option here; request_timeout_s bounds the wait for an answer",
     "waitingfornonexistedtopic": "a topic that is named must exist; topicsPattern takes topics as they appear",
     "allowdifferenttopicschemas": "the value is binary here, whatever the topic's schema; decode it in Spark",
@@ -134,7 +143,7 @@ ANSWERS = {
 FOREIGN = {
     "pulsar.client.": "this source is no Java client; it takes",
     "pulsar.reader.": "this source uses no Java reader; it takes",
-    "pulsar.admin.": "it asks the brokers by the binary protocol alone; it takes",
+    "pulsar.admin.": "its admin client is no Java client, and authenticates as for the brokers; it takes",
     "kafka.": "this source reads Pulsar, not Kafka; it takes",
 }
 """{the beginning of names that belong to another client, in lower case: how the refusal begins}."""

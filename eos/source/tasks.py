@@ -14,7 +14,7 @@ from eos.errors import InvalidInput
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import Columns
 from eos.source.options import SourceOptions
-from eos.source.planning import Range
+from eos.source.ranges import Range
 from eos.source.reading import read_range
 
 log = logging.getLogger("eos.source")

@@ -20,6 +20,7 @@ from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.authentication import secret
 from eos.pulsar.net.transport import tls_context
 from eos.pulsar.protocol.topics import full_name
+from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 
@@ -190,6 +191,11 @@ class Admin:
             most, least = (entry.headers.get(f"X-Pulsar-txnid-{half}-bits") for half in ("most", "least"))
             return TxnId(int(most), int(least)) if most is not None and least is not None else None
         return None
+
+    def ledgers(self, topic: str) -> list[Ledger]:
+        """Return the ledgers of a topic without partitions, or of a partition, in their order."""
+        told = self._json(f"v2/{_path(topic)}/internalStats")["ledgers"]
+        return sorted((Ledger(one["ledgerId"], one["entries"], one["size"]) for one in told), key=lambda one: one.id)
 
     def topics(self, namespace: str) -> tuple[str, ...]:
         """Return the physical topics of a "tenant/namespace", each partition by its own name."""

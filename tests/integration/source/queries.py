@@ -9,7 +9,8 @@ from eos.pulsar.wire.decoding import decode
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Offsets
 from eos.source.options import SourceOptions
-from eos.source.planning import Range, StreamPlan
+from eos.source.planning import StreamPlan
+from eos.source.ranges import Range
 from eos.source.reading import read_range
 
 
@@ -25,7 +26,11 @@ class Query:
         self.told: list[str] = []
         self.brokers = PulsarBrokers(options)
         self.plan = StreamPlan(
-            self.brokers, options.start, fail_on_data_loss=options.fail_on_data_loss, warn=self.told.append
+            self.brokers,
+            options.start,
+            fail_on_data_loss=options.fail_on_data_loss,
+            warn=self.told.append,
+            split=self.brokers.splitter(),
         )
 
     def read(self, start: Offsets, until: Offsets) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.options import Boundary
-from eos.source.planning import Found
+from eos.source.ranges import Found
 
 
 def at(text: str) -> EntryId:

@@ -11,7 +11,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.bounded import batch_ranges
 from eos.source.offsets import BEGINNING, Position
 from eos.source.options import Boundary
-from eos.source.planning import Range
+from eos.source.ranges import Range
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
 
 T, P0, P1 = "persistent://a/b/t", "persistent://a/b/t-partition-0", "persistent://a/b/t-partition-1"

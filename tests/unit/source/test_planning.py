@@ -7,7 +7,8 @@ import pytest
 from eos.errors import InvalidInput
 from eos.source.offsets import BEGINNING, Offsets, Position
 from eos.source.options import Boundary, Limits
-from eos.source.planning import Range, StreamPlan, shares
+from eos.source.planning import StreamPlan, shares
+from eos.source.ranges import Range
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
 
 LATEST = Boundary("latest")

@@ -13,7 +13,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from eos.source import reading
 from eos.source.offsets import BEGINNING, Position
-from eos.source.planning import Range
+from eos.source.ranges import Range
 from eos.source.reading import first_behind, read_range
 from tests.unit.source.fake_brokers import at
 

@@ -1,0 +1,41 @@
+"""What one task reads, and what a look at a topic finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.offsets import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first message at or behind an entry.
+
+    Attributes:
+        entry: where it is stored.
+        size: bytes of its entry.
+    """
+
+    entry: EntryId
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What one task reads: the messages behind `start` up to and including `end`.
+
+    Attributes:
+        topic: the physical topic.
+        start: where reading begins, behind it.
+        end: the last entry.
+        end_delivered: whether `end` holds a message that readers get; then it must arrive.
+    """
+
+    topic: str
+    start: Position
+    end: EntryId
+    end_delivered: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.topic} behind {self.start.entry} to {self.end}"

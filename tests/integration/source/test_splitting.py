@@ -1,0 +1,120 @@
+"""Ranges that are cut, on a topic that holds everything a ledger can hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.txn import TxnId
+from eos.source.offsets import BEGINNING
+from eos.source.ranges import Range
+from eos.source.splitting import cut_at
+from tests.conftest import MakeTopic
+from tests.contract.test_transactions import end, transaction
+from tests.integration.source.conftest import Admin, MakeStream, Run
+from tests.integration.source.queries import read
+from tests.integration.source.streams import values, write
+
+LEDGERS = 4
+
+
+@pytest.fixture
+def topic(ours: Client, make_topic: MakeTopic, admin: Admin) -> str:
+    """Plain, committed, aborted and marker entries in several ledgers, some of which one transaction spans."""
+    name = make_topic("everything")
+    for ledger in range(LEDGERS):
+        with ours.producer(name) as producer:
+            committed, aborted = transaction(ours, name), transaction(ours, name)
+            for step in range(3):
+                producer.send_record(f"{ledger} committed {step}".encode(), committed)
+                producer.send_record(f"{ledger} aborted {step}".encode(), aborted)
+                producer.send_record(f"{ledger} plain {step}".encode(), None)
+            if ledger % 2:  # a ledger ends within both transactions
+                admin("PUT", name, "unload")
+        end(ours, committed, commit=True)
+        end(ours, aborted, commit=False)
+        if not ledger % 2:
+            admin("PUT", name, "unload")
+    return name
+
+
+@pytest.fixture
+def held_up(ours: Client, topic: str) -> TxnId:
+    """A transaction that is open before the last messages."""
+    txn = transaction(ours, topic)
+    write(ours, topic, "before")
+    with ours.producer(topic) as producer:
+        producer.send_record(b"open", txn)
+    write(ours, topic, "behind")
+    return txn
+
+
+def test_a_range_cut_at_any_entry_adds_up_to_one_read_from_the_start(
+    run: Run, pulsar: Any, ours: Client, topic: str, held_up: TxnId
+) -> None:
+    query = run(topic=topic, startingOffsets="earliest", **{"admin.url": pulsar.admin_url})
+    last = query.brokers.last(topic)
+    assert last is not None
+    everything = Range(topic, BEGINNING, last)
+    expected = read(query.brokers, [everything])
+    assert len(expected) == 6 * LEDGERS + 1
+    assert expected[-1] == "before"
+    ledgers = query.brokers.ledgers(topic)
+    places = [EntryId(one.id, entry) for one in ledgers for entry in range(one.entries)]
+    places = [place for place in places if place < last]
+    places += [EntryId(last.ledger, entry) for entry in range(last.entry)]
+    assert len({place.ledger for place in places}) >= LEDGERS
+    assert len(places) > 11 * LEDGERS
+    for place in places:
+        parts = cut_at(everything, [place], query.brokers)
+        assert read(query.brokers, parts) == expected, place
+    parts = cut_at(everything, sorted(places), query.brokers)
+    assert len(parts) == len(expected), "a part for each message"
+    assert read(query.brokers, parts) == expected
+    end(ours, held_up, commit=True)
+    later = query.brokers.last(topic)
+    assert later is not None
+    rest = read(query.brokers, cut_at(Range(topic, BEGINNING, later), sorted(places), query.brokers))
+    assert rest == [*expected, "open", "behind"]
+
+
+def test_a_batch_that_is_read_again_is_cut_at_the_same_places(
+    run: Run, pulsar: Any, ours: Client, topic: str, admin: Admin
+) -> None:
+    options = {"topic": topic, "startingOffsets": "earliest", "admin.url": pulsar.admin_url, "minPartitions": "8"}
+    query = run(**options)
+    start = query.plan.first()
+    until = query.latest(start)
+    ranges = query.plan.ranges(start, until)
+    assert len(ranges) == 8
+    expected = [read(query.brokers, [part]) for part in ranges]
+    assert [value for part in expected for value in part] == read(
+        query.brokers, [Range(topic, BEGINNING, until.topics[topic].entry)]
+    )
+    query.brokers.close()
+    write(ours, topic, "later")
+    admin("PUT", topic, "unload")  # the ledger that was open has a size now
+    write(ours, topic, "latest")
+    again = run(**options)
+    assert again.plan.ranges(start, until) == ranges
+    assert [read(again.brokers, [part]) for part in ranges] == expected
+
+
+def test_streams_and_tables_have_more_tasks_than_the_topic_has_partitions(
+    spark: SparkSession, pulsar: Any, topic: str, make_stream: MakeStream
+) -> None:
+    options = {"admin.url": pulsar.admin_url, "minPartitions": "8"}
+    table = spark.read.format("pulsar").options(**{"service.url": pulsar.service_url}, topic=topic, **options)
+    frame = table.schema("value binary").load()
+    assert frame.rdd.getNumPartitions() == 8
+    expected = sorted(values(frame.collect()))
+    assert len(expected) == 6 * LEDGERS
+    stream = make_stream(topic=topic, **options)
+    tasks: list[int] = []
+    rows = stream.run(each=lambda batch, _: tasks.append(batch.rdd.getNumPartitions()))
+    assert sorted(values(rows)) == expected
+    assert tasks == [8]

@@ -1,0 +1,132 @@
+"""More tasks than topic partitions: ranges that are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eos.pulsar.wire.ledgers import Ledger
+from eos.pulsar.wire.message_id import EntryId
+from eos.source import splitting
+from eos.source.offsets import BEGINNING, Position
+from eos.source.ranges import Range
+from eos.source.splitting import splitter, whole
+from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
+
+
+class Stored(FakeBrokers):
+    """Topics whose ledgers are known."""
+
+    def __init__(self, ledgers: Iterable[Ledger] = (), **topics: FakeTopic) -> None:
+        super().__init__(**topics)
+        self.stored = list(ledgers)
+        self.asked = 0
+
+    def ledgers(self, topic: str) -> list[Ledger]:
+        self.asked += 1
+        return self.stored
+
+
+def behind(start: str, end: str, topic: str = "t") -> Range:
+    return Range(topic, Position.parse(start), at(end))
+
+
+def texts(ranges: Iterable[Range]) -> list[str]:
+    return [f"{part.start} to {part.end}" for part in ranges]
+
+
+def test_a_range_within_a_ledger_is_cut_evenly_without_a_question_about_ledgers() -> None:
+    brokers = Stored(t=FakeTopic(entries(5, 0, 99)))
+    assert texts(splitter(brokers, 4)([behind("5:19", "5:99")])) == [
+        "5:19 to 5:39", "5:39 to 5:59", "5:59 to 5:79", "5:79 to 5:99",
+    ]  # fmt: skip
+    assert brokers.asked == 0
+    assert texts(whole([behind("5:19", "5:99")])) == ["5:19 to 5:99"]
+
+
+def test_equal_shares_are_shares_of_bytes() -> None:
+    ledgers = [Ledger(3, 100, 100), Ledger(5, 10, 1_000), Ledger(7, 0, 0), Ledger(9, 0, 0)]
+    brokers = Stored(ledgers, t=FakeTopic(entries(3, 0, 99) + entries(5, 0, 9) + entries(9, 0, 4)))
+    whole_topic = Range("t", BEGINNING, at("9:4"))
+    assert texts(splitter(brokers, 4)([whole_topic])) == [
+        "beginning to 5:2", "5:2 to 5:6", "5:6 to 9:0", "9:0 to 9:4",
+    ]  # fmt: skip
+
+
+def test_a_cut_is_made_at_the_next_message_and_none_is_empty() -> None:
+    delivered = [at("5:0"), at("5:7"), at("5:9")]
+    brokers = Stored(t=FakeTopic(delivered))
+    assert texts(splitter(brokers, 10)([behind("pinned 5:-1", "5:9")])) == [
+        "pinned 5:-1 to 5:0", "5:0 to 5:7", "5:7 to 5:9",
+    ]  # fmt: skip
+
+
+def test_topics_share_the_partitions_by_their_entries() -> None:
+    brokers = Stored(a=FakeTopic(entries(5, 0, 89)), b=FakeTopic(entries(6, 0, 9)))
+    cut = splitter(brokers, 10)([behind("pinned 5:-1", "5:89", "a"), behind("pinned 6:-1", "6:9", "b")])
+    assert [part.topic for part in cut] == ["a"] * 9 + ["b"]
+
+
+def test_there_are_no_more_parts_than_entries() -> None:
+    brokers = Stored(t=FakeTopic(entries(5, 0, 2)))
+    assert texts(splitter(brokers, 64)([behind("5:0", "5:2")])) == ["5:0 to 5:1", "5:1 to 5:2"]
+
+
+def test_a_large_range_is_cut_without_being_asked_to() -> None:
+    half = splitting.PART_BYTES // 2
+    brokers = Stored([Ledger(3, 10, 3 * half), Ledger(4, 0, 0)], t=FakeTopic([*entries(3, 0, 9), at("4:0")]))
+    assert texts(splitter(brokers, 1)([Range("t", BEGINNING, at("4:0"))])) == ["beginning to 3:5", "3:5 to 4:0"]
+
+
+def test_an_end_that_the_user_named_may_lie_behind_the_last_cut() -> None:
+    brokers = Stored(t=FakeTopic([at("5:0"), at("5:9")]))
+    part = Range("t", BEGINNING, at("5:6"), end_delivered=False)
+    assert splitter(brokers, 3)([part]) == [part]
+
+
+def test_the_same_range_is_cut_at_the_same_places_when_its_last_ledger_is_closed() -> None:
+    topic = FakeTopic(entries(3, 0, 99) + entries(5, 0, 99))
+    part = [behind("3:10", "5:40")]
+    now = splitter(Stored([Ledger(3, 100, 700), Ledger(5, 0, 0)], t=topic), 5)(part)
+    later = [Ledger(1, 9, 9), Ledger(3, 100, 700), Ledger(5, 100, 90_000), Ledger(7, 0, 0)]
+    assert splitter(Stored(later, t=topic), 5)(part) == now
+    assert len(now) == 5
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[list[Ledger], list[EntryId], int]:
+    """Ledgers with holes between their messages; at least one message in all."""
+    ledgers, delivered = [], []
+    for number in range(draw(st.integers(1, 4))):
+        count = draw(st.integers(0, 12))
+        ledgers.append(Ledger(2 * number, count, count * draw(st.integers(0, 50))))
+        delivered += [EntryId(2 * number, entry) for entry in range(count) if draw(st.booleans())]
+    if not delivered:
+        ledgers.append(Ledger(20, 1, 1))
+        delivered.append(EntryId(20, 0))
+    return ledgers, delivered, draw(st.integers(1, 40))
+
+
+@given(worlds())
+def test_the_parts_are_the_range_whatever_the_ledgers_hold(world: tuple[list[Ledger], list[EntryId], int]) -> None:
+    ledgers, delivered, parts = world
+    brokers = Stored(ledgers, t=FakeTopic(delivered))
+    cut = splitter(brokers, parts)([Range("t", BEGINNING, delivered[-1])])
+    assert cut[0].start == BEGINNING
+    assert cut[-1].end == delivered[-1]
+    assert [part.start.entry for part in cut[1:]] == [part.end for part in cut[:-1]]
+    assert all(part.start.entry < part.end and part.end in delivered for part in cut)
+    assert all(part.start.delivered for part in cut[1:])
+    read = [one for part in cut for one in delivered if part.start.entry < one <= part.end]
+    assert read == delivered
+    assert len(cut) <= parts
+
+
+@pytest.mark.parametrize("entry_bytes", [1, 1_000])
+def test_as_many_parts_as_wanted_where_each_entry_is_a_message(entry_bytes: int) -> None:
+    ledgers = [Ledger(3, 40, 40 * entry_bytes), Ledger(5, 60, 60 * entry_bytes), Ledger(6, 0, 0)]
+    brokers = Stored(ledgers, t=FakeTopic(entries(3, 0, 39) + entries(5, 0, 59) + entries(6, 0, 9)))
+    assert len(splitter(brokers, 110)([Range("t", BEGINNING, at("6:9"))])) == 110
