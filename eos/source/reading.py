@@ -18,6 +18,7 @@ from contextlib import closing
 from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.chunked import whole_messages
 from eos.source.errors import lost
 from eos.source.ranges import Found, Range
 from eos.source.readers import SILENCE_S, Entries, Open
@@ -27,7 +28,7 @@ BATCH_BYTES = 1024 * 1024
 
 
 def read_range(part: Range, open_reader: Open, lose: Callable[[str], None]) -> Iterator[list[Entry]]:
-    """Yield the entries of a range, in order, in groups to be decoded together.
+    """Yield the entries of a range, in order, in groups to be decoded together; chunked messages in one piece.
 
     Args:
         part: the range.
@@ -38,7 +39,7 @@ def read_range(part: Range, open_reader: Open, lose: Callable[[str], None]) -> I
     """
     try:
         with closing(open_reader(part.topic, _first(part), None)) as reader:
-            yield from _groups(_entries(part, reader, lose))
+            yield from _groups(whole_messages(part.topic, _entries(part, reader, lose), open_reader, lose))
         if part.start.delivered and part.start.entry.ledger < part.end.ledger:
             _look_again(part, open_reader, lose)
     except TopicMissing as missing:

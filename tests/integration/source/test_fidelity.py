@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pulsar as official
+import pytest
 from pyspark.sql import SparkSession
 
+from eos.local import checks, jars
 from tests.conftest import MakeTopic
 from tests.integration.source.streams import Stream
 
@@ -40,3 +43,56 @@ def test_every_column_of_a_message(spark: SparkSession, pulsar: Any, make_topic:
     assert abs(one["__publishTime"].timestamp() - datetime.now(UTC).timestamp()) < 600
     assert [none[column] for column in ("__key", "__orderingKey", "__eventTime")] == [None] * 3
     assert none["__messageProperties"] == {}
+
+
+def java_writes(pulsar: Any, topic: str, count: int, listed: Path) -> None:
+    """Let the Java client write so many messages, and list them in the topic's order."""
+    command = [str(checks.java()), "-cp", jars.classpath(), str(Path(__file__).with_name("Messages.java"))]
+    said = subprocess.run(
+        [*command, pulsar.service_url, topic, str(count), str(listed)], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stderr[-4_000:]
+
+
+def expected(line: str) -> tuple[Any, ...]:
+    """Return what one line of the list says, as the source's columns."""
+    ledger, entry, index, published, event, key, ordering, named, value = line.rstrip("\n").split("\t")
+
+    def binary(text: str) -> bytes | None:
+        return None if text == "-" else bytes.fromhex(text)
+
+    pairs = [] if named == "-" else [pair.split("=") for pair in named.split(",")]
+    return (
+        {"ledger": int(ledger), "entry": int(entry), "batchIndex": int(index)},
+        int(published),
+        None if event == "-" else int(event),
+        binary(key),
+        binary(ordering),
+        [(bytes.fromhex(name).decode(), bytes.fromhex(text).decode()) for name, text in pairs],
+        binary(value),
+    )
+
+
+@pytest.mark.parametrize("count", [4_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_what_the_java_client_writes_comes_field_by_field(
+    spark: SparkSession, pulsar: Any, make_topic: MakeTopic, tmp_path: Path, count: int
+) -> None:
+    topic, listed = make_topic("java"), tmp_path / "list.tsv"
+    java_writes(pulsar, topic, count, listed)
+    schema = (
+        "__messageId struct<ledger: bigint, entry: bigint, batchIndex: int>, __publishTime bigint, __eventTime bigint, "
+        "__key binary, __orderingKey binary, __messageProperties map<string, string>, value binary"
+    )
+    source = spark.read.format("pulsar").options(
+        **{"service.url": pulsar.service_url, "admin.url": pulsar.admin_url, "minPartitions": "7"}, topic=topic
+    )
+    read = 0
+    with listed.open(encoding="utf-8") as lines:
+        for batch in source.schema(schema).load().toArrow().to_batches(max_chunksize=10_000):
+            columns = [column.to_pylist() for column in batch.columns]
+            columns[5] = [sorted(pairs) for pairs in columns[5]]
+            for row in zip(*columns, strict=True):
+                assert row == expected(next(lines)), f"row {read}"
+                read += 1
+        assert next(lines, None) is None
+    assert read == count

@@ -9,11 +9,13 @@ from pyspark.sql import SparkSession
 
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from eos.pulsar.wire.txn import TxnId
 from eos.source.offsets import BEGINNING
 from eos.source.ranges import Range
 from eos.source.splitting import cut_at
 from tests.conftest import MakeTopic
+from tests.contract.conftest import Produce
 from tests.contract.test_transactions import end, transaction
 from tests.integration.source.conftest import Admin, MakeStream, Run
 from tests.integration.source.queries import read
@@ -118,3 +120,42 @@ def test_streams_and_tables_have_more_tasks_than_the_topic_has_partitions(
     rows = stream.run(each=lambda batch, _: tasks.append(batch.rdd.getNumPartitions()))
     assert sorted(values(rows)) == expected
     assert tasks == [8]
+
+
+def test_a_message_in_chunks_is_read_once_wherever_a_range_is_cut(
+    run: Run, produce: Produce, ours: Client, make_topic: MakeTopic, admin: Admin
+) -> None:
+    topic = make_topic("chunks")
+    write(ours, topic, "first")
+    for numbers in ([0], [1, 2], [3, 4]):  # a chunk in the first ledger, two in each of the others
+        producer = produce(topic)
+        for number in numbers:
+            metadata = MessageMetadata(producer_name=producer.name, sequence_id=number, publish_time=1)
+            metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg = "large", number, 5
+            metadata.total_chunk_msg_size = 5
+            producer.send_described(metadata, b"%d" % number)
+            producer.event()
+            write(ours, topic, f"behind {number}")
+        admin("PUT", topic, "unload")
+    query = run(topic=topic, startingOffsets="earliest")
+    start = query.plan.first()
+    (everything,) = query.plan.ranges(start, query.latest(start))
+    places = everything_in(ours, topic)
+    assert len({place.ledger for place in places}) == 3
+    assert len(places) == 11
+    expected = ["first", *(f"behind {number}" for number in range(4)), "01234", "behind 4"]
+    for place in places:
+        assert read(query.brokers, cut_at(everything, [place], query.brokers)) == expected, place
+    parts = cut_at(everything, places, query.brokers)
+    assert [len(read(query.brokers, [part])) for part in parts] == [1, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1]
+
+
+def everything_in(client: Client, topic: str) -> list[EntryId]:
+    """Return where each entry that readers get is stored."""
+    with client.entry_reader(topic, None) as reader:
+        last, _ = reader.last_message_id()
+        assert last is not None
+        places: list[EntryId] = []
+        while not places or places[-1] < last:
+            places += [entry.id for entry in reader.read(20)]
+    return places

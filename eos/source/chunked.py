@@ -1,0 +1,93 @@
+"""Messages that were sent in chunks, put together: one belongs to the range in which its last chunk lies.
+
+Where a range begins between the chunks of a message, its task looks back for the earlier ones, up to a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+from eos.pulsar.wire.chunks import ChunkAssembler, ChunksMissing
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.errors import lost
+from eos.source.readers import SILENCE_S, Open
+
+LOOK_BACK = (100, 10_000)
+"""Entries to look back for the first chunk of a message: so many, and if it is not among them, so many."""
+
+
+def whole_messages(
+    topic: str, entries: Iterator[Entry], open_reader: Open, lose: Callable[[str], None]
+) -> Iterator[Entry]:
+    """Yield the entries of a range, with each chunked message in one, in the place of its last chunk.
+
+    Args: the physical topic; the entries in their order; opens a reader; is told of a message whose first chunks
+    are gone.
+    """
+    assembler = ChunkAssembler()
+    for entry in entries:
+        try:
+            whole = assembler.take(entry)
+        except ChunksMissing as missing:
+            try:
+                whole = _look_back(topic, entry, open_reader)
+            except ChunksMissing:
+                lose(
+                    lost(
+                        topic,
+                        f"{missing}. They are not among the {LOOK_BACK[-1]:,} entries before it either: retention has "
+                        "deleted them, the producer was slow between them, or the message has more than 128 MiB",
+                    )
+                )
+                continue
+        if whole is not None:
+            yield whole
+
+
+def _look_back(topic: str, last: Entry, open_reader: Open) -> Entry | None:
+    """Return the message whose last chunk this is; None when this chunk came a second time.
+
+    Raises ChunksMissing.
+    """
+    for count in LOOK_BACK[:-1]:
+        try:
+            return _read_again(topic, _back(topic, last.id, count, open_reader), last.id, open_reader)
+        except ChunksMissing:
+            continue
+    return _read_again(topic, _back(topic, last.id, LOOK_BACK[-1], open_reader), last.id, open_reader)
+
+
+def _back(topic: str, entry: EntryId, count: int, open_reader: Open) -> EntryId:
+    """Return the entry that is so many before this one, or the first one of the topic."""
+    while entry.entry < count:
+        # A reader that begins with a ledger's first entry stands behind the last one of the ledger before.
+        with closing(open_reader(topic, EntryId(entry.ledger, 0), 1)) as reader:
+            _, behind = reader.last_message_id()
+        if behind is None or behind.entry < 0 or behind.ledger >= entry.ledger:
+            return EntryId(entry.ledger, 0)
+        count -= entry.entry + 1
+        entry = behind
+    return EntryId(entry.ledger, entry.entry - count)
+
+
+def _read_again(topic: str, first: EntryId, last: EntryId, open_reader: Open) -> Entry | None:
+    assembler = ChunkAssembler()
+    with closing(open_reader(topic, first, None)) as reader:
+        while True:
+            arrived = reader.read(SILENCE_S)
+            end = arrived[-1].id if arrived else reader.last_message_id()[0]
+            for entry in arrived:
+                if entry.id > last:
+                    break
+                try:
+                    whole = assembler.take(entry)
+                except ChunksMissing:
+                    if entry.id == last:
+                        raise
+                    continue  # of a message that belongs to an earlier range
+                if entry.id == last:
+                    return whole
+            if end is None or end > last or (end < last and not arrived):
+                raise ChunksMissing(f"the last chunk of a message, entry {last} of {topic}, is gone by now", last)
