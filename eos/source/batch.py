@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from eos.source.bounded import batch_ranges
+from eos.source.bounded import EVERYTHING, Wanted, batch_ranges
 from eos.source.brokers import PulsarBrokers
+from eos.source.filters import wanted
 from eos.source.options import SourceOptions
 from eos.source.tasks import RangePartition, read_partition
 
@@ -25,12 +26,29 @@ class PulsarReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges of the topic partitions that hold something."""
         brokers = PulsarBrokers(self._options)
-        ranges = brokers.splitter()(batch_ranges(brokers, self._options.start, self._options.end))
+        ranges = brokers.splitter()(batch_ranges(brokers, self._options.start, self._options.end, self._wanted()))
         # Spark makes a partition of its own, without a range, of an empty list.
         return [RangePartition(part) for part in ranges] or [InputPartition(None)]
+
+    def _wanted(self) -> Wanted:
+        return EVERYTHING
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a range, in a task, while a subscription of its own keeps the range stored."""
         if isinstance(partition, RangePartition):
             with PulsarBrokers(self._options).held(partition.part.topic):
                 yield from read_partition(partition.part, self._options, self._schema)
+
+
+class FilteredReader(PulsarReader):
+    """The same, for the worker that pushes a query's filters down."""
+
+    _filters: tuple[Filter, ...] = ()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Take what topics and times the rows can lie in; return all filters, for Spark to look at each row."""
+        self._filters = tuple(filters)
+        return filters
+
+    def _wanted(self) -> Wanted:
+        return wanted(self._filters)

@@ -7,13 +7,31 @@ message behind it, which there is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import BEGINNING, Position, before
 from eos.source.options import Boundary, check_named, place_of
 from eos.source.ranges import Range
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a read needs of what its boundaries hold.
+
+    Attributes:
+        takes: whether it needs anything of a physical topic.
+        from_ms, to_ms: what was published before or after is not needed, where it lies there: milliseconds since 1970.
+    """
+
+    takes: Callable[[str], bool] = lambda topic: True
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+EVERYTHING = Wanted()
 
 
 class BatchBrokers(Protocol):
@@ -32,8 +50,8 @@ class BatchBrokers(Protocol):
         ...
 
 
-def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary) -> list[Range]:
-    """Return one range for each topic partition that has something between the two boundaries.
+def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary, wanted: Wanted = EVERYTHING) -> list[Range]:
+    """Return one range for each topic partition that has something between the two boundaries, as far as it is wanted.
 
     Raises TopicMissing; InvalidInput for a boundary that names other topics than are read.
     """
@@ -41,15 +59,23 @@ def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary) -> list[
     check_named(start, topics, "startingOffsets")
     check_named(end, topics, "endingOffsets")
     ranges = []
-    for topic in topics:
+    for topic in filter(wanted.takes, topics):
         last = brokers.last(topic)
         if last is None:
             continue
         begin = _begin(brokers, topic, start, last)
         finish = min(_finish(brokers, topic, end, last), last)
+        if wanted.from_ms is not None:
+            begin = max(begin, Position(brokers.before_time(topic, wanted.from_ms), delivered=False), key=_entry)
+        if wanted.to_ms is not None:
+            finish = min(finish, brokers.before_time(topic, wanted.to_ms + 1))
         if begin.entry < finish:
             ranges.append(Range(topic, begin, finish, end_delivered=finish == last))
     return ranges
+
+
+def _entry(position: Position) -> EntryId:
+    return position.entry
 
 
 def _begin(brokers: BatchBrokers, topic: str, start: Boundary, last: EntryId) -> Position:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from eos.source.batch import PulsarReader
+from eos.source.batch import FilteredReader, PulsarReader
 from eos.source.columns import ALL, checked
+from eos.source.filters import are_asked_for
 from eos.source.options import parse_options
 from eos.source.stream import PulsarStreamReader
 
@@ -28,7 +29,8 @@ class PulsarDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read. Raises InvalidInput."""
         checked(schema)
-        return PulsarReader(parse_options(self.options, "batch"), schema)
+        made = FilteredReader if are_asked_for() else PulsarReader
+        return made(parse_options(self.options, "batch"), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a streaming query. Raises InvalidInput."""

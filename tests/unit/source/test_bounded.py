@@ -8,7 +8,7 @@ import pytest
 
 from eos.errors import InvalidInput
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.bounded import batch_ranges
+from eos.source.bounded import Wanted, batch_ranges
 from eos.source.offsets import BEGINNING, Position
 from eos.source.options import Boundary
 from eos.source.ranges import Range
@@ -71,3 +71,20 @@ def test_boundaries_must_fit_the_topics(brokers: Timed, start: Boundary, end: Bo
     brokers.held[P1].delivered += entries(6, 0, 1)
     with pytest.raises(InvalidInput, match=words):
         batch_ranges(brokers, start, end)
+
+
+def test_what_is_not_wanted_is_not_read_nor_asked_for(brokers: Timed) -> None:
+    def between(**times: int) -> list[str]:
+        return [str(part) for part in batch_ranges(brokers, EARLIEST, LATEST, Wanted(**times))]  # type: ignore[arg-type]
+
+    assert between(from_ms=2_000) == [f"{P0} behind 5:1 to 5:9"]
+    assert between(to_ms=2_000) == [f"{P0} behind -1:-1 to 5:1"]
+    assert between(from_ms=2_000, to_ms=3_999) == [f"{P0} behind 5:1 to 5:3"]
+    assert between(from_ms=99_000) == []
+    start = by(p0="5:2", t="earliest")
+    (part,) = batch_ranges(brokers, start, LATEST, Wanted(from_ms=1_000))
+    assert part.start == pinned("5:1"), "never before the start"
+    (part,) = batch_ranges(brokers, EARLIEST, LATEST, Wanted(to_ms=99_000))
+    assert part.end == at("5:9"), "never behind the end"
+    assert part.end_delivered
+    assert batch_ranges(brokers, EARLIEST, LATEST, Wanted(takes=lambda topic: topic == P1)) == []

@@ -1,0 +1,96 @@
+"""What filters leave to be read."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+    StringEndsWith,
+    StringStartsWith,
+)
+from pyspark.sql.types import StructType
+
+from eos.source.batch import FilteredReader
+from eos.source.data_source import PulsarDataSource
+from eos.source.filters import SLACK_MS, wanted
+
+T, P, V = ("__topic",), ("__partition",), ("value",)
+A, B1, B2 = "persistent://p/d/a", "persistent://p/d/b-partition-1", "persistent://p/d/b-partition-2"
+B = "persistent://p/d/b"
+
+
+@pytest.mark.parametrize(
+    ("filters", "left"),
+    [
+        ([], [A, B1, B2]),
+        ([EqualTo(V, 1), EqualTo(("__topic", "x"), 1)], [A, B1, B2]),
+        ([EqualTo(T, B)], [B1, B2]),
+        ([Not(EqualTo(T, B))], [A]),
+        ([EqualNullSafe(P, None)], [A]),
+        ([Not(EqualNullSafe(P, 1))], [A, B2]),
+        ([EqualTo(P, None)], []),
+        ([Not(EqualTo(P, 1))], [B2]),
+        ([In(P, (1, 5))], [B1]),
+        ([In(P, (1, None))], [B1]),
+        ([Not(In(P, (1, None)))], []),
+        ([Not(In(P, (1,)))], [B2]),
+        ([IsNull(P)], [A]),
+        ([IsNotNull(P)], [B1, B2]),
+        ([GreaterThan(P, 1)], [B2]),
+        ([GreaterThanOrEqual(P, 1)], [B1, B2]),
+        ([LessThan(P, 2)], [B1]),
+        ([LessThanOrEqual(P, 1), EqualTo(T, A)], []),
+        ([StringStartsWith(T, "persistent://p")], [A, B1, B2]),
+        ([StringEndsWith(T, "/a")], [A]),
+        ([StringContains(T, "/d/b")], [B1, B2]),
+    ],
+)
+def test_topics_that_can_hold_no_row_are_left_out(filters: list[Filter], left: list[str]) -> None:
+    assert list(filter(wanted(filters).takes, [A, B1, B2])) == left
+
+
+def test_a_filter_that_is_not_known_leaves_everything() -> None:
+    class Odd(Filter):
+        attribute = T
+
+    assert wanted([Odd(), Not(Odd())]).takes(A)
+
+
+def test_times_are_widened_and_the_narrowest_count() -> None:
+    at = ("__publishTime",)
+    noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    ms = int(noon.timestamp() * 1000)
+
+    def bounds(*filters: Filter) -> tuple[int | None, int | None]:
+        some = wanted(filters)
+        return some.from_ms, some.to_ms
+
+    assert bounds(GreaterThan(at, noon), GreaterThanOrEqual(at, 7)) == (ms - SLACK_MS, None)
+    assert bounds(LessThan(at, ms), LessThanOrEqual(at, ms + 5)) == (None, ms + SLACK_MS)
+    paris = noon.astimezone(timezone(timedelta(hours=1)))
+    assert bounds(EqualTo(at, paris)) == (ms - SLACK_MS, ms + SLACK_MS)
+    assert bounds(Not(EqualTo(at, noon)), EqualTo(at, None), EqualTo(at, noon.replace(tzinfo=None))) == (None, None)
+
+
+def test_filters_are_offered_only_where_spark_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = PulsarDataSource({"service.url": "pulsar://h:1", "topic": "t"})
+    assert not isinstance(source.reader(StructType()), FilteredReader)
+    monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
+    reader = source.reader(StructType())
+    assert isinstance(reader, FilteredReader)
+    some: list[Filter] = [EqualTo(T, A)]
+    assert list(reader.pushFilters(some)) == some
