@@ -47,10 +47,12 @@ class Limits:
     Attributes:
         entries: at most so many entries of all topics together; a producer that batches puts many messages in one.
         bytes: about so many bytes, by the size of the entries seen last.
+        seconds: as many entries as take about so long, by what the batches before took.
     """
 
     entries: int | None = None
     bytes: int | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,9 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
     topics, pattern = _topics(read)
     start = _boundary(read, "startingOffsets", "startingTime", "latest" if kind == "stream" else "earliest")
     end = _boundary(read, "endingOffsets", "endingTime", "latest") if kind == "batch" else Boundary("latest")
-    limits = Limits(read.number("maxEntriesPerTrigger"), read.number("maxBytesPerTrigger"))
+    limits = Limits(
+        read.number("maxEntriesPerTrigger"), read.number("maxBytesPerTrigger"), read.seconds("targetBatchSeconds")
+    )
     return SourceOptions(
         cluster=_cluster(read),
         topics=topics,
@@ -165,10 +169,10 @@ class _Read:
             raise InvalidInput(f"{name}={value!r} is no whole number of 1 or more.")
         return int(value)
 
-    def seconds(self, name: str, default: float) -> float:
+    def seconds(self, name: str) -> float | None:
         value = self._values.get(name)
         if value is None:
-            return default
+            return None
         try:
             seconds = float(value)
         except ValueError:
@@ -212,8 +216,8 @@ def _cluster(read: _Read) -> Cluster:
         service_url=service_url,
         credentials=credentials,
         tls=Tls(read.text("tls_trust_certs"), read.flag("tls_verify_hostname", True), certificate, key),
-        request_timeout_s=read.seconds("request_timeout_s", 30.0),
-        connect_timeout_s=read.seconds("connect_timeout_s", 10.0),
+        request_timeout_s=read.seconds("request_timeout_s") or 30.0,
+        connect_timeout_s=read.seconds("connect_timeout_s") or 10.0,
         listener_name=read.text("listener_name"),
     )
 

@@ -24,6 +24,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.errors import lost, named_by
 from eos.source.offsets import BEGINNING, Offsets, Position
 from eos.source.options import Boundary, Limits, check_named
+from eos.source.pacing import Pace
 from eos.source.ranges import Found, Range
 from eos.source.splitting import Splitter, whole
 
@@ -69,14 +70,16 @@ class StreamPlan:
         fail_on_data_loss: bool,
         warn: Callable[[str], None],
         split: Splitter = whole,
+        pace: Pace | None = None,
     ) -> None:
         """Args: reaches the brokers; where a new query begins; whether a loss ends the query; takes warnings; cuts
-        ranges."""
+        ranges; limits batches to what takes the wanted time."""
         self._brokers = brokers
         self._start = start
         self._fail_on_data_loss = fail_on_data_loss
         self._warn = warn
         self._split = split
+        self._pace = pace
         self._acknowledged: dict[str, EntryId] = {}
         self._sizes: dict[str, int] = {}
         self._until: dict[str, EntryId | None] | None = None
@@ -165,20 +168,26 @@ class StreamPlan:
 
     def _limit(self, starts: Mapping[str, Position], ends: dict[str, Position], limits: Limits) -> None:
         """Move the ends back so that the batch has at most so many entries, or about so many bytes."""
+        pace = self._pace.entries() if self._pace is not None else None
         moving = [topic for topic in ends if starts[topic].entry < ends[topic].entry]
         if not moving:
             return
         self._turn += 1
         turn = self._turn % len(moving)
         moving = moving[turn:] + moving[:turn]  # the first is served when there is not one entry for each
-        if limits.entries is not None:
+        uncut = dict(ends)
+        entries = min((limit for limit in (limits.entries, pace) if limit is not None), default=None)
+        if entries is not None:
             sizes = {topic: _most_entries(starts[topic], ends[topic].entry) for topic in moving}
-            for topic, entries in shares(sizes, limits.entries).items():
-                ends[topic] = self._cut(topic, starts[topic], ends[topic], entries)
+            for topic, share in shares(sizes, entries).items():
+                ends[topic] = self._cut(topic, starts[topic], ends[topic], share)
+        paced = dict(ends)
         if limits.bytes is not None:
             for topic in moving:
-                entries = max(1, limits.bytes // len(moving) // self._size(topic, starts[topic]))
-                ends[topic] = self._cut(topic, starts[topic], ends[topic], entries)
+                share = max(1, limits.bytes // len(moving) // self._size(topic, starts[topic]))
+                ends[topic] = self._cut(topic, starts[topic], ends[topic], share)
+        if self._pace is not None and entries == pace and uncut != paced == ends:
+            self._pace.has_cut()
 
     def _cut(self, topic: str, start: Position, end: Position, entries: int) -> Position:
         """Return the end of at most so many entries behind `start`: a delivered one, or `start` for none.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from pyspark.sql.types import StructType
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Offsets
 from eos.source.options import SourceOptions
+from eos.source.pacing import FIRST_ENTRIES, Pace
 from eos.source.planning import StreamPlan
 from eos.source.tasks import RangePartition, read_partition
 
@@ -46,11 +48,11 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return that there is a limit, if there is one; what it says is in the options."""
         limits = self._options.limits
-        if limits is not None and limits.entries is not None:
-            return ReadMaxRows(limits.entries)
-        if limits is not None and limits.bytes is not None:
+        if limits is None:
+            return ReadAllAvailable()
+        if limits.bytes is not None and limits.entries is None:
             return ReadMaxBytes(limits.bytes)
-        return ReadAllAvailable()
+        return ReadMaxRows(limits.entries or FIRST_ENTRIES)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next micro-batch."""
@@ -84,12 +86,14 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _plan(self) -> StreamPlan:
         if self._opened is None:
             brokers = PulsarBrokers(self._options)
+            target_s = self._options.limits.seconds if self._options.limits is not None else None
             plan = StreamPlan(
                 brokers,
                 self._options.start,
                 fail_on_data_loss=self._options.fail_on_data_loss,
                 warn=log.warning,
                 split=brokers.splitter(),
+                pace=Pace(target_s, time.monotonic) if target_s is not None else None,
             )
             self._opened = brokers, plan
         return self._opened[1]

@@ -85,6 +85,13 @@ OPTIONS: tuple[Option, ...] = (
         _STREAM,
         "bytes of a micro-batch, about: by the size of the entries seen last",
     ),
+    Option(
+        "targetBatchSeconds",
+        "no limit",
+        _STREAM,
+        "entries of a micro-batch, as many as take about so long, by what the batches before took; not less than the "
+        "trigger's interval",
+    ),
     _both("token", "", 'a token for authentication, or `"file:PATH"` to read it anew at each connection'),
     _both("basic", "", '`"user:password"`, or `"file:PATH"`'),
     _both("tls_trust_certs", "the system's", "a PEM file of trusted authorities"),

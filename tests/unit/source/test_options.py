@@ -45,6 +45,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "startingTime": "0", "endingOffsets": "latest",
         "endingTime": "0", "maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "5", "tls_verify_hostname": "false",
         "request_timeout_s": "5", "connect_timeout_s": "5", "admin.url": "http://localhost:8080", "minPartitions": "8",
+        "targetBatchSeconds": "2.5",
     }  # fmt: skip
     name, kinds = option.name, option.kinds  # type: ignore[attr-defined]
     together = {
@@ -71,6 +72,7 @@ def test_time_offsets_and_limits_are_read() -> None:
     assert stream(startingoffsets="Earliest").start == Boundary("earliest")
     assert options("batch", {"endingtime": "7"}).end == Boundary("time", time_ms=7)
     assert stream(maxentriespertrigger="10", maxbytespertrigger="2000").limits == Limits(10, 2_000)
+    assert stream(targetbatchseconds="2.5").limits == Limits(seconds=2.5)
 
 
 def test_several_topics_and_patterns_are_named_in_full() -> None:
@@ -154,6 +156,7 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"failondataloss": "yes"}, "failOnDataLoss='yes' is neither true nor false"),
         ({"maxentriespertrigger": "0"}, "maxEntriesPerTrigger='0' is no whole number of 1 or more"),
         ({"maxbytespertrigger": "1k"}, "maxBytesPerTrigger='1k' is no whole number"),
+        ({"targetbatchseconds": "soon"}, "targetBatchSeconds='soon' is no number of seconds"),
         ({"request_timeout_s": "0"}, "request_timeout_s='0' is no number of seconds"),
         ({"connect_timeout_s": "inf"}, "connect_timeout_s='inf' is no number"),
         ({"minpartitions": "8"}, r"minPartitions cuts .* by their ledgers.*: give admin\.url, such as"),

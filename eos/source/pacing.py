@@ -1,0 +1,40 @@
+"""How many entries a micro-batch may have so that it takes about as long as is wanted.
+
+What a batch takes is the time from its plan to the next plan: the planner sees no more of it. So only a batch counts
+that this limit has cut: behind it there was more to read, and Spark asked for the next plan at once. Where a trigger
+waits, that wait counts too, and a target shorter than the trigger's interval would shrink the batches for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+FIRST_ENTRIES = 100
+"""The first limit: small, since nothing is known of what the query does with its rows."""
+
+FASTEST = 4.0
+"""How much one batch may raise or lower the limit, at most: a single slow batch says little."""
+
+
+class Pace:
+    """The limit of one streaming query."""
+
+    def __init__(self, target_s: float, clock: Callable[[], float]) -> None:
+        """Args: what a micro-batch should take, in seconds; tells the time in seconds."""
+        self._target_s = target_s
+        self._clock = clock
+        self._entries = FIRST_ENTRIES
+        self._planned_at: float | None = None
+
+    def entries(self) -> int:
+        """Return the limit of the batch that is planned now."""
+        if self._planned_at is not None:
+            took_s = max(self._clock() - self._planned_at, 0.001)
+            self._planned_at = None
+            change = min(max(self._target_s / took_s, 1 / FASTEST), FASTEST)
+            self._entries = max(1, round(self._entries * change))
+        return self._entries
+
+    def has_cut(self) -> None:
+        """Say that the batch that was planned just now is smaller because of this limit alone."""
+        self._planned_at = self._clock()
