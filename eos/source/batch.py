@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -10,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from eos.source.bounded import EVERYTHING, Wanted, batch_ranges
 from eos.source.brokers import PulsarBrokers
-from eos.source.filters import wanted
+from eos.source.filters import what_passes
 from eos.source.options import SourceOptions
 from eos.source.tasks import RangePartition, read_partition
 
@@ -26,7 +27,8 @@ class PulsarReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges of the topic partitions that hold something."""
         brokers = PulsarBrokers(self._options)
-        ranges = brokers.splitter()(batch_ranges(brokers, self._options.start, self._options.end, self._wanted()))
+        wanted = replace(self._wanted(), compacted=self._options.compacted)
+        ranges = brokers.splitter()(batch_ranges(brokers, self._options.start, self._options.end, wanted))
         # Spark makes a partition of its own, without a range, of an empty list.
         return [RangePartition(part) for part in ranges] or [InputPartition(None)]
 
@@ -51,4 +53,4 @@ class FilteredReader(PulsarReader):
         return filters
 
     def _wanted(self) -> Wanted:
-        return wanted(self._filters)
+        return what_passes(self._filters)

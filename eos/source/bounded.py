@@ -24,11 +24,13 @@ class Wanted:
     Attributes:
         takes: whether it needs anything of a physical topic.
         from_ms, to_ms: what was published before or after is not needed, where it lies there: milliseconds since 1970.
+        compacted: whether it needs only what compaction left, of which no time is known.
     """
 
     takes: Callable[[str], bool] = lambda topic: True
     from_ms: int | None = None
     to_ms: int | None = None
+    compacted: bool = False
 
 
 EVERYTHING = Wanted()
@@ -65,12 +67,12 @@ def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary, wanted: 
             continue
         begin = _begin(brokers, topic, start, last)
         finish = min(_finish(brokers, topic, end, last), last)
-        if wanted.from_ms is not None:
+        if wanted.from_ms is not None and not wanted.compacted:
             begin = max(begin, Position(brokers.before_time(topic, wanted.from_ms), delivered=False), key=_entry)
-        if wanted.to_ms is not None:
+        if wanted.to_ms is not None and not wanted.compacted:
             finish = min(finish, brokers.before_time(topic, wanted.to_ms + 1))
         if begin.entry < finish:
-            ranges.append(Range(topic, begin, finish, end_delivered=finish == last))
+            ranges.append(Range(topic, begin, finish, end_delivered=finish == last, compacted=wanted.compacted))
     return ranges
 
 

@@ -14,13 +14,13 @@ from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing
 from eos.pulsar.net.ack import DurableCursor
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
 from eos.pulsar.protocol.topics import partition_name, split_partition
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import before
 from eos.source.options import Boundary, SourceOptions, place_of
 from eos.source.ranges import Found
-from eos.source.readers import Entries
 from eos.source.reading import first_behind
 from eos.source.splitting import Splitter, splitter, whole
 
@@ -107,7 +107,7 @@ class PulsarBrokers:
         """Return the last message that can be delivered now, None where there is none."""
         if topic in self._cursors:
             return self._cursors[topic].last_message_id()[0]
-        with self._client.entry_reader(topic, None, permits=1) as reader:
+        with self.open(topic, None, 1) as reader:
             return reader.last_message_id()[0]
 
     def first(self, topic: str, entry: EntryId) -> Found:
@@ -143,11 +143,10 @@ class PulsarBrokers:
         """Let go of this entry and all before it."""
         self._cursor(topic).acknowledge(entry)
 
-    def open(self, topic: str, start: EntryId | None, permits: int | None) -> Entries:
+    def open(self, topic: str, start: EntryId | None, permits: int | None) -> EntryReader:
         """Open a reader of whole entries, as `eos.source.reading` does."""
-        if permits is None:
-            return self._client.entry_reader(topic, start)
-        return self._client.entry_reader(topic, start, permits=permits)
+        ahead = MAX_PERMITS if permits is None else permits
+        return self._client.entry_reader(topic, start, permits=ahead, compacted=self._options.compacted)
 
     @contextmanager
     def held(self, topic: str) -> Iterator[None]:

@@ -55,7 +55,7 @@ def are_asked_for() -> bool:
     return _PUSHING_WORKER in sys.modules
 
 
-def wanted(filters: Sequence[Filter]) -> Wanted:
+def what_passes(filters: Sequence[Filter]) -> Wanted:
     """Return which topics, and which of their times, can hold a row that passes all these filters."""
     earliest, latest = _times(filters)
     return Wanted(

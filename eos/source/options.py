@@ -69,6 +69,7 @@ class SourceOptions:
         limits: how much a micro-batch may hold; None: everything there is.
         admin_url: of the admin API, which tells of ledgers; None: ranges are read whole.
         min_partitions: how many Spark partitions a read is cut into at least, where there are entries enough.
+        compacted: whether a batch reads what compaction left of the topics.
     """
 
     cluster: Cluster
@@ -81,6 +82,7 @@ class SourceOptions:
     limits: Limits | None
     admin_url: str | None = None
     min_partitions: int = 1
+    compacted: bool = False
 
 
 def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
@@ -109,6 +111,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         limits=limits if limits != Limits() else None,
         admin_url=_admin_url(read),
         min_partitions=read.number("minPartitions") or 1,
+        compacted=_compacted(read, start, end),
     )
 
 
@@ -232,6 +235,16 @@ def _admin_url(read: _Read) -> str | None:
     if url is not None and not url.startswith(("http://", "https://")):
         raise InvalidInput(f'admin.url={url!r} must begin with http:// or https://, such as "http://localhost:8080".')
     return url
+
+
+def _compacted(read: _Read, start: Boundary, end: Boundary) -> bool:
+    compacted = read.flag("readCompacted", False)
+    if compacted and "time" in (start.where, end.where):
+        raise InvalidInput(
+            "readCompacted reads what compaction left, and no broker looks for a time there: leave out startingTime "
+            "and endingTime, and filter by __publishTime."
+        )
+    return compacted
 
 
 def _topics(read: _Read) -> tuple[tuple[str, ...], str | None]:

@@ -30,12 +30,14 @@ class Range:
         start: where reading begins, behind it.
         end: the last entry.
         end_delivered: whether `end` holds a message that readers get; then it must arrive.
+        compacted: whether what compaction left is read; then nothing must arrive, since it may be at work meanwhile.
     """
 
     topic: str
     start: Position
     end: EntryId
     end_delivered: bool = True
+    compacted: bool = False
 
     def __str__(self) -> str:
         return f"{self.topic} behind {self.start.entry} to {self.end}"

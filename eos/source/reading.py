@@ -40,7 +40,7 @@ def read_range(part: Range, open_reader: Open, lose: Callable[[str], None]) -> I
     try:
         with closing(open_reader(part.topic, _first(part), None)) as reader:
             yield from _groups(whole_messages(part.topic, _entries(part, reader, lose), open_reader, lose))
-        if part.start.delivered and part.start.entry.ledger < part.end.ledger:
+        if part.start.delivered and part.start.entry.ledger < part.end.ledger and not part.compacted:
             _look_again(part, open_reader, lose)
     except TopicMissing as missing:
         lose(lost(part.topic, f"{missing} It was deleted before {part} was read"))
@@ -67,7 +67,7 @@ def _first(part: Range) -> EntryId | None:
 
 
 def _entries(part: Range, reader: Entries, lose: Callable[[str], None]) -> Iterator[Entry]:
-    proven = not part.start.delivered
+    proven = part.compacted or not part.start.delivered
     while True:
         arrived = reader.read(SILENCE_S)
         for entry in arrived:
@@ -77,12 +77,14 @@ def _entries(part: Range, reader: Entries, lose: Callable[[str], None]) -> Itera
             if part.start.entry < entry.id <= part.end:
                 yield entry
             if entry.id >= part.end:
-                if entry.id > part.end and part.end_delivered:
+                if entry.id > part.end and part.end_delivered and not part.compacted:
                     lose(lost(part.topic, f"{part} ends with a message, but {entry.id} came in its place"))
                 return
         if not arrived:
             last, _ = reader.last_message_id()
             if last is None or last < part.end:
+                if part.compacted:
+                    return
                 lose(lost(part.topic, f"{part} was to be read, but the last message is now {last}"))
                 return
 

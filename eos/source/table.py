@@ -67,6 +67,12 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("endingOffsets", "`latest`", _BATCH, "`latest`, or JSON by topic: the last entry that is read"),
     Option("endingTime", "", _BATCH, "end before what was published at that time or later"),
+    Option(
+        "readCompacted",
+        "`false`",
+        _BATCH,
+        "`true`: read what compaction left of each topic, the newest message of each key, and what came behind it",
+    ),
     _both("failOnDataLoss", "`true`", "`false`: a proven loss of data is a warning"),
     _both(
         "minPartitions",

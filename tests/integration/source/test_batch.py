@@ -7,13 +7,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import pulsar as official
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from eos.pulsar.net.client import Client
 from tests.conftest import MakeTopic
+from tests.integration.source.conftest import Admin
 from tests.integration.source.streams import write
+from tests.waiting import until
 
 
 def test_a_topic_is_a_table_and_no_subscription_is_left(
@@ -69,3 +72,35 @@ def test_filters_on_topic_partition_and_time_are_pushed_down(
     assert read(f"__publishTime > timestamp '{now - timedelta(minutes=30)}'")[1] == ["a", "a", "a", "b", "b", "b", "c"]
     assert read(f"__publishTime > timestamp '{now + timedelta(hours=2)}'") == (1, []), "nothing is planned to be read"
     assert read(f"__publishTime < timestamp '{now - timedelta(hours=2)}'") == (1, [])
+
+
+def test_what_compaction_left_is_a_table_of_the_newest_messages(
+    spark: SparkSession, pulsar: Any, make_topic: MakeTopic, admin: Admin
+) -> None:
+    topic = make_topic("compacted")
+    compaction = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/compaction"
+
+    def send(*pairs: tuple[str, str]) -> None:
+        client = official.Client(pulsar.service_url)
+        producer = client.create_producer(topic, batching_enabled=False)
+        for key, value in pairs:
+            producer.send(value.encode(), partition_key=key)
+        client.close()
+
+    def compact() -> None:
+        httpx.put(compaction, timeout=30).raise_for_status()
+        until(lambda: httpx.get(compaction, timeout=30).json()["status"] == "SUCCESS", "the topic was not compacted")
+
+    def table(**options: str) -> list[tuple[str, str]]:
+        source = spark.read.format("pulsar").options(**{"service.url": pulsar.service_url}, topic=topic, **options)
+        return [tuple(row) for row in source.schema("__key string, value string").load().collect()]
+
+    send(("a", "1"), ("b", "1"), ("a", "2"), ("b", ""))  # the last message deletes its key, and is taken away itself
+    compact()
+    assert table(readCompacted="true") == [("a", "2")]
+    assert len(table()) == 4
+    admin("PUT", topic, "unload")
+    send(("c", "1"), ("a", "3"))
+    assert table(readCompacted="true") == [("a", "2"), ("c", "1"), ("a", "3")]
+    cut = {"admin.url": pulsar.admin_url, "minPartitions": "3"}
+    assert sorted(table(readCompacted="true", **cut)) == [("a", "2"), ("a", "3"), ("c", "1")]

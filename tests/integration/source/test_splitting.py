@@ -35,8 +35,8 @@ def topic(ours: Client, make_topic: MakeTopic, admin: Admin) -> str:
                 producer.send_record(f"{ledger} committed {step}".encode(), committed)
                 producer.send_record(f"{ledger} aborted {step}".encode(), aborted)
                 producer.send_record(f"{ledger} plain {step}".encode(), None)
-            if ledger % 2:  # a ledger ends within both transactions
-                admin("PUT", name, "unload")
+        if ledger % 2:  # a ledger ends within both transactions
+            admin("PUT", name, "unload")
         end(ours, committed, commit=True)
         end(ours, aborted, commit=False)
         if not ledger % 2:

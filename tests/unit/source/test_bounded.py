@@ -87,4 +87,6 @@ def test_what_is_not_wanted_is_not_read_nor_asked_for(brokers: Timed) -> None:
     (part,) = batch_ranges(brokers, EARLIEST, LATEST, Wanted(to_ms=99_000))
     assert part.end == at("5:9"), "never behind the end"
     assert part.end_delivered
+    (part,) = batch_ranges(brokers, EARLIEST, LATEST, Wanted(from_ms=2_000, to_ms=3_999, compacted=True))
+    assert part == Range(P0, BEGINNING, at("5:9"), compacted=True), "no broker looks for times in what is compacted"
     assert batch_ranges(brokers, EARLIEST, LATEST, Wanted(takes=lambda topic: topic == P1)) == []

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 from eos.source.batch import FilteredReader
 from eos.source.data_source import PulsarDataSource
-from eos.source.filters import SLACK_MS, wanted
+from eos.source.filters import SLACK_MS, what_passes
 
 T, P, V = ("__topic",), ("__partition",), ("value",)
 A, B1, B2 = "persistent://p/d/a", "persistent://p/d/b-partition-1", "persistent://p/d/b-partition-2"
@@ -60,14 +60,14 @@ B = "persistent://p/d/b"
     ],
 )
 def test_topics_that_can_hold_no_row_are_left_out(filters: list[Filter], left: list[str]) -> None:
-    assert list(filter(wanted(filters).takes, [A, B1, B2])) == left
+    assert list(filter(what_passes(filters).takes, [A, B1, B2])) == left
 
 
 def test_a_filter_that_is_not_known_leaves_everything() -> None:
     class Odd(Filter):
         attribute = T
 
-    assert wanted([Odd(), Not(Odd())]).takes(A)
+    assert what_passes([Odd(), Not(Odd())]).takes(A)
 
 
 def test_times_are_widened_and_the_narrowest_count() -> None:
@@ -76,7 +76,7 @@ def test_times_are_widened_and_the_narrowest_count() -> None:
     ms = int(noon.timestamp() * 1000)
 
     def bounds(*filters: Filter) -> tuple[int | None, int | None]:
-        some = wanted(filters)
+        some = what_passes(filters)
         return some.from_ms, some.to_ms
 
     assert bounds(GreaterThan(at, noon), GreaterThanOrEqual(at, 7)) == (ms - SLACK_MS, None)

@@ -45,7 +45,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "startingTime": "0", "endingOffsets": "latest",
         "endingTime": "0", "maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "5", "tls_verify_hostname": "false",
         "request_timeout_s": "5", "connect_timeout_s": "5", "admin.url": "http://localhost:8080", "minPartitions": "8",
-        "targetBatchSeconds": "2.5",
+        "targetBatchSeconds": "2.5", "readCompacted": "true",
     }  # fmt: skip
     name, kinds = option.name, option.kinds  # type: ignore[attr-defined]
     together = {
@@ -173,6 +173,16 @@ def test_a_wrong_option_is_named(given: dict[str, str], words: str) -> None:
 
 def _topic(given: dict[str, str]) -> dict[str, str]:
     return {} if {"topics", "topicspattern"} & given.keys() else {"topic": "flights"}
+
+
+def test_no_time_is_looked_for_in_what_compaction_left() -> None:
+    assert options("batch", {"readcompacted": "true", "startingoffsets": "earliest"}).compacted
+    assert not options("batch", {}).compacted
+    for boundary in ("startingtime", "endingtime"):
+        with pytest.raises(InvalidInput, match="readCompacted reads what compaction left, and no broker looks"):
+            options("batch", {"readcompacted": "true", boundary: "5"})
+    with pytest.raises(InvalidInput, match="'readCompacted' is for a batch read"):
+        stream(readcompacted="true")
 
 
 def test_a_batch_has_no_use_for_the_options_of_streams() -> None:

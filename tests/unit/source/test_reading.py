@@ -151,3 +151,11 @@ def test_the_first_message_behind_an_entry_is_waited_for() -> None:
     assert (found.entry, found.size) == (at("5:7"), 7)
     with pytest.raises(InvalidInput, match="stored behind 5:9, but the last one is now 5:8"):
         first_behind("t", at("5:9"), Script([], last="5:8").open)
+
+
+@pytest.mark.parametrize("arrivals", [["5:4", "5:5", "6:0"], ["5:4", "5:5"], ["6:1"], []])
+def test_compaction_may_take_the_start_and_the_end_away(arrivals: list[str]) -> None:
+    part = Range("t", Position(at("4:3")), at("5:9"), compacted=True)
+    script = Script([list(arrivals)] if arrivals else [], last="5:5")
+    assert read(part, script) == [one for one in arrivals if one < "5:9"]
+    assert len(script.opened) == 1
