@@ -136,7 +136,9 @@ class PulsarBrokers:
 
     def splitter(self) -> Splitter:
         """Return what cuts ranges, as the options want it."""
-        return splitter(self, self._options.min_partitions) if self._options.admin_url is not None else whole
+        if self._options.admin_url is None:
+            return whole
+        return splitter(self, self._options.min_partitions, self._options.part_bytes)
 
     @_patient
     def acknowledge(self, topic: str, entry: EntryId) -> None:

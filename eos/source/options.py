@@ -22,6 +22,7 @@ from eos.nearest import did_you_mean
 from eos.pulsar.net.service_url import addresses
 from eos.pulsar.protocol.topics import full_name, persistent_name, split_partition
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.splitting import PART_BYTES
 from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
 
 
@@ -69,6 +70,7 @@ class SourceOptions:
         limits: how much a micro-batch may hold; None: everything there is.
         admin_url: of the admin API, which tells of ledgers; None: ranges are read whole.
         min_partitions: how many Spark partitions a read is cut into at least, where there are entries enough.
+        part_bytes: bytes of entries, about, beyond which a range is cut.
         compacted: whether a batch reads what compaction left of the topics.
     """
 
@@ -82,6 +84,7 @@ class SourceOptions:
     limits: Limits | None
     admin_url: str | None = None
     min_partitions: int = 1
+    part_bytes: int = PART_BYTES
     compacted: bool = False
 
 
@@ -111,6 +114,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         limits=limits if limits != Limits() else None,
         admin_url=_admin_url(read),
         min_partitions=read.number("minPartitions") or 1,
+        part_bytes=read.number("maxBytesPerPartition") or PART_BYTES,
         compacted=_compacted(read, start, end),
     )
 
@@ -227,10 +231,11 @@ def _cluster(read: _Read) -> Cluster:
 
 def _admin_url(read: _Read) -> str | None:
     url = read.text("admin.url")
-    if url is None and read.text("minPartitions") is not None:
+    cutting = next((name for name in ("minPartitions", "maxBytesPerPartition") if read.text(name) is not None), None)
+    if url is None and cutting is not None:
         raise InvalidInput(
-            "minPartitions cuts topic partitions by their ledgers, of which the admin API alone tells: give admin.url, "
-            'such as "http://localhost:8080", or leave minPartitions out and use repartition() behind the source.'
+            f"{cutting} cuts topic partitions by their ledgers, of which the admin API alone tells: give admin.url, "
+            f'such as "http://localhost:8080", or leave {cutting} out and use repartition() behind the source.'
         )
     if url is not None and not url.startswith(("http://", "https://")):
         raise InvalidInput(f'admin.url={url!r} must begin with http:// or https://, such as "http://localhost:8080".')

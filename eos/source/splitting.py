@@ -19,7 +19,7 @@ from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
 
 PART_BYTES = 128 * 1024 * 1024
-"""Bytes of entries, about, beyond which a range is cut anyway: as much as Spark puts into one partition of files."""
+"""As many as Spark puts into one partition of files, unless it is told otherwise."""
 
 
 class Places(Protocol):
@@ -42,8 +42,14 @@ def whole(ranges: list[Range]) -> list[Range]:
     return ranges
 
 
-def splitter(places: Places, min_partitions: int) -> Splitter:
-    """Return what cuts ranges. Args: reaches the brokers; how many ranges there should be, where entries are enough."""
+def splitter(places: Places, min_partitions: int, part_bytes: int = PART_BYTES) -> Splitter:
+    """Return what cuts ranges.
+
+    Args:
+        places: reaches the brokers.
+        min_partitions: how many ranges there should be altogether, at least, where there are so many entries.
+        part_bytes: bytes of entries, about, that a range may have.
+    """
 
     def split(ranges: list[Range]) -> list[Range]:
         stretches = [list(_stretches(part, _known(places, part))) for part in ranges]
@@ -52,7 +58,7 @@ def splitter(places: Places, min_partitions: int) -> Splitter:
         cut: list[Range] = []
         for part, some, entries in zip(ranges, stretches, totals, strict=True):
             by_share = -(-min_partitions * entries // everything)
-            by_size = -(-sum(one.size for one in some) // PART_BYTES)
+            by_size = -(-sum(one.size for one in some) // part_bytes)
             cut += cut_at(part, _inner(some, min(max(by_share, by_size), entries)), places)
         return cut
 

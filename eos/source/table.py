@@ -79,6 +79,11 @@ OPTIONS: tuple[Option, ...] = (
         "1",
         "Spark partitions, at least, where there are so many entries: topic partitions are cut; needs `admin.url`",
     ),
+    _both(
+        "maxBytesPerPartition",
+        "134217728",
+        "bytes of a Spark partition, about: more are cut, by the ledgers that are closed; needs `admin.url`",
+    ),
     Option(
         "maxEntriesPerTrigger",
         "no limit",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import EntryId
@@ -20,6 +20,7 @@ from tests.contract.test_transactions import end, transaction
 from tests.integration.source.conftest import Admin, MakeStream, Run
 from tests.integration.source.queries import read
 from tests.integration.source.streams import values, write
+from tests.waiting import until
 
 LEDGERS = 4
 
@@ -159,3 +160,43 @@ def everything_in(client: Client, topic: str) -> list[EntryId]:
         while not places or places[-1] < last:
             places += [entry.id for entry in reader.read(20)]
     return places
+
+
+def test_history_is_read_by_many_tasks_and_what_comes_then_by_one(
+    pulsar: Any, ours: Client, make_topic: MakeTopic, make_stream: MakeStream, admin: Admin
+) -> None:
+    topic = make_topic("history")
+    expected: list[str] = []
+
+    def more(*names: str) -> None:
+        expected.extend(names)
+        write(ours, topic, *names)
+
+    for ledger in range(4):
+        more(*(f"{ledger} {number} {'x' * 500}" for number in range(6)))
+        admin("PUT", topic, "unload")
+    stream = make_stream(topic=topic, maxBytesPerPartition="2000", **{"admin.url": pulsar.admin_url})
+    tasks: list[int] = []
+
+    def read(batch: DataFrame, _: int) -> None:
+        tasks.append(batch.rdd.getNumPartitions())
+
+    query = stream.start(each=read)
+
+    def until_read() -> None:
+        until(
+            lambda: query.exception() is not None or sum(map(len, stream.batches.values())) >= len(expected),
+            lambda: f"{stream.batches} {query.exception()}",
+            patience_s=120,
+        )
+
+    until_read()
+    more("live 1")
+    until_read()
+    admin("PUT", topic, "unload")
+    more("live 2", "live 3")
+    until_read()
+    query.stop()
+    assert [value for _, rows in sorted(stream.batches.items()) for value in values(rows)] == expected
+    assert tasks[0] >= 6, "the history has more than 12,000 bytes"
+    assert set(tasks[1:]) <= {0, 1}

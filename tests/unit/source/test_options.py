@@ -32,7 +32,7 @@ def test_a_stream_begins_at_the_latest_message_and_a_batch_reads_everything() ->
     assert (taken.topics, taken.pattern) == ((FLIGHTS,), None)
     assert (taken.start, taken.subscription, taken.fail_on_data_loss) == (Boundary("latest"), "job", True)
     assert taken.limits is None
-    assert (taken.admin_url, taken.min_partitions) == (None, 1)
+    assert (taken.admin_url, taken.min_partitions, taken.part_bytes) == (None, 1, 2**27)
     batch = options("batch", {})
     assert (batch.start, batch.end, batch.subscription) == (Boundary("earliest"), Boundary("latest"), "")
 
@@ -45,6 +45,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "startingTime": "0", "endingOffsets": "latest",
         "endingTime": "0", "maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "5", "tls_verify_hostname": "false",
         "request_timeout_s": "5", "connect_timeout_s": "5", "admin.url": "http://localhost:8080", "minPartitions": "8",
+        "maxBytesPerPartition": "1000",
         "targetBatchSeconds": "2.5", "readCompacted": "true",
     }  # fmt: skip
     name, kinds = option.name, option.kinds  # type: ignore[attr-defined]
@@ -52,6 +53,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "tls_certificate": ("tls_key", "k.pem"),
         "tls_key": ("tls_certificate", "c.pem"),
         "minPartitions": ("admin.url", "https://localhost:8443"),
+        "maxBytesPerPartition": ("admin.url", "https://localhost:8443"),
     }
     for word in (name, name.lower(), name.upper()):
         given = {word: values.get(name, "x")} | dict([together[name]] if name in together else [])
@@ -160,6 +162,7 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"request_timeout_s": "0"}, "request_timeout_s='0' is no number of seconds"),
         ({"connect_timeout_s": "inf"}, "connect_timeout_s='inf' is no number"),
         ({"minpartitions": "8"}, r"minPartitions cuts .* by their ledgers.*: give admin\.url, such as"),
+        ({"maxbytesperpartition": "8"}, r"maxBytesPerPartition cuts .* by their ledgers"),
         ({"minpartitions": "0", "admin.url": "http://h:1"}, "minPartitions='0' is no whole number"),
         ({"admin.url": "h:8080"}, r"admin\.url='h:8080' must begin with http://"),
         ({"token": "t", "basic": "u:p"}, "token and basic are two ways"),

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
-from eos.source import splitting
 from eos.source.offsets import BEGINNING, Position
 from eos.source.ranges import Range
 from eos.source.splitting import splitter, whole
@@ -76,9 +75,11 @@ def test_there_are_no_more_parts_than_entries() -> None:
 
 
 def test_a_large_range_is_cut_without_being_asked_to() -> None:
-    half = splitting.PART_BYTES // 2
-    brokers = Stored([Ledger(3, 10, 3 * half), Ledger(4, 0, 0)], t=FakeTopic([*entries(3, 0, 9), at("4:0")]))
-    assert texts(splitter(brokers, 1)([Range("t", BEGINNING, at("4:0"))])) == ["beginning to 3:5", "3:5 to 4:0"]
+    brokers = Stored([Ledger(3, 10, 150), Ledger(4, 0, 0)], t=FakeTopic([*entries(3, 0, 9), at("4:0")]))
+    everything = [Range("t", BEGINNING, at("4:0"))]
+    assert texts(splitter(brokers, 1, part_bytes=100)(everything)) == ["beginning to 3:5", "3:5 to 4:0"]
+    assert splitter(brokers, 1)(everything) == everything
+    assert len(splitter(brokers, 5, part_bytes=100)(everything)) == 5
 
 
 def test_an_end_that_the_user_named_may_lie_behind_the_last_cut() -> None:
