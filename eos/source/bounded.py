@@ -8,13 +8,13 @@ message behind it, which there is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import BEGINNING, Position, before
 from eos.source.options import Boundary, check_named, place_of
-from eos.source.ranges import Range
+from eos.source.ranges import Found, Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,10 @@ class BatchBrokers(Protocol):
         """Return the last message that can be delivered now, None where there is none."""
         ...
 
+    def first(self, topic: str, entry: EntryId) -> Found:
+        """Return the first message at or behind an entry; there must be one. Raises InvalidInput when it was lost."""
+        ...
+
     def before_time(self, topic: str, time_ms: int) -> EntryId:
         """Return the entry behind which lies what was published at that time or later."""
         ...
@@ -72,7 +76,10 @@ def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary, wanted: 
         if wanted.to_ms is not None and not wanted.compacted:
             finish = min(finish, brokers.before_time(topic, wanted.to_ms + 1))
         if begin.entry < finish:
-            ranges.append(Range(topic, begin, finish, end_delivered=finish == last, compacted=wanted.compacted))
+            part = Range(topic, begin, finish, end_delivered=finish == last, compacted=wanted.compacted)
+            first = brokers.first(topic, EntryId(begin.entry.ledger, begin.entry.entry + 1)).entry
+            if first <= finish:
+                ranges.append(part if wanted.compacted else replace(part, first=first))
     return ranges
 
 

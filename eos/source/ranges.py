@@ -30,6 +30,8 @@ class Range:
         start: where reading begins, behind it.
         end: the last entry.
         end_delivered: whether `end` holds a message that readers get; then it must arrive.
+        first: the first message behind a start that proves nothing, as it was found when the read was planned; then
+            reading begins with it. None where nobody looked.
         compacted: whether what compaction left is read; then nothing must arrive, since it may be at work meanwhile.
     """
 
@@ -37,6 +39,7 @@ class Range:
     start: Position
     end: EntryId
     end_delivered: bool = True
+    first: EntryId | None = None
     compacted: bool = False
 
     def __str__(self) -> str:

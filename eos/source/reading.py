@@ -51,7 +51,7 @@ def first_behind(topic: str, entry: EntryId, open_reader: Open) -> Found:
 
     Raises InvalidInput when there is none any more, and what the reader raises.
     """
-    with closing(open_reader(topic, entry, 1)) as reader:
+    with closing(open_reader(topic, entry if entry.ledger >= 0 else None, 1)) as reader:
         while True:
             for found in reader.read(SILENCE_S):
                 if found.id >= entry:
@@ -67,13 +67,15 @@ def _first(part: Range) -> EntryId | None:
 
 
 def _entries(part: Range, reader: Entries, lose: Callable[[str], None]) -> Iterator[Entry]:
-    proven = part.compacted or not part.start.delivered
+    proof = None if part.compacted else part.start.entry if part.start.delivered else part.first
     while True:
         arrived = reader.read(SILENCE_S)
         for entry in arrived:
-            if not proven and entry.id != part.start.entry:
+            if not part.start.delivered and entry.id <= part.start.entry:
+                continue
+            if proof is not None and entry.id != proof:
                 lose(_gone(part, entry.id))
-            proven = True
+            proof = None
             if part.start.entry < entry.id <= part.end:
                 yield entry
             if entry.id >= part.end:
@@ -109,6 +111,12 @@ def _look_again(part: Range, open_reader: Open, lose: Callable[[str], None]) -> 
 
 
 def _gone(part: Range, found: EntryId) -> str:
+    if part.first is not None:
+        return lost(
+            part.topic,
+            f"when the read was planned its first message was {part.first}, and now it begins with {found}. Messages "
+            "between them were deleted meanwhile, by retention or by a command such as truncate",
+        )
     return lost(
         part.topic,
         f"the query has read up to {part.start.entry}, and the broker still had to have it, but reading there begins "

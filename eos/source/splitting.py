@@ -76,7 +76,7 @@ def cut_at(part: Range, ends: Iterable[EntryId], places: Places) -> list[Range]:
         if found >= left.end:
             break
         ranges.append(replace(left, end=found, end_delivered=True))
-        left = replace(left, start=Position(found))
+        left = replace(left, start=Position(found), first=None)
     return [*ranges, left]
 
 

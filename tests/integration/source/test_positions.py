@@ -30,7 +30,7 @@ def test_an_open_transaction_is_waited_for_and_an_end_lies_before_its_marker(
     stream = make_stream(topic=topic)
     with ours.producer(topic) as producer:
         before = producer.send_record(b"before", None)
-        aborted, held = transaction(ours, topic), transaction(ours, topic)
+        aborted, held = (transaction(ours, topic, ttl_ms=600_000) for _ in range(2))  # Spark starts slowly
         producer.send_record(b"aborted", aborted)
         producer.send_record(b"held", held)
         behind = producer.send_record(b"behind", None)

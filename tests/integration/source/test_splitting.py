@@ -23,6 +23,7 @@ from tests.integration.source.streams import values, write
 from tests.waiting import until
 
 LEDGERS = 4
+LONG_MS = 600_000  # a busy machine takes long for what lies between begin and end
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def topic(ours: Client, make_topic: MakeTopic, admin: Admin) -> str:
     name = make_topic("everything")
     for ledger in range(LEDGERS):
         with ours.producer(name) as producer:
-            committed, aborted = transaction(ours, name), transaction(ours, name)
+            committed, aborted = (transaction(ours, name, ttl_ms=LONG_MS) for _ in range(2))
             for step in range(3):
                 producer.send_record(f"{ledger} committed {step}".encode(), committed)
                 producer.send_record(f"{ledger} aborted {step}".encode(), aborted)
@@ -48,7 +49,7 @@ def topic(ours: Client, make_topic: MakeTopic, admin: Admin) -> str:
 @pytest.fixture
 def held_up(ours: Client, topic: str) -> TxnId:
     """A transaction that is open before the last messages."""
-    txn = transaction(ours, topic)
+    txn = transaction(ours, topic, ttl_ms=LONG_MS)
     write(ours, topic, "before")
     with ours.producer(topic) as producer:
         producer.send_record(b"open", txn)

@@ -36,6 +36,10 @@ def by(**named: str) -> Boundary:
     return Boundary("entries", entries={words[key]: places.get(text) or at(text) for key, text in named.items()})
 
 
+def between(start: Position, end: str, first: str, *, delivered: bool = True) -> Range:
+    return Range(P0, start, at(end), end_delivered=delivered, first=at(first))
+
+
 def pinned(text: str) -> Position:
     return Position(at(text), delivered=False)
 
@@ -43,14 +47,16 @@ def pinned(text: str) -> Position:
 @pytest.mark.parametrize(
     ("start", "end", "expected"),
     [
-        (EARLIEST, LATEST, Range(P0, BEGINNING, at("5:9"))),
-        (by(t="earliest"), by(t="latest"), Range(P0, BEGINNING, at("5:9"))),
-        (by(p0="5:2", p1="earliest"), LATEST, Range(P0, pinned("5:1"), at("5:9"))),
-        (by(p0="5:0", t="latest"), by(p0="5:4", t="latest"), Range(P0, pinned("5:-1"), at("5:4"), end_delivered=False)),
-        (EARLIEST, by(p0="9:0", p1="9:0"), Range(P0, BEGINNING, at("5:9"))),
-        (Boundary("time", time_ms=2_000), LATEST, Range(P0, pinned("5:1"), at("5:9"))),
-        (EARLIEST, Boundary("time", time_ms=3_000), Range(P0, BEGINNING, at("5:2"), end_delivered=False)),
+        (EARLIEST, LATEST, between(BEGINNING, "5:9", "5:0")),
+        (by(t="earliest"), by(t="latest"), between(BEGINNING, "5:9", "5:0")),
+        (by(p0="5:2", p1="earliest"), LATEST, between(pinned("5:1"), "5:9", "5:2")),
+        (by(p0="5:0", t="latest"), by(p0="5:4", t="latest"), between(pinned("5:-1"), "5:4", "5:0", delivered=False)),
+        (EARLIEST, by(p0="9:0", p1="9:0"), between(BEGINNING, "5:9", "5:0")),
+        (Boundary("time", time_ms=2_000), LATEST, between(pinned("5:1"), "5:9", "5:2")),
+        (EARLIEST, Boundary("time", time_ms=3_000), between(BEGINNING, "5:2", "5:0", delivered=False)),
         (LATEST, LATEST, None),
+        (by(p0="5:5", p1="earliest"), LATEST, between(pinned("5:4"), "5:9", "5:9")),
+        (by(p0="5:5", p1="earliest"), by(p0="5:7", p1="latest"), None),
         (by(p0="5:4", t="earliest"), by(p0="5:3", t="latest"), None),
     ],
 )
@@ -74,13 +80,13 @@ def test_boundaries_must_fit_the_topics(brokers: Timed, start: Boundary, end: Bo
 
 
 def test_what_is_not_wanted_is_not_read_nor_asked_for(brokers: Timed) -> None:
-    def between(**times: int) -> list[str]:
+    def published(**times: int) -> list[str]:
         return [str(part) for part in batch_ranges(brokers, EARLIEST, LATEST, Wanted(**times))]  # type: ignore[arg-type]
 
-    assert between(from_ms=2_000) == [f"{P0} behind 5:1 to 5:9"]
-    assert between(to_ms=2_000) == [f"{P0} behind -1:-1 to 5:1"]
-    assert between(from_ms=2_000, to_ms=3_999) == [f"{P0} behind 5:1 to 5:3"]
-    assert between(from_ms=99_000) == []
+    assert published(from_ms=2_000) == [f"{P0} behind 5:1 to 5:9"]
+    assert published(to_ms=2_000) == [f"{P0} behind -1:-1 to 5:1"]
+    assert published(from_ms=2_000, to_ms=3_999) == [f"{P0} behind 5:1 to 5:3"]
+    assert published(from_ms=99_000) == []
     start = by(p0="5:2", t="earliest")
     (part,) = batch_ranges(brokers, start, LATEST, Wanted(from_ms=1_000))
     assert part.start == pinned("5:1"), "never before the start"

@@ -159,3 +159,12 @@ def test_compaction_may_take_the_start_and_the_end_away(arrivals: list[str]) -> 
     script = Script([list(arrivals)] if arrivals else [], last="5:5")
     assert read(part, script) == [one for one in arrivals if one < "5:9"]
     assert len(script.opened) == 1
+
+
+def test_the_first_message_of_a_table_is_still_the_one_that_was_planned() -> None:
+    part = Range("t", Position.parse("pinned 5:3"), at("5:9"), first=at("5:5"))
+    assert read(part, Script([["5:3", "5:5", "5:9"]])) == ["5:5", "5:9"]
+    words = r"data of t was lost: .*its first message was 5:5, and now it begins with 6:0\. Messages between"
+    with pytest.raises(InvalidInput, match=words):
+        read(part, Script([["6:0"]]))
+    assert first_behind("t", EntryId(-1, 0), Script([["5:3"]]).open).entry == at("5:3")

@@ -82,6 +82,12 @@ def test_a_large_range_is_cut_without_being_asked_to() -> None:
     assert len(splitter(brokers, 5, part_bytes=100)(everything)) == 5
 
 
+def test_only_the_first_part_begins_where_the_range_was_seen_to_begin() -> None:
+    part = Range("t", BEGINNING, at("5:3"), first=at("5:0"))
+    cut = splitter(Stored(t=FakeTopic(entries(5, 0, 3))), 2)([part])
+    assert [one.first for one in cut] == [at("5:0"), None]
+
+
 def test_an_end_that_the_user_named_may_lie_behind_the_last_cut() -> None:
     brokers = Stored(t=FakeTopic([at("5:0"), at("5:9")]))
     part = Range("t", BEGINNING, at("5:6"), end_delivered=False)
