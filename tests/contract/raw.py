@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eos.config import Cluster
@@ -90,15 +91,15 @@ class RawProducer:
         answer = self.connection.ask(BaseCommand(type=Type.CLOSE_PRODUCER, close_producer=command), "close")
         granted(answer, "close")
 
-    def received(self, frame: Frame) -> None:
-        command = frame.command
-        if command.type == Type.SEND_RECEIPT:
-            self._events.put(MessageId.read(command.send_receipt.message_id))
-        elif command.type == Type.SEND_ERROR:
-            error = command.send_error
-            self._events.put(Refused("send", error_name(error.error), error.message))
-        else:
-            self._events.put(Closed())
+    def received(self, frames: Sequence[Frame]) -> None:
+        for command in (frame.command for frame in frames):
+            if command.type == Type.SEND_RECEIPT:
+                self._events.put(MessageId.read(command.send_receipt.message_id))
+            elif command.type == Type.SEND_ERROR:
+                error = command.send_error
+                self._events.put(Refused("send", error_name(error.error), error.message))
+            else:
+                self._events.put(Closed())
 
     def lost(self, why: EosError) -> None:
         self._events.put(why)

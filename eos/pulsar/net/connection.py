@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from itertools import groupby
 from typing import Protocol
 
 from eos.config import Cluster
@@ -30,14 +31,15 @@ KEEP_ALIVE_S = 30.0
 """Seconds of silence after which we send PING (keepAliveIntervalSeconds of the Java client)."""
 
 
+_MESSAGE, _SEND_RECEIPT = int(Type.MESSAGE), int(Type.SEND_RECEIPT)  # looked up once: they come by the thousand
 _CLOSED_EARLY = "Check that this is the broker's port, and whether it is its TLS port, which takes pulsar+ssl://"
 
 
 class Listener(Protocol):
     """A producer or consumer on a connection; called by the reading thread, so it must not wait."""
 
-    def received(self, frame: Frame) -> None:
-        """Take a frame that is meant for this producer or consumer."""
+    def received(self, frames: Sequence[Frame]) -> None:
+        """Take frames that are meant for this producer or consumer, in order: those that came together."""
 
     def lost(self, why: EosError) -> None:
         """Learn that the connection has ended."""
@@ -217,8 +219,7 @@ class Connection:
                     silent = False
                     while frames := self._decoder.feed(data):  # again, for the damage behind them
                         data = b""
-                        for frame in frames:
-                            self._dispatch(frame)
+                        self._dispatch(frames)
                 elif data is not None:
                     raise self._gone(self._last_words or "closed by the broker")
                 elif silent:
@@ -237,27 +238,40 @@ class Connection:
             with self._writing:  # else a writer could hit a new socket that got this one's number
                 self._transport.drop()
 
-    def _dispatch(self, frame: Frame) -> None:
+    def _dispatch(self, frames: Sequence[Frame]) -> None:
+        for listener, together in groupby(frames, self._listener):
+            if listener is not None:
+                listener.received(list(together))
+                continue
+            for frame in together:
+                self._take(frame.command)
+
+    def _listener(self, frame: Frame) -> Listener | None:
+        """Return whom a frame is meant for; None where that is the connection itself, or nobody any more."""
         command = frame.command
         kind = command.type
-        if kind == Type.SEND_RECEIPT:
-            self._tell(self._producers, command.send_receipt.producer_id, frame)
-        elif kind == Type.MESSAGE:
-            self._tell(self._consumers, command.message.consumer_id, frame)
-        elif kind in ANSWERING:
+        if kind == _MESSAGE:
+            return self._consumers.get(command.message.consumer_id)
+        if kind == _SEND_RECEIPT:
+            return self._producers.get(command.send_receipt.producer_id)
+        if kind == Type.SEND_ERROR:
+            return self._producers.get(command.send_error.producer_id)
+        if kind == Type.CLOSE_PRODUCER:
+            return self._producers.get(command.close_producer.producer_id)
+        if kind == Type.CLOSE_CONSUMER:
+            return self._consumers.get(command.close_consumer.consumer_id)
+        if kind == Type.TOPIC_MIGRATED:
+            moved = command.topic_migrated
+            producer = moved.resource_type == CommandTopicMigrated.ResourceType.Producer
+            return (self._producers if producer else self._consumers).get(moved.resource_id)
+        return None
+
+    def _take(self, command: BaseCommand) -> None:
+        kind = command.type
+        if kind in ANSWERING:
             self._answered(command)
         elif kind == Type.PING:
             self._say(BaseCommand(type=Type.PONG, pong=CommandPong()))
-        elif kind == Type.SEND_ERROR:
-            self._tell(self._producers, command.send_error.producer_id, frame)
-        elif kind == Type.CLOSE_PRODUCER:
-            self._tell(self._producers, command.close_producer.producer_id, frame)
-        elif kind == Type.CLOSE_CONSUMER:
-            self._tell(self._consumers, command.close_consumer.consumer_id, frame)
-        elif kind == Type.TOPIC_MIGRATED:
-            moved = command.topic_migrated
-            producer = moved.resource_type == CommandTopicMigrated.ResourceType.Producer
-            self._tell(self._producers if producer else self._consumers, moved.resource_id, frame)
         elif kind == Type.AUTH_CHALLENGE:
             self._handshake.receive(command)
             self._say(self._handshake.response(auth_data(self._cluster.credentials)))
@@ -269,11 +283,6 @@ class Connection:
             waiting.set_result(command)
         elif command.type == Type.ERROR:
             self._last_words = f"closed by the broker: {command.error.message}"
-
-    def _tell(self, listeners: dict[int, Listener], number: int, frame: Frame) -> None:
-        listener = listeners.get(number)
-        if listener is not None:
-            listener.received(frame)
 
     def _say(self, command: BaseCommand) -> None:
         self._urgent.append(encode(command))

@@ -7,7 +7,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Generic, Literal, TypeVar
 
@@ -23,6 +23,7 @@ from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 
 L = TypeVar("L", bound=ConsumerLine)
 
+_MESSAGE = int(Type.MESSAGE)  # looked up once: they come by the thousand
 PERMITS = 1000
 """Messages that the broker may send ahead of a reader, unless it says otherwise."""
 
@@ -66,17 +67,20 @@ class Subscriber(ABC, Generic[L]):
         """
         self._leave(unsubscribe=False)
 
-    def received(self, frame: Frame) -> None:
-        """Take a frame from the reading thread; one that comes after the consumer has ended says nothing new."""
+    def received(self, frames: Sequence[Frame]) -> None:
+        """Take frames from the reading thread; what comes after the consumer has ended says nothing new."""
         with self._arrived:
-            if self._joined is None or self._joined[0].state in ENDED:
-                return
-            line = self._joined[0]
-            if frame.command.type == Type.MESSAGE:
-                self._take(line, frame)
-            else:
-                line.closed_by_broker()
-            self._arrived.notify_all()
+            try:
+                for frame in frames:
+                    if self._joined is None or self._joined[0].state in ENDED:
+                        return
+                    line = self._joined[0]
+                    if frame.command.type == _MESSAGE:
+                        self._take(line, frame)
+                    else:
+                        line.closed_by_broker()
+            finally:
+                self._arrived.notify_all()
 
     def lost(self, why: EosError) -> None:
         """Learn from the connection that it has ended."""

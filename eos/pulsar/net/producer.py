@@ -21,6 +21,7 @@ from eos.pulsar.wire.batch import Chunk, send_frame, single_message_frame
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 from eos.pulsar.wire.txn import TxnId
 
 
@@ -197,33 +198,36 @@ class Producer:
         else:
             self.abandon()
 
-    def received(self, frame: Frame) -> None:
-        """Take a frame from the reading thread; one that comes after the producer has ended says nothing new."""
-        command = frame.command
+    def received(self, frames: Sequence[Frame]) -> None:
+        """Take frames from the reading thread; what comes after the producer has ended says nothing new."""
         with self._changed:
-            if self._line.state in ENDED:
-                return
-            if command.type == Type.SEND_RECEIPT:
-                accepted = self._line.receipt(command.send_receipt)
-                if accepted is not None:
-                    size, self._last_receipt = accepted
-                    self._reserved -= size
-                    self._budget.receipt(size)
-                    if not self._line.unanswered:
-                        self._changed.notify_all()
+            for frame in frames:
+                if self._line.state in ENDED:
                     return
-                self._settle()
-            elif command.type == Type.SEND_ERROR:
-                self._end(lambda: self._line.send_error(command.send_error))
-                if isinstance(self._line.failure, FrameTooLarge):
-                    self._limits.refused(self.topic, self._line.failure.size)
-            else:
-                self._end(self._line.closed_by_broker)
+                self._take(frame.command)
 
     def lost(self, why: EosError) -> None:
         """Learn from the connection that it has ended."""
         with self._changed:
             self._end(lambda: self._line.lost(why))
+
+    def _take(self, command: BaseCommand) -> None:
+        if command.type == Type.SEND_RECEIPT:
+            accepted = self._line.receipt(command.send_receipt)
+            if accepted is not None:
+                size, self._last_receipt = accepted
+                self._reserved -= size
+                self._budget.receipt(size)
+                if not self._line.unanswered:
+                    self._changed.notify_all()
+                return
+            self._settle()
+        elif command.type == Type.SEND_ERROR:
+            self._end(lambda: self._line.send_error(command.send_error))
+            if isinstance(self._line.failure, FrameTooLarge):
+                self._limits.refused(self.topic, self._line.failure.size)
+        else:
+            self._end(self._line.closed_by_broker)
 
     def _send(
         self, size: int, messages: int, txn: TxnId | None, until: float, frame: Callable[[int], Sequence[Buffer]]

@@ -1,0 +1,51 @@
+"""How a connection hands out what arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eos.errors import EosError
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.frames import Frame, encode
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandMessage, CommandPing, MessageIdData
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session
+from tests.waiting import until
+
+
+class Listener:
+    """Notes the entries of the frames that come together."""
+
+    def __init__(self, all_calls: list[tuple[int, list[int]]]) -> None:
+        self.number = -1
+        self._calls = all_calls
+
+    def received(self, frames: Sequence[Frame]) -> None:
+        self._calls.append((self.number, [frame.command.message.message_id.entry_id for frame in frames]))
+
+    def lost(self, why: EosError) -> None:
+        pass
+
+
+def message(consumer: int, entry: int) -> bytes:
+    where = MessageIdData(ledger_id=1, entry_id=entry)
+    return encode(BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=consumer, message_id=where)))
+
+
+def test_frames_that_came_together_are_handed_out_together_and_in_order(broker: FakeBroker) -> None:
+    calls: list[tuple[int, list[int]]] = []
+    ping = encode(BaseCommand(type=Type.PING, ping=CommandPing()))
+    sessions: list[Session] = []
+    broker.handlers[Type.PARTITIONED_METADATA] = lambda session, frame: sessions.append(session)
+    with broker.client() as client:
+        connection = client._pool.service()
+        listeners = [Listener(calls) for _ in range(2)]
+        one, two = numbers = [connection.listen_as_consumer(listener) for listener in listeners]
+        for listener, number in zip(listeners, numbers, strict=True):
+            listener.number = number
+        connection.tell(BaseCommand(type=Type.PARTITIONED_METADATA))
+        until(lambda: bool(sessions))
+        nobody = two + 1
+        parts = (message(one, 0), message(one, 1), message(two, 0), ping, message(nobody, 9), message(one, 2))
+        sessions[0]._socket.sendall(b"".join(parts))
+        until(lambda: len(calls) == 3 and bool(broker.commands(Type.PONG)))
+    assert calls == [(one, [0, 1]), (two, [0]), (one, [2])]
