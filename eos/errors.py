@@ -7,9 +7,10 @@
     │   ├── StaleBatch         the output is ahead of the batch that Spark hands over
     │   └── DamagedLog         the control log lost records that the sink had written
     ├── NotCommitted       the batch is known not to be visible: write it again
-    │   ├── Stopped            the query was stopped while the batch was being written
+    │   ├── Stopped            the query was stopped, and this call has committed nothing
     │   └── TookTooLong        the batch took longer than its transaction lives: give it more time
     ├── CommitUnknown      the batch may or may not be visible: ask the control log
+    ├── ReplayFailed       nothing of the batch was to be written; Spark could not run it for the query's state
     ├── Fenced             another driver owns the sink now: stop
     └── OutOfTurn          a mistake in a program that uses the protocol: never tried again
 
@@ -50,7 +51,7 @@ class NotCommitted(EosError):
 
 
 class Stopped(NotCommitted):
-    """The streaming query was stopped while the batch was being written."""
+    """The streaming query was stopped, and this call has committed nothing."""
 
 
 class TookTooLong(NotCommitted):
@@ -59,6 +60,20 @@ class TookTooLong(NotCommitted):
 
 class CommitUnknown(EosError):
     """The commit was asked for and its answer was lost. The control log decides."""
+
+
+class ReplayFailed(EosError):
+    """Nothing of the batch was to be written, and Spark could not run it to its end, as the query's state needs.
+
+    The control log has the batch as committed, or the checkpoint is a shadow that writes nothing.
+
+    Attributes:
+        stopped: it failed because the streaming query was stopped.
+    """
+
+    def __init__(self, message: str, *, stopped: bool = False) -> None:
+        super().__init__(message)
+        self.stopped = stopped
 
 
 class Fenced(EosError):

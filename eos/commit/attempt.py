@@ -38,10 +38,13 @@ def attempt(owner: Owner, batch_id: int, identity: Identity, delivery: DeliveryP
         CommitUnknown: not even the log could be asked in time; call again to ask, and then to write.
         Fenced: another driver owns the sink. Whether the batch is visible is for that driver to say.
         StaleBatch, IdentityMismatch, DamagedLog: see `eos.commit.decision.DECISION`.
-        InvalidInput, Stopped, OutOfTurn, KeyboardInterrupt: from `delivery`, after the transaction was aborted.
+        Stopped: the query was stopped, and the log does not have the batch.
+        InvalidInput, OutOfTurn, KeyboardInterrupt: from `delivery`, after the transaction was aborted.
     """
     action = owner.decide(batch_id, identity)
     if action is Action.WRITE:
+        if owner.waits.stopped():
+            raise Stopped(f"The query was stopped before batch {batch_id} was written.")
         _Attempt(owner, batch_id, identity, delivery).run()
     return action
 
@@ -145,11 +148,11 @@ class _Attempt:
         self._at(Step.END_ANSWERED, "before")
 
     def _give_up(self, why: BaseException) -> None:
-        """Abort, until the transaction has ended. What tells of the input, a stop or a mistake passes as it is."""
+        """Abort, until the transaction has ended. What tells of the input or of a mistake passes as it is."""
         owner = self._owner
         self._delivery.abandon()
         owner.abort()
-        if isinstance(why, (InvalidInput, Stopped, OutOfTurn, KeyboardInterrupt)):
+        if isinstance(why, (InvalidInput, OutOfTurn, KeyboardInterrupt)):
             return
         if owner.log.lost:
             owner.settle()

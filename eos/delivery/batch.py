@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -12,12 +11,10 @@ from pyspark.sql import DataFrame
 from eos.delivery.delivery import Delivery
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.writer import Report
-from eos.errors import EosError, InvalidInput, NotCommitted, Stopped
+from eos.errors import EosError, InvalidInput, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.spark import query as spark
 from eos.spark.failures import is_permanent
-
-log = logging.getLogger("eos.delivery")
 
 
 class BatchDelivery:
@@ -27,24 +24,17 @@ class BatchDelivery:
         delivery: of the run.
         batch_id: of the batch.
         writes: DataFrames of message columns, each with the topic of rows that name none.
-        stopped: says whether the query was stopped.
     """
 
-    def __init__(
-        self,
-        delivery: Delivery,
-        batch_id: int,
-        writes: Sequence[tuple[DataFrame, str | None]],
-        stopped: Callable[[], bool],
-    ) -> None:
-        self._delivery, self._batch_id, self._writes, self._stopped = delivery, batch_id, writes, stopped
+    def __init__(self, delivery: Delivery, batch_id: int, writes: Sequence[tuple[DataFrame, str | None]]) -> None:
+        self._delivery, self._batch_id, self._writes = delivery, batch_id, writes
         self._paths: list[ByDriver | ByTasks] = []
         self._collected: dict[int, pa.Table] = {}
 
     def prepare(self) -> None:
         """Collect or plan each write; a second try finds collected rows, and plans jobs anew."""
         self._paths = []
-        with self._around_spark():
+        with _around_spark():
             for place, (df, topic) in enumerate(self._writes):
                 path = self._delivery.prepare(df, topic, self._collected.get(place))
                 if isinstance(path, ByDriver):
@@ -54,14 +44,14 @@ class BatchDelivery:
     def send(self, txn: TxnId) -> Report:
         """Send every write of the batch into the transaction."""
         total = Report()
-        with self._around_spark():
+        with _around_spark():
             for path in self._paths:
                 total.merge(path.send(self._delivery.transaction(txn, self._batch_id, path.partitions)))
         return total
 
     def finish(self) -> None:
         """Await the receipts of what the driver sent; prove that each task ran once."""
-        with self._around_spark():
+        with _around_spark():
             for path in self._paths:
                 path.finish()
 
@@ -70,21 +60,17 @@ class BatchDelivery:
         for path in self._paths:
             path.abandon()
 
-    @contextmanager
-    def _around_spark(self) -> Iterator[None]:
-        """Turn the failure of a Spark job into Stopped, InvalidInput or NotCommitted with the reason in few words."""
-        try:
-            yield
-        except EosError:
-            raise
-        except Exception as error:
-            log.debug("batch %d: the Spark job failed", self._batch_id, exc_info=True)
-            # Not chained: on a long text with a Py4JJavaError in it, Spark's own pattern for such
-            # errors (StreamExecution.PROXY_ERROR) overflows the stack of the query's thread.
-            if self._stopped():
-                raise Stopped(
-                    f"The query was stopped while batch {self._batch_id} was being written. It is aborted, and is "
-                    "written when the query starts again."
-                ) from None
-            kind = InvalidInput if is_permanent(error) else NotCommitted
-            raise kind(f"Spark could not run it: {spark.reason(error)}") from None
+
+@contextmanager
+def _around_spark() -> Iterator[None]:
+    """Turn the failure of a Spark job into InvalidInput or NotCommitted with the reason in few words.
+
+    The job of a query that was stopped fails too: `eos.sinks.leaving` tells such a NotCommitted for what it is.
+    """
+    try:
+        yield
+    except EosError:
+        raise
+    except Exception as error:
+        kind = InvalidInput if is_permanent(error) else NotCommitted
+        raise kind(f"Spark could not run it: {spark.reason(error)}") from error

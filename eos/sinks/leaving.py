@@ -15,42 +15,64 @@ from __future__ import annotations
 import logging
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
-from eos.errors import CommitUnknown, EosError, NotCommitted, Stopped
+from eos.errors import CommitUnknown, EosError, NotCommitted, ReplayFailed, Stopped
 from eos.spark.query import Query, reason
 
 log = logging.getLogger("eos.sink")
 
 
-def as_it_leaves(error: EosError | Py4JError, batch_id: int, query: Query | None) -> EosError:
+def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, query: Query | None) -> EosError:
     """Return the error to raise, `from None`, in place of one that ended the commit of a batch.
 
     Args:
-        error: an error of ours, or of a call into Spark's JVM.
+        error: an error of ours, or of a call into Spark's JVM that was made before the control log was asked about
+            the batch; those that come later, of the delivery and of a replay, are errors of ours already.
         batch_id: of the micro-batch in hand.
         query: the streaming query that called the sink, as far as that is known by now.
 
     Returns:
-        Stopped: the query was stopped, and the batch is not committed.
-        CommitUnknown: as it was; where the query was stopped, Spark reads it as a stop, too.
-        NotCommitted: as it was, or a call into Spark's JVM failed.
-        EosError: any other, without the frames below the sink.
+        Stopped: the query was stopped, and this call has committed nothing.
+        CommitUnknown, ReplayFailed: as it was; where the query was stopped, Spark reads it as a stop, too.
+        CommitUnknown: also for a call into Spark's JVM, since an earlier run may have committed the batch.
+        EosError: any other as it was, without the frames below the sink.
     """
     log.debug("batch %d failed", batch_id, exc_info=error)
-    if not isinstance(error, EosError):
-        error = NotCommitted(f"Batch {batch_id}: a call into Spark's JVM failed: {reason(error)}")
-    if query is not None and isinstance(error, (NotCommitted, CommitUnknown)) and not query.is_active():
-        for_spark = f"(org.apache.spark.SparkException: job group {query.run_id} was cancelled)"
-        if isinstance(error, CommitUnknown):
+    if query is None or query.is_active():
+        return error.with_traceback(None) if isinstance(error, EosError) else _before_the_log(error, batch_id)
+    for_spark = f"(org.apache.spark.SparkException: job group {query.run_id} was cancelled)"
+    match error:
+        case NotCommitted():
+            return Stopped(
+                f"The query was stopped; batch {batch_id} is not committed, and is written when the query starts "
+                f"again. {for_spark}"
+            )
+        case CommitUnknown():
             return CommitUnknown(
                 f"The query was stopped before the outcome of batch {batch_id} was known. The control log decides when "
                 f"the query starts again. {for_spark}"
             )
-        return Stopped(
-            f"The query was stopped; batch {batch_id} is not committed, and is written when the query starts again. "
-            f"{for_spark}"
-        )
-    return error.with_traceback(None)
+        case ReplayFailed():
+            return ReplayFailed(
+                f"The query was stopped while Spark ran batch {batch_id}, of which nothing was to be written. "
+                f"{for_spark}",
+                stopped=True,
+            )
+        case EosError():
+            return error.with_traceback(None)
+        case _:
+            return Stopped(
+                f"The query was stopped before the control log was asked about batch {batch_id}. It decides when the "
+                f"query starts again. {for_spark}"
+            )
+
+
+def _before_the_log(error: Py4JError | PySparkException, batch_id: int) -> CommitUnknown:
+    return CommitUnknown(
+        f"Batch {batch_id}: a call into Spark's JVM failed before the control log was asked about the batch: "
+        f"{reason(error)}. This call has written nothing; starting the query again is safe."
+    )
 
 
 class _OneLine(logging.Filter):
@@ -59,7 +81,7 @@ class _OneLine(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether the record is to be logged."""
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, Stopped):
+        if isinstance(error, Stopped) or (isinstance(error, ReplayFailed) and error.stopped):
             return False
         if isinstance(error, EosError):
             record.msg, record.args, record.exc_info = "%s: %s", (type(error).__name__, error), None

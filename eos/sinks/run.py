@@ -23,7 +23,7 @@ from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, least_care
 from eos.delivery.writer import WriteSettings
 from eos.doctor.retention import check_retention, holders
-from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, Stopped, TookTooLong
+from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong
 from eos.pulsar.net.client import Client
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
@@ -100,22 +100,32 @@ class Run:
         except (InvalidInput, NotCommitted, Fenced):  # the last is for good: the owner refuses whatever comes
             self._taken = {}
             raise
+        except ReplayFailed as error:
+            self._taken = {batch_id: str(error)}
+            raise
         self._taken = {
             batch_id: f"This run of the query has written or skipped batch {batch_id} already. What was written first "
             "stays, and these rows are not written. Put both writes into one `with sink.batch(batch_id) as txn:`."
         }
 
     def _write(self, batch_id: int, writes: Writes, identity: Identity) -> None:
-        self._skip(batch_id, writes)
+        self._skip(batch_id, writes, "this checkpoint is a shadow of a live one")
 
     def close(self) -> None:
         """Close what is open."""
 
-    def _skip(self, batch_id: int, writes: Writes) -> None:
-        log.info("batch %d: nothing is written", batch_id)
+    def _skip(self, batch_id: int, writes: Writes, why: str) -> None:
+        """Write nothing, `why` says because of what, and run the DataFrames. Raises ReplayFailed."""
+        log.info("batch %d: nothing is written, since %s", batch_id, why)
         self._metrics.skipped()
-        for df, _ in writes:
-            jobs.run_to_end(df)
+        try:
+            for df, _ in writes:
+                jobs.run_to_end(df)
+        except Exception as error:
+            raise ReplayFailed(
+                f"Nothing of batch {batch_id} was to be written, since {why}. Spark runs it all the same, for the "
+                f"state of the query, and could not: {spark.reason(error)}. Start the query again."
+            ) from error
 
 
 class OwningRun(Run):
@@ -192,7 +202,7 @@ class OwningRun(Run):
         tries = Retrying(
             stop=stop_after_attempt(self._options.attempts),
             wait=wait_random_exponential(multiplier=0.2, max=10),
-            retry=retry_if_exception(_worth_another_try),
+            retry=retry_if_exception(self._worth_another_try),
             sleep=self._sleep,
             before_sleep=lambda state: log.warning(
                 "batch %d: try %d failed (%s); trying again",
@@ -202,13 +212,14 @@ class OwningRun(Run):
             ),
             reraise=True,
         )
-        delivery = BatchDelivery(self._delivery, batch_id, writes, self._stopped)
+        delivery = BatchDelivery(self._delivery, batch_id, writes)
         for one in tries:
             with one:
                 action = self._try(batch_id, identity, delivery)
         if action is Action.SKIP:
             # An earlier try of this call has run the DataFrames already.
-            self._skip(batch_id, writes if tries.statistics["attempt_number"] == 1 else ())
+            once = tries.statistics["attempt_number"] == 1
+            self._skip(batch_id, writes if once else (), "the control log has it as committed")
         self._observer(Step.RETURN, "before", batch_id)
         self._observer(Step.RETURN, "after", batch_id)
 
@@ -219,8 +230,6 @@ class OwningRun(Run):
 
     def _try(self, batch_id: int, identity: Identity, delivery: BatchDelivery) -> Action:
         """Decide by the log, then write the batch in one transaction where that is the decision."""
-        if self._stopped():
-            raise Stopped(f"The query was stopped; batch {batch_id} is written when it starts again.")
         try:
             action = attempt(self._owner, batch_id, identity, delivery)
         finally:
@@ -247,6 +256,6 @@ class OwningRun(Run):
         while (left := until - time.monotonic()) > 0 and not self._stopped():
             time.sleep(min(0.1, left))
 
-
-def _worth_another_try(error: BaseException) -> bool:
-    return isinstance(error, (NotCommitted, CommitUnknown)) and not isinstance(error, (Stopped, TookTooLong))
+    def _worth_another_try(self, error: BaseException) -> bool:
+        can_pass = isinstance(error, (NotCommitted, CommitUnknown)) and not isinstance(error, TookTooLong)
+        return can_pass and not self._stopped()

@@ -12,15 +12,16 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from eos.commit.decision import Identity
 from eos.doctor.retention import check_admin
-from eos.errors import EosError, Fenced, InvalidInput, NetworkError
+from eos.errors import EosError, Fenced, InvalidInput, NetworkError, ReplayFailed
 from eos.pulsar.net.client import Client
 from eos.sinks.columns import canonical
 from eos.sinks.leaving import as_it_leaves, log_in_one_line
@@ -58,6 +59,14 @@ class Batch:
         self._writes.append(self._sink._planned(df, topic))
 
 
+class _Failed(NamedTuple):
+    """A batch that failed, in which run, and whether it was a replay, of which nothing was to be written."""
+
+    batch_id: int
+    run_id: str | None
+    replayed: bool
+
+
 class Sink:
     """Writes each micro-batch of one streaming query as one Pulsar transaction.
 
@@ -72,7 +81,7 @@ class Sink:
         self._client = Client.shared(self._cluster)
         self._metrics = Metrics()
         self._run: Run | None = None
-        self._failed: tuple[int, str | None] | None = None  # batch and run, until a batch was taken again
+        self._failed: _Failed | None = None  # until the batch was taken again
         self._topics: set[str] = set()
         self._turn = threading.RLock()
         self._check_cluster()
@@ -97,6 +106,7 @@ class Sink:
                 query has taken already, and for the one after a batch that failed.
             NotCommitted: every try failed and was aborted. Restarting the query is safe.
             CommitUnknown: the outcome could not be settled in time. Restarting the query is safe.
+            ReplayFailed: nothing was to be written, and Spark could not run the batch. Restarting the query is safe.
             Fenced: another driver owns the sink now.
         """
         with self.batch(batch_id) as txn:
@@ -133,8 +143,9 @@ class Sink:
                 self._take(collected, identity)
             except Fenced:  # for good: the run refuses whatever comes
                 raise
-            except BaseException:
-                self._note_failure(batch_id, spark.current_run() if identity is None else identity.run_id)
+            except BaseException as error:
+                run_id = spark.current_run() if identity is None else identity.run_id
+                self._note_failure(_Failed(batch_id, run_id, replayed=isinstance(error, ReplayFailed)))
                 raise
             self._failed = None
 
@@ -175,7 +186,7 @@ class Sink:
                 self._run = begin(self._options, self._client, self._metrics, session, query, identity)
                 self._close_in_time(self._run)
             self._run.take(batch.batch_id, batch._writes, identity)
-        except (EosError, Py4JError) as error:
+        except (EosError, Py4JError, PySparkException) as error:
             left = as_it_leaves(error, batch.batch_id, query)
         else:
             return
@@ -190,17 +201,19 @@ class Sink:
         else:  # in a thread of its own, since closing waits for the broker
             weakref.finalize(self, threading.Thread(target=run.close, daemon=True).start).atexit = False
 
-    def _note_failure(self, batch_id: int, run_id: str | None) -> None:
-        if self._failed is None or self._failed[1] != run_id or batch_id < self._failed[0]:
-            self._failed = batch_id, run_id
+    def _note_failure(self, new: _Failed) -> None:
+        first = self._failed
+        if first is None or first.run_id != new.run_id or new.batch_id < first.batch_id:
+            self._failed = new
 
     def _refuse_a_hole(self, batch_id: int, run_id: str) -> None:
         """Take no batch after one that failed: Spark goes on only where the failure was swallowed."""
-        if self._failed is not None and self._failed[1] == run_id and self._failed[0] < batch_id:
-            failed = self._failed[0]
+        first = self._failed
+        if first is not None and first.run_id == run_id and first.batch_id < batch_id:
+            failed, lacking = first.batch_id, "the query's state" if first.replayed else "the output"
             raise InvalidInput(
                 f"Batch {batch_id} is not written: batch {failed} failed in this run of the query, and its error did "
-                f"not end the query, so batch {failed} would be missing from the output. Let the sink's errors leave "
+                f"not end the query, so batch {failed} would be missing from {lacking}. Let the sink's errors leave "
                 f"foreachBatch, and start the query again on a checkpoint that has not passed batch {failed}."
             )
 

@@ -25,6 +25,9 @@ from eos.errors import InvalidInput, NotCommitted
 
 Jvm = Any  # py4j objects have no types
 
+JVM_GONE = (Py4JError, OSError)
+"""What py4j raises where Spark's JVM has ended, and each query with it."""
+
 
 @dataclass(frozen=True)
 class Query:
@@ -51,8 +54,11 @@ class Query:
             self._execution.awaitTermination()
 
     def is_active(self) -> bool:
-        """Tell whether the query runs still; False as soon as `query.stop()` was called."""
-        return bool(self._execution.isActive())
+        """Tell whether the query runs still; False as soon as `query.stop()` was called. Raises nothing."""
+        try:
+            return bool(self._execution.isActive())
+        except JVM_GONE:
+            return False
 
     def offsets(self, batch_id: int) -> str:
         """Return the text of `offsets/<batch_id>`, word for word.
@@ -104,7 +110,7 @@ def current_run() -> str | None:
         if context is None or context.getLocalProperty("sql.streaming.queryId") is None:
             return None
         return context.getLocalProperty("spark.jobGroup.id")
-    except (Py4JError, OSError):  # Spark's JVM is gone, and the query with it
+    except JVM_GONE:
         return None
 
 

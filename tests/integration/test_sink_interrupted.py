@@ -240,6 +240,18 @@ def test_a_stop_on_the_driver_path_leaves_the_batch_whole_or_not_there(
     assert account_for(pulsar.service_url, job.topic, 3, ROWS).is_exact()
 
 
+def test_a_replay_that_spark_cannot_run_says_that_the_log_has_the_batch(
+    spark: SparkSession, pulsar: Any, make_topic: Any
+) -> None:
+    topic = make_topic("replay", partitions=2)
+    write(spark, make_sink(pulsar, topic, 1_000, unobserved), 0)
+    again = make_sink(pulsar, topic, 1_000, unobserved)
+    words = r"Nothing of batch 0 was to be written, since the control log has it as committed.*CAST_INVALID_INPUT"
+    with pytest.raises(eos.ReplayFailed, match=words), again.batch(0, identity(0, "the next run")) as txn:
+        txn.write(rows(spark, 0).selectExpr("cast(cast(concat('n', value) as int) as string) value"))
+    expect_batches(pulsar, topic, 0)
+
+
 @pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
 @BOTH
 def test_a_batch_that_spark_forgot_to_commit_is_skipped(

@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.paths import ByDriver
 from eos.delivery.writer import BatchTransaction, Report
-from eos.errors import CommitUnknown, EosError, NotCommitted, Stopped
+from eos.errors import CommitUnknown, InvalidInput, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 
@@ -59,9 +60,9 @@ class Scripted:
         return Path(self, topic, pa.table({"value": [topic]}) if rows is None else rows)
 
 
-def batch(of: Scripted, topics: Sequence[str] = ("s", "t"), stopped: bool = False) -> BatchDelivery:
+def batch(of: Scripted, topics: Sequence[str] = ("s", "t")) -> BatchDelivery:
     writes: list[Any] = [(None, topic) for topic in topics]
-    return BatchDelivery(of, 3, writes, lambda: stopped)  # type: ignore[arg-type]
+    return BatchDelivery(of, 3, writes)  # type: ignore[arg-type]
 
 
 def test_each_write_is_prepared_sent_and_finished() -> None:
@@ -97,21 +98,20 @@ def test_a_failure_is_never_swallowed_and_all_is_given_up_after_it(
     assert of.log[-2:] == ["abandon s", "abandon t"]
 
 
-def test_a_failure_of_spark_while_the_query_is_stopped_is_the_stop() -> None:
-    one = batch(Scripted({"send s": ValueError("Job 3 cancelled")}), stopped=True)
-    one.prepare()
-    with pytest.raises(Stopped, match="batch 3") as caught:
-        one.send(TXN)
-    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+class Overflow(PySparkException):
+    """A cast that no further try can change."""
+
+    def getSqlState(self) -> str:  # noqa: N802
+        return "22003"
 
 
-def test_an_error_of_ours_passes_though_the_query_is_stopped() -> None:
-    error: EosError = NotCommitted("a row")
-    one = batch(Scripted({"send s": error}), stopped=True)
+@pytest.mark.parametrize(("error", "raised"), [(ValueError("lost"), NotCommitted), (Overflow("lost"), InvalidInput)])
+def test_a_failure_of_spark_is_told_by_whether_it_can_pass(error: Exception, raised: type[Exception]) -> None:
+    one = batch(Scripted({"send s": error}))
     one.prepare()
-    with pytest.raises(NotCommitted) as caught:
+    with pytest.raises(raised, match=r"^Spark could not run it: .*lost") as caught:
         one.send(TXN)
-    assert caught.value is error
+    assert caught.value.__cause__ is error, "the log of the sink, at DEBUG, shows it"
 
 
 def test_a_second_try_finds_the_rows_that_the_first_has_collected() -> None:

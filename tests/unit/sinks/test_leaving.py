@@ -10,8 +10,18 @@ from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
-from eos.errors import CommitUnknown, EosError, Fenced, IdentityMismatch, InvalidInput, NotCommitted, Stopped
+from eos.errors import (
+    CommitUnknown,
+    EosError,
+    Fenced,
+    IdentityMismatch,
+    InvalidInput,
+    NotCommitted,
+    ReplayFailed,
+    Stopped,
+)
 from eos.sinks.leaving import as_it_leaves, log_in_one_line
 from eos.spark.query import Query
 
@@ -28,7 +38,7 @@ def leave(error: Exception, of: Query | None) -> Exception:
     try:
         try:
             raise error from Py4JError(LONG)
-        except (EosError, Py4JError) as caught:
+        except (EosError, Py4JError, PySparkException) as caught:
             left = as_it_leaves(caught, 3, of)
         raise left from None
     except EosError as seen:
@@ -40,17 +50,23 @@ def text_of(error: Exception) -> str:
     return "".join(traceback.format_exception(error))
 
 
-@pytest.mark.parametrize("error", [NotCommitted("why"), Stopped("why"), Py4JError("why")])
-def test_what_fails_in_a_stopped_query_is_a_stop_to_spark(error: Exception) -> None:
+@pytest.mark.parametrize(
+    ("error", "kind", "known"),
+    [
+        (NotCommitted("why"), Stopped, "batch 3 is not committed"),
+        (Stopped("why"), Stopped, "batch 3 is not committed"),
+        (CommitUnknown("why"), CommitUnknown, "before the outcome of batch 3 was known. The control log decides"),
+        (ReplayFailed("why"), ReplayFailed, "batch 3, of which nothing was to be written"),
+        (Py4JError("why"), Stopped, "before the control log was asked about batch 3. It decides"),
+        (PySparkException("why"), Stopped, "before the control log was asked about batch 3. It decides"),
+    ],
+)
+def test_what_fails_in_a_stopped_query_is_a_stop_to_spark_and_tells_what_is_known(
+    error: Exception, kind: type[Exception], known: str
+) -> None:
     left = leave(error, query(active=False))
-    assert type(left) is Stopped
-    assert all(words in str(left) for words in SPARKS_WORDS)
-
-
-def test_a_commit_in_doubt_stays_one_in_a_stopped_query() -> None:
-    left = leave(CommitUnknown("why"), query(active=False))
-    assert type(left) is CommitUnknown
-    assert "control log decides" in str(left)
+    assert type(left) is kind
+    assert known in str(left)
     assert all(words in str(left) for words in SPARKS_WORDS)
 
 
@@ -61,9 +77,18 @@ def test_what_the_caller_must_mend_is_told_in_a_stopped_query_too(error: EosErro
 
 @pytest.mark.parametrize("of", [None, query(active=True)], ids=["no query", "running"])
 def test_an_error_of_a_running_query_stays_what_it_is(of: Query | None) -> None:
-    error = CommitUnknown("why")
-    assert leave(error, of) is error
-    assert type(leave(Py4JError("why"), of)) is NotCommitted
+    for error in (CommitUnknown("why"), NotCommitted("why"), ReplayFailed("why")):
+        assert leave(error, of) is error
+
+
+@pytest.mark.parametrize("of", [None, query(active=True)], ids=["no query", "running"])
+@pytest.mark.parametrize("error", [Py4JError("why"), PySparkException("why")])
+def test_a_call_into_the_jvm_before_the_log_was_asked_leaves_open_what_an_earlier_run_has_done(
+    of: Query | None, error: Exception
+) -> None:
+    left = leave(error, of)
+    assert type(left) is CommitUnknown
+    assert re.search("Batch 3: a call into Spark's JVM failed before the control log was asked .*: .*why", str(left))
 
 
 @pytest.mark.parametrize("error", [NotCommitted("why"), Fenced("why"), Py4JError("why")])
@@ -79,10 +104,21 @@ def test_py4j_logs_an_error_of_the_sink_in_one_line_and_a_stop_not_at_all(caplog
     log_in_one_line()
     log_in_one_line()
     logger = logging.getLogger("py4j.clientserver")
-    for error in (Stopped("stopped"), Fenced("fenced"), KeyError("the user's own")):
+    errors = (
+        Stopped("stopped"),
+        ReplayFailed("stopped", stopped=True),
+        Fenced("fenced"),
+        ReplayFailed("no memory"),
+        KeyError("the user's own"),
+    )
+    for error in errors:
         try:
             raise error
         except Exception:
             logger.exception("There was an exception")
-    assert [record.getMessage() for record in caplog.records] == ["Fenced: fenced", "There was an exception"]
-    assert [record.exc_info is None for record in caplog.records] == [True, False]
+    assert [record.getMessage() for record in caplog.records] == [
+        "Fenced: fenced",
+        "ReplayFailed: no memory",
+        "There was an exception",
+    ]
+    assert [record.exc_info is None for record in caplog.records] == [True, True, False]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from eos.commit.decision import Identity
-from eos.errors import CommitUnknown, ConnectionLost, EosError, Fenced, InvalidInput, NotCommitted
+from eos.commit.decision import Action, Identity
+from eos.errors import CommitUnknown, ConnectionLost, EosError, Fenced, InvalidInput, NotCommitted, ReplayFailed
 from eos.sinks.metrics import Metrics
-from eos.sinks.run import Run
+from eos.sinks.run import OwningRun, Run
 
 IDENTITY = Identity("query", "run", "offsets")
 
@@ -59,3 +60,50 @@ def test_a_batch_that_may_be_visible_is_not_taken_again(error: BaseException) ->
         with pytest.raises(InvalidInput, match=r"What became of batch 3 is not known.*Start the query again"):
             run.take(3, [], IDENTITY)
     assert run.written == []
+
+
+class Unrunnable:
+    """A DataFrame whose job fails."""
+
+    @property
+    def _jdf(self) -> Any:
+        raise OSError("no space left")
+
+
+def test_a_replay_that_spark_cannot_run_says_that_nothing_was_to_be_written() -> None:
+    run = Run("run", None, Metrics())
+    writes: Any = [(Unrunnable(), None)]
+    with pytest.raises(ReplayFailed, match=r"^Nothing of batch 3 was .*a shadow of a live one.*: no space left\."):
+        run.take(3, writes, IDENTITY)
+    with pytest.raises(InvalidInput, match=r"^Nothing of batch 3 was to be written"):
+        run.take(3, [], IDENTITY)
+
+
+class Trying(OwningRun):
+    """An owning run whose tries fail, and whose query is stopped at one of them."""
+
+    tries = 0
+
+    def __init__(self, error: EosError, stopped_at: int) -> None:
+        query: Any = SimpleNamespace(is_active=lambda: self.tries < stopped_at)
+        Run.__init__(self, "run", query, Metrics())
+        self._options: Any = SimpleNamespace(attempts=5)
+        self._delivery: Any = None
+        self.error = error
+
+    def _try(self, batch_id: int, identity: Identity, delivery: Any) -> Action:
+        self.tries += 1
+        raise self.error
+
+    def _sleep(self, seconds: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize("error", [NotCommitted("aborted"), CommitUnknown("no answer")])
+@pytest.mark.parametrize(("stopped_at", "tries"), [(1, 1), (2, 2), (9, 5)])
+def test_a_stopped_query_tries_no_more_and_keeps_what_is_known(error: EosError, stopped_at: int, tries: int) -> None:
+    run = Trying(error, stopped_at)
+    with pytest.raises(type(error)) as caught:
+        run.take(3, [], IDENTITY)
+    assert caught.value is error
+    assert run.tries == tries

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 import eos
 from eos.commit.decision import Identity
-from eos.errors import Fenced, InvalidInput, NotCommitted
+from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed
 from eos.sinks import sink as module
 from eos.sinks.sink import Sink
 from tests.waiting import until
@@ -98,6 +100,35 @@ def test_no_batch_is_taken_after_one_that_failed(sink: Sink, monkeypatch: pytest
     write(sink, 1)
     write(sink, 2)
     assert [batch for batch, _ in FakeRun.made[0].taken] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "lacking"), [(NotCommitted("aborted"), "the output"), (ReplayFailed("no memory"), "the query's state")]
+)
+def test_a_hole_is_told_by_what_it_is_a_hole_in(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch, error: Exception, lacking: str
+) -> None:
+    def fail(*given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(FakeRun, "take", fail)
+    with pytest.raises(type(error)):
+        write(sink, 1)
+    with pytest.raises(InvalidInput, match=f"batch 1 would be missing from {lacking}"):
+        write(sink, 2)
+
+
+@pytest.mark.parametrize("error", [Py4JError("no gateway"), PySparkException("no file")])
+def test_what_spark_says_before_a_run_has_begun_leaves_as_an_error_of_the_sink(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(module, "begin", fail)
+    with pytest.raises(CommitUnknown, match="before the control log was asked") as caught:
+        write(sink, 1)
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
 
 
 def test_a_driver_that_was_thrown_out_is_told_so_each_time(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:

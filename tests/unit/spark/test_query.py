@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 from eos.errors import InvalidInput
-from eos.spark.query import current_query, current_run, refuse_speculation, refuse_temporary_checkpoint
+from eos.spark.query import Query, current_query, current_run, refuse_speculation, refuse_temporary_checkpoint
 
 
 def session(**conf: str) -> Any:
@@ -48,6 +49,16 @@ def test_a_checkpoint_that_spark_throws_away_is_refused(checkpoint: str, refused
         return
     with pytest.raises(InvalidInput, match=r'option\("checkpointLocation"'):
         refuse_temporary_checkpoint(query)
+
+
+@pytest.mark.parametrize("error", [Py4JNetworkError("no answer from Java"), ConnectionRefusedError()])
+def test_a_query_whose_jvm_is_gone_is_not_active(error: Exception) -> None:
+    def gone() -> bool:
+        raise error
+
+    rest: Any = None
+    execution = SimpleNamespace(isActive=gone)
+    assert not Query("query", "run", "file:/x", execution, rest, rest, rest, rest).is_active()
 
 
 @pytest.mark.parametrize("fails", [False, True])
