@@ -14,7 +14,7 @@
     ├── Fenced             another driver owns the sink now: stop
     └── OutOfTurn          a mistake in a program that uses the protocol: never tried again
 
-`Unanswered`, `Refused`, `DamagedFrame` and `ConnectionLost` (`Unreachable`) are what
+`Unanswered`, `Refused`, `DamagedFrame`, `UnexpectedFrame` and `ConnectionLost` (`Unreachable`) are what
 the network layer knows; the driver turns each into one of the above before it reaches the user.
 `RefusedForGood` is both, a Refused and an InvalidInput.
 """
@@ -81,7 +81,7 @@ class Fenced(EosError):
 
 
 class OutOfTurn(EosError):
-    """Something the protocol does not allow now, such as a send after the end of its transaction was asked for."""
+    """The program asked for what the protocol does not allow now, such as a send into a transaction it has ended."""
 
 
 class NetworkError(EosError):
@@ -98,6 +98,10 @@ class ConnectionLost(NetworkError):
 
 class DamagedFrame(NetworkError):
     """Received bytes are not a Pulsar frame, or their checksum is wrong. The connection is of no more use."""
+
+
+class UnexpectedFrame(NetworkError):
+    """The broker sent what the protocol does not allow now, such as the answer to another request."""
 
 
 class Unreachable(ConnectionLost):

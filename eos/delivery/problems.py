@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from eos.errors import EosError, FrameTooLarge, InvalidInput, NotCommitted, TopicMissing
+from eos.errors import EosError, FrameTooLarge, InvalidInput, NotCommitted, OutOfTurn, TopicMissing
 
-_KINDS: dict[str, type[EosError]] = {kind.__name__: kind for kind in (InvalidInput, TopicMissing, NotCommitted)}
+_PERMANENT: tuple[type[EosError], ...] = (TopicMissing, InvalidInput, OutOfTurn)
+"""What no further try can change, the special before the general."""
+
+_KINDS = {kind.__name__: kind for kind in (*_PERMANENT, NotCommitted)}
 
 
 def written(error: Exception, partition: int, limits: Mapping[str, int]) -> str | None:
@@ -20,10 +23,10 @@ def written(error: Exception, partition: int, limits: Mapping[str, int]) -> str 
     Args: the problem; Spark's number of the task's partition; what the task's client has learned of frame limits.
     """
     if isinstance(error, FrameTooLarge):  # the next try cuts smaller ones
-        kind: type[EosError] = NotCommitted
-    elif isinstance(error, InvalidInput):
-        kind = TopicMissing if isinstance(error, TopicMissing) else InvalidInput
+        kind: type[EosError] | None = NotCommitted
     else:
+        kind = next((one for one in _PERMANENT if isinstance(error, one)), None)
+    if kind is None:
         return None
     return json.dumps([kind.__name__, f"in Spark's partition {partition}: {error}", dict(limits)])
 

@@ -30,7 +30,7 @@ _HEAD = """# The protocol's states
 
 Drawn from the tables in `eos/pulsar/protocol` by `python -m eos.pulsar.protocol.diagram`; change the tables,
 not this page. Bold inputs are what this side asks for; the others come from the broker or the network. What a diagram
-does not show is refused: `OutOfTurn`.
+does not show is refused: `OutOfTurn` where this side asks for it, else `UnexpectedFrame`.
 """
 
 

@@ -1,12 +1,13 @@
 """A state machine is a table.
 
 Each machine of this package is one `Table`: {(state, input): next state}. What is not in the
-table is not allowed, and `Machine.take` refuses it with `OutOfTurn`, without changing the
-state. The table is also what the diagrams in docs/protocol-states.md are drawn from
+table is not allowed, and `Machine.take` refuses it without changing the state. The table is
+also what the diagrams in docs/protocol-states.md are drawn from
 (`python -m eos.pulsar.protocol.diagram`), and what the tests walk through move by move.
 
 Inputs come from two sides. `ours` are things the program asks for; taking one out of turn is
-a mistake of the caller. All others are what the broker or the network did.
+a mistake of the caller, `OutOfTurn`. All others are what the broker or the network did, and
+out of turn `UnexpectedFrame`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from eos.errors import OutOfTurn
+from eos.errors import OutOfTurn, UnexpectedFrame
 
 S = TypeVar("S", bound=StrEnum)
 I = TypeVar("I", bound=StrEnum)  # noqa: E741
@@ -63,10 +64,11 @@ class Machine(Generic[S, I]):
         return (self.state, happening) in self.table.moves
 
     def take(self, happening: I) -> S:
-        """Move on. Raises OutOfTurn, and stays, when the table has no such move."""
+        """Move on. Raises OutOfTurn or UnexpectedFrame, and stays, when the table has no such move."""
         try:
             self.state = self.table.moves[self.state, happening]
         except KeyError:
-            who = "asked for" if happening in self.table.ours else "received"
-            raise OutOfTurn(f"{self.table.name}: {who} '{happening}' while {self.state}") from None
+            ours = happening in self.table.ours
+            kind, who = (OutOfTurn, "asked for") if ours else (UnexpectedFrame, "received")
+            raise kind(f"{self.table.name}: {who} '{happening}' while {self.state}") from None
         return self.state

@@ -23,7 +23,7 @@ from collections import deque
 from enum import StrEnum
 from typing import NamedTuple
 
-from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, OutOfTurn, Refused, RefusedForGood
+from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, Refused, RefusedForGood
 from eos.pulsar.protocol.machine import Machine, Table
 from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.protocol.requests import Type, granted
@@ -291,8 +291,6 @@ class ProducerLine:
         self._end(happening, NetworkError(f"producer {self.name or '(new)'} on {self.topic} at {self.broker}: {why}"))
 
     def _end(self, happening: Input, why: EosError) -> EosError:
-        if self.state in ENDED:
-            raise OutOfTurn(f"producer: received '{happening}' while {self.state}")
         self._machine.take(happening)
         self.failure = why
         return why

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from eos.errors import OutOfTurn, Refused
+from eos.errors import Refused, UnexpectedFrame
 from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.wire.frames import error_name
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
@@ -88,12 +88,13 @@ class Requests(Generic[T]):
     def match(self, answer: BaseCommand) -> T | None:
         """Return the waiter for this answer, once; None where there is none, or none any more.
 
-        Raises OutOfTurn when the command can't be an answer to that request.
+        Raises UnexpectedFrame when the command can't be an answer to that request.
         """
         request_id = body(answer).request_id
         expected, waiting = self._waiting.get(request_id, (answer.type, None))
         if answer.type not in (expected, Type.ERROR):
-            raise OutOfTurn(f"{Type.Name(answer.type)} as an answer to request {request_id}, not {Type.Name(expected)}")
+            given, wanted = Type.Name(answer.type), Type.Name(expected)
+            raise UnexpectedFrame(f"{given} as an answer to request {request_id}, not {wanted}")
         self._waiting.pop(request_id, None)
         return waiting
 

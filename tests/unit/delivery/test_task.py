@@ -12,7 +12,15 @@ from eos.config import Cluster
 from eos.delivery import problems, task
 from eos.delivery.producers import FreshProducers
 from eos.delivery.writer import BatchTransaction, Report, WriteSettings
-from eos.errors import ConnectionLost, FrameTooLarge, InvalidInput, NotCommitted, RefusedForGood, TopicMissing
+from eos.errors import (
+    ConnectionLost,
+    FrameTooLarge,
+    InvalidInput,
+    NotCommitted,
+    OutOfTurn,
+    RefusedForGood,
+    TopicMissing,
+)
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 
@@ -104,6 +112,7 @@ def test_a_job_that_carries_no_transaction_is_refused(monkeypatch: pytest.Monkey
         (TopicMissing("the topic t does not exist"), TopicMissing),
         (RefusedForGood("open", "IncompatibleSchema", "no schema"), InvalidInput),
         (FrameTooLarge("send", "NotAllowedError", "too large"), NotCommitted),
+        (OutOfTurn("transaction: asked for 'send' while spoiled"), OutOfTurn),
     ],
 )
 def test_what_the_driver_must_know_reaches_it_as_a_row(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos.errors import OutOfTurn, Refused
+from eos.errors import Refused, UnexpectedFrame
 from eos.pulsar.protocol.handshake import CLIENT_VERSION, PROTOCOL_VERSION, Handshake, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.pulsar_pb2 import (
@@ -98,6 +98,6 @@ def test_a_refusal_carries_the_brokers_words() -> None:
     assert handshake.state is State.REFUSED
 
 
-def test_an_answer_before_the_question_is_out_of_turn() -> None:
-    with pytest.raises(OutOfTurn):
+def test_an_answer_before_the_question_is_unexpected() -> None:
+    with pytest.raises(UnexpectedFrame):
         Handshake("none").receive(connected())

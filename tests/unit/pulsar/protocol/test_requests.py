@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos.errors import OutOfTurn
+from eos.errors import UnexpectedFrame
 from eos.pulsar.protocol.lookup import Lookup, ask_partitions
 from eos.pulsar.protocol.requests import ANSWERS, Requests, Type, body, refusal
 from eos.pulsar.wire.frames import FrameDecoder, encode
@@ -31,11 +31,11 @@ def test_an_error_answers_any_request() -> None:
     assert requests.match(answer_to(request, Type.ERROR)) == "asked"
 
 
-def test_an_answer_of_another_kind_is_out_of_turn_and_the_request_still_waits() -> None:
+def test_an_answer_of_another_kind_is_refused_and_the_request_still_waits() -> None:
     requests: Requests[str] = Requests()
     request = ask_partitions("a")
     requests.number(request, "asked")
-    with pytest.raises(OutOfTurn, match="SUCCESS as an answer to request 0, not PARTITIONED_METADATA_RESPONSE"):
+    with pytest.raises(UnexpectedFrame, match="SUCCESS as an answer to request 0, not PARTITIONED_METADATA_RESPONSE"):
         requests.match(answer_to(request, Type.SUCCESS))
     assert requests.drain() == ["asked"]
 
