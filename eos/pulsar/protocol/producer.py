@@ -46,7 +46,6 @@ ACCESS_MODES = {
 """{our name: Pulsar's number}."""
 
 _MOVED_EPOCH = "epoch has already moved"
-_TOO_LARGE = "Exceed maximum message size"
 
 
 class State(StrEnum):
@@ -221,26 +220,24 @@ class ProducerLine:
 
     def send_error(self, error: CommandSendError) -> None:
         """Take the refusal of a send; `failure` says why."""
-        code = error_name(error.error)
-        asked = f"send frame {error.sequence_id} to {self.topic}"
-        problem = refused(asked, code, error.message)
-        if _TOO_LARGE in error.message:
-            problem = self._too_large(asked, code, error)
-        if _says_epoch_moved(code, error.message):
+        problem = refused(f"send frame {error.sequence_id} to {self.topic}", error_name(error.error), error.message)
+        if isinstance(problem, FrameTooLarge):
+            problem = self._too_large(problem, error.sequence_id)
+        if _says_epoch_moved(problem.code, problem.detail):
             self._end(Input.EPOCH_MOVED, Fenced(str(problem)))
         else:
             self._end(Input.SEND_ERROR, problem)
 
-    def _too_large(self, asked: str, code: str, error: CommandSendError) -> Refused:
+    def _too_large(self, problem: FrameTooLarge, number: int) -> Refused:
+        """Tell a frame that can be cut smaller from a message that can't."""
         # The broker names the last message of the frame (CommandSend.highest_sequence_id), a receipt its first.
-        number = error.sequence_id
         frame = next((one for one in self._pending if 0 <= number - one.sequence_id < one.messages), None)
         if frame is not None and frame.messages > 1:
-            return FrameTooLarge(asked, code, error.message, size=frame.size)
+            return FrameTooLarge(problem.asked, problem.code, problem.detail, size=frame.size)
         return RefusedForGood(
-            asked,
-            code,
-            error.message,
+            problem.asked,
+            problem.code,
+            problem.detail,
             f"One message alone{f', of {frame.size} bytes,' if frame else ''} is more than the topic allows. Make it "
             "smaller, or raise the topic's limit: pulsar-admin topicPolicies set-max-message-size "
             f"--max-message-size BYTES {self.topic}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from eos.errors import Refused, RefusedForGood
+from eos.errors import FrameTooLarge, Refused, RefusedForGood
 
 
 class Meaning(NamedTuple):
@@ -29,9 +29,6 @@ _QUOTA = (
     "it, or lift the quota: pulsar-admin topicPolicies set-backlog-quota --type TYPE --limit=-1 --limitTime=-1 "
     "--policy producer_request_hold TOPIC (TYPE: message_age or destination_storage)"
 )
-
-_ENDED = "has been ended"
-"""What the broker (4.2.4) says of a send into a transaction that its ttl or a successor ended: another may pass."""
 
 MEANINGS: Mapping[str, Meaning] = {
     "UnknownError": Meaning(passes=True),
@@ -78,11 +75,20 @@ MEANINGS: Mapping[str, Meaning] = {
 }
 """{code: its meaning}. A code passes also where it takes another transaction: a finished one never opens again."""
 
+TELLING: Mapping[tuple[str, str], type[Refused]] = {
+    # A send into a transaction that its ttl or a successor has ended: another transaction can pass.
+    ("NotAllowedError", "has been ended"): Refused,
+    ("NotAllowedError", "Exceed maximum message size"): FrameTooLarge,
+}
+"""{(code, words): the error}, where words of the broker (4.2.4) tell more than their code."""
+
 
 def refused(asked: str, code: str, detail: str) -> Refused:
-    """Return the error for a refusal: RefusedForGood where no later try can be granted. Args: as of `Refused`."""
+    """Return the error for a refusal, as `TELLING` says, else as `MEANINGS` does. Args: as of `Refused`.
+
+    RefusedForGood: no later try can be granted. FrameTooLarge: smaller frames can.
+    """
     meaning = MEANINGS.get(code, Meaning(passes=True))
-    if code == "NotAllowedError" and _ENDED in detail:
-        meaning = Meaning(passes=True)
-    kind = Refused if meaning.passes else RefusedForGood
+    told = (kind for (of, words), kind in TELLING.items() if of == code and words in detail)
+    kind = next(told, Refused if meaning.passes else RefusedForGood)
     return kind(asked, code, detail, meaning.advice)

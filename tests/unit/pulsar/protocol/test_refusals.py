@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from eos.errors import InvalidInput, NetworkError, Refused, RefusedForGood
+from eos.errors import FrameTooLarge, InvalidInput, NetworkError, Refused, RefusedForGood
 from eos.pulsar.protocol.refusals import MEANINGS, refused
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 
@@ -34,8 +34,20 @@ def test_a_schema_that_is_demanded_is_explained() -> None:
     assert "set-schema-validation-enforce --disable" in str(refused("open", "IncompatibleSchema", "words"))
 
 
-def test_a_send_into_a_transaction_that_was_ended_is_not_the_callers_mistake() -> None:
-    """Its ttl or a successor has ended it: the batch is written again, or its driver is fenced."""
-    detail = "Transaction [(3,20)] has been ended. Please use a new transaction to send message."
-    assert not isinstance(refused("send frame 1 to t", "NotAllowedError", detail), RefusedForGood)
-    assert isinstance(refused("send frame 1 to t", "NotAllowedError", "not allowed"), RefusedForGood)
+ENDED = "Transaction [(3,20)] has been ended. Please use a new transaction to send message."
+TOO_LARGE = "Exceed maximum message size"
+
+
+@pytest.mark.parametrize(
+    ("code", "detail", "kind"),
+    [
+        ("NotAllowedError", ENDED, Refused),
+        ("NotAllowedError", TOO_LARGE, FrameTooLarge),
+        ("NotAllowedError", "not allowed", RefusedForGood),
+        ("TopicTerminatedError", ENDED, RefusedForGood),
+        ("PersistenceError", TOO_LARGE, Refused),
+    ],
+)
+def test_words_tell_more_than_their_code_and_under_that_code_only(code: str, detail: str, kind: type[Refused]) -> None:
+    """A transaction that was ended: the batch is written again, or its driver is fenced. See tests/contract."""
+    assert type(refused("send frame 1 to t", code, detail)) is kind
