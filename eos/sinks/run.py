@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -39,26 +40,33 @@ Writes = Sequence[tuple[DataFrame, str | None]]
 _LOOK_AGAIN = 100  # batches until the run looks again which markers savepoints need
 
 
-def begin(
-    options: SinkOptions,
-    client: Client,
-    metrics: Metrics,
-    session: SparkSession,
-    query: spark.Query | None,
-    identity: Identity,
-) -> Run:
-    """Begin a run: take the sink over, unless the checkpoint is a shadow of a live one.
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a run begins with.
 
-    Args:
+    Attributes:
         options: the sink's.
         client: the cluster.
         metrics: told of steps and outcomes.
         session: of the run's first batch.
         query: the streaming query; None outside one.
         identity: of the run's first batch.
+    """
+
+    options: SinkOptions
+    client: Client
+    metrics: Metrics
+    session: SparkSession
+    query: spark.Query | None
+    identity: Identity
+
+
+def begin(start: Start) -> Run:
+    """Begin a run: take the sink over, unless the checkpoint is a shadow of a live one.
 
     Raises what `Owner.take_over` raises, and InvalidInput for a setting that would break exactly-once.
     """
+    query, options = start.query, start.options
     if query is not None:
         spark.refuse_temporary_checkpoint(query)
     text = None if query is None else query.read(REGISTRATION)
@@ -66,8 +74,8 @@ def begin(
     if registered is not None and registered.shadow:
         fits(registered, options.name, options.control_topic)
         log.warning("this checkpoint is a shadow of a live one: nothing is written to any topic")
-        return Run(identity.run_id, query, metrics)
-    return OwningRun(options, client, metrics, session, query, identity, registered)
+        return Run(start.identity.run_id, query, start.metrics)
+    return OwningRun(start, registered)
 
 
 class Run:
@@ -129,25 +137,17 @@ class Run:
 
 
 class OwningRun(Run):
-    """A run that owns the sink. Args: as of `begin`; what the checkpoint says of the sink."""
+    """A run that owns the sink. Args: what it begins with; what the checkpoint says of the sink."""
 
-    def __init__(
-        self,
-        options: SinkOptions,
-        client: Client,
-        metrics: Metrics,
-        session: SparkSession,
-        query: spark.Query | None,
-        identity: Identity,
-        registered: Registration | None,
-    ) -> None:
-        super().__init__(identity.run_id, query, metrics)
-        spark.refuse_speculation(session)
+    def __init__(self, start: Start, registered: Registration | None) -> None:
+        super().__init__(start.identity.run_id, start.query, start.metrics)
+        spark.refuse_speculation(start.session)
+        options, client = start.options, start.client
         self._options, self._registered = options, registered
-        self._observer = metrics.timing(options.observer)
+        self._observer = start.metrics.timing(options.observer)
         self._owner = self._owner_of(client)
         try:
-            self._take_over(client, identity)
+            self._take_over(client, start.identity)
         except BaseException:
             self._owner.close()
             raise
@@ -165,7 +165,7 @@ class OwningRun(Run):
             options.observer,
             options.small_batch_rows,
             last_rows=None if newest is None else sum(newest.rows.values()),
-            least_care=least_care(session),
+            least_care=least_care(start.session),
         )
 
     def _owner_of(self, client: Client) -> Owner:

@@ -27,7 +27,7 @@ from eos.sinks.columns import canonical
 from eos.sinks.leaving import as_it_leaves, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
-from eos.sinks.run import Run, begin
+from eos.sinks.run import Run, Start, begin
 from eos.sinks.topics import valid_topic
 from eos.spark import query as spark
 
@@ -183,7 +183,7 @@ class Sink:
             self._refuse_a_hole(batch.batch_id, identity.run_id)
             if self._run is None or self._run.run_id != identity.run_id:
                 self.close()
-                self._run = begin(self._options, self._client, self._metrics, session, query, identity)
+                self._run = begin(Start(self._options, self._client, self._metrics, session, query, identity))
                 self._close_in_time(self._run)
             self._run.take(batch.batch_id, batch._writes, identity)
         except (EosError, Py4JError, PySparkException) as error:

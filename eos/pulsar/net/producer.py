@@ -6,8 +6,10 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf
 from types import TracebackType
+from typing import Protocol
 
 from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, Refused, Unanswered
 from eos.pulsar.net.connection import Connection
@@ -23,6 +25,14 @@ from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 from eos.pulsar.wire.txn import TxnId
+
+
+class _Framing(Protocol):
+    """Makes the frame of what is to be sent."""
+
+    def __call__(
+        self, *, producer_id: int, producer_name: str, sequence_id: int, publish_time_ms: int, txn: TxnId | None
+    ) -> Sequence[Buffer]: ...
 
 
 class Producer:
@@ -98,41 +108,14 @@ class Producer:
         producer, Unanswered when no receipt comes for the request time-out or until then, OutOfTurn once the
         transaction's end was asked for.
         """
-        self._send(
-            len(chunk.payload),
-            chunk.messages,
-            txn,
-            until,
-            lambda number: send_frame(
-                chunk,
-                producer_id=self._line.producer_id,
-                producer_name=self._line.name,
-                sequence_id=number,
-                publish_time_ms=time.time_ns() // 1_000_000,
-                txn=txn,
-            ),
-        )
+        self._send(partial(send_frame, chunk), len(chunk.payload), chunk.messages, txn, until)
 
     def send_record(self, data: bytes, txn: TxnId | None, properties: Mapping[str, str] | None = None) -> MessageId:
         """Send one message that is not batched, wait for its receipt, and return where it is stored.
 
         Raises like `send` and `flush`.
         """
-        self._send(
-            len(data),
-            1,
-            txn,
-            inf,
-            lambda number: single_message_frame(
-                data,
-                producer_id=self._line.producer_id,
-                producer_name=self._line.name,
-                sequence_id=number,
-                publish_time_ms=time.time_ns() // 1_000_000,
-                txn=txn,
-                properties=properties,
-            ),
-        )
+        self._send(partial(single_message_frame, data, properties=properties), len(data), 1, txn, inf)
         self.flush()
         assert self._last_receipt is not None
         return self._last_receipt
@@ -229,9 +212,7 @@ class Producer:
         else:
             self._end(self._line.closed_by_broker)
 
-    def _send(
-        self, size: int, messages: int, txn: TxnId | None, until: float, frame: Callable[[int], Sequence[Buffer]]
-    ) -> None:
+    def _send(self, frame: _Framing, size: int, messages: int, txn: TxnId | None, until: float) -> None:
         with self._sending:
             self._budget.acquire(size, self._timeout_s, self._check, until)
             try:
@@ -244,7 +225,15 @@ class Producer:
                 self._budget.release(size)
                 raise
             try:
-                self._connection.send(frame(number))
+                self._connection.send(
+                    frame(
+                        producer_id=self._line.producer_id,
+                        producer_name=self._line.name,
+                        sequence_id=number,
+                        publish_time_ms=time.time_ns() // 1_000_000,
+                        txn=txn,
+                    )
+                )
             except BaseException as error:
                 why = error if isinstance(error, EosError) else NetworkError(f"send to {self.topic}: {error!r}")
                 self.lost(why)

@@ -47,7 +47,7 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
     """A sink whose runs are fakes."""
     monkeypatch.setattr(Sink, "_check_cluster", lambda self: None)
     monkeypatch.setattr(Sink, "_planned", lambda self, df, topic: (df, topic))
-    monkeypatch.setattr(module, "begin", lambda options, client, metrics, session, query, who: FakeRun(who, query))
+    monkeypatch.setattr(module, "begin", lambda start: FakeRun(start.identity, start.query))
     monkeypatch.setattr(FakeRun, "made", [])
     monkeypatch.setattr(FakeRun, "fails", frozenset())
     return eos.sink("pulsar://nowhere", topic="t", name="s")
