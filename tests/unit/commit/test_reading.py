@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,6 +77,15 @@ def committed(world: Alone, batches: int) -> Owner:
         attempt(owner, batch_id, identity(batch_id), WriteData(Client(world), batch_id))
     owner.close()
     return owner
+
+
+@pytest.mark.parametrize(("since", "kept"), [(None, [2, 3, 4]), (1, [1, 2, 3, 4]), (4, [2, 3, 4])])
+def test_the_markers_that_a_savepoint_needs_are_kept_beside_the_newest(
+    world: Alone, since: int | None, kept: list[int]
+) -> None:
+    committed(world, 5)
+    settings = replace(SETTINGS, markers_retained_since=since)
+    assert list(read_log(Client(world), CONTROL, settings).markers) == kept
 
 
 @pytest.mark.parametrize("silent_after", [0, 1, 4])

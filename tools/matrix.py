@@ -1,0 +1,200 @@
+"""Try each Python with each Spark: `make matrix`, or python tools/matrix.py [--only 3.12/4.1 ...] [--tests PATH ...].
+
+Each combination gets a virtual environment of its own under build/matrix, and runs the tests there. What can't be
+tried is told as such, and is no success: a Python that is not on this machine, a Spark that can't be installed.
+
+Exits with 0 when every combination passed, 1 when one failed, 2 when none failed and some could not be tried.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+SPARKS = ("4.0", "4.1", "4.2", "4.3")
+TESTS = (
+    "tests/unit",
+    "tests/integration/test_sink_features.py::test_every_part_of_a_message_arrives",
+    "tests/integration/test_sink_interrupted.py::test_a_batch_that_spark_forgot_to_commit_is_skipped",
+)
+"""The unit tests, and queries of a few batches on a Pulsar: one without state, one with, one by each path."""
+
+PASSED, FAILED, NOT_HERE, NOT_INSTALLED = "passed", "failed", "not here", "not installed"
+
+
+class Row(NamedTuple):
+    """What became of one combination: its versions, one of the four answers, and what it lacks or how many passed."""
+
+    python: str
+    spark: str
+    answer: str
+    what: str
+
+
+def find_python(version: str) -> Path | None:
+    """Return an interpreter of this version, from the PATH or from pyenv; None where there is none."""
+    candidates = [shutil.which(f"python{version}"), shutil.which("python3"), *_of_pyenv(version)]
+    tell = "import sys; print('%d.%d' % sys.version_info[:2])"
+    for candidate in candidates:
+        if candidate is None:
+            continue
+        told = subprocess.run([candidate, "-c", tell], capture_output=True, text=True, check=False)
+        if told.stdout.strip() == version:  # a shim of pyenv is there for versions that are not
+            return Path(candidate)
+    return None
+
+
+def _of_pyenv(version: str) -> list[str]:
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    return [str(path) for path in sorted(root.glob(f"versions/{version}.*/bin/python"))]
+
+
+def requirements(project: dict[str, object]) -> list[str]:
+    """Return what the tests need, but for Spark. Args: pyproject.toml, parsed."""
+    about = project["project"]
+    assert isinstance(about, dict)
+    groups = project["dependency-groups"]
+    assert isinstance(groups, dict)
+    wanted = [*about["dependencies"], *about["optional-dependencies"]["drills"], *groups["tests"]]
+    return [one for one in wanted if not one.startswith(about["name"])]
+
+
+def constraints(text: str) -> str:
+    """Return the versions of requirements/constraints.txt, but for Spark and what belongs to it."""
+    return "".join(f"{line}\n" for line in text.splitlines() if not re.match(r"(pyspark|py4j)==", line))
+
+
+def outcome(junit: Path) -> tuple[int, list[str]]:
+    """Return how many tests of a JUnit report passed, and the names of those that did not."""
+    passed, failed = 0, []
+    for case in ElementTree.parse(junit).iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed.append(f"{case.get('classname', '').rsplit('.')[-1]}::{case.get('name')}")
+        elif case.find("skipped") is None:
+            passed += 1
+    return passed, failed
+
+
+def attempt(python: str, spark: str, tests: Sequence[str], folder: Path) -> Row:
+    """Install one combination and run its tests; their output is kept beside the environment."""
+    interpreter = find_python(python)
+    if interpreter is None:
+        return Row(python, spark, NOT_HERE, f"no Python {python} on the PATH or in pyenv")
+    home = folder / f"python{python}-spark{spark}"
+    home.mkdir(parents=True, exist_ok=True)
+    environment = home / "venv"
+    problem = _install(interpreter, spark, environment, home)
+    if problem is not None:
+        return Row(python, spark, NOT_INSTALLED, problem)
+    report, log = home / "tests.xml", home / "tests.log"
+    report.unlink(missing_ok=True)
+    command = [environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not large"]
+    surroundings = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYTHONPATH")}
+    surroundings["PATH"] = f"{environment / 'bin'}:{surroundings['PATH']}"
+    with log.open("w") as out:
+        ended = subprocess.run(
+            [*command, f"--junit-xml={report}", *tests],
+            cwd=ROOT,
+            env=surroundings,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    if not report.exists():
+        return Row(python, spark, FAILED, f"pytest ended with {ended.returncode} and no report: {_last_line(log)}")
+    passed, failed = outcome(report)
+    if failed or ended.returncode:
+        return Row(python, spark, FAILED, f"{len(failed)} of {passed + len(failed)} tests: {', '.join(failed)}")
+    return Row(python, spark, PASSED, f"{passed} tests")
+
+
+def _install(interpreter: Path, spark: str, environment: Path, home: Path) -> str | None:
+    """Make the environment, and return why it can't be made; None when it is there."""
+    bounds = home / "constraints.txt"
+    bounds.write_text(constraints((ROOT / "requirements" / "constraints.txt").read_text()))
+    wanted = [*requirements(tomllib.loads((ROOT / "pyproject.toml").read_text())), f"pyspark=={spark}.*"]
+    pip: list[str | Path] = [
+        environment / "bin" / "python",
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "-q",
+    ]
+    steps: list[list[str | Path]] = [
+        [interpreter, "-m", "venv", "--clear", environment],
+        [*pip, "--constraint", bounds, *wanted],
+        [*pip, "--no-deps", "--editable", ROOT],
+    ]
+    log = home / "install.log"
+    with log.open("w") as out:
+        for step in steps:
+            if subprocess.run(step, stdout=out, stderr=subprocess.STDOUT, check=False).returncode:
+                return _last_line(log)
+    return None
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Return the rows as a table in Markdown; of many failed tests the first three are named."""
+    lines = ["| Python | Spark | | |", "|---|---|---|---|"]
+    for row in rows:
+        named = row.what.split(", ")
+        what = ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
+        lines.append(f"| {row.python} | {row.spark} | {row.answer} | {what} |")
+    return "\n".join(lines)
+
+
+def verdict(rows: Sequence[Row]) -> tuple[int, str]:
+    """Return the exit code and a sentence that counts all four answers."""
+    counts = {answer: sum(row.answer == answer for row in rows) for answer in (PASSED, FAILED, NOT_HERE, NOT_INSTALLED)}
+    words = ", ".join(f"{count} {answer}" for answer, count in counts.items())
+    code = 1 if counts[FAILED] else 0 if counts[PASSED] == len(rows) else 2
+    return code, f"Of {len(rows)} combinations: {words}."
+
+
+def chosen(only: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+    """Yield the combinations to try: all, or those that are named as PYTHON/SPARK."""
+    for python in PYTHONS:
+        for spark in SPARKS:
+            if not only or f"{python}/{spark}" in only:
+                yield python, spark
+
+
+def main(arguments: Sequence[str], try_one: Callable[[str, str, Sequence[str], Path], Row] = attempt) -> int:
+    """Try them one after the other, print the table, and return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--only", nargs="+", metavar="PYTHON/SPARK", help="such as 3.12/4.1; all by default")
+    parser.add_argument("--tests", nargs="+", default=list(TESTS), help="what pytest runs")
+    given = parser.parse_args(arguments)
+    combinations = list(chosen(given.only))
+    if given.only and len(combinations) != len(set(given.only)):
+        known = ", ".join(f"{python}/{spark}" for python, spark in chosen(None))
+        parser.error(f"--only takes some of {known}")
+    rows = []
+    for python, spark in combinations:
+        print(f"Python {python}, Spark {spark} …", file=sys.stderr, flush=True)
+        rows.append(try_one(python, spark, given.tests, ROOT / "build" / "matrix"))
+        print(f"    {rows[-1].answer}: {rows[-1].what}", file=sys.stderr, flush=True)
+    code, words = verdict(rows)
+    print(f"{table(rows)}\n\n{words}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
