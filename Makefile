@@ -7,13 +7,14 @@ TEST_ARGS ?=
 DRILL_ARGS ?=
 BENCH_ARGS ?=
 MUTANTS ?=
+MATRIX_ARGS ?=
 TEST_WORKERS ?= 2
 # A worker that dies ends the run: with a new one in its place, loadfile may wait for ever (seen with pytest-xdist 3.8).
 SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report models mutants crash soak drills jar java lint bench-sink bench-state bench docs clean proto format constraints
+.PHONY: help demo check test test-report models mutants matrix crash soak drills jar java lint bench-sink bench-state bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -45,6 +46,11 @@ mutants: ## change the code of commit, delivery and protocol in small ways, and 
 	@sh tools/bootstrap.sh "$(PYTHON)" mutants
 	nice $(BIN)/python -m mutmut run --max-children $(TEST_WORKERS) $(MUTANTS)
 	$(BIN)/python -m mutmut results
+
+matrix: $(JAR) ## try each Python from 3.11 to 3.14 with each Spark from 4.0 to 4.3, as far as they are here: an hour or two
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
+	$(BIN)/python tools/matrix.py $(MATRIX_ARGS)
 
 crash: ## kill a process at each step of the protocol and look for lost or doubled rows
 	@sh tools/bootstrap.sh "$(PYTHON)" tests

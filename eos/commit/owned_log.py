@@ -9,7 +9,7 @@ from eos.commit.control_log import LogView, OwnerRecord, Record, encode
 from eos.commit.control_topic import HOLD
 from eos.commit.patience import Settings
 from eos.commit.ports import ClientPort, ControlProducerPort, HoldPort
-from eos.commit.reading import oldest_needed, read_on
+from eos.commit.reading import read_on, read_retained, view_behind
 from eos.errors import ConnectionLost, Fenced, NetworkError, Refused, RefusedForGood
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -117,23 +117,15 @@ class OwnedLog:
 
     def read(self) -> LogView:
         """Read a log that another driver may have written, from where its last record says that reading may begin."""
-        view = self._from(oldest_needed(self._client, self.topic, self._settings))
-        self.read_on(view)
-        return view
+        return read_retained(self._client, self.topic, self._settings)
 
     def begin_again(self) -> LogView:
         """Begin to read our own log anew."""
-        return self._from(self.view.expired or EARLIEST)
+        return view_behind(self.view.expired or EARLIEST, self._settings)
 
     def read_on(self, view: LogView, until: OwnerRecord | None = None) -> None:
         """Read on from where the view ends, up to a record that was written, or to the last readable one."""
         read_on(self._client, self.topic, self._settings, view, until)
-
-    def _from(self, after: MessageId) -> LogView:
-        settings = self._settings
-        view = LogView(settings.markers_retained, settings.markers_retained_since, read_to=after)
-        view.expired = None if after == EARLIEST else after
-        return view
 
     def trust(self, view: LogView) -> None:
         """Go on with what was read once our own OWNER was in sight."""

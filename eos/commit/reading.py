@@ -62,6 +62,20 @@ def read_on(
                 raise _silent(topic, settings, view.read_to, last)
 
 
+def read_retained(client: ClientPort, topic: str, settings: Settings) -> LogView:
+    """Fold the log from where its last readable record says that reading may begin. Raises as `read_log`."""
+    view = view_behind(oldest_needed(client, topic, settings), settings)
+    read_on(client, topic, settings, view)
+    return view
+
+
+def view_behind(after: MessageId, settings: Settings) -> LogView:
+    """Return the view of a log that is read from behind this position on: the newest that is not retained."""
+    view = LogView(settings.markers_retained, settings.markers_retained_since, read_to=after)
+    view.expired = None if after == EARLIEST else after
+    return view
+
+
 def oldest_needed(client: ClientPort, topic: str, settings: Settings) -> MessageId:
     """Say behind which record reading may begin, by what the last readable one says: EARLIEST, if it says nothing.
 

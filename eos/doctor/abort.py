@@ -16,7 +16,7 @@ from eos.commit.control_log import Intent
 from eos.commit.control_topic import control_topic
 from eos.commit.ending import Ending, end
 from eos.commit.patience import Patience, Settings
-from eos.commit.reading import read_log
+from eos.commit.reading import read_retained
 from eos.errors import EosError, Fenced, InvalidInput, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -65,7 +65,7 @@ def abandoned(client: Client, name: str, namespace: str = "public/default") -> A
     """
     topic = control_topic(name, f"persistent://{namespace}/any")
     client.partitions(topic)
-    intent = read_log(client, topic, Settings()).unfinished
+    intent = read_retained(client, topic, Settings()).unfinished
     return None if intent is None else Abandoned(name, topic, intent)
 
 
@@ -84,7 +84,7 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
         NetworkError: it did not end in time.
     """
     with alone(client, found.name, found.topic):
-        intent = read_log(client, found.topic, Settings()).unfinished
+        intent = read_retained(client, found.topic, Settings()).unfinished
         if intent != found.intent:
             raise InvalidInput(f'The log of the sink "{found.name}" has moved on: look again')
         return _end(client, found, admin, patience_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -76,8 +76,9 @@ class Message:
 
 
 class FakeReader:
-    def __init__(self, log: list[Record]) -> None:
-        self._left = [Message(encode(record), MessageId(1, number)) for number, record in enumerate(log)]
+    def __init__(self, log: list[Record], after: MessageId) -> None:
+        messages = (Message(encode(record), MessageId(1, number)) for number, record in enumerate(log))
+        self._left = [message for message in messages if message.message_id > after]
 
     def last_message_id(self) -> MessageId:
         return self._left[-1].message_id if self._left else EARLIEST
@@ -123,7 +124,7 @@ class FakeClient:
         return Coordinator()
 
     def reader(self, topic: str, *, after: MessageId) -> FakeReader:
-        return FakeReader(self.log if topic == LOG else [])
+        return FakeReader(self.log if topic == LOG else [], after)
 
     def producer(self, topic: str, *, access: str) -> Any:
         assert (topic, access) == (LOG, "exclusive")
@@ -255,6 +256,13 @@ def test_the_last_intent_without_a_marker_is_what_may_be_open() -> None:
     assert str(found) == 'transaction (2,7) of the sink "rows", batch 4 of query query, attempt 1'
     assert abandoned(FakeClient([INTENT, MARKER])) is None
     assert abandoned(FakeClient([OwnerRecord(1, "query", "run", 2, 0, begins=True)])) is None
+
+
+def test_of_a_long_log_only_the_retained_part_is_read() -> None:
+    newest = replace(INTENT, expired=MessageId(1, 1))
+    found = abandoned(FakeClient([MARKER, MARKER, newest]))  # read whole, a batch was committed twice
+    assert found is not None
+    assert found.intent == newest
 
 
 @pytest.mark.parametrize("answer", [refused("ProducerFenced"), refused("ProducerBusy"), Fenced("there")])
