@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,6 @@ from eos.commit.patience import Settings
 from eos.commit.ports import DeliveryPort, Written
 from eos.delivery.writer import Report
 from eos.errors import (
-    CommitUnknown,
     ConnectionLost,
     Fenced,
     IdentityMismatch,
@@ -23,7 +21,6 @@ from eos.errors import (
     OutOfTurn,
     Refused,
     StaleBatch,
-    Stopped,
     TookTooLong,
 )
 from eos.pulsar.wire.txn import TxnId
@@ -272,41 +269,6 @@ def test_the_abort_is_repeated_until_the_transaction_has_ended(world: Alone, own
     assert not owner.unsettled
 
 
-def test_a_stop_does_not_wait_long_for_the_abort(world: Alone, owner: Owner) -> None:
-    stopped = threading.Event()
-    owner.waits.stopped = stopped.is_set
-    world.failing = {"END_TXN abort": [(LOST, False)] * 10_000}
-    delivery = Fails(world, NotCommitted("Spark could not run it: Job 3 cancelled"), "finish")
-    delivery.abandon = stopped.set  # type: ignore[method-assign]
-    started = world.clock()
-    with pytest.raises(NotCommitted):
-        attempt(owner, 0, identity(0), delivery)
-    assert owner.unsettled
-    assert world.clock() - started < 6
-
-
-def test_a_stopped_query_opens_no_transaction(world: Alone, owner: Owner) -> None:
-    owner.waits.stopped = lambda: True
-    opened = world.log.count("NEW_TXN")
-    with pytest.raises(Stopped, match="before batch 0 was written"):
-        commit(world, owner, 0)
-    assert world.log.count("NEW_TXN") == opened
-
-
-def test_a_stopped_query_is_not_told_that_a_committed_batch_is_not(world: Alone, owner: Owner) -> None:
-    commit(world, owner, 0)
-    owner.waits.stopped = lambda: True
-    assert attempt(owner, 0, identity(0), Fails(world, LOST, "prepare")) is Action.SKIP
-
-
-def test_a_commit_whose_answer_was_lost_is_settled_though_the_query_was_stopped(world: Alone, owner: Owner) -> None:
-    world.failing = {"END_TXN commit": [(KeyboardInterrupt(), True)]}
-    with pytest.raises(KeyboardInterrupt):
-        commit(world, owner, 0)
-    owner.waits.stopped = lambda: True
-    assert attempt(owner, 0, identity(0), Fails(world, LOST, "prepare")) is Action.SKIP
-
-
 def test_attempts_are_counted(world: Alone, owner: Owner) -> None:
     for _ in range(2):
         with pytest.raises(NotCommitted):
@@ -412,10 +374,3 @@ def test_an_interrupt_after_the_commit_was_sent_does_not_abort_it(world: Alone, 
     assert owner.unsettled
     commit(world, owner, 0)
     assert world.log.count("NEW_TXN") == 2  # the priming, and the batch: it was not written again
-
-
-def test_an_unknown_commit_says_so_when_the_query_is_stopped(world: Alone, owner: Owner) -> None:
-    world.failing = {"END_TXN commit": [(LOST, False)] * 10_000}
-    owner.waits.stopped = lambda: "END_TXN commit" in world.log
-    with pytest.raises(CommitUnknown):
-        commit(world, owner, 0)

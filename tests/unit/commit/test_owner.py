@@ -262,11 +262,9 @@ def test_a_takeover_that_is_refused_for_good_is_not_waited_for(world: Alone, lab
 def test_a_backlog_quota_on_the_control_topic_is_named_and_not_waited_for(world: Alone, code: str) -> None:
     quota = Refused("open a producer", code, "Cannot create producer on topic with backlog quota exceeded")
     world.failing = {"PRODUCER exclusive-with-fencing": [(quota, False)] * 10_000}
-    with pytest.raises(InvalidInput, match=code) as caught:
+    way_out = f"pulsar-admin .*-quota --policy producer_request_hold --type message_age --limitTime=-1 {CONTROL}"
+    with pytest.raises(InvalidInput, match=f"{code}.* {way_out}") as caught:
         owning(world)
-    command = "pulsar-admin topicPolicies set-backlog-quota --policy producer_request_hold"
-    assert f"{command} --type message_age --limitTime=-1 {CONTROL}" in str(caught.value)
-    assert f"{command} --type destination_storage --limit=-1 {CONTROL}" in str(caught.value)
     assert "starting again is safe" not in str(caught.value)
     assert world.clock() < 1
 
