@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from eos.errors import Refused, RefusedForGood
+from eos.errors import InvalidInput, Refused, RefusedForGood
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.brokers import PulsarBrokers
+from eos.source.options import parse_options
 
 TOPIC = "persistent://public/default/t"
 LAST = EntryId(3, 7)
@@ -45,3 +48,17 @@ def test_what_is_refused_for_good_is_asked_once() -> None:
     with pytest.raises(RefusedForGood):
         brokers(cursor).last(TOPIC)
     assert cursor.answers == [LAST]
+
+
+def test_a_role_that_may_not_ask_for_ledgers_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def forbidden(admin: Admin, topic: str) -> list[Ledger]:
+        asked.append(topic)
+        raise Refused("GET internalStats", "403", "no permission")
+
+    monkeypatch.setattr(Admin, "ledgers", forbidden)
+    given = {"service.url": "pulsar://h:1", "topic": "t", "admin.url": "http://h:1"}
+    with pytest.raises(InvalidInput, match=r"no permission\. .*role that may consume.*leave out admin\.url"):
+        PulsarBrokers(parse_options(given, "batch")).ledgers(TOPIC)
+    assert asked == [TOPIC], "asking again is of no use"

@@ -15,6 +15,7 @@ from eos.config import Credentials
 from eos.errors import InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.admin import Admin, headers
 from eos.pulsar.net.authentication import auth_data
+from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 
@@ -196,3 +197,10 @@ def test_the_topics_of_a_namespace(server: Server) -> None:
     server.answers = {"/admin/v2/persistent/public/default": (200, ["persistent://public/default/a-partition-0"])}
     with Admin(server.url) as admin:
         assert admin.topics("public/default") == ("persistent://public/default/a-partition-0",)
+
+
+def test_ledgers_come_in_their_order(server: Server) -> None:
+    told = [{"ledgerId": 9, "entries": 0, "size": 0}, {"ledgerId": 7, "entries": 3, "size": 90, "offloaded": False}]
+    server.answers[f"{TOPIC}/internalStats"] = (200, {"ledgers": told, "currentLedgerEntries": 5})
+    with Admin(server.url) as admin:
+        assert admin.ledgers("t/x") == [Ledger(7, 3, 90), Ledger(9, 0, 0)]
