@@ -65,11 +65,11 @@ def _back(topic: str, entry: EntryId, count: int, open_reader: Open) -> EntryId:
         # A reader that begins with a ledger's first entry stands behind the last one of the ledger before.
         with closing(open_reader(topic, EntryId(entry.ledger, 0), 1)) as reader:
             _, behind = reader.last_message_id()
-        if behind is None or behind.entry < 0 or behind.ledger >= entry.ledger:
+        if behind is None or behind.ledger >= entry.ledger:
             return EntryId(entry.ledger, 0)
         count -= entry.entry + 1
         entry = behind
-    return EntryId(entry.ledger, entry.entry - count)
+    return EntryId(entry.ledger, max(entry.entry - count, 0))
 
 
 def _read_again(topic: str, first: EntryId, last: EntryId, open_reader: Open) -> Entry | None:
@@ -79,8 +79,6 @@ def _read_again(topic: str, first: EntryId, last: EntryId, open_reader: Open) ->
             arrived = reader.read(SILENCE_S)
             end = arrived[-1].id if arrived else reader.last_message_id()[0]
             for entry in arrived:
-                if entry.id > last:
-                    break
                 try:
                     whole = assembler.take(entry)
                 except ChunksMissing:

@@ -99,7 +99,19 @@ def test_ranges_cut_anywhere_between_chunks_add_up() -> None:
 def test_looking_back_goes_into_the_ledger_before_and_no_further_than_needed() -> None:
     topic = Topic([*(entry(f"3:{number}") for number in range(50)), *TANGLED])
     assert topic.read(Position(at("7:1")), "7:2") == ["7:2 01"]
-    assert at("5:0") > min(place for place in topic.opened[1:] if place is not None) >= at("3:45")
+    steps = [
+        at("7:0"),
+        at("7:0"),
+        at("5:0"),
+        at("3:49"),
+    ]  # two back; six back, by way of two ledgers
+    assert topic.opened[1:] == steps
+
+
+def test_other_messages_that_began_further_back_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunked, "LOOK_BACK", (2,))
+    entries = [entry("5:0", "c", 0, 2), entry("5:1", "a", 0, 2), entry("5:2", "c", 1, 2), entry("5:3", "a", 1, 2)]
+    assert Topic(entries).read(Position(at("5:2")), "5:3") == ["5:3 01"]
 
 
 def test_a_range_that_begins_with_whole_messages_looks_nowhere_else() -> None:
