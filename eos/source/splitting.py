@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import Position
@@ -66,13 +67,19 @@ def splitter(places: Places, min_partitions: int, part_bytes: int = PART_BYTES) 
 
 
 def cut_at(part: Range, ends: Iterable[EntryId], places: Places) -> list[Range]:
-    """Cut a range behind these entries, which rise; where one holds no message, behind the next that does."""
+    """Cut a range behind these entries, which rise; where one holds no message, behind the next that does.
+
+    What is lost is not cut: the task that reads it tells.
+    """
     ranges: list[Range] = []
     left = part
     for end in ends:
         if not left.start.entry < end < left.end:
             continue  # the cut before it was moved past it
-        found = places.first(part.topic, end).entry
+        try:
+            found = places.first(part.topic, end).entry
+        except InvalidInput:
+            break
         if found >= left.end:
             break
         ranges.append(replace(left, end=found, end_delivered=True))
@@ -94,7 +101,10 @@ class _Stretch:
 
 
 def _known(places: Places, part: Range) -> Sequence[Ledger]:
-    return places.ledgers(part.topic) if part.start.entry.ledger < part.end.ledger else ()
+    try:
+        return places.ledgers(part.topic) if part.start.entry.ledger < part.end.ledger else ()
+    except TopicMissing:
+        return ()
 
 
 def _stretches(part: Range, ledgers: Sequence[Ledger]) -> Iterator[_Stretch]:

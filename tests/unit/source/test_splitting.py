@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import BEGINNING, Position
-from eos.source.ranges import Range
+from eos.source.ranges import Found, Range
 from eos.source.splitting import splitter, whole
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
 
@@ -101,6 +102,18 @@ def test_the_same_range_is_cut_at_the_same_places_when_its_last_ledger_is_closed
     later = [Ledger(1, 9, 9), Ledger(3, 100, 700), Ledger(5, 100, 90_000), Ledger(7, 0, 0)]
     assert splitter(Stored(later, t=topic), 5)(part) == now
     assert len(now) == 5
+
+
+def test_what_is_lost_is_left_to_the_task_that_reads_it() -> None:
+    class Gone(Stored):
+        def ledgers(self, topic: str) -> list[Ledger]:
+            raise TopicMissing(f"the topic {topic} does not exist")
+
+        def first(self, topic: str, entry: EntryId) -> Found:
+            raise InvalidInput("data was lost")
+
+    part = Range("t", BEGINNING, at("5:99"))
+    assert splitter(Gone(), 8)([part]) == [part]
 
 
 @st.composite
