@@ -7,10 +7,12 @@ import time
 import uuid
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.bounded import batch_ranges
 from eos.source.brokers import PulsarBrokers
@@ -188,3 +190,30 @@ def test_a_pattern_takes_topics_as_they_appear(run: Run, ours: Client, make_topi
     joined = query.latest(first)
     assert query.read(first, joined) == ["a"]
     assert query.behind(joined) == ["b"]
+
+
+@pytest.mark.soak
+def test_20_000_aborted_entries_at_the_tail_are_waited_out(
+    run: Run, pulsar: Any, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("tail")
+    (before,) = write(ours, topic, "before")
+    gone = transaction(ours, topic, ttl_ms=600_000)
+    (chunk,) = BatchEncoder().chunks(pa.record_batch({"value": [b"aborted"]}))
+    with ours.producer(topic) as producer:
+        for _ in range(20_000):
+            producer.send(chunk, gone)
+    options = {"topic": topic, "startingOffsets": "earliest", "admin.url": pulsar.admin_url, "minPartitions": "4"}
+    query = run(**options)
+    start = query.plan.first()
+    done = query.latest(start)
+    assert done.topics[topic] == Position(before), "an open transaction"
+    end(ours, gone, commit=False)
+    assert query.latest(start) == done
+    assert query.read(start, done) == ["before"]
+    write(ours, topic, "behind")
+    until_behind = query.latest(done)
+    parts = query.plan.ranges(done, until_behind)
+    assert len(parts) == 1, "there is one message behind the start, wherever the range is cut"
+    assert query.read(done, until_behind) == ["behind"]
+    assert [str(part) for part in run(**options).plan.ranges(done, until_behind)] == [str(part) for part in parts]
