@@ -51,8 +51,9 @@ _OTHERS = (EqualNullSafe, In, IsNull, IsNotNull)
 
 
 def are_asked_for() -> bool:
-    """Whether this process is the worker in which Spark pushes filters down."""
-    return _PUSHING_WORKER in sys.modules
+    """Whether this process is the worker in which Spark pushes filters down: of a daemon, or started for it alone."""
+    started = getattr(sys.modules["__main__"], "__spec__", None)
+    return _PUSHING_WORKER in sys.modules or getattr(started, "name", None) == _PUSHING_WORKER
 
 
 def what_passes(filters: Sequence[Filter]) -> Wanted:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 import pytest
 from pyspark.sql.datasource import (
@@ -31,6 +33,7 @@ from eos.source.filters import SLACK_MS, what_passes
 T, P, V = ("__topic",), ("__partition",), ("value",)
 A, B1, B2 = "persistent://p/d/a", "persistent://p/d/b-partition-1", "persistent://p/d/b-partition-2"
 B = "persistent://p/d/b"
+WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 @pytest.mark.parametrize(
@@ -86,10 +89,15 @@ def test_times_are_widened_and_the_narrowest_count() -> None:
     assert bounds(Not(EqualTo(at, noon)), EqualTo(at, None), EqualTo(at, noon.replace(tzinfo=None))) == (None, None)
 
 
-def test_filters_are_offered_only_where_spark_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("module", "spec"), [(WORKER, None), ("__main__", ModuleSpec(WORKER, None))])
+def test_filters_are_offered_only_where_spark_asks_for_them(
+    monkeypatch: pytest.MonkeyPatch, module: str, spec: ModuleSpec | None
+) -> None:
     source = PulsarDataSource({"service.url": "pulsar://h:1", "topic": "t"})
     assert not isinstance(source.reader(StructType()), FilteredReader)
-    monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
+    worker = ModuleType(module)
+    worker.__spec__ = spec
+    monkeypatch.setitem(sys.modules, module, worker)
     reader = source.reader(StructType())
     assert isinstance(reader, FilteredReader)
     some: list[Filter] = [EqualTo(T, A)]
