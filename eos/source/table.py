@@ -37,8 +37,8 @@ OPTIONS: tuple[Option, ...] = (
     _both(
         "admin.url",
         "",
-        '`"http://host:8080"` or `"https://host:8443"`: the admin API, for ranges cut by ledgers; streams and batches '
-        "are then cut into parts of some 128 MiB, and into `minPartitions`",
+        '`"http://host:8080"` or `"https://host:8443"`: the admin API, by whose ledgers topic partitions are cut, so '
+        "that more tasks read them",
     ),
     _both("topic", "", "one topic: all its partitions, or one partition by its own name"),
     _both("topics", "", "several topics, separated by commas"),
