@@ -28,7 +28,9 @@ def generate(into: Path) -> None:
         raise SystemExit("protoc failed")
     # protoc writes `Mapping` without its parameters, which mypy's strict mode refuses.
     stub = into / STUB
-    stub.write_text(stub.read_text().replace("_Mapping]", "_Mapping[str, object]]"))
+    typed = stub.read_text().replace("_Mapping]", "_Mapping[str, object]]")
+    # Schema.Type.KeyValue as a name of Schema itself would hide the message KeyValue from mypy.
+    stub.write_text(typed.replace("    KeyValue: Schema.Type\n", ""))
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.transactions import Transactions
+from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 
@@ -87,6 +88,11 @@ class Client:
     def topics(self, namespace: str) -> list[str]:
         """Return the persistent topics of a "tenant/namespace", each partition by its own name; no system topics."""
         return self._finder.patiently(f"ask for the topics of {namespace}", lambda: self._finder.topics(namespace))
+
+    def schema(self, topic: str, version: bytes | None = None) -> Registered | None:
+        """Return the newest version of a topic's schema, or the one that a message names; None where there is none."""
+        name = full_name(topic)
+        return self._finder.patiently(f"ask for the schema of {name}", lambda: self._finder.schema(name, version))
 
     def coordinators(self) -> int:
         """Return the number of transaction coordinators. Raises InvalidInput when the cluster has none."""

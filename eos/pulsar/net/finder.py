@@ -22,6 +22,7 @@ from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.protocol.coordinator import LOADING
 from eos.pulsar.protocol.lookup import Lookup, State, ask_partitions, ask_topics, partitions_answer, topics_answer
+from eos.pulsar.protocol.schemas import Registered, ask_schema, schema_answer
 
 T = TypeVar("T")
 
@@ -98,6 +99,14 @@ class Finder:
         """
         answer = self._pool.service().ask(ask_topics(namespace), f"ask for the topics of {namespace}")
         return topics_answer(answer, namespace)
+
+    def schema(self, topic: str, version: bytes | None) -> Registered | None:
+        """Return a version of a topic's schema, None where the registry has none.
+
+        Raises NetworkError, Refused, Unreachable, Unanswered, ConnectionLost.
+        """
+        answer = self._pool.service().ask(ask_schema(topic, version), f"ask for the schema of {topic}")
+        return schema_answer(answer, topic)
 
     def patiently(self, asked: str, attempt: Callable[[], T]) -> T:
         """Try until it works or the request time-out has passed.

@@ -28,6 +28,7 @@ ANSWERS: dict[int, int] = {
     Type.PARTITIONED_METADATA: Type.PARTITIONED_METADATA_RESPONSE,
     Type.LOOKUP: Type.LOOKUP_RESPONSE,
     Type.GET_TOPICS_OF_NAMESPACE: Type.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+    Type.GET_SCHEMA: Type.GET_SCHEMA_RESPONSE,
     Type.GET_LAST_MESSAGE_ID: Type.GET_LAST_MESSAGE_ID_RESPONSE,
     Type.NEW_TXN: Type.NEW_TXN_RESPONSE,
     Type.ADD_PARTITION_TO_TXN: Type.ADD_PARTITION_TO_TXN_RESPONSE,
@@ -38,6 +39,9 @@ ANSWERS: dict[int, int] = {
 
 ANSWERING = frozenset(ANSWERS.values()) | {Type.ERROR}
 """The commands that answer a request."""
+
+_REFUSED_BY = (("error", "message"), ("error_code", "error_message"))
+"""The fields by which an answer refuses: most have the first two, those about schemas the others."""
 
 _FIELDS = {number: field.name for number, field in BaseCommand.DESCRIPTOR.fields_by_number.items()}
 
@@ -50,9 +54,10 @@ def body(command: BaseCommand) -> Any:
 def refusal(answer: BaseCommand, asked: str) -> Refused | None:
     """Return the broker's refusal, or None when the answer is a good one."""
     inside = body(answer)
-    if "error" not in inside.DESCRIPTOR.fields_by_name or not inside.HasField("error"):
-        return None
-    return refused(asked, error_name(inside.error), inside.message)
+    for code, words in _REFUSED_BY:
+        if code in inside.DESCRIPTOR.fields_by_name and inside.HasField(code):
+            return refused(asked, error_name(getattr(inside, code)), getattr(inside, words))
+    return None
 
 
 def granted(answer: BaseCommand, asked: str) -> BaseCommand:

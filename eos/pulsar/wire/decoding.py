@@ -129,7 +129,7 @@ class _Unusual(Exception):
     """A property holds something that only protobuf itself can read, or nothing can."""
 
 
-def _spans(data: Bytes, at: Places, sizes: Places, missing: Flags | None) -> pa.Array:
+def spans(data: Bytes, at: Places, sizes: Places, missing: Flags | None) -> pa.Array:
     """Return these parts of `data`, none of which begins before the one before it ends, as a binary column."""
     count = len(at)
     if count == 0:
@@ -147,9 +147,9 @@ def _field_bytes(rows: Rows, number: int, missing: Flags | None = None) -> pa.Ar
     field = rows.headers.fields.of(number)
     absent = field.at < 0 if missing is None else (field.at < 0) | missing
     if not absent.any():
-        return _spans(rows.data, field.at, field.number, None)
+        return spans(rows.data, field.at, field.number, None)
     at, sizes = np.where(absent, rows.headers.starts, field.at), np.where(absent, 0, field.number)
-    return _spans(rows.data, at, sizes, absent)
+    return spans(rows.data, at, sizes, absent)
 
 
 def _flags(rows: Rows, number: int) -> Flags | None:
@@ -159,7 +159,7 @@ def _flags(rows: Rows, number: int) -> Flags | None:
 
 
 def _value(entries: Sequence[Entry], rows: Rows) -> pa.Array:
-    return _spans(rows.data, rows.headers.values, rows.headers.sizes, _flags(rows, NULL_VALUE))
+    return spans(rows.data, rows.headers.values, rows.headers.sizes, _flags(rows, NULL_VALUE))
 
 
 def _key(entries: Sequence[Entry], rows: Rows) -> pa.Array:
@@ -239,7 +239,7 @@ def _properties(entries: Sequence[Entry], rows: Rows) -> pa.Array:
 
 def _pair_text(data: Bytes, starts: Places, field: Field) -> pa.Array:
     missing = field.at < 0
-    found = _spans(data, np.where(missing, starts, field.at), np.where(missing, 0, field.number), None)
+    found = spans(data, np.where(missing, starts, field.at), np.where(missing, 0, field.number), None)
     try:
         return found.cast(pa.string())
     except pa.ArrowInvalid:  # other clients put any bytes into properties
