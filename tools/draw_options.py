@@ -14,6 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import eos
+from eos.schema.primitives import PRIMITIVES
+from eos.schema.spark_types import OF_PRIMITIVES
 from eos.source.columns import PARTS
 from eos.source.table import OPTIONS as SOURCE_OPTIONS
 from statestore.hadoop.options import OPTIONS
@@ -65,6 +67,17 @@ def source_columns() -> str:
     return _table(rows, "column | type | meaning")
 
 
+def primitive_types() -> str:
+    """Return the table of Pulsar's primitives and Spark's types."""
+    rows = ((f"`{kind}`", type_.simpleString(), _layout(kind)) for kind, type_ in OF_PRIMITIVES.items())
+    return _table(rows, "schema | Spark's type | bytes of a value")
+
+
+def _layout(kind: str) -> str:
+    layout = PRIMITIVES[kind]
+    return "any" if layout is None else str(layout.parts.itemsize)
+
+
 def _table(rows: Iterable[tuple[str, str, str]], head: str = "option | default | meaning") -> str:
     lines = (f"| {name} | {default} | {' '.join(meaning.split())} |" for name, default, meaning in rows)
     return f"| {head} |\n|---|---|---|\n" + "\n".join(lines)
@@ -74,6 +87,7 @@ DRAWN = (
     (DOCS / "reference" / "sink.md", "sink options", sink_options),
     (DOCS / "reference" / "source.md", "source options", source_options),
     (DOCS / "reference" / "source.md", "source columns", source_columns),
+    (DOCS / "reference" / "schemas.md", "primitive types", primitive_types),
     (DOCS / "statestore.md", "bk options", bk_options),
 )
 

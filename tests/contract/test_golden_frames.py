@@ -21,7 +21,7 @@ from eos.pulsar.wire.routing import partition_of
 from tests.conftest import MakeTopic, RunningPulsar
 from tests.vectors.broker_classes import ask
 from tests.vectors.frames import rows
-from tests.vectors.make import BOOST_PARTITIONS, boost_partitions, frame_vectors, hash_vectors
+from tests.vectors.make import BOOST_PARTITIONS, boost_partitions, frame_vectors, hash_vectors, schema_vectors
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -67,6 +67,10 @@ def test_the_brokers_classes_read_each_frame_as_the_vectors_say() -> None:
 
 def test_the_java_clients_hashes_are_those_of_the_vectors() -> None:
     assert hash_vectors() == vectors("key_hashes")
+
+
+def test_the_java_clients_schemas_write_what_the_vectors_say() -> None:
+    assert schema_vectors() == vectors("schema_values")
 
 
 @pytest.mark.parametrize("partitions", BOOST_PARTITIONS)

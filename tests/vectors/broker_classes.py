@@ -1,4 +1,4 @@
-"""Asks the broker's own Java classes, by way of java/BrokerClasses.java."""
+"""Asks the broker's and the Java client's own classes, by way of the programs in java/."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any, Literal
 
 from eos.local import checks, jars
 
-_SOURCE = Path(__file__).parent / "java" / "BrokerClasses.java"
+_PROGRAMS = Path(__file__).parent / "java"
 
 
-def ask(what: Literal["frame", "hash", "tags", "values"], lines: Iterable[str]) -> list[Any]:
+def ask(what: Literal["frame", "hash", "tags", "values", "schema"], lines: Iterable[str]) -> list[Any]:
     """Return the answers, one for each line."""
-    command = [str(checks.java()), "-cp", jars.classpath(), str(_SOURCE), what]
+    program = _PROGRAMS / ("SchemaValues.java" if what == "schema" else "BrokerClasses.java")
+    command = [str(checks.java()), "-cp", jars.classpath(), str(program), what]
     said = subprocess.run(
         command, input="\n".join(lines), capture_output=True, text=True, encoding="utf-8", timeout=120, check=False
     )

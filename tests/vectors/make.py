@@ -13,6 +13,7 @@ from tests.conftest import create_topic
 from tests.vectors.broker_classes import ask
 from tests.vectors.frames import frames
 from tests.vectors.keys import keys
+from tests.vectors.schema_values import VALUES
 
 FOLDER = Path(__file__).parent
 BOOST_PARTITIONS = (13, 16)
@@ -26,6 +27,11 @@ def frame_vectors() -> list[dict[str, Any]]:
         {"name": name, "frame": frame.hex(), "read": read}
         for (name, frame), read in zip(made.items(), answers, strict=True)
     ]
+
+
+def schema_vectors() -> list[dict[str, Any]]:
+    """Return each value with what the Java client's schema of its kind writes."""
+    return [{"asked": asked} | written for asked, written in zip(VALUES, ask("schema", VALUES), strict=True)]
 
 
 def hash_vectors() -> list[dict[str, Any]]:
@@ -49,7 +55,13 @@ def boost_partitions(service_url: str, admin_url: str, partitions: int) -> dict[
 def main(service_url: str, admin_url: str) -> None:
     """Write every file of vectors."""
     boost = {str(count): boost_partitions(service_url, admin_url, count) for count in BOOST_PARTITIONS}
-    for name, content in (("frames", frame_vectors()), ("key_hashes", hash_vectors()), ("boost_partitions", boost)):
+    written = {
+        "frames": frame_vectors(),
+        "key_hashes": hash_vectors(),
+        "schema_values": schema_vectors(),
+        "boost_partitions": boost,
+    }
+    for name, content in written.items():
         text = json.dumps(content, indent=1, ensure_ascii=True) + "\n"
         (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
 

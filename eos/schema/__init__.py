@@ -1,0 +1,1 @@
+"""Pulsar's schemas and Spark's types: what a registered schema says, which type it is, how its values are decoded."""

@@ -1,0 +1,176 @@
+"""Avro's schema text as a tree. JSON schemas of Pulsar are written in it too.
+
+What has no counterpart in Spark is refused with the path of its field: a union of several types (but for null, and for
+two numbers of which one holds the other), a record that contains itself, and null alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eos.errors import InvalidInput
+
+LOGICAL: Mapping[str, frozenset[str]] = {
+    "int": frozenset({"date", "time-millis"}),
+    "long": frozenset(
+        {
+            "time-micros",
+            "timestamp-millis",
+            "timestamp-micros",
+            "local-timestamp-millis",
+            "local-timestamp-micros",
+        }
+    ),
+    "bytes": frozenset({"decimal"}),
+    "fixed": frozenset({"decimal"}),
+}
+"""{type: its logical types that count}. As Avro wants it, any other is read as the type below it."""
+
+MAX_PRECISION = 38
+"""Digits of Spark's largest decimal."""
+
+_PLAIN = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
+_WIDER = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One type in a schema.
+
+    Attributes:
+        kind: "boolean", "int", "long", "float", "double", "bytes", "string", "enum", "fixed", "array", "map", "record".
+        logical: one of LOGICAL, or "".
+        nullable: whether null may stand in its place.
+        fields: of a record.
+        items: of an array or a map; its keys are strings.
+        precision, scale: of a decimal.
+    """
+
+    kind: str
+    logical: str = ""
+    nullable: bool = False
+    fields: tuple[Field, ...] = ()
+    items: Node | None = None
+    precision: int = 0
+    scale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a record.
+
+    Attributes:
+        name: of the field.
+        node: its type.
+        has_default: whether a value stands for one that is missing.
+        default: that value, as JSON has it.
+    """
+
+    name: str
+    node: Node
+    has_default: bool = False
+    default: Any = None
+
+
+def parse_avro(text: bytes, where: str) -> Node:
+    """Return the tree of a schema's text. Args: the text; whose it is, for messages. Raises InvalidInput."""
+    try:
+        schema = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"{where} is no Avro schema: {error}") from error
+    try:
+        return _Parser(where).node(schema, "", "")
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidInput(f"{where} is no Avro schema: {error!r} in {text.decode(errors='replace')}") from error
+
+
+class _Parser:
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._named: dict[str, Node | None] = {}
+
+    def node(self, schema: Any, path: str, namespace: str) -> Node:
+        if isinstance(schema, list):
+            return self._union(schema, path, namespace)
+        if isinstance(schema, str):
+            return self._by_name(schema, path, namespace)
+        kind = schema["type"]
+        if isinstance(kind, list | dict):
+            return self.node(kind, path, namespace)
+        if kind in ("array", "map"):
+            inner, name = ("items", "element") if kind == "array" else ("values", "value")
+            return Node(kind, items=self.node(schema[inner], _below(path, name), namespace))
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._new_name(schema, kind, path, namespace)
+        return self._with_logical(self._by_name(kind, path, namespace), schema, path)
+
+    def _union(self, branches: list[Any], path: str, namespace: str) -> Node:
+        present = [branch for branch in branches if branch not in ("null", {"type": "null"})]
+        nodes = [self.node(branch, path, namespace) for branch in present]
+        nullable = len(present) < len(branches)
+        if len(nodes) == 1:
+            return replace(nodes[0], nullable=nullable or nodes[0].nullable)
+        wider = _WIDER.get(frozenset(node.kind for node in nodes))
+        if wider is not None and not any(node.logical for node in nodes):
+            return Node(wider, nullable=nullable)
+        raise self._refused(path, f"a union of {', '.join(node.kind for node in nodes) or 'null alone'}")
+
+    def _by_name(self, name: str, path: str, namespace: str) -> Node:
+        if name in _PLAIN:
+            return Node(name)
+        if name == "null":
+            raise self._refused(path, "null alone")
+        full = _full(name, namespace)
+        if full not in self._named:
+            raise InvalidInput(f"{self._where} is no Avro schema: {_at(path)} has the unknown type {name!r}")
+        known = self._named[full]
+        if known is None:
+            raise self._refused(path, f"the record {name} inside itself")
+        return known
+
+    def _new_name(self, schema: Mapping[str, Any], kind: str, path: str, namespace: str) -> Node:
+        full = _full(schema["name"], schema.get("namespace", namespace))
+        inside = full.rpartition(".")[0]
+        if kind in ("enum", "fixed"):
+            node = self._with_logical(Node(kind), schema, path)
+        else:
+            self._named[full] = None
+            node = Node("record", fields=tuple(self._field(field, path, inside) for field in schema["fields"]))
+            twice = {field.name.lower() for field in node.fields}
+            if len(twice) < len(node.fields):
+                raise self._refused(path, "a record with two fields whose names differ in case alone")
+        self._named[full] = node
+        return node
+
+    def _field(self, field: Mapping[str, Any], path: str, namespace: str) -> Field:
+        node = self.node(field["type"], _below(path, field["name"]), namespace)
+        return Field(field["name"], node, "default" in field, field.get("default"))
+
+    def _with_logical(self, node: Node, schema: Mapping[str, Any], path: str) -> Node:
+        logical = str(schema.get("logicalType"))
+        if logical not in LOGICAL.get(node.kind, ()):
+            return node
+        if logical != "decimal":
+            return replace(node, logical=logical)
+        precision, scale = schema["precision"], schema.get("scale", 0)
+        if not 0 <= scale <= precision <= MAX_PRECISION:
+            raise self._refused(path, f"decimal({precision}, {scale}), which has more than {MAX_PRECISION} digits")
+        return replace(node, logical=logical, precision=precision, scale=scale)
+
+    def _refused(self, path: str, what: str) -> InvalidInput:
+        return InvalidInput(f"{self._where} can't be read as Spark's types: {_at(path)} is {what}")
+
+
+def _full(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _at(path: str) -> str:
+    return f"field {path!r}" if path else "it"

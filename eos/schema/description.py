@@ -1,0 +1,132 @@
+"""What a registered schema says, typed.
+
+Read off Pulsar's own classes: a primitive is named by its kind alone (`SchemaType`); JSON and AVRO carry Avro's text; a
+key-value schema carries both schemas in its data, each behind its size as four bytes, and the rest in its properties
+(`KeyValueSchemaInfo`).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from eos.errors import InvalidInput
+from eos.pulsar.protocol.schemas import Registered
+from eos.schema.avro_text import Node, parse_avro
+from eos.schema.primitives import PRIMITIVES
+
+_BY_HAND = {
+    "PROTOBUF": "Read the bytes, and decode them by from_protobuf() in Spark",
+    "PROTOBUF_NATIVE": "Read the bytes, and decode them by from_protobuf() in Spark",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A value that is one number, text, time or bytes.
+
+    Attributes:
+        kind: a key of `PRIMITIVES`.
+    """
+
+    kind: str
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A value described by Avro's text.
+
+    Attributes:
+        format: how it is written.
+        text: the schema.
+        node: the same as a tree.
+    """
+
+    format: Literal["JSON", "AVRO"]
+    text: bytes
+    node: Node
+
+    def __str__(self) -> str:
+        return f"{self.format} {self.text.decode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A key and a value, each with a schema.
+
+    Attributes:
+        separated: whether the key is the message's key, and the payload the value alone; else the payload has both.
+        key, value: what the two are.
+    """
+
+    separated: bool
+    key: Primitive | Record
+    value: Primitive | Record
+
+    def __str__(self) -> str:
+        return f"KEY_VALUE ({'separated' if self.separated else 'inline'}) of {self.key} and {self.value}"
+
+
+Description = Primitive | Record | Pair
+
+
+def described(schema: Registered) -> Description:
+    """Return what a registered schema says. Raises InvalidInput for what has no counterpart in Spark."""
+    if schema.kind == "KEY_VALUE":
+        return _pair(schema)
+    return _single(schema.kind, schema.definition, str(schema))
+
+
+def _single(kind: str, definition: bytes, where: str) -> Primitive | Record:
+    if kind in PRIMITIVES:
+        return Primitive(kind)
+    if kind in ("JSON", "AVRO"):
+        return Record("JSON" if kind == "JSON" else "AVRO", definition, parse_avro(definition, where))
+    advice = _BY_HAND.get(kind, "Read the bytes, and decode them in Spark")
+    raise InvalidInput(f"{where} is of the type {kind}, which has no counterpart in Spark's types. {advice}.")
+
+
+def _pair(schema: Registered) -> Pair:
+    encoding = schema.properties.get("kv.encoding.type", "INLINE")
+    if encoding not in ("INLINE", "SEPARATED"):
+        raise InvalidInput(f"{schema} has the key-value encoding {encoding!r}; known are INLINE and SEPARATED.")
+    data = schema.definition
+    try:
+        key_data, rest = _sized(data)
+        value_data, rest = _sized(rest)
+    except struct.error as error:
+        raise InvalidInput(f"{schema} is no key-value schema: {error} in {data!r}") from error
+    parts = []
+    for name, definition in (("key", key_data), ("value", value_data)):
+        kind = schema.properties.get(f"{name}.schema.type", "BYTES")
+        parts.append(_single(kind, definition, f"the {name} of {schema}"))
+    return Pair(encoding == "SEPARATED", parts[0], parts[1])
+
+
+def _sized(data: bytes) -> tuple[bytes, bytes]:
+    (size,) = struct.unpack_from(">i", data)
+    size = max(size, 0)  # -1 stands for none
+    if len(data) < 4 + size:
+        raise struct.error(f"{size} bytes announced, {len(data) - 4} there")
+    return data[4 : 4 + size], data[4 + size :]
+
+
+def same(one: Description, other: Description) -> bool:
+    """Return whether two schemas say the same, but for the order of JSON's keys and for documentation."""
+    if isinstance(one, Record) and isinstance(other, Record):
+        return one.format == other.format and _essence(json.loads(one.text)) == _essence(json.loads(other.text))
+    if isinstance(one, Pair) and isinstance(other, Pair):
+        return one.separated == other.separated and same(one.key, other.key) and same(one.value, other.value)
+    return one == other
+
+
+def _essence(schema: object) -> object:
+    if isinstance(schema, Mapping):
+        return {key: _essence(inside) for key, inside in schema.items() if key != "doc"}
+    return [_essence(inside) for inside in schema] if isinstance(schema, list) else schema

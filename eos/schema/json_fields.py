@@ -1,0 +1,156 @@
+"""One field of a JSON value, checked against its schema."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any
+
+from eos.schema.avro_text import Node
+
+_BITS = {"int": 31, "long": 63}
+_LARGEST_FLOAT = 3.4028235677973366e38  # what is larger rounds to infinity in 32 bits
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""As the Java client writes them: as texts."""
+
+
+class Wrong(Exception):
+    """A field is not what the schema says. Attributes: its path; why."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.path = path
+        self.why = why
+
+
+def field_value(node: Node, given: Any, path: str = "") -> Any:
+    """Return a value as Arrow takes it. Args: its schema; what JSON says; where it lies. Raises Wrong."""
+    if given is None:
+        if not node.nullable:
+            raise Wrong(path, "null, where the schema has no null")
+        return None
+    if node.kind == "record":
+        return _record(node, given, path)
+    if node.items is not None:
+        return _items(node, node.items, given, path)
+    kind, make = _READ[node.kind]
+    if not isinstance(given, kind) or isinstance(given, bool) != (node.kind == "boolean"):
+        raise Wrong(path, f"{_shown(given)}, where the schema has {node.logical or node.kind}")
+    return make(node, given, path)
+
+
+def _record(node: Node, given: Any, path: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise Wrong(path, f"{_shown(given)}, where the schema has a record")
+    found = {}
+    for field in node.fields:
+        below = f"{path}.{field.name}" if path else field.name
+        if field.name in given:
+            value = given[field.name]
+        elif field.has_default:
+            value = field.default
+        elif field.node.nullable:
+            value = None
+        else:
+            raise Wrong(below, "it is missing, and the schema has neither a default for it nor null")
+        found[field.name] = field_value(field.node, value, below)
+    return found
+
+
+def _items(node: Node, items: Node, given: Any, path: str) -> Any:
+    if node.kind == "array" and isinstance(given, list):
+        return [field_value(items, item, f"{path}[{place}]") for place, item in enumerate(given)]
+    if node.kind == "map" and isinstance(given, dict):
+        return [(key, field_value(items, item, f"{path}[{key}]")) for key, item in given.items()]
+    raise Wrong(path, f"{_shown(given)}, where the schema has {node.kind}")
+
+
+def _whole(node: Node, given: int, path: str) -> Any:
+    most = 2 ** _BITS[node.kind]
+    if not -most <= given < most:
+        raise Wrong(path, f"{given}, which is beyond {node.kind}")
+    if node.logical not in _MOMENTS:
+        return given
+    try:
+        return _MOMENTS[node.logical](given)
+    except (OverflowError, ValueError):
+        raise Wrong(path, f"{given}, which is beyond the {node.logical} that Python knows") from None
+
+
+def _broken(node: Node, given: int | Decimal | float | str, path: str) -> float:
+    if isinstance(given, str):
+        if given not in _NOT_FINITE:
+            raise Wrong(path, f"{_shown(given)}, where the schema has {node.kind}")
+        return _NOT_FINITE[given]
+    number = _rounded(given)
+    most = _LARGEST_FLOAT if node.kind == "float" else math.inf
+    if not isinstance(given, float) and abs(number) >= most:  # a float is what JSON itself calls NaN or Infinity
+        raise Wrong(path, f"{given}, which is beyond {node.kind}")
+    return number
+
+
+def _rounded(given: int | Decimal | float) -> float:
+    try:
+        return float(given)
+    except OverflowError:
+        return math.inf
+
+
+def _text(node: Node, given: str, path: str) -> str:
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise Wrong(path, f"{given!r}, which is no text in Unicode") from None
+    return given
+
+
+def _bytes(node: Node, given: Any, path: str) -> Any:
+    if node.logical == "decimal":
+        return _decimal(node, given, path)
+    if not isinstance(given, str):
+        raise Wrong(path, f"{_shown(given)}, where the schema has {node.kind}")
+    return _text(node, given, path)
+
+
+def _decimal(node: Node, given: Any, path: str) -> Decimal:
+    if isinstance(given, str):
+        raise Wrong(path, f"{_shown(given)}, where the schema has a decimal, which is a number in JSON")
+    try:
+        exact = Context(prec=node.precision, traps=[Inexact, InvalidOperation])
+        return Decimal(given).quantize(Decimal(1).scaleb(-node.scale), context=exact)
+    except (Inexact, InvalidOperation):
+        raise Wrong(path, f"{given}, which is beyond decimal({node.precision}, {node.scale})") from None
+
+
+def _as_given(node: Node, given: Any, path: str) -> Any:
+    return given
+
+
+_EPOCH = datetime(1970, 1, 1)
+_MOMENTS: Mapping[str, Callable[[int], date | datetime]] = {
+    "date": lambda days: date(1970, 1, 1) + timedelta(days=days),
+    "timestamp-millis": lambda count: (_EPOCH + timedelta(milliseconds=count)).replace(tzinfo=UTC),
+    "timestamp-micros": lambda count: (_EPOCH + timedelta(microseconds=count)).replace(tzinfo=UTC),
+    "local-timestamp-millis": lambda count: _EPOCH + timedelta(milliseconds=count),
+    "local-timestamp-micros": lambda count: _EPOCH + timedelta(microseconds=count),
+}
+
+
+_READ: Mapping[str, tuple[Any, Callable[[Node, Any, str], Any]]] = {
+    "boolean": (bool, _as_given),
+    "int": (int, _whole),
+    "long": (int, _whole),
+    "float": ((int, float, Decimal, str), _broken),
+    "double": ((int, float, Decimal, str), _broken),
+    "string": (str, _text),
+    "enum": (str, _text),
+    "bytes": ((str, int, Decimal), _bytes),
+    "fixed": ((str, int, Decimal), _bytes),
+}
+
+
+def _shown(given: Any) -> str:
+    text = repr(given) if not isinstance(given, Decimal) else str(given)
+    return text if len(text) <= 60 else f"{text[:60]}…"

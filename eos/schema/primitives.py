@@ -1,0 +1,169 @@
+"""Values that are one number, text, time or bytes, as Pulsar's clients write them.
+
+Numbers are big-endian and signed. Read off the Java client's classes (`org.apache.pulsar.client.impl.schema`): a moment
+is milliseconds since 1970 (DATE, TIME, TIMESTAMP), or seconds and nanoseconds (INSTANT); a local date is a number of
+days, a local time one of nanoseconds, a local date and time both. Spark counts microseconds: what is finer is cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eos.schema.errors import Undecodable
+
+Numbers = np.ndarray[Any, np.dtype[Any]]
+
+_DAY_MS = 86_400_000
+_DAY_NS = _DAY_MS * 1_000_000
+_MOST_US = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a primitive of fixed size lies in its bytes.
+
+    Attributes:
+        parts: numpy's type of these bytes.
+        unit: Arrow's type of what `count` gives; the result is cast from it.
+        count: what the parts mean, one number each; it raises _OutOfRange.
+    """
+
+    parts: np.dtype[Any]
+    unit: pa.DataType
+    count: Callable[[Numbers], Numbers]
+
+
+class _OutOfRange(Exception):
+    def __init__(self, wrong: Numbers) -> None:
+        self.first = int(np.flatnonzero(wrong)[0])
+
+
+def _check(numbers: Numbers, least: int, most: int) -> None:
+    wrong = (numbers < least) | (numbers > most)
+    if wrong.any():
+        raise _OutOfRange(wrong)
+
+
+def _as_it_is(parts: Numbers) -> Numbers:
+    numbers: Numbers = parts["f0"]
+    return numbers
+
+
+def _true_or_false(parts: Numbers) -> Numbers:
+    true: Numbers = parts["f0"] != 0
+    return true
+
+
+def _milliseconds(parts: Numbers) -> Numbers:
+    _check(parts["f0"], -(_MOST_US // 1000), _MOST_US // 1000)
+    moments: Numbers = parts["f0"].astype(np.int64) * 1000
+    return moments
+
+
+def _seconds_and_nanoseconds(parts: Numbers) -> Numbers:
+    most = _MOST_US // 1_000_000 - 1
+    _check(parts["f0"], -most, most)
+    _check(parts["f1"], 0, 999_999_999)
+    return _sum(parts["f0"] * 1_000_000, parts["f1"] // 1000)
+
+
+def _days(parts: Numbers) -> Numbers:
+    most = np.iinfo(np.int32).max
+    _check(parts["f0"], -most, most)
+    days: Numbers = parts["f0"].astype(np.int32)
+    return days
+
+
+def _days_and_nanoseconds(parts: Numbers) -> Numbers:
+    most = _MOST_US // (_DAY_NS // 1000) - 1
+    _check(parts["f0"], -most, most)
+    _check(parts["f1"], 0, _DAY_NS - 1)
+    return _sum(parts["f0"] * (_DAY_NS // 1000), parts["f1"] // 1000)
+
+
+def _sum(one: Numbers, other: Numbers) -> Numbers:
+    whole: Numbers = one.astype(np.int64) + other.astype(np.int64)
+    return whole
+
+
+def _layout(parts: str, unit: pa.DataType, count: Callable[[Numbers], Numbers] = _as_it_is) -> Layout:
+    return Layout(np.dtype([(f"f{place}", part) for place, part in enumerate(parts.split())]), unit, count)
+
+
+_MOMENT = pa.timestamp("us", "UTC")
+
+PRIMITIVES: Mapping[str, Layout | None] = {
+    "BYTES": None,
+    "STRING": None,
+    "BOOLEAN": _layout("u1", pa.bool_(), _true_or_false),
+    "INT8": _layout("i1", pa.int8()),
+    "INT16": _layout(">i2", pa.int16()),
+    "INT32": _layout(">i4", pa.int32()),
+    "INT64": _layout(">i8", pa.int64()),
+    "FLOAT": _layout(">f4", pa.float32()),
+    "DOUBLE": _layout(">f8", pa.float64()),
+    "DATE": _layout(">i8", _MOMENT, _milliseconds),
+    "TIME": _layout(">i8", pa.int64()),
+    "TIMESTAMP": _layout(">i8", _MOMENT, _milliseconds),
+    "INSTANT": _layout(">i8 >i4", _MOMENT, _seconds_and_nanoseconds),
+    "LOCAL_DATE": _layout(">i8", pa.date32(), _days),
+    "LOCAL_TIME": _layout(">i8", pa.int64()),
+    "LOCAL_DATE_TIME": _layout(">i8 >i8", pa.timestamp("us"), _days_and_nanoseconds),
+}
+"""{kind: how it lies in its bytes; None where it has any number of them}."""
+
+
+def decode_primitive(kind: str, values: pa.Array) -> pa.Array:
+    """Return the values of a primitive, without a Python object for any. Args: the kind; the bytes, with nulls.
+
+    Raises Undecodable for wrong sizes, for times that Spark has no place for, and for text that is no UTF-8.
+    """
+    layout = PRIMITIVES[kind]
+    if layout is None:
+        return values if kind == "BYTES" else _text(values)
+    sizes = pc.binary_length(values)
+    wrong = pc.fill_null(pc.not_equal(sizes, layout.parts.itemsize), False)
+    if wrong.true_count:
+        row = wrong.index(True).as_py()
+        raise Undecodable(row, "", f"{sizes[row]} bytes, where a value of the type {kind} has {layout.parts.itemsize}")
+    present = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    parts = np.frombuffer(joined(values.drop_null()), dtype=layout.parts)
+    try:
+        numbers = layout.count(parts)
+    except _OutOfRange as out:
+        row = int(present[out.first])
+        raise Undecodable(row, "", f"{parts[out.first].tolist()} is no {kind} that Spark has a place for") from None
+    if len(present) == len(values):
+        found, missing = numbers, None
+    else:
+        found, missing = np.zeros(len(values), numbers.dtype), np.ones(len(values), np.bool_)
+        found[present], missing[present] = numbers, False
+    plain = pa.array(found.astype(found.dtype.newbyteorder("="), copy=False), mask=missing)
+    return plain.cast(layout.unit)
+
+
+def joined(values: pa.Array) -> memoryview:
+    """Return the bytes of a binary column without nulls, one after the other; nothing is copied."""
+    if len(values) == 0:
+        return memoryview(b"")
+    _, places, data = values.buffers()
+    offsets = np.frombuffer(places, dtype=np.int32)[values.offset : values.offset + len(values) + 1]
+    return memoryview(data if data is not None else b"")[offsets[0] : offsets[-1]]
+
+
+def _text(values: pa.Array) -> pa.Array:
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        for row, value in enumerate(values.to_pylist()):
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError as error:
+                raise Undecodable(row, "", f"{error}: it is no text in UTF-8") from error
+        raise

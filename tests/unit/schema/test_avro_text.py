@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from eos.errors import InvalidInput
+from eos.schema.avro_text import Field, Node, parse_avro
+from tests.unit.schema.registered import field, record
+
+WHERE = "version 0 of the schema of t"
+
+
+def parsed(schema: Any) -> Node:
+    return parse_avro(json.dumps(schema).encode(), WHERE)
+
+
+@pytest.mark.parametrize(
+    ("schema", "node"),
+    [
+        ("long", Node("long")),
+        ({"type": "string"}, Node("string")),
+        ({"type": {"type": "int"}}, Node("int")),
+        (["null", "int"], Node("int", nullable=True)),
+        (["int", "null"], Node("int", nullable=True)),
+        (["string"], Node("string")),
+        (["int", "long", "null"], Node("long", nullable=True)),
+        (["float", "double"], Node("double")),
+        ({"type": "array", "items": ["null", "int"]}, Node("array", items=Node("int", nullable=True))),
+        ({"type": "map", "values": "bytes"}, Node("map", items=Node("bytes"))),
+        ({"type": "int", "logicalType": "date"}, Node("int", "date")),
+        ({"type": "string", "logicalType": "uuid"}, Node("string")),
+        ({"type": "string", "logicalType": "date"}, Node("string")),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, Node("enum")),
+        (
+            {"type": "fixed", "name": "F", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2},
+            Node("fixed", "decimal", precision=9, scale=2),
+        ),
+    ],
+)
+def test_types(schema: Any, node: Node) -> None:
+    assert parsed(schema) == node
+
+
+def test_a_record_keeps_its_fields_in_order_and_their_defaults() -> None:
+    schema = record(field("b", "int", default=5), field("a", ["null", "string"], default=None), field("c", "int"))
+    assert parsed(schema).fields == (
+        Field("b", Node("int"), True, 5),
+        Field("a", Node("string", nullable=True), True, None),
+        Field("c", Node("int")),
+    )
+
+
+def test_a_name_stands_for_the_type_that_it_was_given_to_in_its_namespace() -> None:
+    inner = {"type": "enum", "name": "E", "symbols": ["A"]}
+    schema = record(field("a", inner), field("b", "E"), field("c", "n.s.E"), namespace="n.s")
+    assert [one.node for one in parsed(schema).fields] == [Node("enum")] * 3
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (record(field("a", ["int", "string"])), "field 'a' is a union of int, string"),
+        (
+            record(field("a", {"type": "array", "items": ["int", "bytes"]})),
+            "field 'a.element' is a union of int, bytes",
+        ),
+        (record(field("a", "null")), "field 'a' is null alone"),
+        (record(field("a", ["null"])), "field 'a' is a union of null alone"),
+        (record(field("a", ["null", "R"])), "field 'a' is the record R inside itself"),
+        (
+            record(field("a", "int"), field("A", "int")),
+            "it is a record with two fields whose names differ in case alone",
+        ),
+        (
+            record(field("a", {"type": "bytes", "logicalType": "decimal", "precision": 39, "scale": 2})),
+            r"field 'a' is decimal\(39, 2\), which has more than 38 digits",
+        ),
+    ],
+)
+def test_what_spark_has_no_counterpart_for_is_refused_by_name(schema: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^{WHERE} can't be read as Spark's types: {words}"):
+        parsed(schema)
+
+
+@pytest.mark.parametrize("text", [b"{", b"{}", b"5", b'{"type": "record", "name": "R"}', b'"nosuch"'])
+def test_what_is_no_schema_is_said_to_be_none(text: bytes) -> None:
+    with pytest.raises(InvalidInput, match=f"^{WHERE} is no Avro schema"):
+        parse_avro(text, WHERE)
