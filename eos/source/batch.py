@@ -14,15 +14,17 @@ from eos.source.brokers import PulsarBrokers
 from eos.source.filters import what_passes
 from eos.source.options import SourceOptions
 from eos.source.tasks import RangePartition, read_partition
+from eos.source.typed import ValueSchema
 
 
 class PulsarReader(DataSourceReader):
     """Plans one read of what the topics hold, and reads its ranges. Spark pickles it for the tasks."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        """Args: the checked options; the checked schema."""
+    def __init__(self, options: SourceOptions, schema: StructType, values: ValueSchema | None = None) -> None:
+        """Args: the checked options; the checked schema; what `value` is typed by, None where it is bytes."""
         self._options = options
         self._schema = schema
+        self._values = values
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges of the topic partitions that hold something."""
@@ -39,7 +41,7 @@ class PulsarReader(DataSourceReader):
         """Read a range, in a task, while a subscription of its own keeps the range stored."""
         if isinstance(partition, RangePartition):
             with PulsarBrokers(self._options).held(partition.part.topic):
-                yield from read_partition(partition.part, self._options, self._schema)
+                yield from read_partition(partition.part, self._options, self._schema, self._values)
 
 
 class FilteredReader(PulsarReader):

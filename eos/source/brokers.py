@@ -15,6 +15,7 @@ from eos.pulsar.net.ack import DurableCursor
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
+from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import partition_name, split_partition
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
@@ -23,6 +24,7 @@ from eos.source.options import Boundary, SourceOptions, place_of
 from eos.source.ranges import Found
 from eos.source.reading import first_behind
 from eos.source.splitting import Splitter, splitter, whole
+from eos.source.typed import ValueSchema, shared_schema
 
 PATIENCE_S = 60
 """How long a question that can be granted later is asked again. Each may be asked twice: that changes nothing."""
@@ -149,6 +151,16 @@ class PulsarBrokers:
         """Open a reader of whole entries, as `eos.source.reading` does."""
         ahead = MAX_PERMITS if permits is None else permits
         return self._client.entry_reader(topic, start, permits=ahead, compacted=self._options.compacted)
+
+    @_patient
+    def schema(self, topic: str, version: bytes | None = None) -> Registered | None:
+        """Return the newest version of a topic's schema, or the one that a message names; None where there is none."""
+        return self._client.schema(topic, version)
+
+    def value_schema(self) -> ValueSchema:
+        """Return the schema that all selected topics share. Raises TopicMissing, InvalidInput."""
+        topics = sorted({split_partition(topic)[0] for topic in self.topics(all_named=True)})
+        return shared_schema({topic: self.schema(topic) for topic in topics})
 
     @contextmanager
     def held(self, topic: str) -> Iterator[None]:

@@ -29,6 +29,7 @@ from eos.nearest import did_you_mean
 from eos.pulsar.protocol.topics import split_partition
 from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.entry import Entry
+from eos.source.typed import TypedValues
 
 _ID = StructType(
     [StructField("ledger", LongType()), StructField("entry", LongType()), StructField("batchIndex", IntegerType())]
@@ -73,8 +74,16 @@ ALL = StructType([StructField(part.name, part.types[0]) for part in PARTS])
 """What a read without a schema gives."""
 
 
-def checked(schema: StructType) -> None:
-    """Raise InvalidInput for a column that the source doesn't have, or not in this type."""
+def all_with(value: DataType) -> StructType:
+    """Return what a read without a schema gives where `value` has another type."""
+    return StructType([StructField("value", value), *ALL.fields[1:]])
+
+
+def checked(schema: StructType, value: DataType | None = None) -> None:
+    """Raise InvalidInput for a column that the source doesn't have, or not in this type.
+
+    Args: the declared schema; the type of `value` where the topics' schema gives it.
+    """
     for field in schema.fields:
         part = _BY_NAME.get(field.name)
         if part is None:
@@ -82,11 +91,13 @@ def checked(schema: StructType) -> None:
                 f"the Pulsar source has no column {field.name!r}.{did_you_mean(field.name, _BY_NAME)} "
                 f"It has {', '.join(_BY_NAME)}."
             )
-        if field.dataType not in part.types:
-            given = " or ".join(kind.simpleString() for kind in part.types)
+        typed = value is not None and part.name == "value"
+        types = (value,) if value is not None and typed else part.types
+        if field.dataType not in types:
+            given = " or ".join(kind.simpleString() for kind in types)
             raise InvalidInput(
-                f"column {field.name!r} can't be {field.dataType.simpleString()}: the Pulsar source gives it "
-                f"as {given}."
+                f"column {field.name!r} can't be {field.dataType.simpleString()}: "
+                f"{'by the registered schema it is' if typed else 'the Pulsar source gives it as'} {given}."
             )
         if not field.nullable:
             raise InvalidInput(f"column {field.name!r} is declared not null; the Pulsar source's columns are nullable.")
@@ -95,17 +106,23 @@ def checked(schema: StructType) -> None:
 class Columns:
     """Turns entries of one physical topic into record batches of exactly the declared schema."""
 
-    def __init__(self, schema: StructType, topic: str) -> None:
-        """Args: a checked schema; the physical topic."""
+    def __init__(self, schema: StructType, topic: str, typed: TypedValues | None = None) -> None:
+        """Args: a checked schema; the physical topic; what decodes `value`, None where it is bytes."""
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
         self._parts = [_BY_NAME[field.name] for field in schema.fields]
         self._wanted = {part.decoded for part in self._parts if part.decoded is not None}
+        self._typed = typed if "value" in self._wanted else None
+        if self._typed is not None:
+            self._wanted |= self._typed.needs
         self._topic = topic
         self._name, self._partition = split_partition(topic)
 
     def batch(self, entries: Sequence[Entry]) -> pa.RecordBatch:
         """Return the messages of these entries. Raises InvalidInput, DamagedFrame."""
         decoded = decode(entries, self._wanted)
+        if self._typed is not None:
+            value = self._typed.decode(decoded, entries, self._schema.field("value").type)
+            decoded = decoded.set_column(decoded.schema.get_field_index("value"), "value", value)
         columns = [self._column(part, field, decoded) for part, field in zip(self._parts, self._schema, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 

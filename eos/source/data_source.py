@@ -6,10 +6,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from eos.source.batch import FilteredReader, PulsarReader
-from eos.source.columns import ALL, checked
+from eos.source.brokers import PulsarBrokers
+from eos.source.columns import ALL, all_with, checked
 from eos.source.filters import are_asked_for
-from eos.source.options import parse_options
+from eos.source.options import SourceOptions, kind_of, parse_options
 from eos.source.stream import PulsarStreamReader
+from eos.source.typed import ValueSchema
 
 NAME = "pulsar"
 
@@ -22,17 +24,33 @@ class PulsarDataSource(DataSource):
         """Return the name of the format."""
         return NAME
 
+    _shared: ValueSchema | None = None
+    """The schema that `schema` found. Spark pickles it for the readers, so both have the same version."""
+
     def schema(self) -> StructType:
-        """Return all columns: what a read without a schema gives."""
-        return ALL
+        """Return all columns: what a read without a schema gives. Raises InvalidInput."""
+        if "valueformat" not in {name.lower() for name in self.options}:
+            return ALL
+        shared = self._value_schema(parse_options(self.options, kind_of(self.options)))
+        return ALL if shared is None else all_with(shared.spark_type)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read. Raises InvalidInput."""
-        checked(schema)
+        options = parse_options(self.options, "batch")
         made = FilteredReader if are_asked_for() else PulsarReader
-        return made(parse_options(self.options, "batch"), schema)
+        return made(options, schema, self._checked(schema, options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a streaming query. Raises InvalidInput."""
-        checked(schema)
-        return PulsarStreamReader(parse_options(self.options, "stream"), schema)
+        options = parse_options(self.options, "stream")
+        return PulsarStreamReader(options, schema, self._checked(schema, options))
+
+    def _checked(self, schema: StructType, options: SourceOptions) -> ValueSchema | None:
+        shared = self._value_schema(options) if "value" in schema.fieldNames() else None
+        checked(schema, None if shared is None else shared.spark_type)
+        return shared
+
+    def _value_schema(self, options: SourceOptions) -> ValueSchema | None:
+        if options.typed and self._shared is None:
+            self._shared = PulsarBrokers(options).value_schema()
+        return self._shared

@@ -72,6 +72,7 @@ class SourceOptions:
         min_partitions: how many Spark partitions a read is cut into at least, where there are entries enough.
         part_bytes: bytes of entries, about, beyond which a range is cut.
         compacted: whether a batch reads what compaction left of the topics.
+        typed: whether `value` has the type of the topics' registered schema.
     """
 
     cluster: Cluster
@@ -86,6 +87,13 @@ class SourceOptions:
     min_partitions: int = 1
     part_bytes: int = PART_BYTES
     compacted: bool = False
+    typed: bool = False
+
+
+def kind_of(given: Iterable[str]) -> Kind:
+    """Return which kind of read options are for: only a streaming query has a subscription. Args: their names."""
+    ours = {SYNONYMS.get(name.lower(), name.lower()) for name in given}
+    return "stream" if ours & {"subscription", "subscriptionprefix"} else "batch"
 
 
 def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
@@ -116,6 +124,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         min_partitions=read.number("minPartitions") or 1,
         part_bytes=read.number("maxBytesPerPartition") or PART_BYTES,
         compacted=_compacted(read, start, end),
+        typed=read.one_of("valueFormat", ("bytes", "schema")) == "schema",
     )
 
 
@@ -167,6 +176,13 @@ class _Read:
         if value not in ("true", "false"):
             raise InvalidInput(f"{name}={value!r} is neither true nor false.")
         return value == "true"
+
+    def one_of(self, name: str, words: tuple[str, ...]) -> str:
+        """Return an option that is one of some words; the first is the default."""
+        value = self._values.get(name, words[0]).lower()
+        if value not in words:
+            raise InvalidInput(f"{name}={value!r} is neither {' nor '.join(words)}.")
+        return value
 
     def number(self, name: str) -> int | None:
         value = self._values.get(name)

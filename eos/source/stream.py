@@ -24,6 +24,7 @@ from eos.source.options import SourceOptions
 from eos.source.pacing import FIRST_ENTRIES, Pace
 from eos.source.planning import StreamPlan
 from eos.source.tasks import RangePartition, read_partition
+from eos.source.typed import ValueSchema
 
 log = logging.getLogger("eos.source")
 
@@ -35,10 +36,11 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     so what reaches the brokers is made when it is first needed, and never pickled.
     """
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        """Args: the checked options; the checked schema."""
+    def __init__(self, options: SourceOptions, schema: StructType, values: ValueSchema | None = None) -> None:
+        """Args: the checked options; the checked schema; what `value` is typed by, None where it is bytes."""
         self._options = options
         self._schema = schema
+        self._values = values
         self._opened: tuple[PulsarBrokers, StreamPlan] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -74,7 +76,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a range, in a task."""
         assert isinstance(partition, RangePartition)
-        return read_partition(partition.part, self._options, self._schema)
+        return read_partition(partition.part, self._options, self._schema, self._values)
 
     def stop(self) -> None:
         """Leave the topics; the subscriptions stay, and keep what is not read yet."""

@@ -73,6 +73,11 @@ OPTIONS: tuple[Option, ...] = (
         _BATCH,
         "`true`: read what compaction left of each topic, the newest message of each key, and what came behind it",
     ),
+    _both(
+        "valueFormat",
+        "`bytes`",
+        "`schema`: `value` has the type of the topic's registered schema; topics whose schemas differ are refused",
+    ),
     _both("failOnDataLoss", "`true`", "`false`: a proven loss of data is a warning"),
     _both(
         "minPartitions",
@@ -148,7 +153,7 @@ ANSWERS = {
     "endingoffsetsbytimestamp": _TIME,
     "polltimeoutms": "waiting for messages needs no option here; request_timeout_s bounds the wait for an answer",
     "waitingfornonexistedtopic": "a topic that is named must exist; topicsPattern takes topics as they appear",
-    "allowdifferenttopicschemas": "the value is binary here, whatever the topic's schema; decode it in Spark",
+    "allowdifferenttopicschemas": "topics whose schemas differ are read as bytes, or by a query each",
     "pulsar.client.authpluginclassname": _TOKEN,
     "pulsar.client.authparams": _TOKEN,
     "pulsar.client.usetls": 'use service.url="pulsar+ssl://host:6651"',

@@ -16,6 +16,7 @@ from eos.source.columns import Columns
 from eos.source.options import SourceOptions
 from eos.source.ranges import Range
 from eos.source.reading import read_range
+from eos.source.typed import TypedValues, ValueSchema
 
 log = logging.getLogger("eos.source")
 
@@ -27,8 +28,12 @@ class RangePartition(InputPartition):
     part: Range
 
 
-def read_partition(part: Range, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+def read_partition(
+    part: Range, options: SourceOptions, schema: StructType, values: ValueSchema | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield the messages of a range as record batches of the declared schema.
+
+    Args: the range; the checked options; the checked schema; what `value` is typed by, None where it is bytes.
 
     Raises InvalidInput for a loss, unless it is only warned of, and what readers raise.
     """
@@ -38,6 +43,7 @@ def read_partition(part: Range, options: SourceOptions, schema: StructType) -> I
             raise InvalidInput(what)
         log.warning(what)
 
-    columns = Columns(schema, part.topic)
-    for entries in read_range(part, PulsarBrokers(options).open, lose):
+    brokers = PulsarBrokers(options)
+    columns = Columns(schema, part.topic, TypedValues(values, part.topic, brokers.schema) if values else None)
+    for entries in read_range(part, brokers.open, lose):
         yield columns.batch(entries)

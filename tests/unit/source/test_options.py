@@ -9,7 +9,7 @@ import pytest
 from eos.config import Credentials
 from eos.errors import InvalidInput
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.options import Boundary, Limits, SourceOptions, parse_options
+from eos.source.options import Boundary, Limits, SourceOptions, kind_of, parse_options
 from eos.source.table import ANSWERS, OPTIONS, SYNONYMS, Kind
 
 URL = "pulsar://localhost:6650"
@@ -45,7 +45,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "startingTime": "0", "endingOffsets": "latest",
         "endingTime": "0", "maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "5", "tls_verify_hostname": "false",
         "request_timeout_s": "5", "connect_timeout_s": "5", "admin.url": "http://localhost:8080", "minPartitions": "8",
-        "maxBytesPerPartition": "1000",
+        "maxBytesPerPartition": "1000", "valueFormat": "Schema",
         "targetBatchSeconds": "2.5", "readCompacted": "true",
     }  # fmt: skip
     name, kinds = option.name, option.kinds  # type: ignore[attr-defined]
@@ -201,3 +201,24 @@ def test_what_is_needed_is_asked_for(missing: str) -> None:
     del given[missing]
     with pytest.raises(InvalidInput, match=f"needs .*{missing}"):
         parse_options(given, "stream")
+
+
+def test_values_are_bytes_unless_the_schema_is_asked_for() -> None:
+    assert not stream().typed
+    assert not stream(valueformat="bytes").typed
+    assert stream(valueformat="SCHEMA").typed
+    with pytest.raises(InvalidInput, match="valueFormat='json' is neither bytes nor schema"):
+        stream(valueformat="json")
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (["topic", "subscription"], "stream"),
+        (["SubscriptionPrefix"], "stream"),
+        (["predefinedSubscription"], "stream"),
+        (["topic", "endingTime"], "batch"),
+    ],
+)
+def test_a_subscription_tells_a_stream_from_a_batch(names: list[str], kind: Kind) -> None:
+    assert kind_of(names) == kind

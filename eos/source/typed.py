@@ -1,0 +1,140 @@
+"""Values typed by the topics' registered schema.
+
+The query reads by one schema: the newest one that its topics share when it is loaded. A message names the version that
+it was written with, and is decoded by that one; where a topic evolves while the query runs, its new messages are
+resolved to the query's schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import DataType
+
+from eos.errors import InvalidInput
+from eos.pulsar.protocol.schemas import Registered
+from eos.pulsar.wire.decoding import Column, decode
+from eos.pulsar.wire.entry import Entry
+from eos.schema.decoder import Decoder
+from eos.schema.description import Description, described, same
+from eos.schema.errors import Undecodable
+from eos.schema.spark_types import spark_type
+
+Lookup = Callable[[str, bytes], Registered | None]
+"""Returns a version of a topic's schema, None where the registry has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSchema:
+    """What a query reads its values by.
+
+    Attributes:
+        registered: the schema, as one of the topics has it.
+        description: the same, typed.
+    """
+
+    registered: Registered
+    description: Description
+
+    @property
+    def spark_type(self) -> DataType:
+        """The type of the column `value`."""
+        return spark_type(self.description)
+
+
+def shared_schema(schemas: Mapping[str, Registered | None]) -> ValueSchema:
+    """Return the schema that topics share. Args: {topic: its newest schema}.
+
+    Raises InvalidInput where one has none, or another than the first, or where Spark has no counterpart.
+    """
+    if not schemas:
+        raise InvalidInput("no topic is there yet, so valueFormat=schema finds no schema. Leave it out to read bytes.")
+    shared: ValueSchema | None = None
+    for topic, registered in schemas.items():
+        if registered is None:
+            raise InvalidInput(
+                f"{topic} has no registered schema, so its values have no type. Leave valueFormat out to read bytes."
+            )
+        own = ValueSchema(registered, described(registered))
+        if shared is None:
+            shared = own
+        elif not same(shared.description, own.description):
+            raise InvalidInput(
+                f"the topics have different schemas: {shared.registered} is {shared.description}, but {own.registered} "
+                f"is {own.description}. Read them by a query each, or as bytes, without valueFormat."
+            )
+    assert shared is not None
+    return shared
+
+
+class TypedValues:
+    """Decodes the values of one physical topic."""
+
+    needs: frozenset[Column] = frozenset({"value", "key", "schema_version"})
+    """The decoder's columns that it reads."""
+
+    def __init__(self, schema: ValueSchema, topic: str, lookup: Lookup) -> None:
+        """Args: what the query reads by; the physical topic; finds the version that a message names."""
+        self._schema = schema
+        self._topic = topic
+        self._lookup = lookup
+        self._decoders: dict[bytes | None, Decoder] = {}
+
+    def decode(self, decoded: pa.RecordBatch, entries: Sequence[Entry], target: pa.DataType) -> pa.Array:
+        """Return the typed values. Args: the columns of these entries, those needed among them; the Arrow type.
+
+        Raises InvalidInput, which names topic, message and field, for what is not as its schema says.
+        """
+        values, keys = decoded.column("value"), decoded.column("key")
+        versions = decoded.column("schema_version").dictionary_encode()
+        codes = versions.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        parts, places = [], []
+        for code in np.unique(codes):
+            rows = np.flatnonzero(codes == code)
+            version = versions.dictionary[code].as_py() if code >= 0 else None
+            try:
+                decoder = self._decoder(version, target)
+                whole = len(rows) == len(values)
+                chosen = (values, keys) if whole else (values.take(pa.array(rows)), keys.take(pa.array(rows)))
+                parts.append(decoder.decode(*chosen))
+            except Undecodable as wrong:
+                raise self._error(entries, int(rows[wrong.row]), version, wrong) from wrong
+            places.append(rows)
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return pa.array([], target)
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
+
+    def _decoder(self, version: bytes | None, target: pa.DataType) -> Decoder:
+        if version not in self._decoders:
+            writer = self._schema.description if version is None else self._written_by(version)
+            try:
+                self._decoders[version] = Decoder(writer, self._schema.description, target)
+            except InvalidInput as error:
+                raise InvalidInput(f"{self._topic}: {error}") from error
+        return self._decoders[version]
+
+    def _written_by(self, version: bytes) -> Description:
+        registered = self._lookup(self._topic, version)
+        if registered is None:
+            raise InvalidInput(
+                f"{self._topic} has messages of version {int.from_bytes(version, 'big')} of its schema, which the "
+                "registry does not have any more. Read them as bytes, without valueFormat."
+            )
+        return described(registered)
+
+    def _error(self, entries: Sequence[Entry], row: int, version: bytes | None, wrong: Undecodable) -> InvalidInput:
+        where = decode(entries, ["message_id"]).column("message_id")[row].as_py()
+        place = f"{where['ledger']}:{where['entry']}" + (
+            f":{where['batch_index']}" if where["batch_index"] >= 0 else ""
+        )
+        which = "without a schema version" if version is None else f"of schema version {int.from_bytes(version, 'big')}"
+        field = f"field {wrong.field!r} of its value" if wrong.field else "its value"
+        return InvalidInput(
+            f"message {place} of {self._topic}, {which}: {field} can't be decoded: {wrong.why}. "
+            "Read the topic as bytes, without valueFormat, to see what it holds."
+        )
