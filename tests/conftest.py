@@ -21,10 +21,15 @@ settings.load_profile("no clock")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test that takes the Spark session: `make check` must not need a JVM."""
+    """Mark each test that takes the Spark session, which `make check` must not need, and put the files into order.
+
+    Slow files come before the other integration tests: a worker that took one last would work alone for minutes.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.jvm)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: ("integration" in item.path.parts, item.path not in slow))
 
 
 @dataclass(frozen=True)

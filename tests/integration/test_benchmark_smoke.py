@@ -20,6 +20,8 @@ from tests.benchmarks.throughput import WRITERS, topic_of
 from tests.benchmarks.worker_memory import peak_in_fresh_process
 from tests.reading import messages_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def plan(pulsar: Any) -> Plan:

@@ -23,6 +23,8 @@ from tests.crash.process import account_for
 from tests.reading import values_of
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 ROWS = 400
 DEATHS: dict[int, list[tuple[Step, Phase]]] = {
     1_000: [(Step.FIRST_SEND, "after"), (Step.MARKER, "before"), (Step.END_SENT, "after")],

@@ -20,6 +20,8 @@ from eos.steps import WRITER_STEPS, Step
 from tests.crash.job import Job, expected_state, prepare
 from tests.crash.process import account_for, run_into_crash, run_to_end
 
+pytestmark = pytest.mark.slow
+
 ROWS = 40
 BY_DRIVER, BY_TASKS = 1_000, 0
 Point = tuple[Step, str]

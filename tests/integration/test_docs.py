@@ -13,11 +13,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
+import typer
 
+from eos.cli.app import typer_app as eos
 from eos.local import jars
+from statestore.cli.app import typer_app as statestore
 from tests.quick_start import quick_start
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = [ROOT / "README.md", ROOT / "docs/tutorials/quick-start.md"]
@@ -29,6 +35,7 @@ ASK_FOR_COMMITS = "assert query.recentProgress, 'no micro-batch was committed'"
 SHOWN = ("mermaid", "text")
 DONE = ("eos local up", "eos local topic", "eos local read", "eos local status", "eos local down", "rm -r checkpoints")
 """Beginnings of the commands that are carried out; of the others it is asked whether they exist."""
+COMMANDS = {"eos": eos, "statestore": statestore}
 
 
 def blocks() -> Iterator[tuple[str, str, str]]:
@@ -64,8 +71,8 @@ class Reader:
             self._carry_out(words)
         elif words and words[0] == "make":
             assert words[1] in re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE), line
-        elif words and words[0] in ("eos", "statestore"):
-            self._run([sys.executable, "-m", words[0], *_verbs(words), "--help"])
+        elif words and words[0] in COMMANDS:
+            assert_exists(words)
         elif words:
             assert words[:2] == ["pip", "install"], f"what is {line!r}?"
 
@@ -106,10 +113,16 @@ class Reader:
         return done.stdout
 
 
-def _verbs(words: list[str]) -> list[str]:
-    """The verbs of a command line: two where the first is that of a group."""
-    in_group = words[1] in ("local", "savepoint", "drill") and len(words) > 2 and not words[2].startswith("-")
-    return words[1:3] if in_group else words[1:2]
+def assert_exists(words: list[str]) -> None:
+    """Ask the command line's own tree for a command's verbs and options."""
+    verb: Any = typer.main.get_command(COMMANDS[words[0]])
+    rest = words[1:]
+    while rest and not rest[0].startswith("-") and (verbs := getattr(verb, "commands", None)):
+        assert rest[0] in verbs, f"{words}: there is no verb {rest[0]}"
+        verb = verbs[rest.pop(0)]
+    known = {name for parameter in verb.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+    given = {word.partition("=")[0] for word in rest if word.startswith("-")}
+    assert given <= known, f"{words} knows no {given - known}"
 
 
 @pytest.fixture

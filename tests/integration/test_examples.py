@@ -16,6 +16,8 @@ import pytest
 from statestore.drills.judge.oracle import messages_of
 from tests.quick_start import quick_start
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COLUMNS = (
     "flight_id,year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,"

@@ -31,7 +31,10 @@ Eos = Callable[..., Result]
 StartPulsar = Callable[..., LocalPulsar]
 
 # `up` leaves its process running on purpose; here it is called within a process that goes on.
-pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
+]
 
 
 @pytest.fixture

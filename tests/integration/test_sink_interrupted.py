@@ -24,6 +24,8 @@ from tests.crash.moments import Gate, KillWorker, Moment
 from tests.crash.process import account_for
 from tests.reading import values_of
 
+pytestmark = pytest.mark.slow
+
 ROWS = 60
 BOTH = pytest.mark.parametrize("small_batch_rows", [1_000, 0], ids=["driver path", "task path"])
 

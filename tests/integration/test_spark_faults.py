@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from eos.local.jvm import QUICK_START
 from tests.crash.job import Job, prepare
 from tests.crash.process import ROOT, Driver, account_for
+
+pytestmark = pytest.mark.slow
 
 FILES, ROWS = 4, 400
 

@@ -16,6 +16,8 @@ from tests.benchmarks.large_file import compare
 from tests.benchmarks.state import OPTIONS, measure, merge
 from tests.benchmarks.state_plan import BK, ENTRY_BYTES, FEW, FILE, StatePlan
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def plan(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> StatePlan:

@@ -10,6 +10,8 @@ import pytest
 
 from statestore import jar_path
 
+pytestmark = pytest.mark.slow
+
 
 def write(folder: Path, name: str, words: str) -> None:
     folder.mkdir(exist_ok=True)

@@ -19,6 +19,8 @@ from statestore.savepoints import portable
 from tests.integration.statestore.conftest import OwnTree
 from tests.waiting import until_batch
 
+pytestmark = pytest.mark.slow
+
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDERS = {
     "hdfs-backed": {},
