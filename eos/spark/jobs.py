@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 import pyarrow as pa
-from pyspark.serializers import Serializer, read_int
+from pyspark.serializers import read_int
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import StructType
-from pyspark.util import PythonEvalType, _load_from_socket
+from pyspark.util import PythonEvalType, local_connect_and_auth
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A function over the record batches of one Spark partition, as `mapInArrow` takes it."""
@@ -40,32 +40,29 @@ def collect(df: DataFrame, limit: int) -> pa.Table | None:
 
     Rows past the limit reach the driver's JVM, up to spark.driver.maxResultSize, but aren't kept here.
     """
-    port, secret, server = df._jdf.collectAsArrowToPython()
+    address, secret, server = df._jdf.collectAsArrowToPython()
     try:
-        with _load_from_socket((port, secret), _Few(limit)) as rows:
-            return rows
+        stream, sock = local_connect_and_auth(address, secret)
+        sock.settimeout(None)  # how long the job takes can't be foretold
+        with sock, stream:
+            return _few(stream, limit)
     finally:
         server.getResult()  # raises why the job failed
 
 
-class _Few(Serializer):
-    """Reads what collectAsArrowToPython writes: batches as the partitions end, then the places they belong in."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-
-    def load_stream(self, stream: IO[bytes]) -> pa.Table | None:
-        reader = pa.ipc.open_stream(stream)
-        batches, rows = [], 0
-        for batch in reader:
-            rows += batch.num_rows
-            if rows <= self._limit:
-                batches.append(batch)
-        integer: Callable[[IO[bytes]], int] = read_int
-        places = [integer(stream) for _ in range(integer(stream))]  # -1 of them after a failure
-        if rows > self._limit:
-            return None
-        return pa.Table.from_batches([batches[place] for place in places], reader.schema)
+def _few(stream: IO[bytes], limit: int) -> pa.Table | None:
+    """Read what collectAsArrowToPython writes: batches as the partitions end, then the places they belong in."""
+    reader = pa.ipc.open_stream(stream)
+    batches, rows = [], 0
+    for batch in reader:
+        rows += batch.num_rows
+        if rows <= limit:
+            batches.append(batch)
+    integer: Callable[[IO[bytes]], int] = read_int
+    places = [integer(stream) for _ in range(integer(stream))]  # -1 of them after a failure
+    if rows > limit:
+        return None
+    return pa.Table.from_batches([batches[place] for place in places], reader.schema)
 
 
 def plan(df: DataFrame) -> None:

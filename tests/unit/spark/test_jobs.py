@@ -8,7 +8,7 @@ import struct
 import pyarrow as pa
 import pytest
 
-from eos.spark.jobs import _Few
+from eos.spark.jobs import _few
 
 SCHEMA = pa.schema([("value", pa.int64())])
 
@@ -32,18 +32,18 @@ def values(table: pa.Table | None) -> list[int]:
 
 def test_batches_that_arrive_in_another_order_are_put_in_the_order_of_the_partitions() -> None:
     arrived = stream([30, 31], [10], [20], places=[1, 2, 0])
-    assert values(_Few(4).load_stream(arrived)) == [10, 20, 30, 31]
+    assert values(_few(arrived, 4)) == [10, 20, 30, 31]
 
 
 @pytest.mark.parametrize(("limit", "few"), [(3, True), (2, False)])
 def test_more_rows_than_the_limit_are_none_and_the_stream_is_read_to_its_end(limit: int, few: bool) -> None:
     arrived = stream([1], [2, 3], places=[0, 1])
-    rows = _Few(limit).load_stream(arrived)
+    rows = _few(arrived, limit)
     assert (rows is not None) is few
     assert arrived.read() == b""
 
 
 def test_no_rows_have_a_schema_all_the_same() -> None:
-    rows = _Few(1).load_stream(stream(places=[]))
+    rows = _few(stream(places=[]), 1)
     assert rows is not None
     assert (rows.num_rows, rows.schema) == (0, SCHEMA)
