@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from eos.commit.attempt import attempt
+from eos.commit.control_log import Intent
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
 from eos.errors import ConnectionLost
+from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
 from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
@@ -88,3 +90,15 @@ def test_what_fails_to_close_keeps_nothing_else_open(
     assert closed == ["hold"]
     assert caplog.messages == [f"closing {CONTROL}: planned"]
     assert owner.log.lost
+
+
+def test_a_producer_that_failed_is_given_up(world: Alone, owner: Owner) -> None:
+    """The broker would keep it, and what it sent late could follow the records of its successor."""
+    world.failing["SEND"] = [(LOST, False)]
+    intent = Intent(owner.log.next_number(), "query", "run-1", 0, 1, TxnId(0, 1), None)
+    with pytest.raises(ConnectionLost):
+        owner.log.append(intent)
+    assert owner.log.lost
+    while world.broker.late:
+        world.broker.deliver(0)
+    assert not world.broker.topic(CONTROL).producers

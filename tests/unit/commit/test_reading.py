@@ -88,6 +88,18 @@ def test_the_markers_that_a_savepoint_needs_are_kept_beside_the_newest(
     assert list(read_log(Client(world), CONTROL, settings).markers) == kept
 
 
+def test_where_reading_may_begin_is_handed_on_by_a_driver_that_writes_no_batch(world: Alone) -> None:
+    """Else the next takeover would read from the beginning."""
+    committed(world, 8)
+    begins = [oldest_needed(Client(world), CONTROL, SETTINGS)]
+    for run in ("run-2", "run-3"):
+        owner = driver(world)
+        owner.take_over("query", run)
+        owner.close()
+        begins.append(oldest_needed(Client(world), CONTROL, SETTINGS))
+    assert EARLIEST < begins[0] <= begins[1] == begins[2]
+
+
 @pytest.mark.parametrize("silent_after", [0, 1, 4])
 def test_silence_before_the_last_record_is_no_end(world: Alone, silent_after: int) -> None:
     committed(world, 2)
