@@ -120,10 +120,14 @@ def attempt(python: str, spark: str, tests: Sequence[str], folder: Path) -> Row:
 
 
 def _install(interpreter: Path, spark: str, environment: Path, home: Path) -> str | None:
-    """Make the environment, and return why it can't be made; None when it is there."""
-    bounds = home / "constraints.txt"
+    """Make the environment, unless an earlier run did; return why it can't be made, None when it is there."""
+    bounds, stamp = home / "constraints.txt", home / "installed.txt"
     bounds.write_text(constraints((ROOT / "requirements" / "constraints.txt").read_text()))
     wanted = [*requirements(tomllib.loads((ROOT / "pyproject.toml").read_text())), f"pyspark=={spark}.*"]
+    said = "\n".join([*wanted, bounds.read_text()])
+    if stamp.exists() and stamp.read_text() == said:
+        return None
+    stamp.unlink(missing_ok=True)  # an installation that is interrupted leaves none
     pip: list[str | Path] = [
         environment / "bin" / "python",
         "-m",
@@ -142,6 +146,7 @@ def _install(interpreter: Path, spark: str, environment: Path, home: Path) -> st
         for step in steps:
             if subprocess.run(step, stdout=out, stderr=subprocess.STDOUT, check=False).returncode:
                 return _last_line(log)
+    stamp.write_text(said)
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -36,6 +37,21 @@ def test_an_installation_that_fails_tells_the_last_words(tmp_path: Path, monkeyp
     failing.chmod(0o755)
     monkeypatch.setattr(matrix, "find_python", lambda version: failing)
     assert matrix.attempt(HERE, "4.9", [], tmp_path) == Row(HERE, "4.9", NOT_INSTALLED, "no such version")
+
+
+def test_an_environment_is_made_once_and_anew_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[object] = []
+    codes = iter([0, 0, 1, 0, 0, 0])
+
+    def run(command: list[object], **given: object) -> SimpleNamespace:
+        steps.append(command)
+        return SimpleNamespace(returncode=next(codes))
+
+    monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.setattr(matrix, "find_python", lambda version: Path(sys.executable))
+    for expected in ("it said nothing", None, None):
+        assert matrix._install(Path(sys.executable), "4.3", tmp_path / "venv", tmp_path) == expected
+    assert len(steps) == 6
 
 
 @pytest.mark.parametrize(
