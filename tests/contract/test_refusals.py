@@ -20,7 +20,8 @@ class Namespace:
     def __init__(self, admin_url: str) -> None:
         self.name = f"public/refusals-{uuid.uuid4().hex[:10]}"
         self._http = httpx.Client(base_url=f"{admin_url}/admin/v2/", timeout=30)
-        self._do("PUT", f"namespaces/{self.name}", {})
+        # Without a body it gets the broker's own cluster; one that has no cluster can't be deleted (412).
+        self._do("PUT", f"namespaces/{self.name}", None)
 
     def set(self, setting: str, value: object) -> None:
         self._do("POST", f"namespaces/{self.name}/{setting}", value)
