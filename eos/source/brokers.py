@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Literal
 
@@ -28,6 +29,9 @@ from eos.source.typed import ValueSchema, shared_schema
 
 PATIENCE_S = 60
 """How long a question that can be granted later is asked again. Each may be asked twice: that changes nothing."""
+
+LOOKS_AT_ONCE = 8
+"""How many places of a topic are looked at side by side, before its range is cut there."""
 
 _FORBIDDEN = ("401", "403")
 
@@ -115,6 +119,18 @@ class PulsarBrokers:
     def first(self, topic: str, entry: EntryId) -> Found:
         """Return the first message at or behind an entry. Raises InvalidInput when it was lost."""
         return first_behind(topic, entry, self.open)
+
+    def firsts(self, topic: str, entries: Sequence[EntryId]) -> list[EntryId | None]:
+        """Return the first message at or behind each of these entries; None where it was lost."""
+
+        def look(entry: EntryId) -> EntryId | None:
+            try:
+                return self.first(topic, entry).entry
+            except InvalidInput:
+                return None
+
+        with ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="eos-source") as pool:
+            return list(pool.map(look, entries))
 
     @_patient
     def ledgers(self, topic: str) -> list[Ledger]:

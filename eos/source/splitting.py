@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from eos.errors import InvalidInput, TopicMissing
+from eos.errors import TopicMissing
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import Position
-from eos.source.ranges import Found, Range
+from eos.source.ranges import Range
 
 PART_BYTES = 128 * 1024 * 1024
 """As many as Spark puts into one partition of files, unless it is told otherwise."""
@@ -30,8 +30,8 @@ class Places(Protocol):
         """Return the ledgers of a physical topic, in their order. Raises InvalidInput where that is not allowed."""
         ...
 
-    def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or behind an entry; there must be one. Raises InvalidInput when it was lost."""
+    def firsts(self, topic: str, entries: Sequence[EntryId]) -> list[EntryId | None]:
+        """Return the first message at or behind each of these entries; None where it was lost."""
         ...
 
 
@@ -73,17 +73,12 @@ def cut_at(part: Range, ends: Iterable[EntryId], places: Places) -> list[Range]:
     """
     ranges: list[Range] = []
     left = part
-    for end in ends:
-        if not left.start.entry < end < left.end:
-            continue  # the cut before it was moved past it
-        try:
-            found = places.first(part.topic, end).entry
-        except InvalidInput:
+    for found in places.firsts(part.topic, [end for end in ends if part.start.entry < end < part.end]):
+        if found is None or found >= left.end:
             break
-        if found >= left.end:
-            break
-        ranges.append(replace(left, end=found, end_delivered=True))
-        left = replace(left, start=Position(found), first=None)
+        if found > left.start.entry:  # else it is the message at which the cut before it was made
+            ranges.append(replace(left, end=found, end_delivered=True))
+            left = replace(left, start=Position(found), first=None)
     return [*ranges, left]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,9 @@ from eos.errors import InvalidInput, Refused, RefusedForGood
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.brokers import PulsarBrokers
+from eos.source.brokers import LOOKS_AT_ONCE, PulsarBrokers
 from eos.source.options import parse_options
+from eos.source.ranges import Found
 
 TOPIC = "persistent://public/default/t"
 LAST = EntryId(3, 7)
@@ -62,3 +64,17 @@ def test_a_role_that_may_not_ask_for_ledgers_is_told_what_to_do(monkeypatch: pyt
     with pytest.raises(InvalidInput, match=r"no permission\. .*role that may consume.*leave out admin\.url"):
         PulsarBrokers(parse_options(given, "batch")).ledgers(TOPIC)
     assert asked == [TOPIC], "asking again is of no use"
+
+
+def test_places_are_looked_at_side_by_side_and_a_loss_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(LOOKS_AT_ONCE)
+
+    def first(self: PulsarBrokers, topic: str, entry: EntryId) -> Found:
+        together.wait(60)
+        if entry.entry == 2:
+            raise InvalidInput("data was lost")
+        return Found(EntryId(entry.ledger, entry.entry + 10), 1)
+
+    monkeypatch.setattr(PulsarBrokers, "first", first)
+    found = brokers(Cursor()).firsts(TOPIC, [EntryId(3, entry) for entry in range(LOOKS_AT_ONCE)])
+    assert found == [None if entry == 2 else EntryId(3, entry + 10) for entry in range(LOOKS_AT_ONCE)]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eos.errors import InvalidInput, TopicMissing
+from eos.errors import TopicMissing
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import BEGINNING, Position
-from eos.source.ranges import Found, Range
+from eos.source.ranges import Range
 from eos.source.splitting import splitter, whole
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
 
@@ -28,6 +28,9 @@ class Stored(FakeBrokers):
     def ledgers(self, topic: str) -> list[Ledger]:
         self.asked += 1
         return self.stored
+
+    def firsts(self, topic: str, entries: Sequence[EntryId]) -> list[EntryId | None]:
+        return [self.first(topic, entry).entry for entry in entries]
 
 
 def behind(start: str, end: str, topic: str = "t") -> Range:
@@ -109,8 +112,8 @@ def test_what_is_lost_is_left_to_the_task_that_reads_it() -> None:
         def ledgers(self, topic: str) -> list[Ledger]:
             raise TopicMissing(f"the topic {topic} does not exist")
 
-        def first(self, topic: str, entry: EntryId) -> Found:
-            raise InvalidInput("data was lost")
+        def firsts(self, topic: str, entries: Sequence[EntryId]) -> list[EntryId | None]:
+            return [None for _ in entries]
 
     part = Range("t", BEGINNING, at("5:99"))
     assert splitter(Gone(), 8)([part]) == [part]
