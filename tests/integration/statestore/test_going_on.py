@@ -1,0 +1,74 @@
+"""Spark's own answer beside verify's: each entry of a checkpoint is damaged in turn, and the query started on the rest.
+
+What is looked at here is a choice, a restart takes its time; `make soak` looks at every entry.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.statestore.damage import DAMAGES, Kind, entries, kind_of, look
+from tests.unit.statestore.checkpoint.checkpoints import NAMES, unpack
+
+KINDS = (*NAMES, "files", "files-counted", "rate")
+
+KindOf = Callable[[str], Kind]
+
+
+@pytest.fixture(scope="module")
+def kind(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> KindOf:
+    """A checkpoint that may be copied, by its kind."""
+    folder = tmp_path_factory.mktemp("kinds")
+    unpacked = unpack(folder)
+    return functools.cache(lambda name: kind_of(spark, name, folder, unpacked))
+
+
+CHOICE = {
+    "files": (
+        ("sources", "gone"),
+        ("sources/0/2.compact", "gone"),
+        ("sources/0/5.compact", "gone"),
+        ("sources/0/6", "cut"),
+        ("commits/7", "gone"),
+        ("metadata", "empty"),
+    ),
+    "hdfs-aggregation": (
+        ("state", "gone"),
+        ("state/0/0/8.delta", "gone"),
+        ("state/0/0/8.delta", "cut"),
+        ("state/0/0/_metadata/schema", "gone"),
+        ("commits/7", "gone"),
+        ("offsets/8", "gone"),
+    ),
+    "changelog2-join": (("state", "gone"), ("commits/7", "gone")),
+}
+
+
+def check(kind: Kind, folder: Path, damages: list[tuple[str, str]]) -> None:
+    found = look(kind, folder, damages)
+    different = [one for one in found if bool(one[2]) != bool(one[3])]
+    assert different == [], "\n".join(f"{at} {how}: Spark: {says!r}; verify: {by}" for at, how, says, by in different)
+
+
+@pytest.mark.parametrize("name", CHOICE)
+def test_verify_says_what_spark_does(name: str, kind: KindOf, tmp_path: Path) -> None:
+    check(kind(name), tmp_path, list(CHOICE[name]))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", KINDS)
+def test_verify_says_what_spark_does_for_every_entry(name: str, kind: KindOf, tmp_path: Path) -> None:
+    checkpoint = kind(name).checkpoint
+    every = [
+        (entry, damage)
+        for entry in entries(checkpoint)
+        for damage in DAMAGES
+        if damage == "gone" or (checkpoint / entry).is_file()
+    ]
+    check(kind(name), tmp_path, every)
