@@ -26,6 +26,8 @@ class Registration:
         rolls_forward_from: None: no. Otherwise state is behind the output, and batches from this one on are run
             without being written, where the log has their MARKER with the same offsets.
         shadow: the checkpoint is a copy beside a live query: its runs write nothing at all, and take nothing over.
+        stateful: whether the query keeps state; None: not known, as the checkpoint began with an earlier version.
+            Spark itself says it in checkpoint format 2 alone: a lost folder of state looks like a query without any.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Registration:
     last_number: int
     rolls_forward_from: int | None = None
     shadow: bool = False
+    stateful: bool | None = None
 
     @property
     def text(self) -> str:
@@ -49,6 +52,22 @@ class Registration:
                 f"{REGISTRATION} in the query's checkpoint can't be read: {error}. It tells which control log belongs "
                 "to this checkpoint. Restore the file from a backup of the checkpoint."
             ) from error
+
+
+def keeps_state(registered: Registration | None, has_state: bool, batch_id: int) -> bool | None:
+    """Return whether a query keeps state; None: not known.
+
+    Args:
+        registered: what its checkpoint remembers.
+        has_state: there is state in the checkpoint now.
+        batch_id: of the batch that Spark has planned. Planning the first one, Spark describes each stateful operator in
+            the folder of the state (StatefulOperatorMetadataWriter), so that its absence says something then.
+    """
+    if has_state:
+        return True
+    if registered is not None and registered.stateful is not None:
+        return registered.stateful
+    return False if batch_id == 0 else None
 
 
 def retained_since(text: str | None) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -19,7 +19,7 @@ from eos.commit.attempt import attempt
 from eos.commit.decision import Action, Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
-from eos.commit.registration import KEEP, REGISTRATION, Registration, fits, retained_since
+from eos.commit.registration import KEEP, REGISTRATION, Registration, fits, keeps_state, retained_since
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, least_care
 from eos.delivery.writer import WriteSettings
@@ -51,6 +51,7 @@ class Start:
         session: of the run's first batch.
         query: the streaming query; None outside one.
         identity: of the run's first batch.
+        batch_id: that batch's.
     """
 
     options: SinkOptions
@@ -59,6 +60,7 @@ class Start:
     session: SparkSession
     query: spark.Query | None
     identity: Identity
+    batch_id: int
 
 
 def begin(start: Start) -> Run:
@@ -147,7 +149,7 @@ class OwningRun(Run):
         self._observer = start.metrics.timing(options.observer)
         self._owner = self._owner_of(client)
         try:
-            self._take_over(client, start.identity)
+            self._take_over(client, start.identity, start.batch_id)
         except BaseException:
             self._owner.close()
             raise
@@ -187,14 +189,15 @@ class OwningRun(Run):
             sleep=self._sleep,
         )
 
-    def _take_over(self, client: Client, identity: Identity) -> None:
+    def _take_over(self, client: Client, identity: Identity, batch_id: int) -> None:
         options = self._options
         self._owner.make_log()
         if options.admin_url is not None:
             check_retention(options.admin_url, client.cluster, options.control_topic)
         self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal)
         if self.query is not None:
-            self.query.register(REGISTRATION, self._owner.registration.text)
+            stateful = keeps_state(self._registered, self.query.has_state(), batch_id)
+            self.query.register(REGISTRATION, replace(self._owner.registration, stateful=stateful).text)
 
     def _write(self, batch_id: int, writes: Writes, identity: Identity) -> None:
         if batch_id % _LOOK_AGAIN == 0:

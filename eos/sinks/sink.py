@@ -183,7 +183,8 @@ class Sink:
             self._refuse_a_hole(batch.batch_id, identity.run_id)
             if self._run is None or self._run.run_id != identity.run_id:
                 self.close()
-                self._run = begin(Start(self._options, self._client, self._metrics, session, query, identity))
+                start = Start(self._options, self._client, self._metrics, session, query, identity, batch.batch_id)
+                self._run = begin(start)
                 self._close_in_time(self._run)
             self._run.take(batch.batch_id, batch._writes, identity)
         except (EosError, Py4JError, PySparkException) as error:

@@ -87,6 +87,10 @@ class Query:
         finally:
             stream.close()
 
+    def has_state(self) -> bool:
+        """Tell whether there is state in the checkpoint folder."""
+        return bool(self._filesystem.exists(self._path("state")))
+
     def register(self, name: str, text: str) -> None:
         """Write a small file in the checkpoint folder; a reader sees the old text or the new."""
         path, temporary = self._path(name), self._path(f"{name}.{self.run_id}.tmp")

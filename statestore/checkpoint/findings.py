@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS
 from statestore.checkpoint.needs import Needs
 from statestore.checkpoint.stores import SNAPSHOTS, Gap
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "unknown", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class Finding:
     """One thing that is not as it should be.
 
     Attributes:
-        severity: "error": Spark can't go on from here, or would go on wrongly; "warning": it can, but look at it.
+        severity: "error": Spark can't go on from here, or would go on wrongly; "unknown": the checkpoint doesn't say
+            whether it can; "warning": it can, but look at it.
         kind: missing, damaged, unreadable, log, replica, or note.
         message: what is wrong and what was expected, in a sentence.
         remedy: what to do.
@@ -37,6 +38,11 @@ class Finding:
     ledger: int | None = None
     entry: int | None = None
     bookie: str | None = None
+
+
+def by_severity(finding: Finding) -> int:
+    """Order findings: errors first, then what is not known."""
+    return get_args(Severity).index(finding.severity)
 
 
 WAIT = (

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from eos.commit.registration import REGISTRATION, Registration
+from eos.errors import DamagedLog
 from statestore.checkpoint import logs
 from statestore.checkpoint.changes import read_changes
 from statestore.checkpoint.compression import UnknownCompression
 from statestore.checkpoint.files import Entry, Files
-from statestore.checkpoint.findings import RESTORE, WAIT, Finding, Severity, damaged, missing
+from statestore.checkpoint.findings import RESTORE, WAIT, Finding, Severity, by_severity, damaged, missing
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.needs import Need, Needs, committed, needs_of, restart_of
 from statestore.checkpoint.operators import STATE
@@ -129,7 +131,7 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, progress: Progres
 
     findings += _log_of_batches(kept, needs)
     if after >= 0 and not restart.stores and not any(gap.path.startswith(STATE) for gap in restart.gaps):
-        findings += _no_state(stateful)
+        findings += _no_state(kept, after, stateful)
     needed: dict[str, Need] = {}
     users: dict[str, tuple[int, ...]] = {}
     for need in needs:
@@ -168,7 +170,7 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, progress: Progres
             findings.append(damaged(kept, file.path, str(error), severity(file.path), by, needs))
     if progress is not None:
         progress(len(wanted), len(wanted), "")
-    findings.sort(key=lambda finding: finding.severity != "error")
+    findings.sort(key=by_severity)
     return Inspection(query_id, chosen, sizes, tuple(findings))
 
 
@@ -243,14 +245,30 @@ def _log_of_batches(files: Files, needs: Sequence[Needs]) -> Iterable[Finding]:
                 yield Finding("warning", "log", message, remedy, path, (batch,))
 
 
-def _no_state(stateful: bool | None) -> Iterable[Finding]:
-    """Only a commit of checkpoint format 2 says whether a query keeps state."""
-    if stateful is None:
-        message = "there is no state. That is right for a query that keeps none; any other can't go on"
-        yield Finding("warning", "note", message, "Say which: --stateful or --stateless.", STATE)
-    elif stateful:
+def _no_state(files: Files, batch: int, stateful: bool | None) -> Iterable[Finding]:
+    """There is no state after a batch: right for a query that keeps none."""
+    known = _keeps_state(files, batch) if stateful is None else stateful
+    if known is None:
+        message = "there is no state, and nothing here says whether the query keeps any: if it does, Spark can't go on"
+        yield Finding("unknown", "note", message, "Say which: --stateful or --stateless.", STATE)
+    elif known:
         message = "there is no state, though the query keeps one: its folder is lost"
         yield Finding("error", "missing", message, RESTORE, STATE)
+
+
+def _keeps_state(files: Files, batch: int) -> bool | None:
+    """Whether the query keeps state, if anything says so.
+
+    Of Spark's own files only a commit of checkpoint format 2 does: offsets name the same settings for each query. Our
+    sink notes it in each format.
+    """
+    with suppress(NotFound, Damaged, Unavailable):
+        commit = logs.read_commit(files, batch)
+        if commit.version == 2:
+            return bool(commit.uids)
+    with suppress(NotFound, Unavailable, DamagedLog):
+        return Registration.parse(files.read(REGISTRATION).decode(errors="replace")).stateful
+    return None
 
 
 def _lineage_against_commits(files: Files, needs: Sequence[Needs]) -> Iterable[Finding]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from statestore.bk import tree
 from statestore.bk.address import Address, is_bk
 from statestore.bk.replicas import Copy, LostLedger, check_copies
 from statestore.bk.tree import NO_LEDGER
-from statestore.checkpoint.findings import Finding, Severity
+from statestore.checkpoint.findings import Finding, Severity, by_severity
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.inspection import Inspection, Progress, inspect
 from statestore.defaults import BATCHES
@@ -22,6 +22,8 @@ from statestore.hadoop.file_systems import Hadoop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Answer = Literal["yes", "no", "unknown"]
 
 # What a bookie's silence looks like. BookKeeper's AutoRecovery makes new copies of what a lost bookie had; nothing
 # replaces a bad copy on a bookie that runs.
@@ -38,7 +40,7 @@ class Report:
         files: how many files were read.
         bytes: how many bytes they have.
         copies: how many copies of entries were read from bookies; None if they are not on `bk://`, or were left out.
-        findings: errors first.
+        findings: errors first, then what is not known.
     """
 
     uri: str
@@ -50,9 +52,15 @@ class Report:
     findings: tuple[Finding, ...]
 
     @property
+    def answer(self) -> Answer:
+        """Whether Spark would go on from here: "no" if there are errors."""
+        worst = {finding.severity for finding in self.findings}
+        return "no" if "error" in worst else "unknown" if "unknown" in worst else "yes"
+
+    @property
     def ok(self) -> bool:
-        """Whether there are no errors; there may be warnings."""
-        return all(finding.severity != "error" for finding in self.findings)
+        """Whether Spark would go on from here for certain; there may be warnings."""
+        return self.answer == "yes"
 
 
 def verify(
@@ -75,7 +83,8 @@ def verify(
         spark: whose JVM and options to use; None: the active session's, or a JVM of our own.
         options: Hadoop options `fs.bk.…`.
         replicas: on bk://, also read each entry from each bookie.
-        stateful: whether the query keeps state. A checkpoint doesn't always say: without state it is then a warning.
+        stateful: whether the query keeps state. Where no state is found, and nothing in the checkpoint says that there
+            should be none, it can't be known whether Spark would go on.
         progress: called with how much is done, how much there is, and of what.
 
     Raises:
@@ -90,7 +99,7 @@ def verify(
     if replicas and is_bk(uri):
         copies, more = _replicas(hadoop, Address.parse(uri, hadoop.options), found, progress)
         findings += more
-    findings.sort(key=lambda finding: finding.severity != "error")
+    findings.sort(key=by_severity)
     size = sum(found.files.values())
     return Report(uri, found.query_id, found.batches, len(found.files), size, copies, tuple(findings))
 

@@ -40,7 +40,10 @@ def verify(
     as_json: AsJson = False,
     option: HadoopOptions = None,
 ) -> None:
-    """Find out whether Spark would go on from here, by reading all that it needs. Exit code 1 if it would not."""
+    """Find out whether Spark would go on from here, by reading all that it needs.
+
+    Exit code 1 if it would not, 3 if the checkpoint doesn't tell.
+    """
     from statestore.checkpoint.verification import verify as verify_checkpoint
 
     with console.bar() as show:
@@ -57,13 +60,13 @@ def verify(
             progress=progress,
         )
     if as_json:
-        console.show_json(dataclasses.asdict(report) | {"ok": report.ok})
+        console.show_json(dataclasses.asdict(report) | {"ok": report.ok, "answer": report.answer})
     else:
         _tell(report)
-    if not report.ok:
-        sys.exit(console.FINDINGS)
+    sys.exit(_CODES[report.answer])
 
 
+_CODES = {"yes": 0, "no": console.FINDINGS, "unknown": console.UNKNOWN}
 COMMANDS = (snapshots, verify)
 
 
@@ -116,7 +119,9 @@ def _tell(report: Report) -> None:
             print(f"  {finding.remedy}")
     errors = sum(finding.severity == "error" for finding in report.findings)
     copies = "" if report.copies is None else f", {report.copies} copies of entries on bookies"
-    found = f"{console.count(errors, 'error')}, {console.count(len(report.findings) - errors, 'warning')}"
+    warnings = sum(finding.severity == "warning" for finding in report.findings)
+    found = f"{console.count(errors, 'error')}, {console.count(warnings, 'warning')}"
+    found += "; whether Spark would go on is not known" if report.answer == "unknown" else ""
     console.tell(
         f"query {report.query_id}, batches {console.runs(report.batches) or 'none'}: "
         f"{console.count(report.files, 'file')}, {console.size(report.bytes)}{copies}: {found}"

@@ -16,7 +16,8 @@ from eos.errors import EosError
 from statestore.errors import Damaged
 
 # 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
-# done, because of what was asked or because a server did not answer. UNKNOWN: a drill ended before it had a verdict.
+# done, because of what was asked or because a server did not answer. UNKNOWN: a drill ended before it had a verdict, or
+# a checkpoint does not tell what was asked of it.
 FINDINGS = 1
 NO_ANSWER = 2
 UNKNOWN = 3

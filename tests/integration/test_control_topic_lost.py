@@ -94,6 +94,7 @@ def test_a_registered_sink_without_its_log_is_refused(
     job = job_in(admin, pulsar, tmp_path)
     assert run_here(spark, job).metrics.committed == 2
     registered = json.loads((job.checkpoint / "eos-sink.json").read_text())
+    assert registered["stateful"] is False
     assert registered["control_topic"] == f"persistent://{admin.namespace}/__eos-lost"
 
     more_input(job)

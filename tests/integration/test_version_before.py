@@ -123,6 +123,7 @@ def test_the_query_goes_on_where_it_was(spark: SparkSession, pulsar: Any, checkp
     found = values(pulsar.service_url)
     assert (len(found), set(found)) == (KEYS, counts_after(3))
     registered = json.loads((checkpoint / "eos-sink.json").read_text())
+    assert registered["stateful"] is True, "the version before didn't note it"
     assert registered["last_number"] > json.loads(kept.checkpoint()["eos-sink.json"])["last_number"]
 
 

@@ -23,6 +23,7 @@ from statestore.checkpoint import read_query_id, transfer
 from statestore.checkpoint.files import join
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import OFFSETS
+from statestore.checkpoint.operators import STATE
 from statestore.checkpoint.verification import verify
 from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.same_state import read_stores
@@ -144,7 +145,9 @@ def _removing(remove: Callable[[], object]) -> Iterator[None]:
 def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: int) -> None:
     """Check one restored checkpoint."""
     with acts.step(f"read every file of {what}") as note:
-        report = verify(scratch, spark=live.spark, options=live.options)
+        # The live job runs: if it keeps state, that is there.
+        stateful = bool(HadoopFiles(live.hadoop, live.checkpoint).list(STATE))
+        report = verify(scratch, spark=live.spark, options=live.options, stateful=stateful)
         note.detail = f"{len(report.findings)} findings"
     first = f"; the first: {report.findings[0]}" if report.findings else ""
     acts.check(f"{what} can be gone on from", report.ok, note.detail + first)

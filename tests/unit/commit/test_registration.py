@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos.commit.registration import Registration, fits, retained_since
+from eos.commit.registration import Registration, fits, keeps_state, retained_since
 from eos.errors import DamagedLog, InvalidInput
 
 
@@ -14,7 +14,13 @@ def test_a_checkpoint_of_another_sink_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "registered", [Registration("f", "t", 1), Registration("f", "t", 7, 3), Registration("f", "t", 7, None, True)]
+    "registered",
+    [
+        Registration("f", "t", 1),
+        Registration("f", "t", 7, 3),
+        Registration("f", "t", 7, None, True),
+        Registration("f", "t", 7, stateful=True),
+    ],
 )
 def test_what_a_checkpoint_remembers_survives_its_file(registered: Registration) -> None:
     assert Registration.parse(registered.text) == registered
@@ -28,6 +34,27 @@ def test_a_damaged_registration_is_named() -> None:
     for text in ("", "[]", '{"name": "f"}', '{"name": "f", "control_topic": "t", "last_number": 4, "other": 1}'):
         with pytest.raises(DamagedLog, match=r"eos-sink\.json .* can't be read.* Restore the file from a backup"):
             Registration.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("noted", "has_state", "batch_id", "expected"),
+    [
+        ("no file", True, 0, True),
+        ("no file", False, 0, False),
+        ("no file", False, 7, None),  # lost, or of a query that keeps none: begun with an earlier version
+        (None, True, 7, True),
+        (None, False, 7, None),
+        (True, False, 7, True),  # its folder is lost
+        (True, False, 0, True),
+        (False, False, 7, False),
+        (False, True, 7, True),
+    ],
+)
+def test_what_is_noted_of_state(
+    noted: bool | str | None, has_state: bool, batch_id: int, expected: bool | None
+) -> None:
+    registered = None if isinstance(noted, str) else Registration("f", "t", 1, stateful=noted)
+    assert keeps_state(registered, has_state, batch_id) is expected
 
 
 def test_what_savepoints_need_is_read() -> None:

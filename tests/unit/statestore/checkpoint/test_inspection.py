@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from eos.commit.registration import Registration
 from statestore.checkpoint import Entry, LocalFiles, committed, needs_of
 from statestore.checkpoint.findings import Finding
 from statestore.checkpoint.inspection import inspect
@@ -228,12 +229,30 @@ def test_a_state_that_is_gone_is_no_state_to_go_on_from(name: str, copy: Copy) -
     folder = copy(name)
     shutil.rmtree(folder / "state")
     known = name.startswith("changelog2")  # by the commit
-    assert inspect(LocalFiles(folder)).findings != ()
-    assert bool(errors(folder)) == known
+    severities = {finding.severity for finding in inspect(LocalFiles(folder)).findings}
+    assert severities - {"warning"} == {"error" if known else "unknown"}
     assert any(finding.severity == "error" for finding in inspect(LocalFiles(folder), stateful=True).findings)
     assert known or inspect(LocalFiles(folder), stateful=False).findings == ()
     (folder / "state").mkdir()
     assert errors(folder) != []
+
+
+@pytest.mark.parametrize(("noted", "expected"), [(True, {"error"}), (False, set()), (None, {"unknown"})])
+def test_the_sink_has_noted_whether_there_should_be_state(noted: bool | None, expected: set[str], copy: Copy) -> None:
+    folder = copy("hdfs-aggregation")
+    shutil.rmtree(folder / "state")
+    (folder / "eos-sink.json").write_text(Registration("name", "topic", 1, stateful=noted).text)
+    assert {finding.severity for finding in inspect(LocalFiles(folder)).findings} == expected
+    (folder / "eos-sink.json").write_text("cut")
+    assert {finding.severity for finding in inspect(LocalFiles(folder)).findings} == {"unknown"}
+
+
+def test_in_format_2_the_commit_says_that_a_query_keeps_no_state(copy: Copy) -> None:
+    folder = copy("hdfs-aggregation")
+    shutil.rmtree(folder / "state")
+    last = max(int(path.name) for path in (folder / "commits").iterdir())
+    (folder / "commits" / str(last)).write_text('v2\n{"nextBatchWatermarkMs":0,"stateUniqueIds":{}}')
+    assert inspect(LocalFiles(folder)).findings == ()
 
 
 def test_a_lost_schema_is_a_note_since_spark_writes_it_again(copy: Copy) -> None:
