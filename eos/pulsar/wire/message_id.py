@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from eos.errors import InvalidInput
 from eos.pulsar.wire.pulsar_pb2 import MessageIdData
@@ -37,8 +38,7 @@ class MessageId:
         return data
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class EntryId:
+class EntryId(NamedTuple):  # each entry that is read is made one, and is compared with several
     """Where an entry is stored; it holds one message or a batch of them. Its text is "ledger:entry".
 
     Attributes:
