@@ -21,6 +21,7 @@ from eos.errors import (
 
 if TYPE_CHECKING:
     from eos.commit.decision import Identity
+    from eos.contents.views import catalog
     from eos.sinks.factory import sink
     from eos.sinks.sink import Batch, Sink
     from eos.source.registration import register
@@ -44,6 +45,7 @@ __all__ = [
     "TookTooLong",
     "TopicMissing",
     "__version__",
+    "catalog",
     "register",
     "sink",
 ]
@@ -53,6 +55,7 @@ _LATE = {
     "Batch": "eos.sinks.sink",
     "Identity": "eos.commit.decision",
     "Sink": "eos.sinks.sink",
+    "catalog": "eos.contents.views",
     "register": "eos.source.registration",
     "sink": "eos.sinks.factory",
 }
@@ -67,7 +70,7 @@ def __getattr__(name: str) -> Any:
     if name in _LATE:
         from importlib import import_module
 
-        if _LATE[name].startswith(("eos.sinks", "eos.source")):
+        if _LATE[name].startswith(("eos.sinks", "eos.source", "eos.contents")):
             from eos.spark.installed import require_pyspark
 
             require_pyspark()

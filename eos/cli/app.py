@@ -7,6 +7,7 @@ import typer
 from eos.cli import console
 from eos.cli.doctor import abort, doctor
 from eos.cli.local import app as local
+from eos.cli.tables import peek, tables
 from eos.cli.topics import read, topic
 
 typer_app = typer.Typer(
@@ -18,6 +19,8 @@ typer_app = typer.Typer(
 local.command()(topic)
 local.command()(read)
 typer_app.add_typer(local, name="local")
+typer_app.command()(tables)
+typer_app.command()(peek)
 typer_app.command()(doctor)
 typer_app.command()(abort)
 

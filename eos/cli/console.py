@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 # 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
 # done, because of what was asked or because a server did not answer. `statestore` has the same.
 FINDINGS = 1
 NO_ANSWER = 2
+
+_WHOLE_LINES = 100_000  # characters
 
 
 def tell(line: str) -> None:
@@ -19,6 +24,13 @@ def tell(line: str) -> None:
     from rich.console import Console
 
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
+
+
+def print_table(table: Table) -> None:
+    """Print a table to standard output: as wide as the terminal, or with whole lines where there is none."""
+    from rich.console import Console
+
+    Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WHOLE_LINES).print(table)
 
 
 def _show_version(wanted: bool) -> None:

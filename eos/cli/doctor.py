@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eos.cli.connection import (
+    AdminUrl,
+    Basic,
+    Certificate,
+    Key,
+    Namespace,
+    ServiceUrl,
+    Token,
+    TrustCerts,
+    cluster_of,
+)
 from eos.cli.console import FINDINGS, tell
-from eos.config import Cluster, Credentials, Tls
 
 if TYPE_CHECKING:
     from eos.doctor.doctor import Finding
 
-ServiceUrl = Annotated[str, typer.Option(help="The brokers: pulsar://host:6650 or pulsar+ssl://host:6651.")]
-AdminUrl = Annotated[str, typer.Option(help="The admin API: http://host:8080 or https://host:8443.")]
-Namespace = Annotated[str, typer.Option(help="tenant/namespace of the topics.")]
-Token = Annotated[
-    str | None, typer.Option(envvar="EOS_TOKEN", help='A token for authentication, or "file:PATH" with one.')
-]
-Basic = Annotated[str | None, typer.Option(envvar="EOS_BASIC", help='"user:password", or "file:PATH" with it.')]
-TrustCerts = Annotated[str | None, typer.Option(help="A PEM file of trusted authorities. Default: the system's.")]
-Certificate = Annotated[str | None, typer.Option(help="A PEM file of a client certificate.")]
-Key = Annotated[str | None, typer.Option(help="Its key, a PEM file.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 
@@ -62,7 +62,7 @@ def doctor(
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
-    cluster = _cluster(service_url, token, basic, Tls(tls_trust_certs, True, tls_certificate, tls_key))
+    cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
         one = Doctor(client, admin)
         partitions = list(one.partitions(topics)) if topics else one.namespace(namespace)
@@ -106,7 +106,7 @@ def abort(
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
-    cluster = _cluster(service_url, token, basic, Tls(tls_trust_certs, True, tls_certificate, tls_key))
+    cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
     with ExitStack() as stack:
         client = stack.enter_context(Client(cluster))
         try:
@@ -134,15 +134,6 @@ def abort(
             )
         else:
             tell(f"It had ended before: {found}.")
-
-
-def _cluster(service_url: str, token: str | None, basic: str | None, tls: Tls) -> Cluster:
-    credentials = Credentials("tls") if tls.certificate is not None else Credentials()
-    if basic is not None:
-        credentials = Credentials("basic", basic)
-    if token is not None:
-        credentials = Credentials("token", token)
-    return Cluster(service_url, credentials, tls)
 
 
 def _show(found: list[Finding]) -> None:

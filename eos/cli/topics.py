@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.console import tell
+from eos.cli.tables import text
 
 if TYPE_CHECKING:
-    from eos.local.topics import Place, Row
+    from eos.contents.rows import Row
+    from eos.local.topics import Place
 
 Topic = Annotated[str, typer.Argument(help="name, tenant/namespace/name or persistent://tenant/namespace/name.")]
 Name = Annotated[str, typer.Option("--name", "-n", help="The instance, as for `eos local up`.")]
@@ -42,12 +44,14 @@ def read(
     """
     from itertools import islice
 
-    from eos.local.topics import rows
+    from eos.config import Cluster
+    from eos.contents.rows import Rows
     from eos.sinks.topics import valid_topic
 
     full = valid_topic(topic)
+    place = _place(name)
     count = 0
-    for row in islice(rows(_place(name), full), limit):
+    for row in islice(Rows(Cluster(place.service_url, place.credentials), full, "earliest", tell).stored(), limit):
         print(json.dumps(_plain(row)) if as_json else _line(row))
         count += 1
     tell(f"{count} rows of {full}.")
@@ -60,19 +64,14 @@ def _place(name: str) -> Place:
 
 
 def _line(row: Row) -> str:
-    return f"{_text(row.message.key) or ''}\t{'null' if row.message.data is None else _text(row.message.data)}"
+    return f"{text(row.key) or ''}\t{'null' if row.value is None else text(row.value)}"
 
 
 def _plain(row: Row) -> dict[str, object]:
-    message = row.message
     return {
         "partition": row.partition,
-        "key": _text(message.key),
-        "value": _text(message.data),
-        "event_time_ms": message.event_time_ms,
-        "properties": dict(message.properties),
+        "key": text(row.key),
+        "value": text(row.value),
+        "event_time_ms": row.event_time_ms,
+        "properties": dict(row.properties),
     }
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode(errors="backslashreplace")

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential
 
@@ -25,7 +25,9 @@ from eos.source.options import Boundary, SourceOptions, place_of
 from eos.source.ranges import Found
 from eos.source.reading import first_behind
 from eos.source.splitting import Splitter, splitter, whole
-from eos.source.typed import ValueSchema, shared_schema
+
+if TYPE_CHECKING:
+    from eos.source.typed import ValueSchema
 
 PATIENCE_S = 60
 """How long a question that can be granted later is asked again. Each may be asked twice: that changes nothing."""
@@ -175,6 +177,8 @@ class PulsarBrokers:
 
     def value_schema(self) -> ValueSchema:
         """Return the schema that all selected topics share. Raises TopicMissing, InvalidInput."""
+        from eos.source.typed import shared_schema  # it needs Spark, and rows can be looked at without
+
         topics = sorted({split_partition(topic)[0] for topic in self.topics(all_named=True)})
         return shared_schema({topic: self.schema(topic) for topic in topics})
 

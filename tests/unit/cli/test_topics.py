@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from eos.cli import app as cli
-from eos.config import Credentials
+from eos.config import Cluster, Credentials
+from eos.contents.rows import Row, Rows
 from eos.errors import InvalidInput
 from eos.local import LocalError, instances, topics
-from eos.local.topics import Place, Row
-from eos.pulsar.protocol.messages import Message
+from eos.local.topics import Place
 from eos.pulsar.wire.message_id import MessageId
 
 PLACE = Place("pulsar://localhost:1", "http://localhost:2", Credentials())
@@ -21,17 +21,17 @@ FULL = "persistent://public/default/flights"
 
 
 def row(partition: int | None, key: bytes | None, data: bytes | None) -> Row:
-    return Row(partition, Message(MessageId(1, 2), data, key, {"a": "b"}, 5, 7, None, "producer"))
+    return Row(partition, MessageId(1, 2), key, data, 5, 7, {"a": "b"})
 
 
 @pytest.fixture(autouse=True)
 def running(monkeypatch: pytest.MonkeyPatch) -> None:
-    def rows(place: Place, topic: str) -> Iterator[Row]:
-        assert (place, topic) == (PLACE, FULL)
+    def stored(rows: Rows) -> Iterator[Row]:
+        assert (rows._topic, rows._options.cluster) == (FULL, Cluster(PLACE.service_url, PLACE.credentials))
         yield from [row(0, b"k", b"one"), row(0, None, "zwei \u00fc".encode()), row(1, b"\xff", None)]
 
     monkeypatch.setattr(instances, "place", lambda name: PLACE)
-    monkeypatch.setattr(topics, "rows", rows)
+    monkeypatch.setattr(Rows, "stored", stored)
 
 
 def eos(*words: str) -> Result:

@@ -1,0 +1,160 @@
+"""`eos tables` and `eos peek`: which topics there are, and what is in one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eos.cli.connection import Basic, Certificate, Key, Namespace, ServiceUrl, Token, TrustCerts, cluster_of
+from eos.cli.console import print_table, tell
+
+if TYPE_CHECKING:
+    from eos.contents.rows import Row
+
+LIMIT = 20
+
+
+def tables(
+    service_url: ServiceUrl = "pulsar://localhost:6650",
+    namespace: Namespace = "public/default",
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each topic.")] = False,
+    token: Token = None,
+    basic: Basic = None,
+    tls_trust_certs: TrustCerts = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+) -> None:
+    """List the topics of a namespace with their partitions and the kind of their schema.
+
+    Those that begin with two underscores are left out.
+    """
+    from dataclasses import asdict
+
+    from rich.table import Table
+
+    from eos.contents.tables import tables as listed
+    from eos.pulsar.net.client import Client
+
+    with Client(cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)) as client:
+        found = listed(client, namespace)
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=2))
+        return
+    if not found:
+        tell(f"{namespace} has no topics, or does not exist.")
+        return
+    table = Table("topic", "partitions", "schema")
+    for one in found:
+        table.add_row(one.topic, str(one.partitions or "none"), one.schema or "none")
+    print_table(table)
+
+
+def peek(
+    topic: Annotated[str, typer.Argument(help="A topic, or one partition by its own name.")],
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from", help="earliest, latest, a time (ISO 8601 with a zone, or ms since 1970), or an entry as 8:13."
+        ),
+    ] = "earliest",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"So many rows at most. Default: {LIMIT}; with --follow no limit.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each row, one on a line.")] = False,
+    service_url: ServiceUrl = "pulsar://localhost:6650",
+    token: Token = None,
+    basic: Basic = None,
+    tls_trust_certs: TrustCerts = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+) -> None:
+    """Show rows of a topic that are committed, partition by partition; nothing is acknowledged.
+
+    Bytes that are no UTF-8 are shown as \\xNN. With --follow a row is a line: partition, place, key and value, with
+    tabs between them.
+    """
+    from itertools import islice
+
+    from eos.contents.rows import Rows
+    from eos.errors import InvalidInput
+
+    if start == "latest" and not follow:
+        raise InvalidInput("--from latest shows what comes from now on: give --follow too, or another place to begin")
+    cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
+    rows = Rows(cluster, topic, start, lose=tell)
+    shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
+    if not as_json and not follow:
+        _show(list(shown))
+        return
+    for row in shown:
+        print(json.dumps(_plain(row)) if as_json else _line(row), flush=follow)
+
+
+def _show(rows: list[Row]) -> None:
+    from rich.table import Table
+
+    head = ("partition", "place", "published", "event time", "key", "value", "properties")
+    lines = [
+        (
+            _number(row),
+            _place(row),
+            _time(row.publish_time_ms),
+            _time(row.event_time_ms),
+            text(row.key) or "",
+            "null" if row.value is None else text(row.value) or "",
+            ", ".join(f"{name}={value}" for name, value in row.properties.items()),
+        )
+        for row in rows
+    ]
+    filled = [place for place in range(len(head)) if any(line[place] for line in lines)]
+    table = Table(*[head[place] for place in filled])
+    for line in lines:
+        table.add_row(*[line[place] for place in filled])
+    if lines:
+        print_table(table)
+    tell(f"{len(rows)} rows.")
+
+
+def text(data: bytes | None) -> str | None:
+    """Return bytes as text; what is no UTF-8 as \\xNN."""
+    return None if data is None else data.decode(errors="backslashreplace")
+
+
+def _line(row: Row) -> str:
+    value = "null" if row.value is None else text(row.value)
+    return "\t".join((_number(row), _place(row), text(row.key) or "", value or ""))
+
+
+def _plain(row: Row) -> dict[str, object]:
+    place = row.message_id
+    return {
+        "partition": row.partition,
+        "ledger": place.ledger,
+        "entry": place.entry,
+        "batch_index": place.batch_index,
+        "publish_time_ms": row.publish_time_ms,
+        "event_time_ms": row.event_time_ms,
+        "key": text(row.key),
+        "value": text(row.value),
+        "properties": dict(row.properties),
+    }
+
+
+def _number(row: Row) -> str:
+    return "" if row.partition is None else str(row.partition)
+
+
+def _place(row: Row) -> str:
+    place = row.message_id
+    return f"{place.ledger}:{place.entry}" + (f":{place.batch_index}" if place.batch_index >= 0 else "")
+
+
+def _time(milliseconds: int | None) -> str:
+    from datetime import UTC, datetime
+
+    if milliseconds is None:
+        return ""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,48 @@
+"""The topics of a namespace."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from eos.errors import InvalidInput
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.topics import split_partition
+
+_NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A topic.
+
+    Attributes:
+        topic: "persistent://tenant/namespace/name".
+        partitions: how many; 0: it is not partitioned.
+        schema: the kind of its newest schema, such as "JSON", "INT32" or "KEY_VALUE"; None where it has none.
+    """
+
+    topic: str
+    partitions: int
+    schema: str | None
+
+
+def tables(client: Client, namespace: str) -> list[Table]:
+    """Return the topics of a "tenant/namespace" by name, but for those that begin with two underscores.
+
+    A namespace that does not exist has none. Raises InvalidInput for a malformed name, and what `Client.topics` raises.
+    """
+    if not _NAMESPACE.fullmatch(namespace):
+        raise InvalidInput(f"{namespace!r} is no namespace: write tenant/namespace, such as public/default")
+    parts = (split_partition(physical) for physical in client.topics(namespace))
+    partitions = Counter[str]()
+    for topic, number in parts:
+        partitions[topic] += number is not None
+    shown = [topic for topic in sorted(partitions) if "/__" not in topic]
+    return [Table(topic, partitions[topic], _kind(client, topic)) for topic in shown]
+
+
+def _kind(client: Client, topic: str) -> str | None:
+    registered = client.schema(topic)
+    return None if registered is None else registered.kind

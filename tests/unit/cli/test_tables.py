@@ -1,0 +1,114 @@
+"""What `eos tables` and `eos peek` print, with the Pulsar faked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from eos.cli import app as cli
+from eos.config import Cluster, Credentials, Tls
+from eos.contents.rows import Row, Rows
+from eos.errors import InvalidInput
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.schemas import Registered
+from eos.pulsar.wire.message_id import MessageId
+
+BASE = "persistent://public/default"
+
+
+def eos(*words: str) -> Result:
+    return CliRunner().invoke(cli.typer_app, words)
+
+
+def row(number: int, key: bytes | None = b"k", event_time_ms: int | None = None) -> Row:
+    value = None if number == 1 else b"[red]%d \xff" % number
+    return Row(0, MessageId(5, number, -1 if number else 2), key, value, 1_700_000_000_123, event_time_ms, {"a": "b"})
+
+
+@pytest.fixture(autouse=True)
+def there(monkeypatch: pytest.MonkeyPatch) -> list[Cluster]:
+    """30 rows are stored and 2 come; the list holds which clusters were asked."""
+    asked: list[Cluster] = []
+
+    def stored(rows: Rows) -> Iterator[Row]:
+        asked.append(rows._options.cluster)
+        return (row(number) for number in range(30))
+
+    def topics(client: Client, namespace: str) -> list[str]:
+        asked.append(client.cluster)
+        return [f"{BASE}/b-partition-0", f"{BASE}/a"] if namespace == "public/default" else []
+
+    def schema(client: Client, topic: str) -> Registered | None:
+        return Registered(topic, bytes(8), "JSON", b"", {}) if topic.endswith("/b") else None
+
+    monkeypatch.setattr(Rows, "stored", stored)
+    monkeypatch.setattr(Rows, "coming", lambda rows: iter([row(3), row(1, key=None)]))
+    monkeypatch.setattr(Client, "topics", topics)
+    monkeypatch.setattr(Client, "schema", schema)
+    return asked
+
+
+def test_topics_are_a_table_or_objects() -> None:
+    assert [line.split()[1:6:2] for line in eos("tables").stdout.splitlines()[3:-1]] == [
+        [f"{BASE}/a", "none", "none"],
+        [f"{BASE}/b", "1", "JSON"],
+    ]
+    assert json.loads(eos("tables", "--json").stdout)[1] == {
+        "topic": f"{BASE}/b",
+        "partitions": 1,
+        "schema": "JSON",
+    }
+    empty = eos("tables", "--namespace", "public/other")
+    assert (empty.exit_code, "public/other has no topics, or does not exist." in empty.output) == (0, True)
+
+
+def test_rows_are_a_table_of_the_columns_that_hold_something() -> None:
+    answer = eos("peek", "t")
+    head, *_ = (line for line in answer.stdout.splitlines() if "partition" in line)
+    assert [word.strip() for word in head.strip("┃").split("┃")] == [
+        "partition",
+        "place",
+        "published",
+        "key",
+        "value",
+        "properties",
+    ]
+    for shown in ("5:0:2", "5:1 ", "2023-11-14T22:13:20.123+00:00", "[red]0 \\xff", "null", "a=b", "20 rows."):
+        assert shown in answer.output
+    assert "2 rows." in eos("peek", "t", "--limit", "2").output
+
+
+def test_rows_are_objects_for_programs() -> None:
+    first, second, *_ = map(json.loads, eos("peek", "t", "--json").stdout.splitlines())
+    assert first == {
+        "partition": 0,
+        "ledger": 5,
+        "entry": 0,
+        "batch_index": 2,
+        "publish_time_ms": 1_700_000_000_123,
+        "event_time_ms": None,
+        "key": "k",
+        "value": "[red]0 \\xff",
+        "properties": {"a": "b"},
+    }
+    assert second["value"] is None
+
+
+def test_what_comes_is_a_line_each() -> None:
+    assert eos("peek", "t", "--follow").stdout == "0\t5:3\tk\t[red]3 \\xff\n0\t5:1\t\tnull\n"
+    assert eos("peek", "t", "-f", "--from", "latest", "--limit", "1").stdout.count("\n") == 1
+
+
+def test_latest_alone_would_show_nothing_and_is_refused() -> None:
+    assert isinstance(eos("peek", "t", "--from", "latest").exception, InvalidInput)
+
+
+def test_the_options_of_the_connection_are_those_of_the_other_commands(there: list[Cluster]) -> None:
+    options = ("--service-url", "pulsar+ssl://h:1", "--token", "abc", "--tls-trust-certs", "ca.pem")
+    for words in (("peek", "t"), ("tables",)):
+        assert eos(*words, *options).exit_code == 0
+    cluster = Cluster("pulsar+ssl://h:1", Credentials("token", "abc"), Tls("ca.pem", True, None, None))
+    assert there == [cluster, cluster]
