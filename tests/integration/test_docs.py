@@ -20,6 +20,7 @@ import typer
 
 from eos.cli.app import typer_app as eos
 from eos.local import jars
+from eos.local.places import cache
 from statestore.cli.app import typer_app as statestore
 from tests.quick_start import quick_start
 
@@ -127,14 +128,15 @@ def assert_exists(words: list[str]) -> None:
 
 @pytest.fixture
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
-    """A reader with a cache of their own, in which only the jars are there already."""
-    quick_start()
-    quick_start(with_bk=True)
+    """A reader with a cache of their own, in which only the jars and the classes read from them are there already."""
+    for with_bk in (False, True):
+        quick_start(with_bk=with_bk)
     jars.classpath()
-    real = jars.folder()
+    there = cache()
     monkeypatch.setenv("EOS_CACHE", str(tmp_path / "cache"))
-    jars.folder().parent.mkdir(parents=True)
-    jars.folder().symlink_to(real)
+    cache().mkdir(parents=True)
+    for folder in (jars.folder().name, "classes"):
+        (cache() / folder).symlink_to(there / folder)
     home = tmp_path / "home"
     home.mkdir()
     one = Reader(home)
