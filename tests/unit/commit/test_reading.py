@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from eos.commit.attempt import attempt
+from eos.commit.control_log import Intent, Marker, OwnerRecord, Record
 from eos.commit.decision import Action, Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
@@ -105,8 +106,23 @@ def test_silence_before_the_last_record_is_no_end(world: Alone, silent_after: in
     committed(world, 2)
     client = Watched(world)
     client.silent_after = silent_after
-    with pytest.raises(Unanswered, match=r"can't be read to its end now: no record came for 1 s behind"):
+    with pytest.raises(Unanswered, match=rf"^{CONTROL} can't be read to its end now: no record came for 1 s behind"):
         read_log(client, CONTROL, SETTINGS)
+
+
+def test_silence_of_the_last_record_is_no_empty_log(world: Alone) -> None:
+    committed(world, 2)
+    client = Watched(world)
+    client.silent_after = 0
+    with pytest.raises(Unanswered, match=f"^{CONTROL} can't be read to its end now"):
+        oldest_needed(client, CONTROL, SETTINGS)
+
+
+def test_each_record_is_told_in_turn(world: Alone) -> None:
+    committed(world, 2)
+    seen: list[Record] = []
+    read_log(Client(world), CONTROL, SETTINGS, each=seen.append)
+    assert [type(record) for record in seen] == [OwnerRecord, *[Intent, Marker] * 2]
 
 
 @pytest.mark.parametrize("silent_after", [0, 1, 3])
