@@ -69,7 +69,9 @@ def test_the_answer_is_that_of_the_tests(
 ) -> None:
     def install(interpreter: Path, spark: str, environment: Path, home: Path) -> None:
         (environment / "bin").mkdir(parents=True)
-        (environment / "bin" / "python").symlink_to(sys.executable)
+        python = environment / "bin" / "python"
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
 
     monkeypatch.setattr(matrix, "_install", install)
     monkeypatch.setenv("PYTHONPATH", "")
