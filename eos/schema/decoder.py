@@ -43,16 +43,17 @@ class Decoder:
         else:
             self._value = _single(writer, reader, target)
 
-    def decode(self, values: pa.Array, keys: pa.Array) -> pa.Array:
+    def decode(self, values: pa.Array, keys: pa.Array | None = None) -> pa.Array:
         """Return the decoded values; a null stays null.
 
-        Args: the payloads; the messages' keys, which count for a separated key-value schema alone.
+        Args: the payloads; the messages' keys, where the schema is a separated key-value one.
 
         Raises Undecodable.
         """
         if self._pair is None:
             return self._value.decode(values)
         if self._pair.separated:
+            assert keys is not None
             missing = pc.and_(keys.is_null(), values.is_null())
         else:
             missing = values.is_null()

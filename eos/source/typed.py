@@ -18,8 +18,9 @@ from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.fields import Places
 from eos.schema.decoder import Decoder
-from eos.schema.description import Description, described, same
+from eos.schema.description import Description, Pair, described, same
 from eos.schema.errors import Undecodable
 from eos.schema.spark_types import spark_type
 
@@ -70,15 +71,21 @@ def shared_schema(schemas: Mapping[str, Registered | None]) -> ValueSchema:
     return shared
 
 
-class TypedValues:
-    """Decodes the values of one physical topic."""
+_NEEDED: frozenset[Column] = frozenset({"value", "schema_version"})
 
-    needs: frozenset[Column] = frozenset({"value", "key", "schema_version"})
-    """The decoder's columns that it reads."""
+
+class TypedValues:
+    """Decodes the values of one physical topic.
+
+    Attributes:
+        needs: the columns of `eos.pulsar.wire.decoding` that it reads.
+    """
 
     def __init__(self, schema: ValueSchema, topic: str, lookup: Lookup) -> None:
         """Args: what the query reads by; the physical topic; finds the version that a message names."""
         self._schema = schema
+        separated = isinstance(schema.description, Pair) and schema.description.separated
+        self.needs: frozenset[Column] = _NEEDED | {"key"} if separated else _NEEDED
         self._topic = topic
         self._lookup = lookup
         self._decoders: dict[bytes | None, Decoder] = {}
@@ -88,18 +95,17 @@ class TypedValues:
 
         Raises InvalidInput, which names topic, message and field, for what is not as its schema says.
         """
-        values, keys = decoded.column("value"), decoded.column("key")
+        values = decoded.column("value")
+        keys = decoded.column("key") if "key" in self.needs else None
         versions = decoded.column("schema_version").dictionary_encode()
         codes = versions.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         parts, places = [], []
         for code in np.unique(codes):
             rows = np.flatnonzero(codes == code)
-            version = versions.dictionary[code].as_py() if code >= 0 else None
+            version = versions.dictionary[code].as_py() or None if code >= 0 else None  # empty: the producer had none
             try:
                 decoder = self._decoder(version, target)
-                whole = len(rows) == len(values)
-                chosen = (values, keys) if whole else (values.take(pa.array(rows)), keys.take(pa.array(rows)))
-                parts.append(decoder.decode(*chosen))
+                parts.append(decoder.decode(_of(rows, values), None if keys is None else _of(rows, keys)))
             except Undecodable as wrong:
                 raise self._error(entries, int(rows[wrong.row]), version, wrong) from wrong
             places.append(rows)
@@ -138,3 +144,7 @@ class TypedValues:
             f"message {place} of {self._topic}, {which}: {field} can't be decoded: {wrong.why}. "
             "Read the topic as bytes, without valueFormat, to see what it holds."
         )
+
+
+def _of(rows: Places, column: pa.Array) -> pa.Array:
+    return column if len(rows) == len(column) else column.take(pa.array(rows))

@@ -69,9 +69,10 @@ def test_nothing_at_all_and_nulls_alone() -> None:
     assert decoded(FLIGHT, None, None) == [None, None]
 
 
-def test_a_large_value_among_small_ones() -> None:
+def test_a_large_value_among_small_ones(one_by_one: list[int]) -> None:
     large = GOOD | {"carrier": "x" * 3_000_000}
     assert decoded(FLIGHT, text(GOOD), text(large), text(GOOD)) == [GOOD, large, GOOD]
+    assert one_by_one == []
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,11 @@ def test_a_missing_field_takes_its_default_and_a_null_stays_one(one_by_one: list
         {"a": None, "b": "y", "c": 1},
     ]
     assert one_by_one == [2]
+
+
+def test_a_default_stands_for_a_missing_field_that_may_be_null() -> None:
+    schema = record(field("a", ["int", "null"], default=5))
+    assert decoded(schema, b"{}", b'{"a": null}', b'{"a": 7}') == [{"a": 5}, {"a": None}, {"a": 7}]
 
 
 def test_a_null_record_hides_the_fields_that_it_must_have(one_by_one: list[int]) -> None:

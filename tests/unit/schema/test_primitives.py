@@ -47,6 +47,11 @@ def test_what_the_java_client_wrote(asked: str) -> None:
     assert found.to_pylist() == [MEANT[asked], None, MEANT[asked]]
 
 
+def test_values_in_a_slice_of_a_column_without_nulls() -> None:
+    among = pa.array([b"abcd", b"\0\0\0\1", b"\0\0\0\2"], pa.binary()).slice(1)
+    assert decode_primitive("INT32", among).to_pylist() == [1, 2]
+
+
 def test_the_java_client_wrote_every_kind() -> None:
     assert {vector["kind"] for vector in GOLDEN} >= PRIMITIVES.keys()
 

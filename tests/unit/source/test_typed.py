@@ -15,7 +15,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from eos.source.columns import ALL, Columns, all_with, checked
 from eos.source.typed import TypedValues, ValueSchema, shared_schema
-from tests.unit.schema.registered import field, record, registered
+from tests.unit.schema.registered import field, golden, record, registered
 
 TOPIC = "persistent://public/default/t"
 FLIGHT = record(field("delay", "int"))
@@ -54,6 +54,16 @@ def rows(schema: Registered, *entries: Entry, versions: dict[int, Registered] | 
 
 def test_values_without_a_version_are_read_by_the_querys_schema() -> None:
     assert rows(registered("INT32"), entry(number(-1)), entry(b"", 1, null_value=True)) == [-1, None]
+
+
+def test_a_separated_pair_takes_its_key_from_the_message() -> None:
+    schema, value = golden("KEY_VALUE SEPARATED")
+    entries = [entry(value, partition_key=b"k"), entry(b"", 1, null_value=True), entry(value, 2, version=0)]
+    assert rows(schema, *entries, versions={0: schema}) == [{"key": "k", "value": 7}, None, {"key": None, "value": 7}]
+
+
+def test_an_empty_version_is_none() -> None:
+    assert rows(registered("INT32"), entry(number(5), schema_version=b"")) == [5]
 
 
 def test_no_messages() -> None:

@@ -1,0 +1,89 @@
+"""What Spark asks of the data source, and what it sends from process to process."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.worker.plan_data_source_read import records_to_arrow_batches
+
+from eos.errors import InvalidInput
+from eos.source.brokers import PulsarBrokers
+from eos.source.columns import ALL, Columns
+from eos.source.data_source import PulsarDataSource
+from eos.source.options import SourceOptions
+from eos.source.typed import TypedValues, ValueSchema, shared_schema
+from tests.unit.schema.registered import TOPIC, field, golden, record, registered
+from tests.unit.source.test_typed import entry
+
+GIVEN = {"service.url": "pulsar://nowhere", "topic": "t", "valueformat": "schema"}
+FLIGHT = record(field("delay", "int"), field("legs", {"type": "map", "values": {"type": "array", "items": "int"}}))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[SourceOptions]:
+    """Let the registry have a schema of flights, and note with which options it is asked."""
+    calls: list[SourceOptions] = []
+
+    def value_schema(self: PulsarBrokers) -> ValueSchema:
+        calls.append(self._options)
+        return shared_schema({TOPIC: registered("JSON", FLIGHT)})
+
+    monkeypatch.setattr(PulsarBrokers, "value_schema", value_schema)
+    return calls
+
+
+def sent(value: Any) -> Any:
+    """Send something to another process and back."""
+    return pickle.loads(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
+
+
+def test_without_the_option_nobody_is_asked_and_the_value_is_bytes(asked: list[SourceOptions]) -> None:
+    source = PulsarDataSource(GIVEN | {"valueformat": "bytes"})
+    assert source.schema() == ALL
+    source.reader(StructType([StructField("value", BinaryType())]))
+    assert asked == []
+
+
+@pytest.mark.parametrize("subscription", [None, "job"])
+def test_the_registry_is_asked_once_for_the_schema_and_the_reader(
+    asked: list[SourceOptions], subscription: str | None
+) -> None:
+    source = PulsarDataSource(GIVEN if subscription is None else GIVEN | {"subscription": subscription})
+    schema = source.schema()
+    assert schema["value"].dataType.simpleString() == "struct<delay:int,legs:map<string,array<int>>>"
+    there = sent(source)
+    reader = there.reader(schema) if subscription is None else there.streamReader(schema)
+    assert sent(reader)._values.description == shared_schema({TOPIC: registered("JSON", FLIGHT)}).description
+    assert [options.subscription for options in asked] == [subscription or ""]
+
+
+def test_a_declared_type_is_compared_with_the_registry(asked: list[SourceOptions]) -> None:
+    with pytest.raises(InvalidInput, match="'value' can't be string: by the registered schema it is struct<delay:int,"):
+        PulsarDataSource(GIVEN).reader(StructType([StructField("value", StringType())]))
+    assert len(asked) == 1
+
+
+def test_who_reads_no_value_needs_no_schema(asked: list[SourceOptions]) -> None:
+    source = PulsarDataSource(GIVEN)
+    reader = source.reader(StructType([StructField("__partition", IntegerType())]))
+    assert reader._values is None  # type: ignore[attr-defined]
+    assert asked == []
+
+
+@pytest.mark.parametrize("asked_for", ["JSON", "AVRO", "TICKET", "KEY_VALUE INLINE"])
+def test_spark_takes_the_record_batches_of_typed_values(asked_for: str) -> None:
+    schema, value = golden(asked_for)
+    shared = shared_schema({TOPIC: schema})
+    declared = StructType([StructField("value", shared.spark_type), StructField("__key", StringType())])
+    columns = Columns(declared, TOPIC, TypedValues(shared, TOPIC, lambda topic, version: None))
+    batch = columns.batch([entry(value), entry(b"", 1, null_value=True)])
+    source = PulsarDataSource(GIVEN)
+    taken = list(records_to_arrow_batches(iter([batch]), 10_000, declared, source))
+    rows = pa.Table.from_batches(taken).column("value").to_pylist()
+    assert rows[0] is not None
+    assert rows[1] is None
