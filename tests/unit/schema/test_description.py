@@ -24,11 +24,13 @@ def test_a_key_value_schema_of_the_java_client(encoding: str) -> None:
 
 def test_a_key_value_schema_holds_the_texts_of_both() -> None:
     text = b'{"type": "record", "name": "R", "fields": []}'
-    data = len(text).to_bytes(4, "big") + text + b"\xff\xff\xff\xff"
-    given = described(registered("KEY_VALUE", data, {"key.schema.type": "AVRO"}))
+    none, sized = b"\xff\xff\xff\xff", len(text).to_bytes(4, "big") + text
+    given = described(registered("KEY_VALUE", sized + none, {"key.schema.type": "AVRO"}))
+    other = described(registered("KEY_VALUE", none + sized, {"value.schema.type": "AVRO"}))
     assert isinstance(given, Pair)
     assert isinstance(given.key, Record)
     assert (given.key.text, given.value) == (text, Primitive("BYTES"))
+    assert other == Pair(False, given.value, given.key)
 
 
 @pytest.mark.parametrize("kind", ["PROTOBUF", "PROTOBUF_NATIVE", "AUTO_CONSUME", "99"])

@@ -7,14 +7,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.sql.types import IntegerType
 
 from eos.errors import InvalidInput, Refused, RefusedForGood
 from eos.pulsar.net.admin import Admin
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchemaResponse, Schema
 from eos.source.brokers import LOOKS_AT_ONCE, PulsarBrokers
 from eos.source.options import parse_options
 from eos.source.ranges import Found
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session
 
 TOPIC = "persistent://public/default/t"
 LAST = EntryId(3, 7)
@@ -78,3 +83,20 @@ def test_places_are_looked_at_side_by_side_and_a_loss_is_none(monkeypatch: pytes
     monkeypatch.setattr(PulsarBrokers, "first", first)
     found = brokers(Cursor()).firsts(TOPIC, [EntryId(3, entry) for entry in range(LOOKS_AT_ONCE)])
     assert found == [None if entry == 2 else EntryId(3, entry + 10) for entry in range(LOOKS_AT_ONCE)]
+
+
+def test_the_schema_of_values_is_asked_for_once_a_topic_and_must_be_one(broker: FakeBroker) -> None:
+    def kept(session: Session, frame: Frame) -> None:
+        kind = Schema.Type.Int32 if frame.command.get_schema.topic.endswith("a") else Schema.Type.String
+        response = CommandGetSchemaResponse(schema=Schema(type=kind), schema_version=bytes(8))
+        session.answer(frame.command, BaseCommand(type=Type.GET_SCHEMA_RESPONSE, get_schema_response=response))
+
+    broker.handlers[Type.GET_SCHEMA] = kept
+    given = {"service.url": broker.url, "valueFormat": "schema"}
+    two_of_one = parse_options(given | {"topics": "a-partition-0,a-partition-1"}, "batch")
+    assert PulsarBrokers(two_of_one).value_schema().spark_type == IntegerType()
+    assert len(broker.commands(Type.GET_SCHEMA)) == 1
+    with pytest.raises(
+        InvalidInput, match=r"different schemas: .* of persistent://public/default/a is INT32, but .* is STRING"
+    ):
+        PulsarBrokers(parse_options(given | {"topics": "a,b"}, "batch")).value_schema()
