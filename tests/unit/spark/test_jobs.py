@@ -1,14 +1,21 @@
-"""What `collectAsArrowToPython` writes: batches as the partitions end, then the places they belong in."""
+"""What `collectAsArrowToPython` writes: batches as the partitions end, then the places they belong in.
+
+Spark's end of the socket is played here, so that each version of PySpark shows in a moment whether it can be read.
+"""
 
 from __future__ import annotations
 
 import io
+import socket
 import struct
+import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from eos.spark.jobs import _few
+from eos.spark.jobs import _few, collect
 
 SCHEMA = pa.schema([("value", pa.int64())])
 
@@ -47,3 +54,42 @@ def test_no_rows_have_a_schema_all_the_same() -> None:
     rows = _few(stream(places=[]), 1)
     assert rows is not None
     assert (rows.num_rows, rows.schema) == (0, SCHEMA)
+
+
+class Spark:
+    """A job whose rows wait behind a socket of the driver's."""
+
+    SECRET = "a secret"
+
+    def __init__(self, rows: bytes) -> None:
+        self._rows, self._listening = rows, socket.create_server(("127.0.0.1", 0))
+        self.asked_why = 0
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def df(self) -> Any:
+        server = SimpleNamespace(getResult=self._result)
+        answer = (self._listening.getsockname()[1], self.SECRET, server)
+        return SimpleNamespace(_jdf=SimpleNamespace(collectAsArrowToPython=lambda: answer))
+
+    def _result(self) -> None:
+        self.asked_why += 1
+
+    def _serve(self) -> None:
+        with self._listening, self._listening.accept()[0] as one, one.makefile("rwb") as stream:
+            (size,) = struct.unpack("!i", stream.read(4))
+            assert stream.read(size).decode() == self.SECRET
+            stream.write(struct.pack("!i", 2) + b"ok" + self._rows)
+
+
+def test_rows_are_collected_over_the_drivers_socket() -> None:
+    spark = Spark(stream([20], [10], places=[1, 0]).getvalue())
+    assert values(collect(spark.df, 2)) == [10, 20]
+    assert spark.asked_why == 1
+
+
+def test_a_job_that_failed_is_asked_why() -> None:
+    spark = Spark(b"")
+    with pytest.raises(pa.ArrowInvalid):
+        collect(spark.df, 2)
+    assert spark.asked_why == 1, "that call raises the reason"
