@@ -195,32 +195,33 @@ final class Names {
         if (status == null) {
             return false;
         }
-        if (status.isDirectory()) {
-            if (!recursive && !list(path).isEmpty()) {
-                throw new PathIsNotEmptyDirectoryException(path);
-            }
-            for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-                for (Status child : list(path)) {
-                    delete(child.path(), true);
-                }
-                if (path.equals("/")
-                        || zk.write(List.of(Op.delete(name(path), 1)), () -> find(path) == null)
-                        || find(path) == null) {
-                    return true;
-                }
-            }
-            throw new IOException("Others keep putting files into " + path);
+        if (!status.isDirectory()) {
+            change("delete " + path, () -> {
+                Status now = find(path);
+                var removal = new Removal(this, now == null || now.isDirectory() ? List.of() : List.of(now));
+                return new Change(removal.ops(), removal::hasHappened);
+            });
+            return true;
         }
-        change("delete " + path, () -> {
-            Status now = find(path);
-            if (now == null || now.isDirectory()) {
-                return new Change(List.of(), () -> true);
+        if (!recursive && !list(path).isEmpty()) {
+            throw new PathIsNotEmptyDirectoryException(path);
+        }
+        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+            for (Removal some : Removal.below(this, path)) {
+                if (!zk.write(some.ops(), some::hasHappened)) {
+                    // Something of it has changed meanwhile: then nothing of it was done.
+                    for (Status one : some.statuses()) {
+                        delete(one.path(), true);
+                    }
+                }
             }
-            var ops = new ArrayList<Op>();
-            addRemoval(ops, now);
-            return new Change(ops, () -> zk.stat(reference(now.file())) == null && !sameBytes(find(path), now));
-        });
-        return true;
+            if (path.equals("/")
+                    || zk.write(List.of(Op.delete(name(path), 1)), () -> find(path) == null)
+                    || find(path) == null) {
+                return true;
+            }
+        }
+        throw new IOException("Others keep putting files into " + path);
     }
 
     /** Lets the file's name point to a copy of its bytes; false when it has changed since {@code old} was read. */
@@ -282,7 +283,7 @@ final class Names {
         return target != null && !target.isDirectory() && target.file().origin().equals(source.origin());
     }
 
-    private static boolean sameBytes(Status now, Status before) {
+    static boolean sameBytes(Status now, Status before) {
         return now != null
                 && !now.isDirectory()
                 && now.file().origin().equals(before.file().origin());
@@ -345,6 +346,14 @@ final class Names {
 
     String reference(FileEntry file) {
         return ledger(file.ledger()) + "/" + file.write();
+    }
+
+    /** What ZooKeeper says of the references of those that are files. */
+    List<OpResult> references(List<Status> statuses) throws IOException {
+        return zk.readAll(statuses.stream()
+                .filter(status -> !status.isDirectory())
+                .map(status -> Op.getData(reference(status.file())))
+                .toList());
     }
 
     String name(String path) {
