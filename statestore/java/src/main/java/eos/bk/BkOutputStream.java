@@ -1,6 +1,5 @@
 package eos.bk;
 
-import eos.bk.Client.Session;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.util.ArrayDeque;
@@ -91,7 +90,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
             Ledgers.await(underWay.poll());
         }
         crc.update(buffer, 0, filled);
-        underWay.add(Ledgers.append(own, buffer, 0, filled));
+        underWay.add(Ledgers.append(session, own, buffer, 0, filled));
         written += filled;
         buffer = new byte[client.settings.entrySize];
         filled = 0;

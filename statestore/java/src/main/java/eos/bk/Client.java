@@ -17,8 +17,6 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
-import org.apache.bookkeeper.client.BKException;
-import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.util.ZkUtils;
 import org.apache.hadoop.util.ShutdownHookManager;
 import org.apache.zookeeper.CreateMode;
@@ -44,9 +42,6 @@ final class Client {
     private static final long LEAVING_MS = 2_000;
     private static final long LAST_OUT_MS = 1_000;
     private static final long CONNECT_MS = 1_000;
-
-    /** One ZooKeeper session: our client, BookKeeper's on top of it, and the writer identity that lives as long. */
-    record Session(ZooKeeper zk, BookKeeper bk, String process, String rootId) {}
 
     final Settings settings;
     final Zk zk;
@@ -120,22 +115,26 @@ final class Client {
         mustNotClose();
         if (session != null) {
             LOG.warn("ZooKeeper session of writer {} is over; starting another", session.process());
-            end(session);
+            session.end();
         }
         session = connectPatiently();
         if (closing.isDone()) {
-            end(session);
+            session.end();
         }
         mustNotClose();
         return session;
     }
 
     private static boolean isAlive(Session session) {
-        return session != null && session.zk().getState().isAlive();
+        return session != null && session.isAlive();
     }
 
-    private void mustNotClose() throws IOException {
-        if (closing.isDone()) {
+    boolean isClosing() {
+        return closing.isDone();
+    }
+
+    void mustNotClose() throws IOException {
+        if (isClosing()) {
             throw new IOException("The bk client of this process is closed");
         }
     }
@@ -192,11 +191,8 @@ final class Client {
                 ours.multi(List.of(
                         Op.create(mine, Names.NOTHING, settings.acl, CreateMode.PERSISTENT),
                         Op.create(mine + "/alive", Names.NOTHING, settings.acl, CreateMode.EPHEMERAL)));
-                var bk = BookKeeper.forConfig(settings.bookkeeperConfiguration())
-                        .zk(ours)
-                        .build();
-                return new Session(ours, bk, process, rootId);
-            } catch (KeeperException | BKException e) {
+                return new Session(settings, ours, process, rootId);
+            } catch (KeeperException e) {
                 within(LEAVING_MS, () -> close(ours));
                 throw e instanceof KeeperException.NoAuthException refusal
                         ? Zk.refused(refusal)
@@ -259,18 +255,6 @@ final class Client {
         }
     }
 
-    /** Ends a session: the next call starts another. */
-    static void end(Session session) {
-        try {
-            session.bk().close();
-        } catch (BKException e) {
-            LOG.info("BookKeeper's client did not close cleanly: {}", e.getMessage());
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-        close(session.zk());
-    }
-
     private static void close(ZooKeeper zk) {
         Zk.uninterrupted(() -> {
             zk.close();
@@ -291,7 +275,7 @@ final class Client {
         Session last = session;
         if (last != null) {
             within(SEALING_MS, packs::close);
-            within(LEAVING_MS, () -> end(last));
+            within(LEAVING_MS, last::end);
         }
     }
 

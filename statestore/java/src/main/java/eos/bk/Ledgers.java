@@ -2,7 +2,6 @@ package eos.bk;
 
 import com.google.common.cache.Cache;
 import com.google.common.cache.CacheBuilder;
-import eos.bk.Client.Session;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import java.io.FileNotFoundException;
@@ -17,6 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.zip.CRC32C;
 import org.apache.bookkeeper.client.BKException;
+import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.client.api.LedgerEntries;
 import org.apache.bookkeeper.client.api.LedgerEntry;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
@@ -63,10 +63,11 @@ final class Ledgers {
 
     /** A new ledger, registered under our name, so that the sweeper knows whose it is. */
     WriteHandle create(Session session) throws IOException {
+        client.mustNotClose();
         Settings settings = client.settings;
-        int[] quorum = quorum(session);
-        WriteHandle handle = await(start(() -> session.bk()
-                .newCreateLedgerOp()
+        BookKeeper bk = session.bk();
+        int[] quorum = quorum(bk);
+        WriteHandle handle = await(start(() -> bk.newCreateLedgerOp()
                 .withEnsembleSize(quorum[0])
                 .withWriteQuorumSize(quorum[1])
                 .withAckQuorumSize(quorum[2])
@@ -85,7 +86,7 @@ final class Ledgers {
         if (!client.zk.write(register, () -> client.zk.stat(znode) != null)) {
             // We were taken for dead. The ledger is ours alone: no other process has seen it.
             delete(session, handle.getId());
-            Client.end(session);
+            session.end();
             throw new IOException("Writer " + session.process() + " was taken for dead; a new one starts");
         }
         return handle;
@@ -99,13 +100,14 @@ final class Ledgers {
 
     /** What BookKeeper knows of the ledger, or null when it has none such. */
     static LedgerMetadata metadata(Session session, long ledger) throws IOException {
-        return unlessMissing(start(() -> session.bk().getLedgerMetadata(ledger)));
+        BookKeeper bk = session.bk();
+        return unlessMissing(start(() -> bk.getLedgerMetadata(ledger)));
     }
 
     /** Deletes the ledger, if it is still there. */
     static void delete(Session session, long ledger) throws IOException {
-        unlessMissing(start(
-                () -> session.bk().newDeleteLedgerOp().withLedgerId(ledger).execute()));
+        BookKeeper bk = session.bk();
+        unlessMissing(start(() -> bk.newDeleteLedgerOp().withLedgerId(ledger).execute()));
     }
 
     static <T> T unlessMissing(CompletableFuture<T> answer) throws BookKeeperException {
@@ -119,11 +121,11 @@ final class Ledgers {
         }
     }
 
-    private int[] quorum(Session session) throws IOException {
+    private int[] quorum(BookKeeper bk) throws IOException {
         Settings s = client.settings;
         int ensemble = s.ensemble;
         if (ensemble == 0) {
-            var bookies = session.bk().getMetadataClientDriver().getRegistrationClient();
+            var bookies = bk.getMetadataClientDriver().getRegistrationClient();
             ensemble = Math.max(1, Math.min(3, count(bookies.getAllBookies())));
             // One of three bookies away: two copies, both awaited, are as safe as 3/3/2. Never fewer.
             if (ensemble == 3 && count(bookies.getWritableBookies()) == 2) {
@@ -242,9 +244,9 @@ final class Ledgers {
         openLedger(client.session(), ledger, true).closeAsync();
     }
 
-    private ReadHandle openLedger(Session session, long ledger, boolean recovery) throws BookKeeperException {
-        return await(start(() -> session.bk()
-                .newOpenLedgerOp()
+    private ReadHandle openLedger(Session session, long ledger, boolean recovery) throws IOException {
+        BookKeeper bk = session.bk();
+        return await(start(() -> bk.newOpenLedgerOp()
                 .withLedgerId(ledger)
                 .withDigestType(client.settings.digest)
                 .withPassword(client.settings.password)
@@ -252,8 +254,8 @@ final class Ledgers {
                 .execute()));
     }
 
-    static CompletableFuture<Long> append(WriteHandle handle, byte[] data, int offset, int length) {
-        return start(() -> handle.appendAsync(Unpooled.wrappedBuffer(data, offset, length)));
+    static CompletableFuture<Long> append(Session session, WriteHandle handle, byte[] data, int offset, int length) {
+        return start(() -> session.append(handle, Unpooled.wrappedBuffer(data, offset, length)));
     }
 
     /** An answer of BookKeeper that says no. */

@@ -1,6 +1,5 @@
 package eos.bk;
 
-import eos.bk.Client.Session;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufAllocator;
 import java.io.IOException;
@@ -9,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.apache.bookkeeper.client.BKException;
+import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.client.BookKeeper.DigestType;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.net.BookieId;
@@ -65,7 +65,7 @@ public final class Maintenance {
             // BookKeeper stripes: entry e is on the write quorum's bookies from number e on, round the ensemble.
             for (int i = 0; i < metadata.getWriteQuorumSize(); i++) {
                 BookieId bookie = ensemble.get((int) ((entry + i) % ensemble.size()));
-                answers.put(bookie, ask(session, digests, ledger, entry, bookie));
+                answers.put(bookie, ask(session.bk(), digests, ledger, entry, bookie));
             }
             for (var answer : answers.entrySet()) {
                 lines.append(entry + " " + answer.getKey() + " " + Ledgers.await(answer.getValue()) + "\n");
@@ -91,10 +91,9 @@ public final class Maintenance {
     }
 
     private static CompletableFuture<String> ask(
-            Session session, DigestManager digests, long ledger, long entry, BookieId bookie) {
+            BookKeeper bk, DigestManager digests, long ledger, long entry, BookieId bookie) {
         var answer = new CompletableFuture<String>();
-        session.bk()
-                .getClientCtx()
+        bk.getClientCtx()
                 .getBookieClient()
                 .readEntry(
                         bookie,

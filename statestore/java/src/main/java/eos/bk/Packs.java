@@ -1,6 +1,5 @@
 package eos.bk;
 
-import eos.bk.Client.Session;
 import eos.bk.Ledgers.BookKeeperException;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -86,7 +85,7 @@ final class Packs {
                     leave(pack);
                 }
             } catch (IOException e) {
-                if (attempt == ATTEMPTS) {
+                if (attempt == ATTEMPTS || client.isClosing()) {
                     throw e;
                 }
                 Zk.pause(PAUSE_MS << attempt);
@@ -99,7 +98,7 @@ final class Packs {
         // One lock around all entries of a file: they get consecutive numbers.
         synchronized (pack.handle) {
             for (int at = 0; at < data.length; at += entrySize) {
-                answers.add(Ledgers.append(pack.handle, data, at, Math.min(entrySize, data.length - at)));
+                answers.add(Ledgers.append(pack.session, pack.handle, data, at, Math.min(entrySize, data.length - at)));
             }
         }
         long last = -1;

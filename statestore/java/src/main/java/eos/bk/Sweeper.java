@@ -1,6 +1,5 @@
 package eos.bk;
 
-import eos.bk.Client.Session;
 import eos.bk.Ledgers.BookKeeperException;
 import eos.bk.Zk.Node;
 import java.io.IOException;

@@ -205,4 +205,22 @@ class ClosingTest {
             tree.mustBeTidy("closed while a reader waits");
         }
     }
+
+    /** BookKeeper's threads would find their client gone, and an answer that comes while it goes be taken twice. */
+    @Test
+    void nothingIsBegunOrSentOnceAClientIsClosed() throws Exception {
+        try (var tree = new TestTree(Settings.MIB)) {
+            var client = tree.client(TestCluster.address());
+            var session = client.session();
+            var handle = client.ledgers.create(session);
+            Ledgers.await(Ledgers.append(session, handle, SMALL, 0, SMALL.length));
+            client.close();
+            var refused = assertThrows(
+                    IOException.class, () -> Ledgers.await(Ledgers.append(session, handle, SMALL, 0, SMALL.length)));
+            assertTrue(refused.getMessage().endsWith("is over"), refused.getMessage());
+            assertTrue(assertThrows(IOException.class, () -> client.ledgers.create(session))
+                    .getMessage()
+                    .endsWith("is closed"));
+        }
+    }
 }

@@ -82,6 +82,7 @@ class MultiFaultsTest {
         // The pack holds 1,000 of 5,000 bytes: compacted in the first round, freed in the second.
         steps.add(new Step(client -> client.sweeper.sweep(true), left));
         steps.add(new Step(client -> client.sweeper.sweep(true), left));
+        steps.add(new Step(client -> client.names.delete("/d", true), Map.of()));
         return steps;
     }
 
@@ -148,7 +149,7 @@ class MultiFaultsTest {
     @EnumSource
     void aProcessThatDiesAtAnyMultiLeavesNothingTornAndNothingBehind(When when) throws Exception {
         atEachMulti(when, What.KILL, (own, proxy, what) -> {
-            var session = new AtomicReference<Client.Session>();
+            var session = new AtomicReference<Session>();
             var done = new AtomicInteger();
             var victim = new Thread(() -> {
                 try {
@@ -178,7 +179,7 @@ class MultiFaultsTest {
             assertTrue(same(before, now) || same(after, now), what + " leaves " + now.keySet());
             own.mustBeTidy(what);
             assertTrue(same(now, visible(own.survivor, "/")), what + ", after sweeping");
-            Client.end(session.get());
+            session.get().end();
         });
     }
 

@@ -114,7 +114,7 @@ class SavepointFaultsTest {
         victim.start();
         assertTrue(proxy.happened.await(60, TimeUnit.SECONDS), what + " was never sent");
         expire(session.zk());
-        Client.end(session);
+        session.end();
     }
 
     @ParameterizedTest
