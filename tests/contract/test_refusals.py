@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 
 import httpx
 import pytest
@@ -42,7 +43,7 @@ class Namespace:
 
     def delete(self) -> None:
         """Delete its topics first: by its defaults a broker deletes no namespace that has some."""
-        with self._http:
+        with closing(self._http):
             for topic in self.topics():
                 self._do("DELETE", f"{topic.replace('://', '/')}?force=true", None)
             self._do("DELETE", f"namespaces/{self.name}", None)
