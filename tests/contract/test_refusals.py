@@ -13,6 +13,7 @@ from eos.errors import InvalidInput, RefusedForGood, TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
 from tests.contract.conftest import Running
+from tests.waiting import until
 
 
 class Namespace:
@@ -46,7 +47,8 @@ class Namespace:
         with closing(self._http):
             for topic in self.topics():
                 self._do("DELETE", f"{topic.replace('://', '/')}?force=true", None)
-            self._do("DELETE", f"namespaces/{self.name}", None)
+            # 409 while the broker has some of its own work there.
+            until(lambda: self._http.delete(f"namespaces/{self.name}").is_success, f"{self.name} is deleted")
 
     def _do(self, method: str, path: str, value: object) -> None:
         self._http.request(method, path, json=value).raise_for_status()

@@ -43,7 +43,7 @@ def values(found: Iterator[Row]) -> list[str]:
 def sending(pulsar: Any, topic: str, schema: Any = None) -> Iterator[official.Producer]:
     client = official.Client(pulsar.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
     try:
-        yield client.create_producer(topic, schema or BytesSchema(), batching_enabled=False)
+        yield client.create_producer(topic, schema=schema or BytesSchema(), batching_enabled=False)
     finally:
         client.close()
 
