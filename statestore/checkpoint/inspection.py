@@ -19,7 +19,7 @@ from statestore.checkpoint.files import Entry, Files
 from statestore.checkpoint.findings import RESTORE, WAIT, Finding, Severity, by_severity, damaged, missing
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.needs import Need, Needs, committed, needs_of, restart_of
-from statestore.checkpoint.operators import STATE
+from statestore.checkpoint.operators import STATE, check_schema
 from statestore.checkpoint.rocksdb import check_table, read_snapshot
 from statestore.checkpoint.sources import check_entry
 from statestore.checkpoint.stores import CHANGES, CHECKSUM, Gap, check_checksum
@@ -126,8 +126,8 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, progress: Progres
     needs = [restart, *(needs_of(kept, batch) for batch in chosen if batch != after)]
     vital = {*restart.files, *(gap.path for gap in restart.gaps)}
 
-    def severity(path: str) -> Severity:
-        return "error" if path in vital else "warning"
+    def severity(path: str, *, damaged: bool = False) -> Severity:
+        return "error" if path in vital and not (damaged and restart.goes_on_without(kept, path)) else "warning"
 
     findings += _log_of_batches(kept, needs)
     if after >= 0 and not restart.stores and not any(gap.path.startswith(STATE) for gap in restart.gaps):
@@ -167,7 +167,7 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, progress: Progres
             message = f"{file.path} can't be read: {error}"
             findings.append(Finding(severity(file.path), "unreadable", message, WAIT, file.path, by))
         except Damaged as error:
-            findings.append(damaged(kept, file.path, str(error), severity(file.path), by, needs))
+            findings.append(damaged(kept, file.path, str(error), severity(file.path, damaged=True), by, needs))
     if progress is not None:
         progress(len(wanted), len(wanted), "")
     findings.sort(key=by_severity)
@@ -188,8 +188,8 @@ def _check(files: _Kept, file: Need, needed: Mapping[str, Need]) -> int:
         read_snapshot(data)
     elif file.kind == "table":
         check_table(file.path, data)
-    elif file.kind == "schema" and not data:
-        raise Damaged("it is empty")
+    elif file.kind == "schema":
+        check_schema(data)
     elif file.kind == "source":
         check_entry(data)
     else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS, Commit
-from statestore.checkpoint.operators import STATE, Operator, operator_ids, read_operator
+from statestore.checkpoint.operators import STATE, Operator, concluded, operator_ids, read_operator
 from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.checkpoint.sources import numbers_of, source_logs
 from statestore.checkpoint.stores import CHECKSUM, Chain, Gap, StoreFile, chain, chain_of, store_files
@@ -74,6 +74,17 @@ class Needs:
     gaps: list[Gap] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stores: list[StoreNeeds] = field(default_factory=list)
+
+    def goes_on_without(self, files: Files, path: str) -> bool:
+        """Whether Spark builds the state without a damaged snapshot, from one before it and the changes since.
+
+        Since Spark 4.1 (spark.sql.streaming.stateStore.autoSnapshotRepair.enabled); seen with the HDFS-backed store.
+        """
+        return any(
+            file.path == path and file.kind == "snapshot" and not store.without(files, path).gaps
+            for store in self.stores
+            for file in store.chain.files
+        )
 
     def add(self, path: str, kind: str, length: int | None = None) -> None:
         """Note a file."""
@@ -202,19 +213,24 @@ def chain_for(files: Files, folder: str, have: Sequence[StoreFile], version: int
 
 
 def _add_operator(files: Files, found: Needs, number: int, commit: Commit) -> None:
+    folder = join(STATE, str(number), "_metadata")
     try:
         operator = read_operator(files, number, found.batch)
     except (Damaged, Unavailable) as error:
-        path = join("state", str(number), "_metadata")
-        found.gaps.append(Gap(path, str(error), damaged=True))
-        return
-    if operator.metadata:
-        found.add(operator.metadata, "operator")
+        if isinstance(error, Unavailable) or "v2" in files.list(folder):
+            found.gaps.append(Gap(folder, str(error), damaged=True))
+            return
+        lacks = f"metadata that can't be read ({error})"
+        operator = concluded(files, number)
     else:
+        lacks = "" if operator.metadata else "no operator metadata"
+    if lacks:
         found.notes.append(
-            f"state/{number} has no operator metadata: its stores were concluded from its folders, and Spark's state "
-            "data source can't read it"
+            f"state/{number} has {lacks}: its stores were concluded from its folders, and Spark's state data source "
+            "can't read it"
         )
+    else:
+        found.add(operator.metadata, "operator")
     there: Mapping[str, object] = {}
     for schema in operator.schemas:
         found.add(schema, "schema")

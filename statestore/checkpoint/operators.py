@@ -8,6 +8,7 @@ state/O/_stateSchema/STORE/…   the schemas that v2 names; older operators have
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +64,7 @@ def read_operator(files: Files, operator: int, batch: int) -> Operator:
     elif "metadata" in files.list(join(folder, "_metadata")):
         path = join(folder, "_metadata", "metadata")
     else:
-        return _concluded(files, operator)
+        return concluded(files, operator)
     said = _json(path, files.read(path))
     try:
         stores: Sequence[Mapping[str, Any]] = said["stateStoreInfo"]
@@ -107,8 +108,34 @@ def moved_metadata(data: bytes, target: str) -> bytes:
     return version + b"\n" + json.dumps(said, separators=(",", ":")).encode()
 
 
-def _concluded(files: Files, operator: int) -> Operator:
-    """Before Spark 3.4 an operator had no metadata."""
+def check_schema(data: bytes) -> None:
+    """Look whether the schema of a store's keys and values is whole.
+
+    Text is written as two bytes of length and itself: the version; then, in v2, for keys and for values the number of
+    pieces, and the pieces. Of other versions only that is looked at.
+
+    Raises:
+        Damaged: it is empty, or cut short.
+    """
+    try:
+        version, at = _text(data, 0)
+        for _ in range(2 if version == "v2" else 0):
+            (pieces,) = struct.unpack_from(">i", data, at)
+            at += 4
+            for _ in range(pieces):
+                _, at = _text(data, at)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise Damaged(f"it is empty or cut short: {error}") from error
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    (length,) = struct.unpack_from(">H", data, at)
+    (text,) = struct.unpack_from(f"{length}s", data, at + 2)
+    return text.decode(), at + 2 + length
+
+
+def concluded(files: Files, operator: int) -> Operator:
+    """Return what its folders tell of an operator: before Spark 3.4 it had no metadata."""
     folder = join(STATE, str(operator))
     partitions = sorted(int(name) for name in files.list(folder) if name.isdecimal())
     stores: tuple[str, ...] = ()

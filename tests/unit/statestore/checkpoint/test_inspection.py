@@ -146,9 +146,14 @@ def test_a_snapshot_that_can_be_done_without_says_so(copy: Copy) -> None:
     folder = copy("hdfs-aggregation")
     snapshot = needed(folder, "snapshot")
     flip(snapshot)
-    finding = only(folder)
-    assert finding.file == str(snapshot.relative_to(folder))
+    (finding,) = inspect(LocalFiles(folder)).findings
+    assert (finding.severity, finding.file) == ("warning", str(snapshot.relative_to(folder)))
     assert "can be built without it" in finding.remedy
+    change = snapshot.with_name("1.delta")
+    data = change.read_bytes()
+    change.unlink()  # now it can't
+    assert str(snapshot.relative_to(folder)) in {one.file for one in errors(folder)}
+    change.write_bytes(data)
     snapshot.unlink()  # as the remedy says
     assert errors(folder) == []
 
@@ -182,11 +187,6 @@ def garble_planned(folder: Path) -> str:
     return f"offsets/{last + 1}"
 
 
-def garble_operator(folder: Path) -> str:
-    (folder / "state" / "0" / "_metadata" / "metadata").write_text("v1\n[]")
-    return "state/0/_metadata"
-
-
 def lose_metadata(folder: Path) -> str:
     (folder / "metadata").unlink()
     return "metadata"
@@ -197,7 +197,6 @@ def lose_metadata(folder: Path) -> str:
     [
         garble_commit,
         garble_planned,
-        garble_operator,
         lose_metadata,
     ],
 )
@@ -261,6 +260,24 @@ def test_a_lost_schema_is_a_note_since_spark_writes_it_again(copy: Copy) -> None
     (finding,) = inspect(LocalFiles(folder)).findings
     assert (finding.severity, finding.kind) == ("warning", "note")
     assert "state/0/0/_metadata/schema is not there" in finding.message
+
+
+@pytest.mark.parametrize("text", ["", 'v1\n{"operator', "v1\n[]"])
+def test_damaged_metadata_of_an_operator_is_a_note_since_spark_does_not_read_it(text: str, copy: Copy) -> None:
+    folder = copy("hdfs-aggregation")
+    (folder / "state/0/_metadata/metadata").write_text(text)
+    (finding,) = inspect(LocalFiles(folder)).findings
+    assert (finding.severity, finding.kind) == ("warning", "note")
+    assert "state/0 has metadata that can't be read" in finding.message
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith("transform")])
+@pytest.mark.parametrize("length", [0, 1, 5, 60, -1])
+def test_a_schema_that_is_cut_is_damaged(name: str, length: int, copy: Copy) -> None:
+    folder = copy(name)
+    schema = needed(folder, "schema")
+    schema.write_bytes(schema.read_bytes()[:length])
+    assert only(folder).file == str(schema.relative_to(folder))
 
 
 def test_operators_are_numbered_without_a_gap(copy: Copy) -> None:
