@@ -14,7 +14,7 @@ SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report models mutants matrix crash soak drills jar java lint bench-sink bench-state bench docs clean proto format constraints
+.PHONY: help demo check test test-report models mutants matrix crash soak drills jar java lint bench-sink bench-source bench-state bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -98,12 +98,17 @@ bench-sink: ## rows a second, side by side with the official client
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m tests.benchmarks.sink
 
+bench-source: ## CPU and time of reading a topic in Spark, side by side with the official clients
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
+	$(BIN)/python -m tests.benchmarks.source $(BENCH_ARGS)
+
 bench-state: $(JAR) ## commits of Spark's state on bk://, side by side with file:// and an HDFS
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m tests.benchmarks.state $(BENCH_ARGS)
 
-bench: bench-sink bench-state ## all benchmarks
+bench: bench-sink bench-source bench-state ## all benchmarks
 
 docs: ## draw again what docs/ draws from code, and build the site with the API reference: build/site/index.html
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,docs

@@ -1,7 +1,7 @@
 """Puts the figures of a run into docs/benchmarks.md: `python -m tests.benchmarks.page [build/bench/sink.json …]`.
 
-The page's tables are made from the JSON and never typed. What a file is about is told by its name, `sink.json` or
-`state.json`; without arguments both are looked for in build/bench.
+The page's tables are made from the JSON and never typed. What a file is about is told by its name, `sink.json`,
+`source.json` or `state.json`; without arguments both are looked for in build/bench.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tests.benchmarks import source_table
 from tests.benchmarks.results import AIMS, Json
 from tests.benchmarks.rows import RANDOM
 from tests.benchmarks.state_table import sheets
@@ -49,7 +50,16 @@ def state_figures(found: Json) -> str:
     return "\n".join(parts)
 
 
-FIGURES = {"sink": sink_figures, "state": state_figures}
+def source_figures(found: Json) -> str:
+    """Return the tables of `make bench-source` in Markdown."""
+    versions = {"Pulsar": "pulsar", "PySpark": "pyspark", "pulsar-client": "pulsar-client", "Java": "java"}
+    parts = [_machine(found, versions)]
+    for sheet in source_table.sheets(found):
+        parts += [f"{sheet.title}:\n", _table(sheet.head, sheet.lines)]
+    return "\n".join(parts)
+
+
+FIGURES = {"sink": sink_figures, "source": source_figures, "state": state_figures}
 
 
 def _machine(found: Json, versions: Mapping[str, str]) -> str:

@@ -1,0 +1,146 @@
+"""Data sources in Python that the source is compared with. Spark's workers import this file."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import pulsar
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.types import StructType
+
+COLUMNS = "value binary, __key binary"
+_SCHEMA = pa.schema([("value", pa.binary()), ("__key", pa.binary())])
+_BATCH_ROWS = 10_000
+_QUEUE = 50_000
+_SILENCE_MS = 60_000
+
+
+@dataclass
+class Part(InputPartition):
+    """The first rows of a topic partition.
+
+    Attributes:
+        number: the partition.
+        rows: how many.
+    """
+
+    number: int
+    rows: int
+
+
+class _Source(DataSource):
+    """Columns `value` and `__key`. Options: partitions, and rows of each partition."""
+
+    def schema(self) -> str:
+        return COLUMNS
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        rows = int(self._options["rows"])
+        return [Part(number, rows) for number in range(int(self._options["partitions"]))]
+
+
+class ClientSource(_Source):
+    """Reads a topic by the official Python client, which stays connected where Spark keeps the worker."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "bench-pulsar-client"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader; further options: service, topic."""
+        return _ClientReader(dict(self.options))
+
+
+class _ClientReader(_Reader):
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Part)
+        reader = _client(self._options["service"]).create_reader(
+            f"{self._options['topic']}-partition-{partition.number}",
+            pulsar.MessageId.earliest,
+            receiver_queue_size=_QUEUE,
+        )
+        left = partition.rows
+        while left:
+            values, keys = [], []
+            for _ in range(min(left, _BATCH_ROWS)):
+                message = reader.read_next(_SILENCE_MS)
+                values.append(message.data())
+                keys.append(message.partition_key())
+            left -= len(values)
+            columns = [pa.array(values, pa.binary()), pa.array(keys, pa.string()).cast(pa.binary())]
+            yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+        reader.close()
+
+
+@cache
+def _client(service_url: str) -> pulsar.Client:
+    logger = logging.getLogger("pulsar")
+    logger.setLevel(logging.ERROR)
+    return pulsar.Client(service_url, logger=logger)
+
+
+class ReadySource(_Source):
+    """Hands out one record batch again and again, made beforehand: no Python source can be faster."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "bench-ready"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader; further option: value_bytes."""
+        return _ReadyReader(dict(self.options))
+
+
+class _ReadyReader(_Reader):
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Part)
+        value = bytes(int(self._options["value_bytes"]))
+        keys = [b"key-%d" % row for row in range(_BATCH_ROWS)]
+        ready = pa.RecordBatch.from_arrays([pa.array([value] * _BATCH_ROWS), pa.array(keys)], schema=_SCHEMA)
+        for begin in range(0, partition.rows, _BATCH_ROWS):
+            yield ready.slice(0, partition.rows - begin)
+
+
+class EmptyStream(_Source):
+    """A stream of one row in each micro-batch, for which nothing is done."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "bench-empty"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return the reader."""
+        return _EmptyStreamReader()
+
+
+class _EmptyStreamReader(DataSourceStreamReader):
+    def initialOffset(self) -> dict[str, int]:
+        return {"row": 0}
+
+    def latestOffset(self, start: dict[str, int], limit: object) -> dict[str, int]:
+        return {"row": start["row"] + 1}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [Part(0, end["row"] - start["row"])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Part)
+        rows = [b"1"] * partition.rows
+        yield pa.RecordBatch.from_arrays([pa.array(rows), pa.array(rows)], schema=_SCHEMA)

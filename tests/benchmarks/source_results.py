@@ -1,0 +1,90 @@
+"""From raw figures to `source.json`: CPU a row, its ratios, and milliseconds of micro-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from tests.benchmarks.one_row import EMPTY, OURS, RATE
+from tests.benchmarks.readers import CLIENT, READY
+from tests.benchmarks.results import Json, spread
+from tests.benchmarks.rounds import Timed
+from tests.benchmarks.source_plan import Case
+
+AIMS: Mapping[str, tuple[str, float]] = {
+    "pulsar_client": ("≥", 5.0),
+    "pulsar_client_small": ("≥", 2.0),
+    "java_source": ("≤", 0.9),
+    "java_source_small": ("≤", 1.2),
+    "ready": ("≥", 0.6),
+}
+"""What each ratio should be."""
+
+ADDED_AIM_MS = 20.0
+"""Milliseconds that one row should cost over the empty Python source, at most."""
+
+_OVER_OURS = (CLIENT, READY)  # the other's CPU by ours; for the Java source ours by its
+
+
+def reads(case: Case, timed: Mapping[str, Timed], suffix: str = "") -> Json:
+    """One kind of topic: every round, what a row cost, and the ratios of the medians with those of the rounds.
+
+    `suffix` ends the ratios' names.
+    """
+    ours = timed[OURS]
+    others = {name: other for name, other in timed.items() if name != OURS}
+    return {
+        "rounds": {
+            case.name: {
+                name: {
+                    "rows": one.amount,
+                    "seconds": [round(seconds, 3) for seconds in one.seconds],
+                    "cpu_seconds": [round(seconds, 3) for seconds in one.cpu_seconds],
+                }
+                for name, one in timed.items()
+            }
+        },
+        "cpu_us_per_row": {case.name: {name: spread(_cost(one)) for name, one in timed.items()}},
+        "rows_per_s": {case.name: {name: spread(one.rates, digits=0) for name, one in timed.items()}},
+        "ratios": {
+            name + suffix: round(_ratio(name, median(ours.cpu_seconds), median(other.cpu_seconds)), 3)
+            for name, other in others.items()
+        },
+        "ratios_of_rounds": {
+            name + suffix: spread(
+                [_ratio(name, mine, theirs) for mine, theirs in zip(ours.cpu_seconds, other.cpu_seconds, strict=True)]
+            )
+            for name, other in others.items()
+        },
+        "wall_ratios": {
+            name + suffix: round(_ratio(name, median(ours.seconds), median(other.seconds)), 3)
+            for name, other in others.items()
+        },
+    }
+
+
+def one_row(taken: Mapping[str, Sequence[Sequence[float]]]) -> Json:
+    """Micro-batches of one row, by source and turn."""
+    middles = {name: [median(turn) for turn in turns] for name, turns in taken.items()}
+
+    def added(over: str) -> list[float]:
+        return [mine - theirs for mine, theirs in zip(middles[OURS], middles[over], strict=True)]
+
+    return {
+        "batch_ms": {
+            "added_p50": round(median(added(EMPTY)), 1),
+            "added_p50_over_rate": round(median(added(RATE)), 1),
+            "added_of_rounds": spread(added(EMPTY), digits=1),
+            "added_of_rounds_over_rate": spread(added(RATE), digits=1),
+            "p50": {name: spread(middle, digits=1) for name, middle in middles.items()},
+            "batches": {name: [list(turn) for turn in turns] for name, turns in taken.items()},
+        }
+    }
+
+
+def _cost(one: Timed) -> list[float]:
+    return [1e6 * seconds / one.amount for seconds in one.cpu_seconds]
+
+
+def _ratio(name: str, ours: float, theirs: float) -> float:
+    return theirs / ours if name in _OVER_OURS else ours / theirs

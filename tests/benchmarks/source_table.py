@@ -1,0 +1,82 @@
+"""The source's results as tables, for a terminal and for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.benchmarks.one_row import EMPTY, OURS, RATE
+from tests.benchmarks.readers import CLIENT, JAVA, READY
+from tests.benchmarks.results import Json
+from tests.benchmarks.source_plan import LARGE, SMALL
+from tests.benchmarks.source_results import ADDED_AIM_MS, AIMS
+from tests.benchmarks.state_table import Sheet
+
+LABELS = {
+    OURS: "this source",
+    CLIENT: "a Python source over pulsar-client",
+    JAVA: "a Java source over the Java client",
+    READY: "a Python source with ready batches",
+    EMPTY: "an empty Python source",
+    RATE: "Spark's rate source",
+}
+_COMPARED = {CLIENT: "its CPU : ours", JAVA: "our CPU : its", READY: "its CPU : ours"}
+
+
+def sheets(found: Json) -> Iterator[Sheet]:
+    """Return the tables of what was measured."""
+    for case, suffix in ((LARGE, ""), (SMALL, "_small")):
+        if case.name in found["rounds"]:
+            yield _reads(found, case.name, suffix, f"Entries of {case.messages:,} messages")
+    if "batch_ms" in found:
+        yield _one_row(found["batch_ms"])
+
+
+def show(console: Console, found: Json) -> None:
+    """Print the tables."""
+    for sheet in sheets(found):
+        table = Table(*sheet.head, title=sheet.title)
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for line in sheet.lines:
+            table.add_row(*line)
+        console.print(table)
+
+
+def _reads(found: Json, case: str, suffix: str, title: str) -> Sheet:
+    rounds = found["rounds"][case]
+    one = next(iter(rounds.values()))
+    lines: list[tuple[str, ...]] = []
+    for name in rounds:
+        cost, rate = found["cpu_us_per_row"][case][name], found["rows_per_s"][case][name]
+        compared = ("", "", "")
+        if name != OURS:
+            sign, aim = AIMS.get(name + suffix, ("", 0.0))
+            ratio = found["ratios"][name + suffix]
+            compared = (f"{ratio:g}", f"{sign} {aim:g}" if sign else "", _COMPARED[name])
+        lines.append(
+            (
+                LABELS[name],
+                f"{cost['median']:.2f}",
+                f"{cost['min']:.2f} to {cost['max']:.2f}",
+                f"{rate['median']:,.0f}",
+                *compared,
+            )
+        )
+    head = ("", "CPU µs a row", "lowest to highest", "rows/s", "ratio", "aim", "of")
+    return Sheet(f"{title}: {one['rows']:,} rows, medians of {len(one['seconds'])} rounds", head, lines)
+
+
+def _one_row(batch: Json) -> Sheet:
+    lines: list[tuple[str, ...]] = []
+    for name, middle in batch["p50"].items():
+        added, aim = "", ""
+        if name == EMPTY:
+            added, aim = f"{batch['added_p50']:g}", f"≤ {ADDED_AIM_MS:g}"
+        elif name == RATE:
+            added = f"{batch['added_p50_over_rate']:g}"
+        lines.append((LABELS[name], f"{middle['median']:g}", f"{middle['min']:g} to {middle['max']:g}", added, aim))
+    head = ("", "ms p50", "of rounds", "ours takes longer by", "aim")
+    return Sheet("A micro-batch of one row", head, lines)

@@ -1,0 +1,81 @@
+"""`make bench-source` in small: every contender reads the same rows, and the figures fit together. Nothing is timed."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tests.benchmarks import one_row, readers
+from tests.benchmarks.source import measure
+from tests.benchmarks.source_plan import PARTITIONS, Case, SourcePlan
+from tests.benchmarks.source_results import AIMS
+from tests.benchmarks.state import merge
+
+
+@pytest.fixture(scope="module")
+def plan(pulsar: Any) -> SourcePlan:
+    return SourcePlan(
+        broker=pulsar,
+        tell=lambda _: None,
+        stem=f"smoke-{uuid.uuid4().hex[:8]}",
+        large=Case("entries_of_1000", 1_000, 4_000),
+        small=Case("entries_of_10", 10, 400),
+        rounds=1,
+        warm_ups=0,
+        batches=2,
+        batch_warm_ups=1,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("java")
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, plan: SourcePlan, folder: Path) -> Any:
+    gathered: dict[str, Any] = {}
+    measure(spark, plan, folder, lambda more: merge(gathered, json.loads(json.dumps(more))))
+    return gathered
+
+
+def test_every_ratio_is_there_and_made_of_the_raw_figures(plan: SourcePlan, found: Any) -> None:
+    assert found["ratios"].keys() == found["wall_ratios"].keys() == AIMS.keys()
+    for case, suffix in ((plan.large, ""), (plan.small, "_small")):
+        cost = {}
+        for name, one in found["rounds"][case.name].items():
+            assert one["rows"] == case.rows
+            assert len(one["seconds"]) == len(one["cpu_seconds"]) == plan.rounds
+            cost[name] = median(one["cpu_seconds"])
+        client, java = (found["ratios"][name + suffix] for name in (readers.CLIENT, readers.JAVA))
+        assert client == pytest.approx(cost[readers.CLIENT] / cost[readers.OURS], rel=0.1)
+        assert java == pytest.approx(cost[readers.OURS] / cost[readers.JAVA], rel=0.1)
+
+
+def test_a_batch_of_one_row_is_compared_turn_by_turn(plan: SourcePlan, found: Any) -> None:
+    batch = found["batch_ms"]
+    assert {name: [len(turn) for turn in turns] for name, turns in batch["batches"].items()} == dict.fromkeys(
+        (one_row.OURS, one_row.EMPTY, one_row.RATE), [plan.batches] * plan.rounds
+    )
+    ours, empty = (median(batch["batches"][name][0]) for name in (one_row.OURS, one_row.EMPTY))
+    assert batch["added_p50"] == pytest.approx(ours - empty, abs=0.1)
+
+
+def test_all_contenders_read_the_same_rows(spark: SparkSession, plan: SourcePlan, found: Any, folder: Path) -> None:
+    topic = f"persistent://public/default/{plan.stem}-{plan.small.name}"
+    read = readers.readings(spark, plan.broker, topic, plan.small.rows // PARTITIONS, folder)
+    assert [one.run() for one in read] == [plan.small.rows] * 4
+    rows = {
+        one.name: one.df.agg(F.count("value"), F.sum(F.xxhash64("value", "__key") % 1_000_003)).first()
+        for one in read
+        if one.name != readers.READY
+    }
+    assert len(rows) == 3
+    assert len(set(rows.values())) == 1
