@@ -129,21 +129,20 @@ def run_and_kill(arguments: tuple[str, ...], log: Path, batches: int, kills: int
     with Progress(*BARS, console=console) as progress:
         bar = progress.add_task("micro-batches", total=batches)
         while True:
-            job = start_job(arguments, log)
-            try:
-                deadline = None
-                for line in follow(job):
-                    if line.startswith("batch "):
-                        progress.update(bar, completed=min(int(line.split()[1]) + 1, batches))
-                        if deadline is None and killed < kills:
-                            deadline = time.monotonic() + chance.uniform(0, 2.5)
-                    if deadline is not None and time.monotonic() >= deadline:
-                        break
-            finally:
-                alive = job.poll() is None
-                if alive:
-                    os.killpg(job.pid, signal.SIGKILL)
-                job.wait()
+            with start_job(arguments, log) as job:
+                try:
+                    deadline = None
+                    for line in follow(job):
+                        if line.startswith("batch "):
+                            progress.update(bar, completed=min(int(line.split()[1]) + 1, batches))
+                            if deadline is None and killed < kills:
+                                deadline = time.monotonic() + chance.uniform(0, 2.5)
+                        if deadline is not None and time.monotonic() >= deadline:
+                            break
+                finally:
+                    alive = job.poll() is None
+                    if alive:
+                        os.killpg(job.pid, signal.SIGKILL)
             if alive and deadline is not None:
                 killed += 1
                 progress.console.print(f"SIGKILL {killed} of {kills}: driver and JVM are gone; starting again")
