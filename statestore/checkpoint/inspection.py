@@ -21,7 +21,7 @@ from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.needs import Need, Needs, committed, needs_of, restart_of
 from statestore.checkpoint.operators import STATE, check_schema
 from statestore.checkpoint.rocksdb import check_table, read_snapshot
-from statestore.checkpoint.sources import check_entry
+from statestore.checkpoint.sources import check_entry, clocks_of
 from statestore.checkpoint.stores import CHANGES, CHECKSUM, Gap, check_checksum
 from statestore.defaults import BATCHES
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
@@ -132,6 +132,7 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, progress: Progres
     findings += _log_of_batches(kept, needs)
     if after >= 0 and not restart.stores and not any(gap.path.startswith(STATE) for gap in restart.gaps):
         findings += _no_state(kept, after, stateful)
+    findings += _no_clock(kept, after + planned, restart)
     needed: dict[str, Need] = {}
     users: dict[str, tuple[int, ...]] = {}
     for need in needs:
@@ -254,6 +255,15 @@ def _no_state(files: Files, batch: int, stateful: bool | None) -> Iterable[Findi
     elif known:
         message = "there is no state, though the query keeps one: its folder is lost"
         yield Finding("error", "missing", message, RESTORE, STATE)
+
+
+def _no_clock(files: Files, plan: int, restart: Needs) -> Iterable[Finding]:
+    """A source that counts has noted nothing: right for any but Spark's rate source, and nothing tells which it is."""
+    with suppress(NotFound, Damaged, Unavailable):
+        for path in clocks_of(logs.read_offsets(files, plan)):
+            if path not in restart.files:
+                message = f"{path} is not there: if the source is Spark's rate source, Spark can't go on"
+                yield Finding("unknown", "note", message, "Any other source that counts does not need it.", path)
 
 
 def _keeps_state(files: Files, batch: int) -> bool | None:

@@ -24,6 +24,7 @@ from statestore.errors import Damaged
 INTERVAL = 10
 """Spark's spark.sql.streaming.fileSource.log.compactInterval unless a session says otherwise."""
 _COMPACT = ".compact"
+_EARLIEST_MS = 10**12  # in 2001; a time that lost a digit lies before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +98,13 @@ def check_entry(data: bytes) -> None:
     """Look whether a file of a source's log is whole.
 
     Raises:
-        Damaged: it is empty, or a line that begins as JSON is none.
+        Damaged: it is empty, a line that begins as JSON is none, or a time is one of before 2001.
     """
     if not data:
         raise Damaged("it is empty")
     for line in data.splitlines()[1:]:
+        if line.isdigit() and int(line) < _EARLIEST_MS:
+            raise Damaged(f"it holds the time {int(line)} ms, which is long past: the last digits are missing")
         if line.startswith(b"{"):
             try:
                 json.loads(line)
@@ -120,3 +123,13 @@ def numbers_of(offsets: Offsets) -> dict[str, int]:
         if isinstance(offset, dict) and offset.keys() == {"logOffset"}:
             found[folder] = int(offset["logOffset"])
     return found
+
+
+def clocks_of(offsets: Offsets) -> list[str]:
+    """Return the paths at which sources that count seconds have noted when their clock began.
+
+    The offset of such a source is a bare number (RateStreamMicroBatchStream). Without the note its clock begins anew,
+    and Spark ends with "assertion failed: startSeconds > endSeconds".
+    """
+    counting = (source is not None and source.isdecimal() for source in offsets.sources)
+    return [join(folder, "0") for folder, counts in zip(offsets.folders, counting, strict=True) if counts]

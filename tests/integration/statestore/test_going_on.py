@@ -49,6 +49,7 @@ CHOICE = {
         ("offsets/8", "gone"),
     ),
     "changelog2-join": (("state", "gone"), ("commits/7", "gone")),
+    "rate": (("sources/0/0", "gone"), ("sources/0/0", "cut")),
 }
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from statestore.checkpoint import LocalFiles
-from statestore.checkpoint.sources import check_entry, compact_interval, source_log, source_logs
+from statestore.checkpoint.logs import parse_offsets
+from statestore.checkpoint.sources import check_entry, clocks_of, compact_interval, source_log, source_logs
 from statestore.errors import Damaged
 
 LOGS: dict[str, tuple[list[str], list[str], list[str]]] = {
@@ -71,12 +72,17 @@ def test_the_setting_counts_where_no_compact_file_tells(tmp_path: Path) -> None:
     assert source_log(LocalFiles(tmp_path), "sources/0", default=20).gaps == ()
 
 
-@pytest.mark.parametrize("data", [b"", b'v1\n{"path":"file', b'v1\n{"path":"a"}\n{'])
+@pytest.mark.parametrize("data", [b"", b'v1\n{"path":"file', b'v1\n{"path":"a"}\n{', b"v1\n179540788650"])
 def test_an_entry_that_is_cut_short_is_damaged(data: bytes) -> None:
     with pytest.raises(Damaged):
         check_entry(data)
 
 
-@pytest.mark.parametrize("data", [b"v1", b'v1\n{"path":"a"}\n{"path":"b"}', b"19"])
+@pytest.mark.parametrize("data", [b"v1", b'v1\n{"path":"a"}\n{"path":"b"}', b"19", b"v1\n1795407886504"])
 def test_a_whole_entry_is_fine(data: bytes) -> None:
     check_entry(data)
+
+
+def test_only_a_source_that_counts_has_a_clock() -> None:
+    offsets = parse_offsets("offsets/0", b'v1\n{}\n7\n{"logOffset":3}\n-')
+    assert clocks_of(offsets) == ["sources/0/0"]
