@@ -17,6 +17,7 @@ from eos.commit.patience import Settings
 from eos.local import LocalPulsar
 from eos.steps import Observer, Phase, Step
 from tests.conftest import create_topic
+from tests.crash.evidence import evidence
 from tests.crash.job import prepare, start
 from tests.crash.moments import Gate, Moment
 from tests.crash.process import account_for
@@ -76,7 +77,7 @@ def test_the_broker_dies_in_mid_batch_and_in_mid_commit(
     query.awaitTermination()
     assert sink.metrics.attempts >= files
     result = account_for(job.service_url, topic, files, ROWS)
-    assert result.is_exact(), result
+    assert result.is_exact(), f"{result}\n{evidence(broker, topic, 2)}"
     assert result.found == files * ROWS
 
 
