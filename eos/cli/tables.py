@@ -100,7 +100,7 @@ def _show(rows: list[Row]) -> None:
     lines = [
         (
             _number(row),
-            _place(row),
+            row.message_id.place,
             _time(row.publish_time_ms),
             _time(row.event_time_ms),
             text(row.key) or "",
@@ -123,9 +123,13 @@ def text(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="backslashreplace")
 
 
+def key_and_value(row: Row) -> str:
+    """Return a row's key and value with a tab between them; "null" for no value."""
+    return f"{text(row.key) or ''}\t{'null' if row.value is None else text(row.value)}"
+
+
 def _line(row: Row) -> str:
-    value = "null" if row.value is None else text(row.value)
-    return "\t".join((_number(row), _place(row), text(row.key) or "", value or ""))
+    return "\t".join((_number(row), row.message_id.place, key_and_value(row)))
 
 
 def _plain(row: Row) -> dict[str, object]:
@@ -145,11 +149,6 @@ def _plain(row: Row) -> dict[str, object]:
 
 def _number(row: Row) -> str:
     return "" if row.partition is None else str(row.partition)
-
-
-def _place(row: Row) -> str:
-    place = row.message_id
-    return f"{place.ledger}:{place.entry}" + (f":{place.batch_index}" if place.batch_index >= 0 else "")
 
 
 def _time(milliseconds: int | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.console import tell
-from eos.cli.tables import text
+from eos.cli.tables import key_and_value, text
 
 if TYPE_CHECKING:
     from eos.contents.rows import Row
@@ -52,7 +52,7 @@ def read(
     place = _place(name)
     count = 0
     for row in islice(Rows(Cluster(place.service_url, place.credentials), full, "earliest", tell).stored(), limit):
-        print(json.dumps(_plain(row)) if as_json else _line(row))
+        print(json.dumps(_plain(row)) if as_json else key_and_value(row))
         count += 1
     tell(f"{count} rows of {full}.")
 
@@ -61,10 +61,6 @@ def _place(name: str) -> Place:
     from eos.local.instances import place
 
     return place(name)
-
-
-def _line(row: Row) -> str:
-    return f"{text(row.key) or ''}\t{'null' if row.value is None else text(row.value)}"
 
 
 def _plain(row: Row) -> dict[str, object]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.topics import split_partition
-
-_NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+", re.ASCII)
+from eos.pulsar.protocol.topics import NAMESPACE, is_hidden, split_partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +30,13 @@ def tables(client: Client, namespace: str) -> list[Table]:
 
     A namespace that does not exist has none. Raises InvalidInput for a malformed name, and what `Client.topics` raises.
     """
-    if not _NAMESPACE.fullmatch(namespace):
+    if not NAMESPACE.fullmatch(namespace):
         raise InvalidInput(f"{namespace!r} is no namespace: write tenant/namespace, such as public/default")
     parts = (split_partition(physical) for physical in client.topics(namespace))
     partitions = Counter[str]()
     for topic, number in parts:
         partitions[topic] += number is not None
-    shown = [topic for topic in sorted(partitions) if "/__" not in topic]
+    shown = [topic for topic in sorted(partitions) if not is_hidden(topic)]
     return [Table(topic, partitions[topic], _kind(client, topic)) for topic in shown]
 
 

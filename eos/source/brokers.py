@@ -17,7 +17,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
 from eos.pulsar.protocol.schemas import Registered
-from eos.pulsar.protocol.topics import partition_name, split_partition
+from eos.pulsar.protocol.topics import is_hidden, partition_name, split_partition
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import before
@@ -204,7 +204,7 @@ class PulsarBrokers:
             return self._options.topics
         namespace = pattern.removeprefix("persistent://").rsplit("/", 1)[0]
         found = {split_partition(topic)[0] for topic in self._client.topics(namespace)}
-        return sorted(topic for topic in found if re.fullmatch(pattern, topic) and "/__" not in topic)
+        return sorted(topic for topic in found if re.fullmatch(pattern, topic) and not is_hidden(topic))
 
     def _pin_before(self, topic: str, cursor: DurableCursor, stands: EntryId, place: EntryId) -> EntryId:
         pinned = before(place).entry

@@ -20,7 +20,7 @@ from eos.config import Cluster, Credentials, Tls
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 from eos.pulsar.net.service_url import addresses
-from eos.pulsar.protocol.topics import full_name, persistent_name, split_partition
+from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name, split_partition
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.splitting import PART_BYTES
 from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
@@ -150,7 +150,6 @@ def check_named(boundary: Boundary, topics: Iterable[str], option: str) -> None:
         raise InvalidInput(f"{option} names {unread[0]}, which is not read. Read are {', '.join(sorted(read))}.")
 
 
-_NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+", re.ASCII)
 _NAMES = {option.name.lower(): option for option in OPTIONS}
 
 
@@ -288,7 +287,7 @@ def _topics(read: _Read) -> tuple[tuple[str, ...], str | None]:
 def _pattern(text: str) -> str:
     whole = full_name(text)
     namespace = whole.removeprefix("persistent://").rsplit("/", 1)[0]
-    if not _NAMESPACE.fullmatch(namespace):
+    if not NAMESPACE.fullmatch(namespace):
         raise InvalidInput(
             f"topicsPattern={text!r} must name one tenant and namespace in full: only the topic's own name may be a "
             'pattern, such as "persistent://public/default/flights-.*".'

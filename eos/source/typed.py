@@ -19,6 +19,7 @@ from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Places
+from eos.pulsar.wire.message_id import MessageId
 from eos.schema.decoder import Decoder
 from eos.schema.description import Description, Pair, described, same
 from eos.schema.errors import Undecodable
@@ -134,14 +135,11 @@ class TypedValues:
         return described(registered)
 
     def _error(self, entries: Sequence[Entry], row: int, version: bytes | None, wrong: Undecodable) -> InvalidInput:
-        where = decode(entries, ["message_id"]).column("message_id")[row].as_py()
-        place = f"{where['ledger']}:{where['entry']}" + (
-            f":{where['batch_index']}" if where["batch_index"] >= 0 else ""
-        )
+        where = MessageId(**decode(entries, ["message_id"]).column("message_id")[row].as_py())
         which = "without a schema version" if version is None else f"of schema version {int.from_bytes(version, 'big')}"
         field = f"field {wrong.field!r} of its value" if wrong.field else "its value"
         return InvalidInput(
-            f"message {place} of {self._topic}, {which}: {field} can't be decoded: {wrong.why}. "
+            f"message {where.place} of {self._topic}, {which}: {field} can't be decoded: {wrong.why}. "
             "Read the topic as bytes, without valueFormat, to see what it holds."
         )
 

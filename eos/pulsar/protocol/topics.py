@@ -10,6 +10,9 @@ COORDINATOR_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
 """The partitioned topic whose partitions are the transaction coordinators (SystemTopicNames)."""
 
 
+NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+", re.ASCII)
+"""tenant/namespace."""
+
 _FULL = re.compile(r"persistent://[-=:.\w]+/[-=:.\w]+/[^/\s]+")
 _PARTITION = re.compile(r"(.+)-partition-(\d+)", re.ASCII)
 
@@ -42,6 +45,11 @@ def persistent_name(topic: str) -> str:
             "'persistent://tenant/namespace/name'."
         )
     return name
+
+
+def is_hidden(topic: str) -> bool:
+    """Tell whether a full name begins with two underscores, as those of Pulsar itself and of control topics do."""
+    return "/__" in topic
 
 
 def split_partition(physical: str) -> tuple[str, int | None]:

@@ -30,6 +30,11 @@ class MessageId:
         """Take an id off the wire."""
         return cls(data.ledger_id, data.entry_id, data.batch_index)
 
+    @property
+    def place(self) -> str:
+        """The id for people: "ledger:entry", and ":batch index" behind it for a message in a batch."""
+        return f"{self.ledger}:{self.entry}" + (f":{self.batch_index}" if self.batch_index >= 0 else "")
+
     def written(self) -> MessageIdData:
         """Return the id as it goes over the wire."""
         data = MessageIdData(ledger_id=self.ledger, entry_id=self.entry)
