@@ -64,7 +64,7 @@ def test_a_query_whose_jvm_is_gone_is_not_active(error: Exception) -> None:
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_path: Path, fails: bool) -> None:
     seen: list[tuple[str | None, bool]] = []
-    ended = threading.Event()
+    looked, ended = threading.Event(), threading.Event()
 
     def batch(df: DataFrame, batch_id: int) -> None:
         query = current_query(df.sparkSession)
@@ -78,12 +78,14 @@ def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_p
 
             threading.Thread(target=wait, daemon=True).start()
         elif fails:
+            looked.wait(60)
             raise LookupError("something of the user's own")
 
     rows = spark.readStream.format("rate").load()
     started = rows.writeStream.foreachBatch(batch).option("checkpointLocation", str(tmp_path)).start()
     while len(seen) < 2 and started.isActive:
         assert not ended.wait(0.1), "it runs still"
+    looked.set()
     if not fails:
         started.stop()
     assert ended.wait(30)
