@@ -12,6 +12,7 @@ import os
 import subprocess
 import threading
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -380,6 +381,9 @@ def _launch() -> Any:
             create_new_process_group=True,
             enable_auth=True,
             return_proc=True,
+            # Else py4j opens /dev/null for both, and leaves it open where there is no such program.
+            redirect_stdout=deque(maxlen=0),
+            redirect_stderr=subprocess.DEVNULL,
         )
     except Exception as error:
         raise Unavailable(
