@@ -1,13 +1,16 @@
-"""Wait for something that happens elsewhere."""
+"""Wait for something that happens elsewhere, and not long for an answer that never comes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from eos.pulsar.net.client import Client
 
 Answer = TypeVar("Answer")
 
@@ -40,3 +43,19 @@ def until_batch(query: StreamingQuery, batch: int) -> None:
         return bool((query.lastProgress or {"batchId": -1})["batchId"] >= batch)
 
     until(reached, f"no progress to batch {batch}", patience_s=120)
+
+
+@contextmanager
+def in_a_hurry(client: Client, timeout_s: float = 0.2) -> Iterator[None]:
+    """Let a client wait only so long for the answers to what it asks in the block.
+
+    For an answer that the test holds back. What must be answered before and after that has the client's own time-out,
+    since the machine may be busy.
+    """
+    cluster = client.cluster
+    patient = cluster.request_timeout_s
+    object.__setattr__(cluster, "request_timeout_s", timeout_s)
+    try:
+        yield
+    finally:
+        object.__setattr__(cluster, "request_timeout_s", patient)

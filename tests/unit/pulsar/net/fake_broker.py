@@ -6,7 +6,7 @@ import contextlib
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 
 from eos.config import Cluster, Credentials, Tls
@@ -90,11 +90,11 @@ class FakeBroker:
 
     def client(
         self,
-        timeout_s: float = 5.0,
+        timeout_s: float = 30.0,
         credentials: Credentials = NOBODY,
         tls: Tls = PLAIN,
     ) -> Client:
-        return Client(Cluster(self.url, credentials, tls, request_timeout_s=timeout_s, connect_timeout_s=5.0))
+        return Client(Cluster(self.url, credentials, tls, request_timeout_s=timeout_s, connect_timeout_s=30.0))
 
     def commands(self, kind: int) -> list[BaseCommand]:
         """Return the received commands of one type."""
@@ -118,15 +118,24 @@ class FakeBroker:
         while True:
             try:
                 sock, _ = self._listening.accept()
-                if self._context is not None:
-                    sock = self._context.wrap_socket(sock, server_side=True)
-            except ssl.SSLError:
-                continue
             except OSError:
                 return
+            try:
+                if self._context is not None:
+                    sock = self._context.wrap_socket(sock, server_side=True)
+            except OSError:  # the client has left: in good order, or by a reset
+                continue
             session = Session(self, sock)
             self.sessions.append(session)
             threading.Thread(target=session.serve, daemon=True).start()
+
+
+@contextlib.contextmanager
+def free_port() -> Iterator[int]:
+    """A port of 127.0.0.1 on which nothing listens, and which no other process can get during the block."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def silent(session: Session, frame: Frame) -> None:

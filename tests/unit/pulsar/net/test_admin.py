@@ -18,6 +18,8 @@ from eos.pulsar.net.authentication import auth_data
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
+from tests.unit.pulsar.net.fake_broker import free_port
+from tests.waiting import PATIENCE_S
 
 
 class Server:
@@ -32,7 +34,7 @@ class Server:
             def do_GET(self) -> None:
                 outer.asked.append((self.command, self.path, self.headers["Authorization"]))
                 if self.path not in outer.answers:
-                    outer.released.wait(5)
+                    outer.released.wait(PATIENCE_S)
                     return
                 status, answer = outer.answers[self.path]
                 self.send_response(status)
@@ -50,7 +52,7 @@ class Server:
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._http.server_port}"
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+        threading.Thread(target=self._http.serve_forever, args=[0.01], daemon=True).start()
 
     def close(self) -> None:
         self.released.set()
@@ -130,9 +132,12 @@ def test_open_transactions_oldest_first(server: Server) -> None:
 
 def test_problems(server: Server) -> None:
     path = "/admin/v2/brokers/version"
-    with Admin(server.url, timeout_s=0.2) as admin:
-        with pytest.raises(Unanswered, match=r"GET .*/brokers/version: no answer within 0\.2 s"):
-            admin.version()
+    with (
+        Admin(server.url, timeout_s=0.2) as hurried,
+        pytest.raises(Unanswered, match=r"GET .*/brokers/version: no answer within 0\.2 s"),
+    ):
+        hurried.version()
+    with Admin(server.url) as admin:
         server.answers = {path: (401, {"reason": "who are you\n\nStacktrace: ..."})}
         with pytest.raises(Refused, match=r"the broker answered 401: who are you$"):
             admin.version()
@@ -142,8 +147,11 @@ def test_problems(server: Server) -> None:
         server.answers = {path: (500, "not an object")}
         with pytest.raises(Refused, match="500"):
             admin.version()
-    server.close()
-    with Admin(server.url) as admin, pytest.raises(Unreachable, match="Check that the broker is up"):
+    with (
+        free_port() as port,
+        Admin(f"http://127.0.0.1:{port}") as admin,
+        pytest.raises(Unreachable, match="Check that the broker is up"),
+    ):
         admin.version()
     with pytest.raises(InvalidInput, match="http://"):
         Admin("pulsar://a:6650")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 
 import pytest
 
@@ -13,6 +12,7 @@ from eos.errors import ConnectionLost, Fenced, InvalidInput, Refused, TopicMissi
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import Address, addresses
+from eos.pulsar.net.transport import PlainTransport
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import (
@@ -24,6 +24,7 @@ from eos.pulsar.wire.pulsar_pb2 import (
     CommandPing,
     ServerError,
 )
+from tests.unit.pulsar.net.clock import Clock
 from tests.unit.pulsar.net.fake_broker import (
     FakeBroker,
     Session,
@@ -31,10 +32,11 @@ from tests.unit.pulsar.net.fake_broker import (
     connected,
     cut,
     first_then_well,
+    free_port,
     refusing,
     silent,
 )
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, in_a_hurry, until
 
 
 def challenge(session: Session) -> None:
@@ -46,9 +48,11 @@ def challenge(session: Session) -> None:
 
 
 def test_no_answer_names_what_was_asked_of_whom_and_for_how_long(broker: FakeBroker) -> None:
-    broker.handlers[Type.PARTITIONED_METADATA] = silent
-    with broker.client(0.2) as client, pytest.raises(Unanswered) as caught:
+    with broker.client() as client:
         client.partitions("t")
+        broker.handlers[Type.PARTITIONED_METADATA] = silent
+        with in_a_hurry(client), pytest.raises(Unanswered) as caught:
+            client.partitions("t")
     asked = "ask for the partitions of persistent://public/default/t"
     assert str(caught.value) == f"{asked}: no answer from {broker.url} within 0.2 s"
 
@@ -89,22 +93,20 @@ def test_a_call_under_way_is_lost_and_the_next_one_connects_again(broker: FakeBr
 
 
 def test_unreachable_names_the_address_and_what_to_check(broker: FakeBroker) -> None:
-    with FakeBroker() as gone:
-        pass
-    client = Client(Cluster(gone.url))
-    with pytest.raises(Unreachable, match=f"can't reach {gone.url}: .*refused.* Check that the broker is up"):
-        client.partitions("t")
-    both = Client(Cluster(f"{gone.url},127.0.0.1:{broker.port}"))
-    assert both.partitions("t") == 0
-    both.close()
+    with free_port() as port:
+        gone = f"pulsar://127.0.0.1:{port}"
+        client = Client(Cluster(gone))
+        with pytest.raises(Unreachable, match=f"can't reach {gone}: .*refused.* Check that the broker is up"):
+            client.partitions("t")
+        with Client(Cluster(f"{gone},127.0.0.1:{broker.port}")) as both:
+            assert both.partitions("t") == 0
 
 
 def test_all_unreachable_hosts_are_named() -> None:
-    with FakeBroker() as one, FakeBroker() as two:
-        pass
-    client = Client(Cluster(f"pulsar://127.0.0.1:{one.port},127.0.0.1:{two.port}"))
-    with pytest.raises(Unreachable, match=f"none of the hosts.*{one.port}.*{two.port}"):
-        client.partitions("t")
+    with free_port() as one, free_port() as two:
+        client = Client(Cluster(f"pulsar://127.0.0.1:{one},127.0.0.1:{two}"))
+        with pytest.raises(Unreachable, match=f"none of the hosts.*{one}.*{two}"):
+            client.partitions("t")
 
 
 def test_refused_credentials(broker: FakeBroker) -> None:
@@ -150,7 +152,7 @@ def test_expired_credentials_are_read_anew(broker: FakeBroker, tmp_path: object)
     answered = threading.Event()
     broker.handlers[Type.AUTH_RESPONSE] = lambda session, _: answered.set()
     challenge(broker.sessions[0])
-    assert answered.wait(5)
+    assert answered.wait(PATIENCE_S)
     (first,) = broker.commands(Type.CONNECT)
     (second,) = broker.commands(Type.AUTH_RESPONSE)
     assert (first.connect.auth_data, second.auth_response.response.auth_data) == (b"old", b"new")
@@ -163,20 +165,27 @@ def test_a_ping_is_answered(broker: FakeBroker) -> None:
     with broker.client() as client:
         client.partitions("t")
         broker.sessions[0].send(BaseCommand(type=Type.PING, ping=CommandPing()))
-        assert answered.wait(5)
+        assert answered.wait(PATIENCE_S)
 
 
 def test_a_silent_broker_is_pinged_and_then_given_up(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eos.pulsar.net.connection.KEEP_ALIVE_S", 0.1)
     broker.handlers[Type.PING] = silent
     broker.handlers[Type.PARTITIONED_METADATA] = silent
-    with broker.client(10) as client, pytest.raises(ConnectionLost, match=r"no sign of life for 0.2 s"):
+    with broker.client() as client, pytest.raises(ConnectionLost, match=r"no sign of life for 0.2 s"):
         client.partitions("t")
+    until(lambda: not broker.sessions[0].alive)  # it has read all that was sent
     assert len(broker.commands(Type.PING)) == 1
 
 
 def test_a_living_broker_is_kept(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eos.pulsar.net.connection.KEEP_ALIVE_S", 0.05)
+    receive = PlainTransport.receive
+    silences = iter([False, *[True, False] * 3])  # CONNECTED comes, and then each PONG after a silence
+
+    def now_and_then(transport: PlainTransport, timeout_s: float) -> bytes | None:
+        return None if next(silences, False) else receive(transport, PATIENCE_S)
+
+    monkeypatch.setattr(PlainTransport, "receive", now_and_then)
     with broker.client() as client:
         client.partitions("t")
         until(lambda: len(broker.commands(Type.PING)) >= 3)
@@ -232,7 +241,9 @@ def test_a_redirect_is_followed(broker: FakeBroker) -> None:
         assert broker.commands(Type.PRODUCER) == []
 
 
-def test_an_endless_redirect_ends(broker: FakeBroker) -> None:
+def test_an_endless_redirect_ends(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eos.pulsar.net.finder.time", Clock())
+
     def redirect(session: Session, frame: Frame) -> None:
         to = CommandLookupTopicResponse(
             response=CommandLookupTopicResponse.LookupType.Redirect, broker_service_url=broker.url
@@ -240,7 +251,7 @@ def test_an_endless_redirect_ends(broker: FakeBroker) -> None:
         session.answer(frame.command, BaseCommand(type=Type.LOOKUP_RESPONSE, lookup_topic_response=to))
 
     broker.handlers[Type.LOOKUP] = redirect
-    with broker.client(0.2) as client, pytest.raises(Unanswered, match="redirect without end"):
+    with broker.client() as client, pytest.raises(Unanswered, match="redirect without end"):
         client.producer("t")
 
 
@@ -268,9 +279,12 @@ def test_not_ready_is_asked_again_and_anything_else_is_not(broker: FakeBroker) -
     assert len(broker.commands(Type.PRODUCER)) == 1
 
 
-def test_not_ready_for_ever_is_unanswered_with_the_last_problem(broker: FakeBroker) -> None:
+def test_not_ready_for_ever_is_unanswered_with_the_last_problem(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eos.pulsar.net.finder.time", Clock())
     broker.handlers[Type.LOOKUP] = refusing(ServerError.ServiceNotReady, "unloading")
-    with broker.client(0.2) as client, pytest.raises(Unanswered, match=r"within 0.2 s; .*ServiceNotReady: unloading"):
+    with broker.client() as client, pytest.raises(Unanswered, match=r"within 30 s; .*ServiceNotReady: unloading"):
         client.producer("t")
 
 
@@ -365,10 +379,9 @@ def test_a_connection_can_be_closed_while_a_request_waits(broker: FakeBroker) ->
 
         asking = threading.Thread(target=ask)
         asking.start()
-        while not broker.commands(Type.PARTITIONED_METADATA):
-            time.sleep(0.01)
+        until(lambda: bool(broker.commands(Type.PARTITIONED_METADATA)))
         client.close()
-        asking.join(5)
+        asking.join(PATIENCE_S)
         assert "closed by this side" in str(problems[0])
 
 

@@ -44,8 +44,8 @@ def test_frames_that_came_together_are_handed_out_together_and_in_order(broker: 
             listener.number = number
         connection.tell(BaseCommand(type=Type.PARTITIONED_METADATA))
         until(lambda: bool(sessions))
-        nobody = two + 1
-        parts = (message(one, 0), message(one, 1), message(two, 0), ping, message(nobody, 9), message(one, 2))
+        unknown = two + 1
+        parts = (message(one, 0), message(one, 1), message(two, 0), ping, message(unknown, 9), message(one, 2))
         sessions[0]._socket.sendall(b"".join(parts))
         until(lambda: len(calls) == 3 and bool(broker.commands(Type.PONG)))
     assert calls == [(one, [0, 1]), (two, [0]), (one, [2])]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from eos.errors import ConnectionLost, OutOfTurn, Refused, Unanswered
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 from eos.pulsar.wire.txn import TxnId
+from tests.unit.pulsar.net.clock import Clock
 from tests.unit.pulsar.net.fake_broker import FakeBroker, cut, first_then_well, refusing, silent
+from tests.waiting import in_a_hurry, until
 
 
 def test_a_transaction_from_end_to_end(broker: FakeBroker) -> None:
@@ -34,28 +38,30 @@ def test_a_coordinator_that_loads_is_asked_again(broker: FakeBroker) -> None:
     assert len(broker.commands(Type.TC_CLIENT_CONNECT_REQUEST)) == 2
 
 
-def test_a_coordinator_that_never_loads(broker: FakeBroker) -> None:
+def test_a_coordinator_that_never_loads(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eos.pulsar.net.finder.time", Clock())
     broker.handlers[Type.TC_CLIENT_CONNECT_REQUEST] = refusing(ServerError.TransactionCoordinatorNotFound)
-    with broker.client(0.2) as client, pytest.raises(Unanswered, match=r"transaction coordinator 0: .* not loaded yet"):
+    with broker.client() as client, pytest.raises(Unanswered, match=r"transaction coordinator 0: .* not loaded yet"):
         client.coordinator(0)
 
 
 def test_a_full_coordinator_does_not_answer_and_the_error_says_so(broker: FakeBroker) -> None:
     broker.handlers[Type.NEW_TXN] = silent
-    with broker.client(0.2) as client:
+    with broker.client() as client:
         coordinator = client.coordinator(0)
-        with pytest.raises(Unanswered, match="maxActiveTransactionsPerCoordinator"):
+        with in_a_hurry(client), pytest.raises(Unanswered, match="maxActiveTransactionsPerCoordinator"):
             coordinator.new_transaction(1)
 
 
 @pytest.mark.parametrize("fault", [silent, cut])
 def test_a_lost_commit_is_sent_once_and_may_be_asked_for_again(broker: FakeBroker, fault: object) -> None:
-    with broker.client(0.3) as client:
+    with broker.client() as client:
         coordinator = client.coordinator(0)
         broker.handlers[Type.END_TXN] = first_then_well(silent if fault is silent else cut)
-        with pytest.raises(Unanswered if fault is silent else ConnectionLost, match=r"commit transaction \(0,7\)"):
+        raised, hurry = (Unanswered, in_a_hurry(client)) if fault is silent else (ConnectionLost, nullcontext())
+        with hurry, pytest.raises(raised, match=r"commit transaction \(0,7\)"):
             coordinator.end(TxnId(0, 7), commit=True)
-        assert len(broker.commands(Type.END_TXN)) == 1
+        until(lambda: len(broker.commands(Type.END_TXN)) == 1)
         coordinator.end(TxnId(0, 7), commit=True)
     assert len(broker.commands(Type.END_TXN)) == 2
 
@@ -72,10 +78,10 @@ def test_a_coordinator_that_moved_is_found_anew_by_the_next_call(broker: FakeBro
 
 
 def test_no_commit_after_an_abort_that_may_have_been_lost(broker: FakeBroker) -> None:
-    with broker.client(0.2) as client:
+    with broker.client() as client:
         coordinator = client.coordinator(0)
         broker.handlers[Type.END_TXN] = first_then_well(silent)
-        with pytest.raises(Unanswered):
+        with in_a_hurry(client), pytest.raises(Unanswered):
             coordinator.end(TxnId(0, 7), commit=False)
         with pytest.raises(OutOfTurn):
             coordinator.end(TxnId(0, 7), commit=True)

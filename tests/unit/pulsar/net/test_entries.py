@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -24,7 +23,9 @@ from eos.pulsar.wire.pulsar_pb2 import (
     MessageMetadata,
     ServerError,
 )
+from tests.unit.pulsar.net.clock import Clock
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, answer_well, cut, first_then_well, refusing
+from tests.waiting import PATIENCE_S, until
 
 LEDGER = 1
 
@@ -115,7 +116,7 @@ def client(broker: FakeBroker) -> Iterator[Client]:
 def read(reader: EntryReader, count: int) -> list[Entry]:
     entries: list[Entry] = []
     while len(entries) < count:
-        more = reader.read(20)
+        more = reader.read(PATIENCE_S)
         assert more
         entries += more
     return entries
@@ -167,20 +168,26 @@ def test_a_consumer_that_is_lost_at_each_entry_loses_and_doubles_nothing(broker:
 def test_a_broker_that_is_away_for_a_moment_is_waited_for(broker: FakeBroker, client: Client) -> None:
     ten(broker).before[5] = cut_off
     with client.entry_reader("t", None) as reader:
-        entries = reader.read(20)
+        entries = reader.read(PATIENCE_S)
         broker.handlers[Type.LOOKUP] = first_then_well(cut)
         entries += read(reader, 10 - len(entries))
     assert numbers(entries) == list(range(10))
 
 
-def test_a_broker_that_stays_away_is_an_error_after_the_request_time_out(broker: FakeBroker) -> None:
+def test_a_broker_that_stays_away_is_an_error_after_the_request_time_out(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ten(broker)
-    with broker.client(0.4) as client, client.entry_reader("t", None) as reader:
+    clock = Clock()
+    monkeypatch.setattr("eos.pulsar.net.entries.time", clock)
+    with client.entry_reader("t", None) as reader:
         read(reader, 10)
+        began = clock.now
         broker.handlers[Type.LOOKUP] = cut
         broker.cut_all()
         with pytest.raises(ConnectionLost, match="look up persistent://public/default/t"):
             reader.read(60)
+        assert began + 28 < clock.now <= began + 30, "the pause that would have passed the limit was not made"
 
 
 def test_the_last_message_is_asked_for_again_when_the_consumer_was_lost(broker: FakeBroker, client: Client) -> None:
@@ -197,13 +204,13 @@ def test_a_topic_that_vanished_is_missing(broker: FakeBroker, client: Client) ->
         assert numbers(read(reader, 3)) == [0, 1, 2]
         broker.handlers[Type.SUBSCRIBE] = refusing(ServerError.TopicNotFound)
         with pytest.raises(TopicMissing):
-            reader.read(20)
+            reader.read(PATIENCE_S)
 
 
 def test_a_refusal_is_an_error_at_once(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.SUBSCRIBE] = refusing(ServerError.AuthorizationError)
     with pytest.raises(Refused, match="AuthorizationError"):
-        client.entry_reader("t", None).read(5)
+        client.entry_reader("t", None).read(PATIENCE_S)
 
 
 def test_bytes_that_were_damaged_on_the_way_are_read_again(broker: FakeBroker, client: Client) -> None:
@@ -217,7 +224,7 @@ def test_bytes_that_stay_damaged_are_an_error_that_says_where(broker: FakeBroker
     with client.entry_reader("t", None) as reader:
         assert numbers(read(reader, 3)) == [0, 1, 2]
         with pytest.raises(DamagedFrame, match=r"read persistent://public/default/t behind entry 1:2, .*checksum"):
-            reader.read(20)
+            reader.read(PATIENCE_S)
 
 
 def test_consumers_lost_one_after_another_are_an_error(broker: FakeBroker, client: Client) -> None:
@@ -233,7 +240,7 @@ def test_consumers_lost_one_after_another_are_an_error(broker: FakeBroker, clien
         with pytest.raises(
             ConnectionLost, match=r"behind entry 1:2: 5 consumers in a row were lost.* closed by the broker"
         ):
-            reader.read(20)
+            reader.read(PATIENCE_S)
 
 
 def test_the_broker_gets_permits_for_the_bytes_that_may_wait(broker: FakeBroker, client: Client) -> None:
@@ -252,7 +259,7 @@ def test_more_than_may_wait_is_dropped_and_read_again(broker: FakeBroker, client
     topic = Stored(broker, [b"%03d" % entry + b"x" * (size - 3) for entry in range(count)])
     topic.heeds_permits = False
     with client.entry_reader("t", None, max_bytes=1) as reader:
-        first = reader.read(20)
+        first = reader.read(PATIENCE_S)
         until_held(reader)
         entries = first + read(reader, count - len(first))
         assert [entry.id.entry for entry in entries] == list(range(count))
@@ -261,8 +268,5 @@ def test_more_than_may_wait_is_dropped_and_read_again(broker: FakeBroker, client
 
 def until_held(reader: EntryReader) -> None:
     """Wait until so much was sent that some of it had to be dropped; what is held stays within the bound."""
-    deadline = time.monotonic() + 20
-    while not reader._permits.overdrawn:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: reader._permits.overdrawn)
     assert reader._permits.held_bytes <= 2 + OVERSHOOT_BYTES

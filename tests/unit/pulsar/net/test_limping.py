@@ -2,84 +2,113 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from eos.errors import NetworkError, Unanswered
-from eos.pulsar.net.client import Client, InFlight
+from eos.pulsar.net.client import Client, InFlight, Producer
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandCloseConsumer, CommandCloseProducer, CommandSendError
+from tests.unit.pulsar.net.clock import Clock
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, answer_well, receipt, silent
 from tests.waiting import until
 
 CHUNK = Chunk(messages=1, payload=b"x" * 100, uncompressed_size=100, rows_bytes=60, compression="none")
-TIMEOUT_S = 0.6
+TIMEOUT_S = 0.1
+PASSES_S = 2 / 3 * TIMEOUT_S
 
 
 @pytest.fixture
 def client(broker: FakeBroker) -> Iterator[Client]:
-    with broker.client(TIMEOUT_S) as made:
+    with broker.client() as made:
         yield made
 
 
 class SlowReceipts:
-    """Sends one receipt after the other, `gap_s` seconds apart."""
+    """Producers that share a budget, and a broker that lets two thirds of their time-out pass before each receipt.
 
-    def __init__(self, gap_s: float) -> None:
-        self.gap_s = gap_s
-        self.sent = 0
+    Their clock is one of the test's own. A receipt comes only once the thread that made this has looked at the clock.
+    """
 
-    def __call__(self, session: Session, frame: Frame) -> None:
-        self.sent += 1
-        threading.Timer(self.sent * self.gap_s, self._send, [session, frame]).start()
+    def __init__(self, broker: FakeBroker, client: Client, budget: InFlight, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock = Clock()
+        monkeypatch.setattr("eos.pulsar.net.in_flight.time", self.clock)
+        monkeypatch.setattr("eos.pulsar.net.producer.time", self.clock)
+        broker.handlers[Type.SEND] = lambda session, frame: self._held.append((session, frame))
+        self._held: list[tuple[Session, Frame]] = []
+        self._client, self._budget, self._waiter = client, budget, threading.get_ident()
 
-    def _send(self, session: Session, frame: Frame) -> None:
-        with contextlib.suppress(OSError):  # the test is over
+    def producer(self, topic: str) -> Producer:
+        made = self._client.producer(topic, budget=self._budget)
+        made._timeout_s = TIMEOUT_S
+        return made
+
+    def give(self, count: int) -> None:
+        """Send so many receipts while the test waits for them, and let the same time pass once more."""
+        threading.Thread(target=self._give, args=[count], daemon=True).start()
+
+    def _give(self, count: int) -> None:
+        for place in range(count):
+            until(lambda here=place: len(self._held) > here)  # type: ignore[misc]
+            self.clock.sleep(PASSES_S)
+            until(lambda: self.clock.seen.get(self._waiter) == self.clock.now)
+            session, frame = self._held[place]
             session.send(receipt(frame))
+            until(lambda: self._budget._last_receipt_at == self.clock.now)
+        self.clock.sleep(PASSES_S)
 
 
-def test_receipts_that_keep_coming_are_waited_for(broker: FakeBroker, client: Client) -> None:
-    broker.handlers[Type.SEND] = SlowReceipts(TIMEOUT_S / 3)
-    with client.producer("t") as producer:
-        for _ in range(6):  # twice the time-out in all
-            producer.send(CHUNK, None)
-        producer.flush()
+def test_receipts_that_keep_coming_are_waited_for(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowReceipts(broker, client, InFlight(), monkeypatch)
+    producer = slow.producer("t")
+    for _ in range(6):  # four times the time-out in all
+        producer.send(CHUNK, None)
+    slow.give(6)
+    producer.flush()
 
 
-def test_another_producers_receipts_show_that_the_brokers_are_slow_not_dead(broker: FakeBroker, client: Client) -> None:
-    broker.handlers[Type.SEND] = SlowReceipts(TIMEOUT_S / 3)
-    budget = InFlight()
-    first, last = (client.producer(topic, budget=budget) for topic in "ab")
+def test_another_producers_receipts_show_that_the_brokers_are_slow_not_dead(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowReceipts(broker, client, InFlight(), monkeypatch)
+    first, last = (slow.producer(topic) for topic in "ab")
     for producer in (*[first] * 5, last):
         producer.send(CHUNK, None)
+    slow.give(6)
     last.flush()
 
 
-def test_a_full_budget_is_waited_for_as_long_as_receipts_come(broker: FakeBroker, client: Client) -> None:
-    broker.handlers[Type.SEND] = SlowReceipts(TIMEOUT_S / 3)
-    producer = client.producer("t", budget=InFlight(600))
+def test_a_full_budget_is_waited_for_as_long_as_receipts_come(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowReceipts(broker, client, InFlight(600), monkeypatch)
+    producer = slow.producer("t")
     for _ in range(6):
         producer.send(CHUNK, None)
     large = Chunk(messages=1, payload=b"x" * 600, uncompressed_size=600, rows_bytes=600, compression="none")
+    slow.give(6)
     producer.send(large, None)  # waits for all six
 
 
-def test_waiting_for_receipts_ends_with_the_time_that_the_caller_gives(broker: FakeBroker, client: Client) -> None:
-    broker.handlers[Type.SEND] = SlowReceipts(TIMEOUT_S / 3)
-    producer = client.producer("t", budget=InFlight(350))
-    ends = time.monotonic() + TIMEOUT_S / 2
+def test_waiting_for_receipts_ends_with_the_time_that_the_caller_gives(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowReceipts(broker, client, InFlight(350), monkeypatch)
+    producer = slow.producer("t")
+    ends = slow.clock.now + 1.5 * PASSES_S
     for _ in range(3):
         producer.send(CHUNK, None, ends)
     large = Chunk(messages=1, payload=b"x" * 350, uncompressed_size=350, rows_bytes=350, compression="none")
+    slow.give(1)
     with pytest.raises(Unanswered, match="no receipt before the time given for it ended while"):
         producer.send(large, None, ends)
-    with pytest.raises(Unanswered, match=r"no receipt for \d frames on t from .* before the time given for it ended"):
+    with pytest.raises(Unanswered, match=r"no receipt for 2 frames on t from .* before the time given for it ended"):
         producer.flush(ends)
 
 
@@ -145,6 +174,7 @@ def test_a_close_after_a_consumer_was_closed_leaves_the_connection_alone(broker:
 def test_silence_is_not_waited_out_for_ever(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.SEND] = silent
     producer = client.producer("t")
+    producer._timeout_s = TIMEOUT_S
     producer.send(CHUNK, None)
     with pytest.raises(Unanswered, match="no receipt for 1 frames"):
         producer.flush()

@@ -45,6 +45,7 @@ from tests.unit.pulsar.net.fake_broker import (
     refusing,
     silent,
 )
+from tests.waiting import PATIENCE_S, in_a_hurry
 
 CHUNK = Chunk(messages=3, payload=b"x" * 100, uncompressed_size=100, rows_bytes=60, compression="none")
 TXN = TxnId(0, 7)
@@ -52,7 +53,7 @@ TXN = TxnId(0, 7)
 
 @pytest.fixture
 def client(broker: FakeBroker) -> Iterator[Client]:
-    with broker.client(0.5) as made:
+    with broker.client() as made:
         yield made
 
 
@@ -79,7 +80,8 @@ def test_a_fresh_name_each_time(client: Client) -> None:
 def test_no_receipt_is_unanswered_and_the_producer_is_given_up(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.SEND] = silent
     producer = client.producer("t")
-    with pytest.raises(Unanswered, match=f"no receipt for 1 frames on t from {broker.url} within 0.5 s"):
+    producer._timeout_s = 0.2
+    with pytest.raises(Unanswered, match=f"no receipt for 1 frames on t from {broker.url} within 0.2 s"):
         producer.send_record(b"x", None)
     with pytest.raises(Unanswered):
         producer.send(CHUNK, None)
@@ -173,7 +175,7 @@ def test_a_cut_connection_loses_the_frame_and_never_sends_it_again(broker: FakeB
 def test_close_waits_for_the_brokers_word(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.CLOSE_PRODUCER] = silent
     producer = client.producer("t")
-    with pytest.raises(Unanswered, match="close the producer on t: no answer"):
+    with in_a_hurry(client), pytest.raises(Unanswered, match="close the producer on t: no answer"):
         producer.close()
 
 
@@ -204,12 +206,12 @@ def test_nothing_is_sent_into_a_transaction_whose_end_was_asked_for(
 
 def test_the_budget_holds_senders_back_until_receipts_come(broker: FakeBroker, client: Client) -> None:
     held: list[tuple[Session, Frame]] = []
-    three = threading.Event()
+    two = threading.Event()
 
     def hold(session: Session, frame: Frame) -> None:
         held.append((session, frame))
         if len(held) == 2:
-            three.set()
+            two.set()
 
     broker.handlers[Type.SEND] = hold
     budget = InFlight(250)
@@ -224,11 +226,11 @@ def test_the_budget_holds_senders_back_until_receipts_come(broker: FakeBroker, c
         done.set()
 
     threading.Thread(target=third, daemon=True).start()
-    assert three.wait(5)
+    assert two.wait(PATIENCE_S)
     assert not done.wait(0.05)
     session, frame = held[1]
     session.send(receipt(frame))
-    assert done.wait(5)
+    assert done.wait(PATIENCE_S)
     assert len(held) <= 3
 
 
@@ -243,8 +245,9 @@ def test_a_frame_larger_than_the_budget_goes_alone(client: Client) -> None:
 def test_a_full_budget_without_receipts_is_unanswered(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.SEND] = silent
     producer = client.producer("t", budget=InFlight(150))
+    producer._timeout_s = 0.2
     producer.send(CHUNK, None)
-    with pytest.raises(Unanswered, match=r"no receipt within 0.5 s while 100 bytes are on their way"):
+    with pytest.raises(Unanswered, match=r"no receipt within 0.2 s while 100 bytes are on their way"):
         producer.send(CHUNK, None)
 
 
@@ -268,7 +271,7 @@ def test_an_error_in_the_block_abandons_the_producer(broker: FakeBroker, client:
     broker.handlers[Type.CLOSE_PRODUCER] = noted
     with pytest.raises(KeyError), client.producer("t") as producer:
         raise KeyError
-    assert closed.wait(5)
+    assert closed.wait(PATIENCE_S)
     with pytest.raises(NetworkError, match="given up"):
         producer.send(CHUNK, None)
 
@@ -293,7 +296,7 @@ def sending(*entries: int) -> object:
 def test_a_reader_reads_in_order_and_none_when_nothing_comes(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.FLOW] = sending(0, 1)  # type: ignore[assignment]
     reader = client.reader("t")
-    read = [reader.read(5), reader.read(5), reader.read(0.05)]
+    read = [reader.read(PATIENCE_S), reader.read(PATIENCE_S), reader.read(0.05)]
     assert [one.data if one is not None else None for one in read] == [b"0", b"1", None]
     reader.close()
     assert len(broker.commands(Type.CLOSE_CONSUMER)) == 1
@@ -302,14 +305,14 @@ def test_a_reader_reads_in_order_and_none_when_nothing_comes(broker: FakeBroker,
 def test_a_reader_goes_on_where_it_was_when_the_connection_is_lost(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.FLOW] = sending(0)  # type: ignore[assignment]
     reader = client.reader("t")
-    first = reader.read(5)
+    first = reader.read(PATIENCE_S)
     assert first is not None
     waiting = threading.Timer(0.05, broker.cut_all)
     waiting.start()
     with pytest.raises(ConnectionLost, match="read persistent://public/default/t"):
-        reader.read(5)
+        reader.read(PATIENCE_S)
     broker.handlers[Type.FLOW] = sending(0, 1)  # type: ignore[assignment]
-    second = reader.read(5)
+    second = reader.read(PATIENCE_S)
     assert second is not None
     assert second.data == b"1"
     start = broker.commands(Type.SUBSCRIBE)[1].subscribe.start_message_id
@@ -324,9 +327,9 @@ def test_a_reader_closed_by_the_broker_joins_again(broker: FakeBroker, client: C
     broker.handlers[Type.FLOW] = close
     reader = client.reader("t")
     with pytest.raises(ConnectionLost, match="closed by the broker"):
-        reader.read(5)
+        reader.read(PATIENCE_S)
     broker.handlers[Type.FLOW] = sending(0)  # type: ignore[assignment]
-    assert reader.read(5) is not None
+    assert reader.read(PATIENCE_S) is not None
 
 
 def test_permits_are_given_again_as_messages_are_read(broker: FakeBroker, client: Client) -> None:
@@ -340,14 +343,14 @@ def test_permits_are_given_again_as_messages_are_read(broker: FakeBroker, client
 
     broker.handlers[Type.FLOW] = flow
     reader = client.reader("t")
-    read = [reader.read(5) for _ in range(1500)]
+    read = [reader.read(PATIENCE_S) for _ in range(1500)]
     assert [one.data for one in read if one is not None] == [b"%d" % entry for entry in range(1500)]
 
 
 def test_a_reader_of_a_missing_topic(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.SUBSCRIBE] = refusing(ServerError.TopicNotFound)
     with pytest.raises(TopicMissing):
-        client.reader("t").read(1)
+        client.reader("t").read(PATIENCE_S)
 
 
 def test_a_hold_acknowledges_and_waits_for_the_answer(broker: FakeBroker, client: Client) -> None:
@@ -356,7 +359,7 @@ def test_a_hold_acknowledges_and_waits_for_the_answer(broker: FakeBroker, client
     (ack,) = broker.commands(Type.ACK)
     assert ack.ack.message_id[0].entry_id == 4
     broker.handlers[Type.ACK] = silent
-    with pytest.raises(Unanswered, match="acknowledge on"):
+    with in_a_hurry(client), pytest.raises(Unanswered, match="acknowledge on"):
         hold.acknowledge(MessageId(3, 5))
     hold.close()
     hold.close()

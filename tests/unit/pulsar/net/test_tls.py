@@ -82,7 +82,7 @@ def test_another_host_name_is_refused_unless_told_otherwise(certificates: Certif
         url = broker.url.replace("127.0.0.1", "localhost")
         for verify in (True, False):
             tls = Tls(trust_certs=certificates.certificate, verify_hostname=verify)
-            with Client(Cluster(url, tls=tls)) as client:
+            with Client(Cluster(url, tls=tls, connect_timeout_s=30)) as client:
                 if verify:
                     with pytest.raises(Unreachable, match="localhost"):
                         client.partitions("t")
@@ -130,13 +130,13 @@ def test_a_pem_file_that_cannot_be_read_is_named_before_anything_is_dialled(
 
 def test_a_plain_port_behind_a_tls_url() -> None:
     with FakeBroker() as broker:
-        cluster = Cluster(broker.url.replace("pulsar://", "pulsar+ssl://"), connect_timeout_s=0.3)
+        cluster = Cluster(broker.url.replace("pulsar://", "pulsar+ssl://"), connect_timeout_s=30)
         with Client(cluster) as client, pytest.raises(Unreachable, match=r"no TLS connection.* its plain port takes"):
             client.partitions("t")
 
 
 def test_a_tls_port_behind_a_plain_url(certificates: Certificates) -> None:
     with FakeBroker(server(certificates)) as broker:
-        plain = Cluster(broker.url.replace("pulsar+ssl://", "pulsar://"), connect_timeout_s=0.3)
+        plain = Cluster(broker.url.replace("pulsar+ssl://", "pulsar://"), connect_timeout_s=30)
         with Client(plain) as client, pytest.raises(ConnectionLost, match=r"pulsar\+ssl://"):
             client.partitions("t")
