@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pyarrow as pa
@@ -87,3 +89,10 @@ def test_spark_takes_the_record_batches_of_typed_values(asked_for: str) -> None:
     rows = pa.Table.from_batches(taken).column("value").to_pylist()
     assert rows[0] is not None
     assert rows[1] is None
+
+
+def test_a_planner_without_an_admin_url_loads_no_http_client() -> None:
+    """It and what comes with it were a third of what each planner and worker loads before it begins."""
+    code = "import sys, eos.source.data_source; print('httpx' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
