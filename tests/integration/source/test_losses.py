@@ -20,7 +20,6 @@ from tests.integration.source.queries import Query
 from tests.integration.source.streams import write
 from tests.waiting import until
 
-
 Kept = Callable[[], set[int]]
 
 
