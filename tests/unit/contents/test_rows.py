@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def follow(
     monkeypatch: pytest.MonkeyPatch, start: str, held: FakeBrokers, count: int, between: Callable[[], None]
 ) -> list[Any]:
     monkeypatch.setattr(module, "PulsarBrokers", lambda options: held)
-    monkeypatch.setattr("time.sleep", lambda seconds: between())
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda seconds: between()))
     return list(islice(Rows(CLUSTER, "t", start, lose=pytest.fail).coming(), count))
 
 

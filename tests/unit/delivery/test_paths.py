@@ -13,13 +13,14 @@ from eos.delivery.producers import KeptProducers
 from eos.delivery.writer import BatchTransaction, WriteSettings
 from eos.errors import NetworkError, Unanswered
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 MIB = 1 << 20
 TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved)
@@ -28,7 +29,7 @@ TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved)
 @pytest.fixture
 def path(broker: FakeBroker) -> Iterator[ByDriver]:
     """Three rows for two topics."""
-    cluster = broker.client(1.0).cluster
+    cluster = broker.client().cluster
     rows = pa.table({"value": [b"a", b"b", b"c"], "topic": ["s", "t", "t"]})
     yield ByDriver(rows, WriteSettings(cluster, None, "murmur3", "none", MIB), KeptProducers(cluster, MIB), {})
     Client.shared(cluster).close()
@@ -54,17 +55,20 @@ def test_it_is_finished_when_every_frame_has_its_receipt_and_not_before(broker: 
     for session, frame in held:
         assert not finished.wait(0.1)
         session.send(receipt(frame))
-    assert finished.wait(5)
+    assert finished.wait(PATIENCE_S)
     assert closed(broker) == set()
 
 
-def test_a_receipt_that_does_not_come_fails_the_finish(broker: FakeBroker, path: ByDriver) -> None:
+def test_a_receipt_that_does_not_come_fails_the_finish(
+    broker: FakeBroker, path: ByDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker.handlers[Type.SEND] = lambda session, frame: None
     path.send(TRANSACTION)
+    monkeypatch.setattr(InFlight, "patience", lambda *_: 0.0)
     with pytest.raises(Unanswered, match="no receipt for 1 frames"):
         path.finish()
     path.abandon()
-    until(lambda: closed(broker) == {0, 1}, "a producer was left open", patience_s=5)
+    until(lambda: closed(broker) == {0, 1}, "a producer was left open")
 
 
 def test_after_a_failed_send_its_producers_are_given_up(broker: FakeBroker, path: ByDriver) -> None:
@@ -72,7 +76,7 @@ def test_after_a_failed_send_its_producers_are_given_up(broker: FakeBroker, path
     with pytest.raises(NetworkError, match="InvalidTxnStatus"):
         path.send(TRANSACTION)
     path.abandon()
-    until(lambda: closed(broker) == {0, 1}, "a producer was left open", patience_s=5)
+    until(lambda: closed(broker) == {0, 1}, "a producer was left open")
 
 
 def test_what_has_not_sent_has_nothing_to_finish_or_to_give_up(broker: FakeBroker, path: ByDriver) -> None:

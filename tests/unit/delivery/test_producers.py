@@ -24,7 +24,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def cluster(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    with broker.client(0.5) as client:
+    with broker.client() as client:
         monkeypatch.setattr("eos.delivery.producers.Client.shared", staticmethod(lambda _: client))
         yield client.cluster
 

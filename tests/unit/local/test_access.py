@@ -45,7 +45,7 @@ def test_two_keys_sign_two_tokens() -> None:
 
 
 @pytest.mark.parametrize("value", ["true", "True", True])
-def test_a_setting_that_shuts_out_everybody_is_refused(value: str | bool) -> None:
+def test_a_setting_that_shuts_out_every_client_is_refused(value: str | bool) -> None:
     with pytest.raises(LocalError, match=r"shuts out every client.*Use --auth token"):
         refuse_half({"authenticationEnabled": value})
 

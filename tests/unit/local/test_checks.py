@@ -106,11 +106,8 @@ def test_other_failures_of_the_system_are_not_dressed_up() -> None:
 
 
 def test_ports_in_use_are_named_with_their_options() -> None:
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        holder.listen()
-        taken = holder.getsockname()[1]
-        free, other, another = checks.pick_ports(3)
+    taken, free, other, another = checks.pick_ports(4)
+    with socket.create_server(("127.0.0.1", taken)):
         with pytest.raises(LocalError, match=f"port {taken} is in use, choose another with --http-port") as said:
             Ports(free, taken, other, another).check_free()
         assert str(free) not in str(said.value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from eos.local import LocalCluster, LocalError, Member, State, checks, records
 from eos.local.clusters import ClusterInstance
 from eos.local.parts import PARTS, ClusterPorts, Part, Plan
 from eos.local.process import ProcessId
+from tests.waiting import PATIENCE_S, until
 
 PORTS = ClusterPorts(1, (2, 3, 4), (5, 6), (7, 8))
 PLAN = Plan(PORTS, {"brokerDeduplicationEnabled": True}, "300m", False, 4)
@@ -31,7 +31,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def member(tmp_path: Path) -> Iterator[Member]:
     part = Part("bookie-0", "Main", (), "", checks.pick_ports(1)[0], "1m", "1m")
-    made = Member(part, tmp_path / "bookie-0", None, zookeeper_port=1, start_timeout_s=0.3)
+    made = Member(part, tmp_path / "bookie-0", None, zookeeper_port=1, start_timeout_s=PATIENCE_S)
     yield made
     made.kill()
 
@@ -101,8 +101,7 @@ def test_java_knows_a_member_as_localhost_when_it_should(member: Member, tmp_pat
     member.part = replace(member.part, is_localhost=True)
     member.launch(program(tmp_path, 'for word; do echo "$word"; done; exec sleep 300'), "jars")
     hosts = member.home / "hosts"
-    while "-Djava.io.tmpdir" not in member.log.read_text():
-        time.sleep(0.02)
+    until(lambda: f"{member.name}.conf" in member.log.read_text(), "its last word")
     assert f"-Djdk.net.hosts.file={hosts}" in member.log.read_text().splitlines()
     assert hosts.read_text().split() == ["127.0.0.1", "localhost", socket.gethostname()]
 
@@ -148,12 +147,11 @@ def test_a_bookie_is_not_ready_by_the_registration_of_the_one_that_was_killed(
 @pytest.mark.jvm
 def test_another_process_that_knows_the_folder_can_end_a_member(member: Member, tmp_path: Path) -> None:
     member.launch(program(tmp_path, "trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.05; done"), "jars")
-    while "up" not in member.log.read_text():
-        time.sleep(0.02)
+    until(lambda: "up" in member.log.read_text())
     other = Member(member.part, member.home, None, zookeeper_port=1, start_timeout_s=1)
     assert other.pid == member.pid
     other.pause()
-    other.end(grace_s=20)
+    other.end(grace_s=PATIENCE_S)
     assert member.state is State.ENDED
     assert "bye" in member.log.read_text()
 
@@ -163,12 +161,13 @@ def test_a_member_that_ends_or_stays_silent_is_an_error_with_its_log(member: Mem
     member.launch(program(tmp_path, "echo no space; exit 3"), "jars")
     with pytest.raises(LocalError, match=r"bookie-0 ended while starting(.|\n)*no space"):
         member.wait_until_ready()
+    member.start_timeout_s = 0.3
     member.launch(program(tmp_path, "echo thinking; exec sleep 300"), "jars")
     with pytest.raises(LocalError, match=r"bookie-0 did not answer within 0\.3 s"):
         member.wait_until_ready()
 
 
-def test_a_port_that_somebody_else_has_taken_is_said(member: Member, tmp_path: Path) -> None:
+def test_a_port_that_another_process_has_taken_is_said(member: Member, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", member.part.port)), pytest.raises(LocalError, match="listens on its port"):
         member.launch(program(tmp_path, "exec sleep 300"), "jars")
     assert member.state is State.ENDED

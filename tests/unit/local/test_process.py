@@ -14,7 +14,7 @@ import pytest
 from eos.local import process
 from eos.local.process import ProcessId
 from eos.local.settings import ENVIRONMENT, Ports, broker_conf, command
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 FAMILY = ["sh", "-c", "sleep 300 & echo $! > child; wait"]
 
@@ -35,7 +35,7 @@ def test_a_pid_in_use_again_is_not_the_same_process() -> None:
     assert not ProcessId(os.getpid(), "another time").alive()
 
 
-def test_a_dead_process_that_nobody_has_reaped_is_dead() -> None:
+def test_a_dead_process_that_its_parent_has_not_reaped_is_dead() -> None:
     child = subprocess.Popen(["sh", "-c", "exit 0"])
     until(lambda: gone(child.pid))
     child.wait()
@@ -60,7 +60,7 @@ def test_end_with_grace_lets_it_end_by_itself(tmp_path: Path, monkeypatch: pytes
     polite = ["sh", "-c", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done"]
     started = process.start(polite, {}, tmp_path / "log", None)
     until(lambda: "up" in (tmp_path / "log").read_text())
-    started.end(grace_s=20)
+    started.end(grace_s=PATIENCE_S)
     assert started.exit_code() == 7
     assert "bye" in (tmp_path / "log").read_text()
 

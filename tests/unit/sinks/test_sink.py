@@ -16,7 +16,7 @@ from eos.commit.decision import Identity
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed
 from eos.sinks import sink as module
 from eos.sinks.sink import Sink
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 ROWS: Any = SimpleNamespace(sparkSession=None)
 
@@ -161,7 +161,7 @@ def test_a_sink_that_is_dropped_closes_its_run(monkeypatch: pytest.MonkeyPatch, 
     (run,) = FakeRun.made
     del other
     gc.collect()
-    until(run.closed.is_set, "the run was left open", patience_s=5)
+    until(run.closed.is_set, "the run was left open")
 
 
 def test_a_run_is_closed_when_its_query_has_ended(monkeypatch: pytest.MonkeyPatch, sink: Sink) -> None:
@@ -172,7 +172,7 @@ def test_a_run_is_closed_when_its_query_has_ended(monkeypatch: pytest.MonkeyPatc
     (run,) = FakeRun.made
     assert not run.closed.wait(0.1)
     ended.set()
-    assert run.closed.wait(5)
+    assert run.closed.wait(PATIENCE_S)
 
 
 def test_closing_waits_for_the_batch_that_is_being_taken(sink: Sink) -> None:
@@ -183,5 +183,5 @@ def test_closing_waits_for_the_batch_that_is_being_taken(sink: Sink) -> None:
         closing = threading.Thread(target=sink.close)
         closing.start()
         assert not FakeRun.made[0].closed.wait(0.2)
-    closing.join(10)
+    closing.join(PATIENCE_S)
     assert FakeRun.made[0].closed.is_set()

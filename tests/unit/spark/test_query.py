@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eos.errors import InvalidInput
 from eos.spark.query import Query, current_query, current_run, refuse_speculation, refuse_temporary_checkpoint
+from tests.waiting import PATIENCE_S
 
 
 def session(**conf: str) -> Any:
@@ -78,7 +79,7 @@ def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_p
 
             threading.Thread(target=wait, daemon=True).start()
         elif fails:
-            looked.wait(60)
+            looked.wait(PATIENCE_S)
             raise LookupError("something of the user's own")
 
     rows = spark.readStream.format("rate").load()
@@ -88,6 +89,6 @@ def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_p
     looked.set()
     if not fails:
         started.stop()
-    assert ended.wait(30)
+    assert ended.wait(PATIENCE_S)
     assert seen[0] == (started.runId, True)
     assert current_run() is None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from statestore.drills.chaos.proxy import Proxy
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def proxy(echo: tuple[str, int]) -> Iterator[Proxy]:
 
 
 def connect(proxy: Proxy) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", proxy.port), timeout=5)
+    return socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE_S)
 
 
 def read(connection: socket.socket, length: int) -> bytes:
@@ -100,6 +100,7 @@ def test_swallows_bytes_without_a_word_and_resets_when_it_is_healed(proxy: Proxy
         proxy.swallow()
         connection.sendall(b"lost")
         with connect(proxy) as late:
+            until(lambda: proxy.connections == 2)
             late.sendall(b"lost too")
             late.settimeout(0.2)
             with pytest.raises(TimeoutError):
@@ -109,7 +110,7 @@ def test_swallows_bytes_without_a_word_and_resets_when_it_is_healed(proxy: Proxy
                 connection.recv(1)
             proxy.heal()
             for silent in (connection, late):
-                silent.settimeout(5)
+                silent.settimeout(PATIENCE_S)
                 with pytest.raises(ConnectionResetError):
                     silent.recv(1)
     with connect(proxy) as connection:
