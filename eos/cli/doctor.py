@@ -55,10 +55,11 @@ def doctor(
 
     Waiting: a coordinator has the transaction open; it ends with its batch, by its sink's next driver, by `eos abort`,
     or by its time-out. Frozen: no coordinator knows it any more; --heal ends empty transactions there until the broker
-    throws it away. Exit codes: 0 when nothing is held up at the end, 1 when something is, 2 when that
-    was not found out.
+    throws it away. A broker that may show readers aborted rows after a restart is told of too. Exit codes: 0 when
+    nothing is held up at the end, 1 when something is, 2 when that was not found out.
     """
     from eos.doctor.doctor import Doctor, State, summary
+    from eos.doctor.recovery import danger
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
@@ -73,6 +74,8 @@ def doctor(
                     one.heal(finding)
                     tell(f"{finding.partition} is free.")
             found = one.look(partitions, older_than)
+        if told := danger(admin):
+            tell(told)
     if as_json:
         print(json.dumps([summary(finding) for finding in found], indent=2))
     elif found:

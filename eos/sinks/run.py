@@ -23,8 +23,10 @@ from eos.commit.registration import KEEP, REGISTRATION, Registration, fits, keep
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, least_care
 from eos.delivery.writer import WriteSettings
+from eos.doctor.recovery import danger
 from eos.doctor.retention import check_retention, holders
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
@@ -194,6 +196,9 @@ class OwningRun(Run):
         self._owner.make_log()
         if options.admin_url is not None:
             check_retention(options.admin_url, client.cluster, options.control_topic)
+            with Admin(options.admin_url, client.cluster.credentials, client.cluster.tls) as admin:
+                if told := danger(admin):
+                    log.warning(told)
         self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal)
         if self.query is not None:
             stateful = keeps_state(self._registered, self.query.has_state(), batch_id)

@@ -138,6 +138,14 @@ class Admin:
         """Return the broker's version."""
         return self._ask("GET", "v2/brokers/version").text
 
+    def setting(self, name: str) -> str | None:
+        """Return a setting of the broker that answers, as it runs with; None where it has none of that name.
+
+        Needs a superuser where there are roles.
+        """
+        value = self._json("v2/brokers/configuration/runtime").get(name)
+        return None if value is None else str(value)
+
     def keeping(self, topic: str) -> Keeping:
         """Return the effective policies of a topic without partitions, or of a partition."""
         at = f"v2/{_path(topic)}"

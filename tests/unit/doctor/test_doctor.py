@@ -40,6 +40,13 @@ class FakeAdmin:
     behind: TxnId | None = TXN
     open: list[OpenTransaction] = field(default_factory=list)
     aborted: list[TxnId] = field(default_factory=list)
+    threads: str = "1"
+
+    def version(self) -> str:
+        return "4.2.4"
+
+    def setting(self, name: str) -> str | None:
+        return self.threads
 
     def topics(self, namespace: str) -> tuple[str, ...]:
         return (ROWS, LOG)
@@ -321,6 +328,15 @@ def test_doctor_heals_on_demand_and_what_loses_rows_only_when_that_is_accepted(m
     admin.buffers = {ROWS: [HELD] * 7 + [FREE]}
     healed = run(monkeypatch, client, admin, "doctor", "rows", "--heal", "--accept-loss")
     assert (healed.exit_code, "is free" in healed.output, "none held up" in healed.output) == (0, True, True)
+
+
+def test_doctor_tells_of_a_broker_that_may_show_what_was_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = FakeAdmin({}, threads="8")
+    told = run(monkeypatch, FakeClient([]), admin, "doctor", "rows")
+    assert told.exit_code == 0, "readers are not held up"
+    assert "numTransactionReplayThreadPoolSize=1" in told.output
+    admin.threads = "1"
+    assert "numTransaction" not in run(monkeypatch, FakeClient([]), admin, "doctor", "rows").output
 
 
 def test_abort_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
