@@ -11,10 +11,10 @@ from statestore.drills.later_transactions import end_later_transactions
 def messages_of(service_url: str, topic: str) -> list[pulsar.Message]:
     """Return all messages of a topic, by a fresh subscription.
 
-    Raises Unavailable when a partition can't be read to its end.
+    Raises Unread when a partition can't be read to its end.
     """
     end_later_transactions(service_url, topic)
-    return list(oracle.messages_of(service_url, topic, patience_s=30))
+    return list(oracle.messages_of(service_url, topic))
 
 
 def values_of(service_url: str, topic: str) -> list[str]:

@@ -81,7 +81,7 @@ def test_a_quota_that_is_used_up_shuts_out_producers_but_not_from_an_exempt_topi
         words = until(shut_out, "the quota does not bite", patience_s=150, pause_s=1)
         assert "A backlog quota of the topic is used up" in str(words)
         set_quota(pulsar, topic, "message_age", {"limitSize": -1, "limitTime": -1})
-        until(lambda: shut_out() is None, "the topic is not exempt", patience_s=30)
+        until(lambda: shut_out() is None, "the topic is not exempt")
 
 
 @pytest.mark.parametrize(

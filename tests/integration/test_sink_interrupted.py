@@ -98,8 +98,8 @@ def test_a_batch_that_outlives_its_transaction_says_which_option_to_raise(
 ) -> None:
     topic = make_topic("ttl", partitions=2)
     write(spark, make_sink(pulsar, topic, small_batch_rows, unobserved), 0, run="first run")
-    slow = Delay(Moment(Step.FIRST_SEND, "after", 1), seconds=4)
-    sink = make_sink(pulsar, topic, small_batch_rows, slow, transaction_timeout_s=2)
+    slow = Delay(Moment(Step.FIRST_SEND, "after", 1), seconds=2)
+    sink = make_sink(pulsar, topic, small_batch_rows, slow, transaction_timeout_s=1)
     with pytest.raises(eos.TookTooLong, match="raise the option `transaction_timeout_s`"):
         write(spark, sink, 1, run="slow run")
     assert (sink.metrics.attempts, sink.metrics.committed) == (1, 0), "it would take as long again"
@@ -154,7 +154,7 @@ def test_a_rival_takes_over_in_the_middle_of_a_batch(
     write(spark, rival, 1, run="the rival's run")
     write(spark, rival, 2, run="the rival's run")
     gate.open()
-    thread.join(60)
+    thread.join()  # a fenced producer's send may get no answer, and ends by its own time-out
     assert [type(problem) for problem in problems] == [eos.Fenced]
     with pytest.raises(eos.Fenced):
         write(spark, sink, 2)
@@ -229,8 +229,7 @@ def test_a_stop_on_the_driver_path_leaves_the_batch_whole_or_not_there(
         time.sleep(0.05)
     assert is_open(pulsar, in_hand)
     gate.open()
-    stopping.join(60)
-    assert not stopping.is_alive()
+    stopping.join()
     assert [type(problem) for problem in problems] in ([], [eos.Stopped])
     assert not is_open(pulsar, in_hand)
     seen = 1 if problems else 2

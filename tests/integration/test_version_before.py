@@ -21,7 +21,7 @@ import eos
 from eos.config import Cluster
 from statestore.savepoints import topic as topics
 from statestore.savepoints.folder import Folder
-from tests.contract.official import fresh_consumer
+from tests.reading import values_of
 from tests.vectors import kept
 
 NAME = "version-before"
@@ -103,15 +103,6 @@ def counts_after(batch: int) -> set[str]:
     return {f"k{key}={count}" for key, count in counts.items()}
 
 
-def values(service_url: str) -> list[str]:
-    with fresh_consumer(service_url, TOPIC) as consumer:
-        found = []
-        with contextlib.suppress(official.Timeout):
-            while True:
-                found.append(consumer.receive(timeout_millis=1500).data().decode())
-        return found
-
-
 @pytest.mark.usefixtures("empty_topics")
 def test_the_query_goes_on_where_it_was(spark: SparkSession, pulsar: Any, checkpoint: Path) -> None:
     records = kept.messages("control")
@@ -120,7 +111,7 @@ def test_the_query_goes_on_where_it_was(spark: SparkSession, pulsar: Any, checkp
     put_back(pulsar.service_url, CONTROL, records)
     sink = run(spark, pulsar.service_url, checkpoint, last=3)
     assert (sink.metrics.skipped, sink.metrics.committed) == (1, 1)
-    found = values(pulsar.service_url)
+    found = values_of(pulsar.service_url, TOPIC)
     assert (len(found), set(found)) == (KEYS, counts_after(3))
     registered = json.loads((checkpoint / "eos-sink.json").read_text())
     assert registered["stateful"] is True, "the version before didn't note it"
@@ -132,7 +123,7 @@ def test_without_its_log_the_query_is_refused(spark: SparkSession, pulsar: Any, 
     """So the registration that the version before wrote is read too."""
     with pytest.raises(eos.DamagedLog, match=r"the control log .* is empty, and this query has seen its record"):
         run(spark, pulsar.service_url, checkpoint, last=3)
-    assert values(pulsar.service_url) == []
+    assert values_of(pulsar.service_url, TOPIC) == []
 
 
 @pytest.mark.usefixtures("empty_topics")
@@ -143,7 +134,7 @@ def test_another_input_under_a_committed_batch_is_refused(spark: SparkSession, p
     offsets.write_text(offsets.read_text().replace('"batchTimestampMs":1', '"batchTimestampMs":2', 1))
     with pytest.raises(eos.IdentityMismatch):
         run(spark, pulsar.service_url, checkpoint, last=3)
-    assert values(pulsar.service_url) == []
+    assert values_of(pulsar.service_url, TOPIC) == []
 
 
 def test_a_savepoint_on_a_topic_is_restored(pulsar: Any, tmp_path: Path) -> None:

@@ -55,5 +55,5 @@ def test_a_query_without_a_checkpoint_is_refused_at_its_first_batch(
     sink = eos.sink(pulsar.service_url, topic=topic, name=topic.rsplit("/")[-1])
     rate = spark.readStream.format("rate").load().selectExpr("cast(value as string) value")
     with pytest.raises(StreamingQueryException, match="The query has no checkpoint of its own"):
-        rate.writeStream.foreachBatch(sink).start().awaitTermination(60)
+        rate.writeStream.foreachBatch(sink).start().awaitTermination()
     assert sink.metrics.attempts == 0
