@@ -32,9 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ("integration" in item.path.parts, item.path not in slow))
 
 
+START_S = 400.0
+"""Seconds that a broker may take to start: some five where it is alone, and many times that on a busy machine."""
+
+
 @dataclass(frozen=True)
 class RunningPulsar:
-    """A broker that somebody else started, named by EOS_TEST_SERVICE_URL and EOS_TEST_ADMIN_URL."""
+    """A broker that the caller of the tests has started, named by EOS_TEST_SERVICE_URL and EOS_TEST_ADMIN_URL."""
 
     service_url: str
     admin_url: str
@@ -50,7 +54,7 @@ def pulsar() -> Iterator[LocalPulsar | RunningPulsar]:
     if service_url:
         yield RunningPulsar(service_url, os.environ["EOS_TEST_ADMIN_URL"])
         return
-    with LocalPulsar() as started:
+    with LocalPulsar(start_timeout_s=START_S) as started:
         yield started
 
 
@@ -60,7 +64,7 @@ def start_pulsar() -> Iterator[Callable[..., LocalPulsar]]:
     started: list[LocalPulsar] = []
 
     def start(**options: Any) -> LocalPulsar:
-        broker = LocalPulsar(**options)
+        broker = LocalPulsar(**{"start_timeout_s": START_S, **options})
         started.append(broker)
         broker.start()
         return broker
