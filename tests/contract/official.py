@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import pulsar
 
-_QUIET_MS = 1500
+_QUIET_MS = 1000
+_PATIENCE_MS = 60_000
 
 
 @contextmanager
@@ -34,11 +35,17 @@ def read_until(service_url: str, topic: str, last: bytes) -> list[bytes]:
 
 
 def readable_now(service_url: str, topic: str) -> list[bytes]:
-    """Return what a fresh subscription gets before nothing comes any more."""
+    """Return what a fresh reader gets: all that the broker says is there, and what comes before it is quiet."""
     values: list[bytes] = []
-    with fresh_consumer(service_url, topic) as consumer:
+    client = pulsar.Client(service_url, logger=logging.getLogger("tests.official_client"))
+    try:
+        reader = client.create_reader(topic, pulsar.MessageId.earliest)
         while True:
+            promised = reader.has_message_available()
             try:
-                values.append(consumer.receive(timeout_millis=_QUIET_MS).data())
+                values.append(reader.read_next(_PATIENCE_MS if promised else _QUIET_MS).data())
             except pulsar.Timeout:
+                assert not promised, f"the broker says that there is more than {values}, and it does not come"
                 return values
+    finally:
+        client.close()

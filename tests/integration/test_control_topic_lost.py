@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from eos.commit.control_topic import HOLD
 from tests.crash.here import run_here
 from tests.crash.job import Job, prepare_input
 from tests.crash.process import account_for
+from tests.waiting import until
 
 ROWS = 20
 WAYS_OUT = r"Find out what readers have got, then either give the sink a new name .* or restore the control topic"
@@ -56,11 +56,12 @@ def delete(admin: Admin) -> None:
 
 def expire(admin: Admin) -> None:
     """Do what a message TTL of one second does, then drop what no subscription needs any more."""
-    for _ in range(60):
+
+    def expired() -> bool:
         admin.control(f"/subscription/{HOLD}/expireMessages/1")
-        if admin.control("/stats", "GET")["subscriptions"][HOLD]["msgBacklog"] == 0:
-            break
-        time.sleep(0.5)
+        return bool(admin.control("/stats", "GET")["subscriptions"][HOLD]["msgBacklog"] == 0)
+
+    until(expired, "the records are younger than a second", pause_s=0.5)
     trim(admin)
 
 
@@ -72,7 +73,12 @@ def skip_all(admin: Admin) -> None:
 def trim(admin: Admin) -> None:
     """Close the ledger by unloading the topic, and let the broker delete it."""
     admin.control("/unload", "PUT")
-    admin.control("/trim")
+
+    def gone() -> bool:
+        admin.control("/trim")
+        return bool(admin.control("/internalStats", "GET")["numberOfEntries"] == 0)
+
+    until(gone, "the ledger is still there")
 
 
 def job_in(admin: Admin, pulsar: Any, folder: Path) -> Job:
