@@ -75,7 +75,7 @@ def doctor(
                     tell(f"{finding.partition} is free.")
             found = one.look(partitions, older_than)
         if told := danger(admin):
-            tell(told)
+            tell(told.text)
     if as_json:
         print(json.dumps([summary(finding) for finding in found], indent=2))
     elif found:

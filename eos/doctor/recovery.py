@@ -11,7 +11,7 @@ was seen. With one thread neither can happen. docs/why/one-recovery-thread.md ha
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from eos.errors import NetworkError
 from eos.pulsar.net.admin import Admin
@@ -23,21 +23,30 @@ _LAST_SEEN: Final = (4, 2, 4)
 """The newest version that was looked at."""
 
 
-def danger(admin: Admin) -> str | None:
-    """Say what is to be changed on the broker that answers; None where nothing is, or where that can't be known.
+class Danger(NamedTuple):
+    """What is to be told of a broker. `certain` is False where the broker does not say what it is set to."""
 
-    It can't be known of a version that was never looked at, and from a broker that does not tell its settings.
-    """
+    text: str
+    certain: bool
+
+
+def danger(admin: Admin) -> Danger | None:
+    """Say what is to be changed on the broker that answers; None where nothing is, or of a version newer than 4.2.4."""
     try:
         version, threads = admin.version(), admin.setting(SETTING)
-    except NetworkError:
-        return None
+    except NetworkError as error:
+        return Danger(
+            "Whether the broker may show readers rows of aborted transactions after a restart can't be known, since it "
+            f"does not tell its settings: {error}. Ask as a superuser, or look for {SETTING}=1 in its broker.conf.",
+            certain=False,
+        )
     if threads is None or not threads.isdigit() or int(threads) < 2 or _numbers(version) > _LAST_SEEN:
         return None
-    return (
+    return Danger(
         f"The broker recovers topics in {threads} threads. After a restart or a move, Pulsar {version} may then take a "
         "topic with transactions for a new one, and readers get rows of transactions that were open or aborted. Set "
-        f"{SETTING}=1 in broker.conf of each broker, and restart them."
+        f"{SETTING}=1 in broker.conf of each broker, and restart them.",
+        certain=True,
     )
 
 

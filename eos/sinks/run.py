@@ -198,7 +198,7 @@ class OwningRun(Run):
             check_retention(options.admin_url, client.cluster, options.control_topic)
             with Admin(options.admin_url, client.cluster.credentials, client.cluster.tls) as admin:
                 if told := danger(admin):
-                    log.warning(told)
+                    log.log(logging.WARNING if told.certain else logging.INFO, told.text)
         self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal)
         if self.query is not None:
             stateful = keeps_state(self._registered, self.query.has_state(), batch_id)

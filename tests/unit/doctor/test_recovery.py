@@ -1,4 +1,4 @@
-"""What is said of a broker that recovers topics side by side, and what can't be known of one."""
+"""What is said of a broker that recovers topics side by side, and of one that does not tell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from eos.doctor.recovery import danger
+from eos.doctor.recovery import Danger, danger
 from eos.errors import Refused
 from eos.pulsar.net.admin import Admin
 
@@ -30,7 +30,7 @@ class FakeAdmin:
         return self.threads
 
 
-def said(admin: FakeAdmin) -> str | None:
+def said(admin: FakeAdmin) -> Danger | None:
     return danger(cast(Admin, admin))
 
 
@@ -38,9 +38,9 @@ def said(admin: FakeAdmin) -> str | None:
 def test_more_than_one_thread_is_told_with_the_setting_to_change(version: str) -> None:
     told = said(FakeAdmin("16", version))
     assert told is not None
-    assert "16 threads" in told
-    assert "numTransactionReplayThreadPoolSize=1" in told
-    assert version in told
+    assert told.certain
+    for word in ("16 threads", "numTransactionReplayThreadPoolSize=1", version):
+        assert word in told.text
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,15 @@ def test_more_than_one_thread_is_told_with_the_setting_to_change(version: str) -
         FakeAdmin("many"),
         FakeAdmin("16", "4.2.5"),
         FakeAdmin("16", "5.0.0"),
-        FakeAdmin("16", refuses=True),
     ],
 )
-def test_nothing_is_said_where_it_is_well_or_not_known(admin: Any) -> None:
+def test_nothing_is_said_where_it_is_well_or_of_a_version_not_looked_at(admin: Any) -> None:
     assert said(admin) is None
+
+
+def test_a_broker_that_tells_no_settings_is_not_taken_for_a_safe_one() -> None:
+    told = said(FakeAdmin("1", refuses=True))
+    assert told is not None
+    assert not told.certain
+    assert "can't be known" in told.text
+    assert "only for superusers" in told.text
