@@ -18,8 +18,10 @@ from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client as SimClient
 from tests.simulation.world import Alone
+from tests.waiting import PATIENCE_S
 
 MINUTE_MS = 60_000
+SOON_S = 30.0  # a transaction lives longer: its time-out brings nothing about
 SILENCE_S = 1.0  # a reader that got nothing for so long has seen all there is
 
 
@@ -89,7 +91,7 @@ class Real(Bench):
     """A real broker."""
 
     def __init__(self, service_url: str) -> None:
-        self._cluster = Cluster(service_url, request_timeout_s=5)
+        self._cluster = Cluster(service_url, request_timeout_s=PATIENCE_S)
         self.opened = []
         self._clients: list[NetClient] = []
         self.sleep = time.sleep
@@ -122,8 +124,15 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     real.close()
 
 
-def read(bench: Bench, topic: str) -> list[bytes]:
-    """Read what a new reader gets."""
+def assert_read(bench: Bench, topic: str, wanted: list[bytes]) -> None:
+    """Assert that a new reader gets this: now, or soon, since a broker does some things after it has answered."""
+    give_up = bench.clock() + SOON_S
+    while (found := _read(bench, topic)) != wanted and bench.clock() < give_up:
+        bench.sleep(0.2)
+    assert found == wanted
+
+
+def _read(bench: Bench, topic: str) -> list[bytes]:
     reader = bench.client().reader(topic)
     found = []
     while (message := reader.read(SILENCE_S)) is not None:

@@ -28,7 +28,7 @@ def read_until(service_url: str, topic: str, last: bytes) -> list[bytes]:
     with fresh_consumer(service_url, topic) as consumer:
         while not values or values[-1] != last:
             try:
-                values.append(consumer.receive(timeout_millis=20_000).data())
+                values.append(consumer.receive(timeout_millis=_PATIENCE_MS).data())
             except pulsar.Timeout:
                 raise AssertionError(f"{last!r} is not readable; before it came {values}") from None
     return values

@@ -24,16 +24,17 @@ from eos.pulsar.wire.pulsar_pb2 import (
     MessageMetadata,
 )
 from eos.pulsar.wire.txn import TxnId
+from tests.waiting import PATIENCE_S
 
 
 def connect(service_url: str) -> Connection:
     """Return a connection of its own: a process of its own, as far as the broker can tell."""
-    return Connection(addresses(service_url)[0], Cluster(service_url, request_timeout_s=10))
+    return Connection(addresses(service_url)[0], Cluster(service_url, request_timeout_s=PATIENCE_S))
 
 
 def client(service_url: str) -> Client:
     """Return a client that knows nothing of what other clients did."""
-    return Client(Cluster(service_url, request_timeout_s=10))
+    return Client(Cluster(service_url, request_timeout_s=PATIENCE_S))
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class RawProducer:
         send = CommandSend(producer_id=self._id, sequence_id=metadata.sequence_id)
         self.connection.send(encode_message(BaseCommand(type=Type.SEND, send=send), metadata, [payload]))
 
-    def event(self, timeout_s: float = 10.0) -> Event:
+    def event(self, timeout_s: float = PATIENCE_S) -> Event:
         """Return what the broker said next: where the frame is stored, or what went wrong."""
         return self._events.get(timeout=timeout_s)
 

@@ -82,7 +82,7 @@ def test_every_mix_of_fields_arrives_equal(
     assert any(entry.batched for entry in entries) == (batching > 0)
     rows = decode(entries, list(COLUMNS)).to_pylist()
     with fresh_consumer(pulsar.service_url, topic) as consumer:
-        theirs = [consumer.receive(20_000) for _ in sent]
+        theirs = [consumer.receive(60_000) for _ in sent]
     assert [row["value"] for row in rows] == [row["content"] for row in sent]
     for row, wrote, read in zip(rows, sent, theirs, strict=True):
         key, ordering = wrote.get("partition_key"), wrote.get("ordering_key")

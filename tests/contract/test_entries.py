@@ -18,13 +18,14 @@ from eos.pulsar.wire.message_id import EntryId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
 from tests.contract.test_transactions import end, transaction
+from tests.waiting import PATIENCE_S
 
 
 def read_to(reader: EntryReader, last: EntryId) -> list[Entry]:
     """Read on to this entry, which must come."""
     entries: list[Entry] = []
     while not entries or entries[-1].id < last:
-        more = reader.read(20)
+        more = reader.read(PATIENCE_S)
         assert more, f"{last} did not come; the last was {entries[-1].id if entries else None}"
         entries += more
     return entries
@@ -70,7 +71,7 @@ def test_silence_is_an_empty_list(ours: Client, make_topic: MakeTopic) -> None:
         assert reader.last_message_id()[0] is None
         assert reader.read(0.2) == []
         write(ours, topic, [b"a"])
-        assert values(reader.read(20)) == [b"a"]
+        assert values(reader.read(PATIENCE_S)) == [b"a"]
 
 
 def test_an_open_transaction_stops_reading_and_aborted_entries_do_not_come(ours: Client, make_topic: MakeTopic) -> None:
@@ -81,7 +82,7 @@ def test_an_open_transaction_stops_reading_and_aborted_entries_do_not_come(ours:
         producer.send_record(b"aborted", aborted)
         producer.send_record(b"open", left_open)
         producer.send_record(b"behind", None)
-        assert values(reader.read(20)) == [b"before"]
+        assert values(reader.read(PATIENCE_S)) == [b"before"]
         assert reader.read(0.3) == []
         assert reader.last_message_id()[0] == EntryId(before.ledger, before.entry)
         end(ours, aborted, commit=False)
@@ -99,14 +100,14 @@ def test_reading_goes_on_without_gap_or_double_when_the_topic_is_unloaded(
     batches = [[b"%d-%d-%s" % (batch, row, b"x" * 500) for row in range(20)] for batch in range(60)]
     write(ours, topic, *batches[:40])
     with ours.entry_reader(topic, None, max_bytes=20_000) as reader:
-        entries = reader.read(20)
+        entries = reader.read(PATIENCE_S)
         unload(pulsar, topic)
         write(ours, topic, *batches[40:50])
-        entries += reader.read(20)
+        entries += reader.read(PATIENCE_S)
         unload(pulsar, topic)
         write(ours, topic, *batches[50:])
         while sum(entry.num_messages for entry in entries) < 1200:
-            more = reader.read(20)
+            more = reader.read(PATIENCE_S)
             assert more
             entries += more
     assert values(entries) == [value for batch in batches for value in batch]
@@ -118,11 +119,11 @@ def test_a_topic_that_vanished_is_missing_at_the_next_read(
     topic = make_topic("e-gone")
     write(ours, topic, [b"a"])
     with ours.entry_reader(topic, None) as reader:
-        assert reader.read(20)
+        assert reader.read(PATIENCE_S)
         path = topic.replace("://", "/")
         httpx.delete(f"{pulsar.admin_url}/admin/v2/{path}?force=true", timeout=30).raise_for_status()
         with pytest.raises(TopicMissing):
-            reader.read(20)
+            reader.read(PATIENCE_S)
 
 
 def test_a_cursor_begins_where_it_is_told_and_moves_with_whole_entries(ours: Client, make_topic: MakeTopic) -> None:

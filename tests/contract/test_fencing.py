@@ -13,6 +13,7 @@ from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until
 from tests.contract.test_transactions import end, last_word, transaction
+from tests.waiting import PATIENCE_S
 
 FENCING: Access = "exclusive-with-fencing"
 # What a producer that was thrown out meets at its next send: the end of its connection or, while the broker still
@@ -45,7 +46,7 @@ def test_coming_back_with_an_epoch_that_has_moved_is_fenced_but_cuts_off_the_own
     again = owner.producer(topic, access=FENCING, topic_epoch=kept.topic_epoch)
     assert again.topic_epoch == kept.topic_epoch
     assert isinstance(again.send_record(b"still mine", None), MessageId)
-    message = owner.reader(topic).read(10)
+    message = owner.reader(topic).read(PATIENCE_S)
     assert message is not None
     assert message.data == b"still mine"
 
@@ -77,7 +78,7 @@ def test_fencing_does_not_stop_the_former_owner_from_ending_its_transaction(
     zombie.send_record(b"committed after being fenced", txn)
     owner.producer(topic, access=FENCING)
     end(former, txn, commit=True)
-    message = owner.reader(topic).read(10)
+    message = owner.reader(topic).read(PATIENCE_S)
     assert message is not None
     assert message.txn == txn
 

@@ -17,7 +17,7 @@ from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 from tests.contract.conftest import Running
 from tests.reading import values_of
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 LIMIT = 2000
 VALUES = [b"%05d-" % number + b"x" * 94 for number in range(1000)]
@@ -45,7 +45,7 @@ def write(client: Client, topic: str, txn: TxnId) -> None:
 
 
 def test_each_try_cuts_its_frames_smaller_until_the_topic_takes_them(pulsar: Running, topic: str) -> None:
-    client = Client.shared(Cluster(pulsar.service_url, request_timeout_s=10))
+    client = Client.shared(Cluster(pulsar.service_url, request_timeout_s=PATIENCE_S))
     coordinator = client.coordinator(0)
     for _ in range(5):
         txn = coordinator.new_transaction(60_000)

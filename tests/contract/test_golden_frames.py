@@ -103,7 +103,7 @@ def send(client: Client, topic: str, batch: pa.RecordBatch, compression: Compres
 def received(reader_client: official.Client, topic: str) -> Iterator[official.Message]:
     reader = reader_client.create_reader(topic, official.MessageId.earliest)
     while reader.has_message_available():
-        yield reader.read_next(10_000)
+        yield reader.read_next(60_000)
     reader.close()
 
 

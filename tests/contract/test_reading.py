@@ -17,6 +17,7 @@ from eos.pulsar.wire.message_id import MessageId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
 from tests.contract.test_transactions import end, transaction
+from tests.waiting import PATIENCE_S
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
@@ -29,7 +30,7 @@ def test_a_batch_is_read_message_by_message(ours: Client, make_topic: MakeTopic,
             producer.send(chunk, txn)
     end(ours, txn, commit=True)
     reader = ours.reader(topic)
-    read = [reader.read(10) for _ in range(500)]
+    read = [reader.read(PATIENCE_S) for _ in range(500)]
     assert [message.data for message in read if message is not None] == rows.column("value").to_pylist()
     assert {message.key for message in read if message is not None} == {b"k"}
     assert reader.read(0.1) is None
@@ -58,14 +59,14 @@ def test_a_reader_goes_on_after_its_topic_was_unloaded(pulsar: Running, ours: Cl
         for chunk in BatchEncoder().chunks(rows):
             producer.send(chunk, None)
     reader = ours.reader(topic)
-    first = reader.read(10)
+    first = reader.read(PATIENCE_S)
     httpx.put(f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/unload", timeout=30).raise_for_status()
     with ours.producer(topic) as producer:
         producer.send_record(b"4", None)
     rest: list[bytes | None] = []
     while len(rest) < 3:
         try:
-            message = reader.read(10)
+            message = reader.read(PATIENCE_S)
         except ConnectionLost:  # the unloading came while we waited
             continue
         assert message is not None
@@ -120,7 +121,7 @@ def test_two_holds_under_one_name_do_not_shut_each_other_out(
 def test_readers_holds_and_lookups_create_no_topic(ours: Client) -> None:
     name = "persistent://public/default/p-not-there"
     with pytest.raises(TopicMissing):
-        ours.reader(name).read(1)
+        ours.reader(name).read(PATIENCE_S)
     with pytest.raises(TopicMissing):
         ours.hold(name, "keep")
     with pytest.raises(TopicMissing):

@@ -23,11 +23,12 @@ def test_a_batch_that_takes_longer_than_the_time_out_passes(pulsar: Running, mak
     limit = {"publishThrottlingRateInByte": RATE, "publishThrottlingRateInMsg": -1}
     httpx.post(url, json=limit, timeout=30).raise_for_status()
     until(lambda: httpx.get(url, timeout=30).text.find(str(RATE)) >= 0)
-    with Client(Cluster(pulsar.service_url, request_timeout_s=TIMEOUT_S)) as client:
+    with Client(Cluster(pulsar.service_url)) as client:
         coordinator = client.coordinator(0)
         txn = coordinator.new_transaction(60_000)
         coordinator.add_partitions(txn, [topic])
         producer = client.producer(topic)
+        producer._timeout_s = TIMEOUT_S
         for _ in range(20):  # 10 s at that rate
             producer.send(CHUNK, txn)
         producer.flush()

@@ -16,7 +16,7 @@ from eos.pulsar.wire.txn import TxnId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until, readable_now
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 TTL_MS = 60_000
 
@@ -60,7 +60,7 @@ def test_nothing_is_readable_before_the_commit_and_all_of_it_after(
         second = producer.send_record(b"2", txn)
     assert reader.last_message_id() == MessageId(-1, -1)
     end(ours, txn, commit=True)
-    read = [reader.read(10), reader.read(10)]
+    read = [reader.read(PATIENCE_S), reader.read(PATIENCE_S)]
     assert [(one.data, one.message_id, one.txn) for one in read if one is not None] == [
         (b"1", first, txn),
         (b"2", second, txn),
