@@ -14,7 +14,7 @@ from tests.contract.raw import RawProducer, client
 
 
 class Running(Protocol):
-    """A broker, whoever started it."""
+    """A broker, of the tests or of another process."""
 
     @property
     def service_url(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Facts that need a broker of the test's own: crashes, limits, and who may do what."""
+"""Facts that need a broker of the test's own: crashes, limits, and what a role may do."""
 
 from __future__ import annotations
 

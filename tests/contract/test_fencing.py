@@ -1,4 +1,4 @@
-"""Who may produce: exclusive producers, fencing, and the epoch of a topic (PIP-68)."""
+"""Which producers may send: exclusive producers, fencing, and the epoch of a topic (PIP-68)."""
 
 from __future__ import annotations
 

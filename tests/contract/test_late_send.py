@@ -52,7 +52,7 @@ def test_closing_the_producer_before_the_commit_keeps_the_batch(
     end(ours, txn, commit=True)
 
     zombie.send(b"late", txn, 1)
-    assert isinstance(zombie.event(), ConnectionLost), "the broker cuts off who sends on a closed producer"
+    assert isinstance(zombie.event(), ConnectionLost), "the broker cuts off a client that sends on a closed producer"
     last = last_word(ours, topic)
     heal_at_last(ours, admin, topic, quiet)
     assert read_until(pulsar.service_url, topic, last) == [b"row", b"last"]

@@ -1,8 +1,8 @@
 """The names of `bk://` as a model: processes that write, move and delete files, and what goes on behind them.
 
-Each multi is one step, and so is each look at the tree; between the two anybody else may act. Any process may die
+Each multi is one step, and so is each look at the tree; between the two another process may act. Any process may die
 or lose its session, and a multi may get no answer. Time is not modelled: whatever waits for a grace time may happen
-at once, but for the one thing that DESIGN leans on, that a grace time is longer than anybody's patience.
+at once, but for the one thing that DESIGN leans on, that a grace time is longer than any caller's patience.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Tree(Bounds):
             yield f"{actor.name} loses its session", names_client.without_ephemerals(after, i)
 
     def fault(self, state: World) -> str | None:
-        """Say what is wrong: bytes that are missing, references that nobody will delete, false answers."""
+        """Say what is wrong: bytes that are missing, references that no process will delete, false answers."""
         w = state
         if w.wrong:
             return w.wrong
@@ -94,14 +94,14 @@ class Tree(Bounds):
         return f"ledger {ledger} is held for ever by {reference}, which is no file's any more"
 
     def stuck(self, state: World) -> str | None:
-        """Say which ledger nobody will free, now that all is quiet."""
+        """Say which ledger no process will free, now that all is quiet."""
         for number, ledger in enumerate(state.ledgers):
             if ledger.state == "deleted" or state.below(f"/L/{number}"):
                 continue
             node = state.node(f"/L/{number}")
             if node is not None and node.data[0] == "open" and state.node(f"/w/{node.data[1]}") is not None:
                 continue
-            return f"ledger {number} is leaked: nothing refers to it, and nobody will free it"
+            return f"ledger {number} is leaked: nothing refers to it, and no process will free it"
         return None
 
     def canonical(self, state: World) -> World:

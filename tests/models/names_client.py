@@ -108,7 +108,7 @@ def _waits(names: Bounds) -> bool:
 
 
 def _store(w: World, i: int) -> World:
-    """Take the bytes in. A deleted ledger takes them too, and nobody will ever find them."""
+    """Take the bytes in. A deleted ledger takes them too, and no reader will ever find them."""
     actor = w.actors[i]
     ledger = w.ledgers[actor.ledger]
     return w if ledger.state == "deleted" else w.ledger(actor.ledger, writes=(*ledger.writes, actor.seen))
@@ -240,7 +240,7 @@ def _is_deleted(names: Bounds, w: World, file: Entry, path: str) -> bool:
 
 
 def _seal(w: World, i: int) -> Step:
-    """Say that the ledger gets no more entries; where it was freed already, nobody minds."""
+    """Say that the ledger gets no more entries; where it was freed already, that does no harm."""
     actor = w.actors[i]
     node = w.node(f"/L/{actor.ledger}")
     if node is not None:

@@ -1,4 +1,4 @@
-"""Savepoints: whoever makes one holds ledgers by references of its own; whoever deletes one lets go of them."""
+"""Savepoints: their makers hold ledgers by references of their own, their deleters let go of them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _mark(names: Bounds, w: World, i: int) -> Step:
 def _look(names: Bounds, w: World, i: int) -> Step:
     actor = w.actors[i]
     if w.node(actor.seen) is None and Rule.RELEASE_FIRST in names.rules:
-        return f"{actor.name} sees that somebody else has finished it", over(w, i)
+        return f"{actor.name} sees that another has finished it", over(w, i)
     held = [node.path for node in w.nodes if node.path.startswith("/L/") and node.path.endswith("/s-s")]
     if held:
         check = names.op(Rule.RELEASE_CHECKS_TOKEN, "check", actor.seen) if Rule.RELEASE_FIRST in names.rules else ()

@@ -130,7 +130,7 @@ def _to_move(names: Bounds, w: World, own: int) -> Iterator[tuple[str, Entry]]:
 
 
 def _asked_for(names: Bounds, w: World, write_id: str) -> bool:
-    """Tell whether somebody may still ask what became of it: the grace time is longer than anybody's patience."""
+    """Tell whether a writer may still ask what became of it: the grace time is longer than any writer's patience."""
     if Rule.SWAP_GRACE not in names.rules:
         return False
     asking = (actor.seen for actor in w.actors if actor.at.endswith("?"))

@@ -46,7 +46,7 @@ class Ledger(NamedTuple):
 
 
 class Actor(NamedTuple):
-    """Somebody who does one thing after the other.
+    """A process that does one thing after the other.
 
     Attributes:
         name: of what kind, and which of them.

@@ -124,8 +124,8 @@ LIMIT: Final = replace(
     ONTO, actors=(("user1", (("rename", "/d/a", "/d/b", "overwrite"),)), ("writer1", (("write", "/d/b"),)), SWEEPER)
 )
 """Where an answer may be false with all rules: a file is published, the answer is lost, and before its writer has
-looked for the trace, somebody else overwrites the file. The writer is told that there is such a file already. Spark
-doesn't do that: what must not be overwritten nobody overwrites, and old files are deleted long after their writing."""
+looked for the trace, another writer overwrites the file. The writer is told that there is such a file already. Spark
+doesn't do that: its writers overwrite nothing that must stay, and old files are deleted long after their writing."""
 
 WITHOUT: Final[dict[Rule, Tree]] = {
     Rule.REGISTER_CHECKS_WRITER: WRITING,

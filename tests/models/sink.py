@@ -1,6 +1,6 @@
 """The commit protocol as a model: drivers that start at any time, and what may happen to each of their steps.
 
-One step is one request, carried out by the broker at once, or what somebody else does meanwhile. That is enough:
+One step is one request, carried out by the broker at once, or what another process does meanwhile. That is enough:
 a driver that waits for an answer does nothing else, so a request that is slow is a driver that is slow to send it.
 A driver may stand still at any step for ever, which is a crash, or go on long after another has taken over.
 What can't be told like that is a request whose sender *stops waiting*: it may have been carried out, or not, or a
@@ -50,7 +50,7 @@ class Sink(Bounds):
     # ---- the model
 
     def start(self) -> World:
-        """Nobody has done anything, but perhaps somebody long ago."""
+        """No driver has done anything, but perhaps another sink has, long ago."""
         control = Control(Topic(held=self.primed), begun=self.primed)
         partition = Partition(Topic(held=self.data_held), (), (), (), (0,) * self.batches)
         world = World(control, (partition,) * self.partitions, (), (Driver(),) * self.drivers)

@@ -18,12 +18,12 @@ class Bounds:
         rules: those that are kept.
         drivers, batches, partitions, transactions: how many there are at most. Each batch has one row for each
             partition.
-        silences: how often somebody waits for an answer in vain, or Spark fails.
+        silences: how often a driver or task waits for an answer in vain, or Spark fails.
         primed: the control topic has held a transaction before the start.
         data_held: so have the data's partitions.
         marker_beside: the MARKER may be sent as soon as the control topic is added, beside the data.
         predicted: the driver may add data partitions with the control topic, before the tasks ask for them.
-        frozen: somebody's transaction has held the log up since before the start.
+        frozen: a stranger's transaction has held the log up since before the start.
         waits: readers that wait for what the sink's driver should have ended are a fault.
         shortcuts: drivers that can do nothing any more but notice it are taken there at once.
     """
@@ -43,7 +43,7 @@ class Bounds:
     shortcuts: bool = True
 
     def may_be_silent(self, w: World) -> bool:
-        """Tell whether somebody may still wait in vain."""
+        """Tell whether a driver or task may still wait in vain."""
         return w.silences < self.silences
 
     def coordinator_of(self, d: int) -> int:
@@ -52,5 +52,5 @@ class Bounds:
 
 
 def silent(w: World) -> World:
-    """Count that somebody has waited in vain."""
+    """Count that a driver or task has waited in vain."""
     return w._replace(silences=w.silences + 1)

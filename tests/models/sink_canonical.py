@@ -35,7 +35,7 @@ def canonical(w: World, sink: Bounds) -> World:
 
 
 def _run_on(w: World, sink: Bounds) -> World:
-    """Let drivers take the steps that they will take in any case, and that change nothing for anybody else.
+    """Let drivers take the steps that they will take in any case, and that change nothing for any other process.
 
     Once its transaction has been aborted, what a driver writes into it is filtered, and all that is left for it is
     to notice. If it was fenced, it will notice that too; a transaction that it opens before it does stays empty, and
@@ -77,7 +77,7 @@ def _fails(task: str) -> bool:
 
 
 def _without_aborted(w: World) -> World:
-    """Drop what nobody can read: rows that were aborted, and late ones that will be filtered; and reports read."""
+    """Drop what no reader gets: rows that were aborted, and late ones that will be filtered; and reports read."""
     over = [number for number, txn in enumerate(w.txns) if txn.state != "open"]
     if not over:
         return w
@@ -154,7 +154,7 @@ def _known(txn: int, new: list[int]) -> int:
 
 
 def _in_order(w: World, drivers_alike: bool) -> World:
-    """Drop OWNER records that nobody waits for, forget an owner that is over, and sort the drivers."""
+    """Drop OWNER records that no driver waits for, forget an owner that is over, and sort the drivers."""
     c = w.control
     hidden, owner, connected = c.hidden, c.owner, c.connected
     if hidden and c.begun:

@@ -7,7 +7,7 @@ from tests.models.sink_world import NOBODY, World
 
 
 def fault(sink: Bounds, w: World) -> str | None:
-    """Say what a reader finds wrong once everything has come to rest, if everybody died now."""
+    """Say what a reader finds wrong once everything has come to rest, if every driver died now."""
     if w.wrong:
         return w.wrong
     found = [list(partition.settled) for partition in w.partitions]
@@ -47,7 +47,7 @@ def _held_up(sink: Bounds, w: World) -> str | None:
 
 
 def stuck(w: World) -> str | None:
-    """Say who waits for ever."""
+    """Say which driver or reader waits for ever."""
     for number, driver in enumerate(w.drivers):
         if driver.at == "read":
             return f"driver {number} waits for its OWNER record for ever"

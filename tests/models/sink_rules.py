@@ -13,7 +13,7 @@ class Rule(Enum):
     """One rule each. The value is a sentence that is true of the protocol."""
 
     # Whose sink it is
-    FENCE = "A driver opens the control topic with fencing, so that nobody before it can write there any more"
+    FENCE = "A driver opens the control topic with fencing, so that no driver before it can write there any more"
     EPOCH = "A driver whose connection broke opens the control topic again with its own epoch, never as if taking over"
     OWNER_READABLE = "A driver trusts the log only once its own OWNER record can be read"
     INTENT = "An INTENT is in the log before any data is written"

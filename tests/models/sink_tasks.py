@@ -1,4 +1,4 @@
-"""What goes on beside the drivers: tasks on the executors, and frames that arrive when nobody waits for them."""
+"""What goes on beside the drivers: tasks on the executors, and frames that arrive when their sender waits no more."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def _send(sink: Bounds, w: World, number: int, txn: int, again: str, who: str) -
 
 
 def late_rows(w: World, number: int, partition: Partition) -> Iterator[Step]:
-    """Rows that nobody waits for arrive."""
+    """Rows whose task waits no more arrive."""
     for txn in partition.late:
         arrived = w.partition(number, partition.under_way(txn, False).store(txn))
         yield f"a late row of transaction {txn} arrives at partition {number}", arrived
 
 
 def late_markers(sink: Bounds, w: World) -> Iterator[Step]:
-    """MARKER records that nobody waits for arrive."""
+    """MARKER records whose driver waits no more arrive."""
     c = w.control
     for batch, txn in c.late:
         rest = tuple(late for late in c.late if late != (batch, txn))

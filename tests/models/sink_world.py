@@ -21,7 +21,7 @@ class Txn(NamedTuple):
     """A transaction at its coordinator.
 
     Attributes:
-        state: open | committed | aborted. How it ended nobody can ask the coordinator.
+        state: open | committed | aborted. The coordinator does not tell how it ended.
         batch: what it was opened for; NOBODY for one that primes the log.
         coordinator: which one opened it.
     """
@@ -47,7 +47,7 @@ class Topic(NamedTuple):
     held: bool = False
 
     def store(self, txn: int) -> Topic:
-        """Take a record. Nobody asks whether its transaction is still open: a late one opens it again, here."""
+        """Take a record. The broker looks up no transaction: a late record opens one that is over again, here."""
         known = txn in self.ongoing or txn in self.aborted
         return self._replace(ongoing=self.ongoing if known else (*self.ongoing, txn), held=True)
 
@@ -104,7 +104,7 @@ class Partition(NamedTuple):
         return stray.task(txn, "")
 
     def under_way(self, txn: int, yes: bool) -> Partition:
-        """Note that a frame of a transaction is under way with nobody waiting, or isn't."""
+        """Note that a frame of a transaction is under way and its sender waits no more, or that none is."""
         return self._replace(late=include(self.late, txn) if yes else without(self.late, txn))
 
 
@@ -193,7 +193,7 @@ class World(NamedTuple):
     Attributes:
         control, partitions, txns, drivers: see there.
         noted: how many batches Spark's checkpoint has.
-        silences: how often somebody has waited for an answer in vain; bounded.
+        silences: how often a driver or task has waited for an answer in vain; bounded.
         wrong: what the last step did that must never be done.
     """
 
@@ -217,8 +217,8 @@ class World(NamedTuple):
     def end(self, txn: int, state: str) -> World:
         """End a transaction on all its topics, and let the coordinator forget it.
 
-        In Pulsar the topics hear of it one after the other. Whoever asks for anything of the transaction meanwhile
-        is told to ask again, so that is as if this were done at once, and they asked later.
+        In Pulsar the topics hear of it one after the other. A caller that asks for anything of the transaction
+        meanwhile is told to ask again, so that is as if this were done at once, and it asked later.
         """
         commit, coordinator = state == "committed", self.txns[txn].coordinator
         below = self.below(coordinator)

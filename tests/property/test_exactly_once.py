@@ -37,7 +37,7 @@ PLANS = st.builds(Plan, schedule=st.just(()) | SCHEDULES, faults=ANYWHERE | AT_T
 
 
 # The first driver dies with a record in the log's first transaction, which hides all that follows; the second
-# commits a batch behind it, and dies before anybody is told.
+# commits a batch behind it, and dies before any other driver is told.
 HIDDEN_COMMIT = Plan(
     schedule=((0, 60),),
     faults={(0, "SEND in transaction", 0): Fault.CRASH_AFTER, (1, "END_TXN commit", 0): Fault.CRASH_AFTER},

@@ -36,7 +36,7 @@ BY_THE_TABLE = {Rule.STALE: ("stale", "damaged"), Rule.REPLAY: ("replay", "other
 """Rows of `eos.commit.decision.DECISION`."""
 
 MODEL_ONLY = {
-    Rule.INTENT,  # what it guards against, a transaction that nobody can name, ends by its ttl here
+    Rule.INTENT,  # what it guards against, a transaction that no driver can name, ends by its ttl here
     Rule.FREE,
     Rule.PRIME,  # FREE does its work
     Rule.CLOSE,  # RECEIPTS does its work

@@ -51,7 +51,7 @@ class Topic:
         return entry.message_id
 
     def append(self, data: bytes, txn: TxnId | None) -> MessageId:
-        """Store a record. Nobody asks the coordinator whether its transaction is still open."""
+        """Store a record. The coordinator is not asked whether its transaction is still open."""
         message_id = self._add(data, txn)
         if txn is not None:
             self.held_a_transaction = True
@@ -209,7 +209,7 @@ class Broker:
         if not fencing and topic.exclusive and topic.producers:
             raise Refused("PRODUCER", "ProducerFenced", "an exclusive producer is connected")
         if fencing:
-            # AbstractTopic.incrementTopicEpochIfNeeded: even a stranger who is then refused throws everybody out.
+            # AbstractTopic.incrementTopicEpochIfNeeded: even a stranger who is then refused throws every producer out.
             topic.producers.clear()
             if topic_epoch is None:
                 topic.epoch += 1

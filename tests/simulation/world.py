@@ -47,10 +47,10 @@ NEVER_SENT = (Fault.CRASH_BEFORE, Fault.LOST, Fault.COORDINATOR_CRASH, Fault.UNL
 
 @dataclass(frozen=True)
 class Plan:
-    """One run: who goes when, and what goes wrong.
+    """One run: which driver goes when, and what goes wrong.
 
     Attributes:
-        schedule: (choice, how many steps to stay with it), first come; then everybody in turn.
+        schedule: (choice, how many steps to stay with it), first come; then all drivers in turn.
         faults: by driver, kind of request, and how many of that kind came before.
     """
 
@@ -172,7 +172,7 @@ class Scheduler:
                     raise AssertionError("the drivers do not come to an end")
                 options = self._options()
                 if left <= 0 or stay not in options:
-                    # Without a plan everybody has a turn, and time passes only when all wait for it.
+                    # Without a plan each driver has a turn, and time passes only when all wait for it.
                     default = (turn % max(1, len(options) - options.count("clock")), 1)
                     choice, left = next(self._schedule, default)
                     stay = options[choice % len(options)]

@@ -99,10 +99,10 @@ def test_the_coordinator_stays_when_their_number_changes(world: Alone) -> None:
     assert owning(world, "run-2").coordinator().index == first
 
 
-# ---- who may take over
+# ---- which driver may take over
 
 
-def test_another_query_is_refused_before_anybody_is_fenced(world: Alone) -> None:
+def test_another_query_is_refused_before_the_owner_is_fenced(world: Alone) -> None:
     owner = owning(world)
     before = untouched(world)
     with pytest.raises(IdentityMismatch, match="belongs to the query query, and this is the query other"):
@@ -209,7 +209,7 @@ def test_an_abandoned_transaction_is_freed_by_an_empty_one(world: Alone) -> None
     first = owning(world)
     abandoned = first.coordinator().new_transaction(60_000)
     first.log.append(OwnerRecord(7, "query", "run-1", abandoned.coordinator, 0), abandoned)
-    world.broker.start_end(abandoned, False)  # nobody told it of the control topic
+    world.broker.start_end(abandoned, False)  # it was not told of the control topic
     while world.broker.work():
         pass
     assert world.broker.topic(CONTROL).ongoing

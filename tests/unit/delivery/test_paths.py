@@ -40,7 +40,7 @@ def closed(broker: FakeBroker) -> set[int]:
 
 
 def test_it_is_finished_when_every_frame_has_its_receipt_and_not_before(broker: FakeBroker, path: ByDriver) -> None:
-    """Whoever asks for the commit first may commit a batch that isn't whole."""
+    """A driver that asks for the commit first may commit a batch that isn't whole."""
     held: list[tuple[Session, Frame]] = []
     broker.handlers[Type.SEND] = lambda session, frame: held.append((session, frame))
     assert path.send(TRANSACTION).rows == {"s": 1, "t": 2}

@@ -44,7 +44,7 @@ def sent(value: Any) -> Any:
     return pickle.loads(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
 
 
-def test_without_the_option_nobody_is_asked_and_the_value_is_bytes(asked: list[SourceOptions]) -> None:
+def test_without_the_option_no_broker_is_asked_and_the_value_is_bytes(asked: list[SourceOptions]) -> None:
     source = PulsarDataSource(GIVEN | {"valueformat": "bytes"})
     assert source.schema() == ALL
     source.reader(StructType([StructField("value", BinaryType())]))

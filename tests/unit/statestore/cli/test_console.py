@@ -45,7 +45,7 @@ def test_moments() -> None:
     assert console.moment(1_700_000_000_999) == "2023-11-14 22:13:20"
 
 
-def test_tables_are_not_cut_when_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_not_cut_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     console.show_table(("name", "size"), [("x" * 300, 1), ("y", 20)], right=("size",))
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "x" * 300 + "     1"

@@ -83,7 +83,7 @@ def test_a_log_that_reaches_far_enough_will_do(entries: tuple[str, ...], tmp_pat
     check_sources(source(tmp_path, *entries), "bk://z:1/q", {"sources/0": 4})
 
 
-def test_a_lost_original_is_not_asked_for_what_nobody_needs() -> None:
+def test_a_lost_original_is_not_asked_for_what_the_job_does_not_need() -> None:
     class Lost(LocalFiles):
         def list(self, path: str) -> Mapping[str, Entry]:
             raise Unavailable("no ZooKeeper answers")

@@ -96,7 +96,7 @@ def test_a_changed_byte_is_found_in_the_message() -> None:
     assert Part.of(properties, part.data) == part
     with pytest.raises(Damaged, match="Message 0 of savepoint one does not have its CRC32C"):
         Part.of(properties, b"A" + part.data[1:])
-    assert Part.of({}, b"somebody else's") is None
+    assert Part.of({}, b"another program's") is None
     with pytest.raises(Damaged, match="properties that are none of ours"):
         Part.of({**properties, "kind": "other"}, part.data)
 

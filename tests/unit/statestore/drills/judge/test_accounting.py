@@ -37,7 +37,7 @@ def errors(found: Account) -> dict[str, int]:
 
 
 def balanced(found: Account) -> bool:
-    """Every row read is either one that is due, one of a batch under way, a copy, or one nobody asked for."""
+    """Every row read is either one that is due, one of a batch under way, a copy, or one that no batch has."""
     return found.found == found.attempted - (found.attempted - found.committed) - found.lost + (
         found.duplicated + found.unexpected
     )
@@ -111,7 +111,7 @@ FOREIGN = st.sampled_from(
 
 
 @given(st.lists(FOREIGN, min_size=1, max_size=4), st.data())
-def test_rows_that_nobody_asked_for_are_unexpected_and_nothing_else(foreign: list[Row], data: st.DataObject) -> None:
+def test_rows_that_no_batch_has_are_unexpected_and_nothing_else(foreign: list[Row], data: st.DataObject) -> None:
     rows = right()
     for one in foreign:
         here = rows[data.draw(st.sampled_from(sorted(rows)))]

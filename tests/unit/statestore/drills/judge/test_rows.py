@@ -96,7 +96,7 @@ def test_messages_of_the_jobs_are_read(key: str, value: dict[str, object], row: 
         ("", b"\xff"),
     ],
 )
-def test_anything_else_is_a_row_that_nobody_expects(key: str, data: bytes) -> None:
+def test_anything_else_is_a_row_that_no_batch_has(key: str, data: bytes) -> None:
     row = rows.parse(key, data)
     assert (row.batch, row.key) == (-1, "")
     assert str(row).endswith(f"with key {key!r}")

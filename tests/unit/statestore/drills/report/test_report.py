@@ -122,7 +122,7 @@ def test_unknown_gives_its_reason() -> None:
     assert "Why UNKNOWN Job delays: The output could not be read to its end" in page.words
 
 
-def test_an_interrupted_drill_claims_no_zero_that_nobody_counted() -> None:
+def test_an_interrupted_drill_claims_no_zero_that_was_not_counted() -> None:
     page = page_of(journals.interrupted())
     assert "It was interrupted." in page.words
     assert page.words.count("not counted") == 5
