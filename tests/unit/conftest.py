@@ -6,11 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from eos.pulsar.net.client import Client
 from tests.spark_session import spark as spark
 from tests.unit.pulsar.net.fake_broker import FakeBroker
 
 
 @pytest.fixture
-def broker() -> Iterator[FakeBroker]:
+def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBroker]:
+    """A broker, and no shared client of an earlier one that had the same port: it would remember its transactions."""
+    monkeypatch.setattr(Client, "_shared", {})
     with FakeBroker() as fake:
         yield fake
+        for client in Client._shared.values():
+            client.close()

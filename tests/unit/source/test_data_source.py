@@ -70,7 +70,7 @@ def test_a_declared_type_is_compared_with_the_registry(asked: list[SourceOptions
     assert len(asked) == 1
 
 
-def test_who_reads_no_value_needs_no_schema(asked: list[SourceOptions]) -> None:
+def test_a_query_without_the_value_needs_no_schema(asked: list[SourceOptions]) -> None:
     source = PulsarDataSource(GIVEN)
     reader = source.reader(StructType([StructField("__partition", IntegerType())]))
     assert reader._values is None  # type: ignore[attr-defined]

@@ -28,6 +28,7 @@ from statestore.drills.judge import rows
 from statestore.drills.judge.findings import Account, Readers, Verdict
 from statestore.drills.judge.oracle import Progress
 from statestore.drills.report.summary import summarize
+from tests.waiting import PATIENCE_S
 
 PLAN = make_plan(3, 1, [Family.NETWORK])
 
@@ -99,8 +100,17 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
     cluster = FakeCluster(tmp_path / "cluster")
     FakeDriver.made, FakeDriver.refuses = [], ""
 
+    sampled = threading.Event()
+
     class LiveFake:
-        progress = Progress(7, 1, 30.0)
+        @property
+        def progress(self) -> Progress:
+            sampled.set()
+            return Progress(7, 1, 30.0)
+
+    def pretend(stage: Stage, chance: object) -> None:
+        sampled.wait(PATIENCE_S)  # else a fast drill might be over before the first sample
+        stage.done("pretended")
 
     def judge(job: str, *_: Any, state_equal: bool | None, **__: Any) -> tuple[Account, Readers]:
         account = Account(job, 1, 1, 1, 0, 0, 0, 0, 0, state_equal, {}, Verdict.PASS, "all there")
@@ -121,7 +131,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
     for name, value in {"_FEED_S": 0.01, "_SAMPLE_S": 0.01, "_SETTLE_S": (0.0, 0.01)}.items():
         monkeypatch.setattr(chaos, name, value)
     for kind in FAULTS:
-        monkeypatch.setitem(FAULTS, kind, lambda stage, chance: stage.done("pretended"))
+        monkeypatch.setitem(FAULTS, kind, pretend)
     yield cluster
     assert not any(driver.alive for driver in FakeDriver.made)
 
