@@ -1,4 +1,4 @@
-"""What callers do wrong, as a table: what is given, the error, and words that are in it."""
+"""What callers do wrong, as a table: what is given, the error, words that are in it, and how long it may take."""
 
 from __future__ import annotations
 
@@ -69,18 +69,19 @@ def identity(batch_id: int = 0, run: str = "run", query: str = "query") -> eos.I
 
 @dataclass(frozen=True)
 class Bad:
-    """One row: `give` must raise exactly `error` with all `words` in it."""
+    """One row: `give` must raise exactly `error` with all `words` in it, within so many seconds of a busy machine."""
 
     what: str
     give: Callable[[World], object]
     error: type[eos.EosError]
     words: tuple[str, ...]
+    within_s: float = 60.0
 
 
 def option(name: str, value: object, *words: str, error: type[eos.EosError] = eos.InvalidInput, **more: Any) -> Bad:
     """An option that is refused when the sink is made."""
     given = {name: value, **more}
-    return Bad(f"{name}={value!r}", lambda world: world.sink(**given), error, (name, *words))
+    return Bad(f"{name}={value!r}", lambda world: world.sink(**given), error, (name, *words), within_s=20.0)
 
 
 def columns(what: str, *expressions: str, words: tuple[str, ...], **options: Any) -> Bad:
