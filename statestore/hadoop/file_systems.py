@@ -1,27 +1,18 @@
-"""Hadoop's file systems from Python: through the JVM of the active Spark session, or a small JVM of our own.
-
-Our own is Java with Spark's jars and ours, started by py4j: ready after 0.7 s, where spark-submit, pyspark's own
-way, takes 3 s, which every command would wait for.
-"""
+"""Hadoop's file systems from Python: through the JVM of the active Spark session, or a small JVM of our own."""
 
 from __future__ import annotations
 
-import atexit
 import json
-import os
-import subprocess
 import threading
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, StateStoreError, Unavailable
-from statestore.hadoop.jar import jar_path
 from statestore.hadoop.options import PREFIX, checked
+from statestore.hadoop.own_jvm import jvm_of_our_own
 from statestore.hadoop.session import FILE_SYSTEM, HADOOP
 
 if TYPE_CHECKING:
@@ -33,16 +24,6 @@ _LOADED = _IMPLEMENTATIONS["fs.bk.impl"]
 _MAKE_ROOT, _FAIL_FAST = f"{PREFIX}make-root", f"{PREFIX}fail-fast"
 # A tool leaves the housekeeping to the jobs, and a person waits for its answer.
 _TOOL = {f"{PREFIX}maintenance.ms": "0", f"{PREFIX}patience.ms": "30000", _FAIL_FAST: "true"}
-# It is short-lived: no optimising compiler.
-_JAVA_OPTIONS = (
-    "-Xmx512m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-Dio.netty.tryReflectionSetAccessible=true",
-    "--add-opens=java.base/java.nio=ALL-UNNAMED",
-    "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
-)
-_END_S = 20
 _BLOCK = 1 << 20
 _NOT_FOUND = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException")
 _JARS_OF_SCHEMES = "s3a: hadoop-aws; abfs: hadoop-azure; gs: gcs-connector"
@@ -126,7 +107,7 @@ class Hadoop:
             jvm = context._jvm
             conf = jvm.org.apache.hadoop.conf.Configuration(context._jsc.hadoopConfiguration())
         else:
-            jvm = _own_jvm()
+            jvm = jvm_of_our_own()
             conf = jvm.org.apache.hadoop.conf.Configuration()
             given = _TOOL | given | ({} if make_root else {_MAKE_ROOT: "false"})
         for name, value in (_IMPLEMENTATIONS | given).items():
@@ -348,57 +329,3 @@ def _context(spark: SparkSession | None) -> Any:
             "This Spark session does not know bk://: make it with statestore.configure_spark(SparkSession.builder, …)"
         ) from error
     return context
-
-
-_own: Any = None
-_own_lock = threading.Lock()
-
-
-def _own_jvm() -> Any:
-    global _own
-    with _own_lock:
-        if _own is None:
-            _own = _launch()
-            atexit.register(_end, _own)
-        return _own.jvm
-
-
-def _launch() -> Any:
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-    from pyspark.find_spark_home import _find_spark_home
-
-    home = Path(_find_spark_home())
-    # With HADOOP_CONF_DIR the file systems of a cluster are known by its own configuration.
-    parts = [str(jar_path()), os.environ.get("HADOOP_CONF_DIR", ""), str(home / "jars" / "*")]
-    java = Path(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else Path("java")
-    try:
-        port, token, process = launch_gateway(
-            classpath=os.pathsep.join(filter(None, parts)),
-            javaopts=list(_JAVA_OPTIONS),
-            java_path=str(java),
-            jarpath=str(next((home / "jars").glob("py4j-*.jar"), "")),
-            die_on_exit=True,
-            create_new_process_group=True,
-            enable_auth=True,
-            return_proc=True,
-            # Else py4j opens /dev/null for both, and leaves it open where there is no such program.
-            redirect_stdout=deque(maxlen=0),
-            redirect_stderr=subprocess.DEVNULL,
-        )
-    except Exception as error:
-        raise Unavailable(
-            f"No JVM could be started with {java}: {error}. Is a JDK 17 or newer there? JAVA_HOME names it"
-        ) from error
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
-    gateway.java_process = process
-    return gateway
-
-
-def _end(gateway: Any) -> None:
-    """Let the JVM seal what it has written, and wait for it: it ends when its standard input does."""
-    gateway.close()
-    gateway.java_process.stdin.close()
-    try:
-        gateway.java_process.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        gateway.java_process.kill()

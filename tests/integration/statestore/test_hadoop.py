@@ -93,9 +93,11 @@ def test_options_hold_for_the_caller_only(spark: Any, own_tree: tuple[str, dict[
 
 def test_the_jvm_ends_with_python(bk: str) -> None:
     code = (
-        "import sys, statestore.hadoop.file_systems as h\n"
-        "h.Hadoop.of().write(sys.argv[1], b'1')\n"
-        "print(h._own.java_process.pid, flush=True)\n"
+        "import sys\n"
+        "from statestore.hadoop import own_jvm\n"
+        "from statestore.hadoop.file_systems import Hadoop\n"
+        "Hadoop.of().write(sys.argv[1], b'1')\n"
+        "print(own_jvm._own.java_process.pid, flush=True)\n"
     )
     finished = subprocess.run([sys.executable, "-c", code, f"{bk}/x"], capture_output=True, text=True, timeout=120)
     assert finished.returncode == 0, finished.stderr

@@ -10,6 +10,7 @@ from pyspark import SparkContext
 
 from statestore import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
 from statestore.hadoop import file_systems as hadoop
+from statestore.hadoop import own_jvm
 from statestore.hadoop.file_systems import Hadoop
 from tests.unit.statestore.hadoop.test_session import Jvm
 
@@ -37,7 +38,7 @@ def test_without_spark_it_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.jvm  # needs the jar
 def test_without_java_it_says_which_one_it_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    monkeypatch.setattr(hadoop, "_own", None)
+    monkeypatch.setattr(own_jvm, "_own", None)
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)  # another test's
     with pytest.raises(Unavailable, match=r"/nowhere/bin/java.* JAVA_HOME names it"):
         Hadoop.of()
@@ -69,7 +70,7 @@ def test_a_scheme_whose_jar_is_not_there_is_told_which_one() -> None:
 
 
 def test_a_wrong_option_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hadoop, "_own_jvm", lambda: pytest.fail("a JVM was started"))
+    monkeypatch.setattr(hadoop, "jvm_of_our_own", lambda: pytest.fail("a JVM was started"))
     with pytest.raises(InvalidInput, match="Did you mean"):
         Hadoop.of(options={"fs.bk.rot": "/x"})
 
