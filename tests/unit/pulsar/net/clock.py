@@ -18,6 +18,11 @@ class Clock:
         self.now = 1_000.0
         self.seen: dict[int, float] = {}
 
+    @property
+    def passed(self) -> float:
+        """Seconds since it was made."""
+        return self.now - 1_000.0
+
     def monotonic(self) -> float:
         now = self.now
         self.seen[threading.get_ident()] = now

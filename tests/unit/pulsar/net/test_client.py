@@ -242,7 +242,8 @@ def test_a_redirect_is_followed(broker: FakeBroker) -> None:
 
 
 def test_an_endless_redirect_ends(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eos.pulsar.net.finder.time", Clock())
+    clock = Clock()
+    monkeypatch.setattr("eos.pulsar.net.finder.time", clock)
 
     def redirect(session: Session, frame: Frame) -> None:
         to = CommandLookupTopicResponse(
@@ -253,6 +254,7 @@ def test_an_endless_redirect_ends(broker: FakeBroker, monkeypatch: pytest.Monkey
     broker.handlers[Type.LOOKUP] = redirect
     with broker.client() as client, pytest.raises(Unanswered, match="redirect without end"):
         client.producer("t")
+    assert 28 < clock.passed <= 30
 
 
 def test_a_broker_behind_a_proxy_is_reached_through_the_service_url(broker: FakeBroker) -> None:
@@ -282,10 +284,12 @@ def test_not_ready_is_asked_again_and_anything_else_is_not(broker: FakeBroker) -
 def test_not_ready_for_ever_is_unanswered_with_the_last_problem(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eos.pulsar.net.finder.time", Clock())
+    clock = Clock()
+    monkeypatch.setattr("eos.pulsar.net.finder.time", clock)
     broker.handlers[Type.LOOKUP] = refusing(ServerError.ServiceNotReady, "unloading")
     with broker.client() as client, pytest.raises(Unanswered, match=r"within 30 s; .*ServiceNotReady: unloading"):
         client.producer("t")
+    assert 28 < clock.passed <= 30
 
 
 def test_a_moved_epoch_is_fenced(broker: FakeBroker) -> None:

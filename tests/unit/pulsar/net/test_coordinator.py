@@ -39,10 +39,12 @@ def test_a_coordinator_that_loads_is_asked_again(broker: FakeBroker) -> None:
 
 
 def test_a_coordinator_that_never_loads(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eos.pulsar.net.finder.time", Clock())
+    clock = Clock()
+    monkeypatch.setattr("eos.pulsar.net.finder.time", clock)
     broker.handlers[Type.TC_CLIENT_CONNECT_REQUEST] = refusing(ServerError.TransactionCoordinatorNotFound)
     with broker.client() as client, pytest.raises(Unanswered, match=r"transaction coordinator 0: .* not loaded yet"):
         client.coordinator(0)
+    assert 28 < clock.passed <= 30
 
 
 def test_a_full_coordinator_does_not_answer_and_the_error_says_so(broker: FakeBroker) -> None:
