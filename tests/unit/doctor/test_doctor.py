@@ -20,6 +20,7 @@ from eos.pulsar.net.admin import Admin, Buffer, OpenTransaction
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
+from tests.waiting import PATIENCE_S
 
 ROWS = "persistent://public/default/rows"
 LOG = "persistent://public/default/__eos-rows"
@@ -152,7 +153,7 @@ class FakeClient:
         pass
 
 
-def doctor(client: FakeClient, admin: FakeAdmin, patience_s: float = 5.0) -> Doctor:
+def doctor(client: FakeClient, admin: FakeAdmin, patience_s: float = PATIENCE_S) -> Doctor:
     return Doctor(cast(Client, client), cast(Admin, admin), patience_s)
 
 
@@ -202,8 +203,8 @@ def test_a_partition_that_is_freed_while_we_look_is_no_finding() -> None:
 def test_a_transaction_that_the_broker_does_not_name_is_told_by_those_that_are_open() -> None:
     stranger = doctor(FakeClient([]), FakeAdmin({ROWS: [HELD]}, behind=None, open=[opened()]))
     assert [one.state for one in stranger.look([ROWS])] == [State.WAITING]
-    nobody = doctor(FakeClient([]), FakeAdmin({ROWS: [HELD]}, behind=None))
-    assert [one.state for one in nobody.look([ROWS])] == [State.FROZEN]
+    unknown = doctor(FakeClient([]), FakeAdmin({ROWS: [HELD]}, behind=None))
+    assert [one.state for one in unknown.look([ROWS])] == [State.FROZEN]
 
 
 def test_partitions_of_topics() -> None:
@@ -251,7 +252,7 @@ def abandoned(client: FakeClient) -> aborting.Abandoned | None:
     return aborting.abandoned(cast(Client, client), "rows")
 
 
-def abort(client: FakeClient, admin: FakeAdmin | None = None, patience_s: float = 5.0) -> bool:
+def abort(client: FakeClient, admin: FakeAdmin | None = None, patience_s: float = PATIENCE_S) -> bool:
     found = aborting.Abandoned("rows", LOG, INTENT)
     return aborting.abort(cast(Client, client), found, cast(Admin, admin), patience_s)
 
