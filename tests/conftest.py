@@ -12,12 +12,23 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
-from eos.local import LocalPulsar
+from eos.local import LocalPulsar, checks
 
 # A busy machine makes any example slow; how long one takes is not what is tested.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("check", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=15)
 settings.load_profile("no clock")
+
+
+def pytest_configure() -> None:
+    """Let workers that test side by side pick ports from parts of their own.
+
+    Seconds pass between the picking of a port and a broker that listens on it: another worker could pick the same.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None:
+        number, workers = int(worker.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        checks._PICKED_FROM = checks._PICKED_FROM[number::workers]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
