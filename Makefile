@@ -37,10 +37,11 @@ test-report: ## look at the report of a drill in Chromium: on a phone, on a desk
 	@sh tools/bootstrap.sh "$(PYTHON)" report-tests
 	$(BIN)/python -m pytest -m browser tests/browser $(TEST_ARGS)
 
-models: ## explore the models of the commit protocol and of bk://'s names in larger worlds, some minutes long
+models: ## explore the models of the commit protocol and of bk://'s names in larger worlds, and more examples: some minutes
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	$(BIN)/python -m tests.models
 	$(BIN)/python -m tests.models --large
+	$(BIN)/python -m pytest --hypothesis-profile=deep tests/property/test_exactly_once.py
 
 mutants: ## change the code of commit, delivery and protocol in small ways, and list what no test notices: an hour or two
 	@sh tools/bootstrap.sh "$(PYTHON)" mutants

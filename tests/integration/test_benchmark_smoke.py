@@ -71,6 +71,7 @@ def test_all_figures_are_there(plan: Plan, found: Any) -> None:
     assert all(label in shown for label in LABELS.values())
 
 
+@pytest.mark.soak
 def test_the_memory_of_a_worker_is_that_of_the_process_that_wrote(pulsar: Any, make_topic: Any) -> None:
     topic = make_topic("smoke-memory", partitions=2)
     assert peak_in_fresh_process(pulsar.service_url, topic, 500) > 50 << 20

@@ -64,7 +64,7 @@ def check(job: Job) -> None:
 
 
 @given(PLANS, st.integers(1, 3))
-@settings(max_examples=15 * settings().max_examples)
+@settings(max_examples=5 * settings().max_examples)
 @example(Plan(), 1)
 @example(Plan(), 3)
 @example(HIDDEN_COMMIT, 2)
@@ -77,7 +77,7 @@ def test_every_row_of_every_batch_once(plan: Plan, drivers: int) -> None:
 
 
 @given(PLANS, st.integers(1, 3))
-@settings(max_examples=7 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 @example(Plan(), 1)
 @example(Plan(), 3)
 @example(HIDDEN_COMMIT, 2)
