@@ -109,10 +109,10 @@ class Counters:
     def __init__(self, zookeeper: str) -> None:
         self._zookeeper = zookeeper
 
-    def read(self, batch: int) -> Reading:
-        """Both counters; `batch` is noted with them."""
+    def read(self, query: StreamingQuery) -> Reading:
+        """Both counters, and the query's batch: ledgers first, since the query goes on while they are listed."""
         ledgers = tree.ledgers(Hadoop.of(), Address.parse(f"bk://{self._zookeeper}/"))
-        return Reading(time.perf_counter(), batch, self._last_write(), len(ledgers))
+        return Reading(time.perf_counter(), _batch(query), self._last_write(), len(ledgers))
 
     def _last_write(self) -> int:
         host, _, port = self._zookeeper.rpartition(":")
@@ -134,11 +134,12 @@ def take_turn(session: SparkSession, plan: StatePlan, counters: Counters, name: 
         first = _reached(query, lambda progress: True)
         before = first["batchId"] + plan.batch_warm_ups
         _reached(query, lambda progress: progress["batchId"] >= before)
-        since = counters.read(_batch(query))
-        last = before + plan.batches[partitions]
-        newest = _reached(query, lambda progress: progress["batchId"] >= last)
-        until = counters.read(_batch(query))
-        counted = [one for one in query.recentProgress if before < one["batchId"] <= last]
+        since = counters.read(query)
+        count = plan.batches[partitions]
+        newest = _reached(query, lambda progress: progress["batchId"] >= before + count)
+        _reached(query, lambda progress: progress["batchId"] >= since.batch + count)
+        until = counters.read(query)
+        counted = [one for one in query.recentProgress if before < one["batchId"] <= before + count]
     finally:
         query.stop()
     return Turn(
