@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class ClosingTest {
     private static final byte[] SMALL = random(1000);
     private static final byte[] TABLE = random(2000);
-    /** Whoever waits for ZooKeeper as long as this has missed that it is to end. */
+    /** A process that waits for ZooKeeper as long as this has missed that it is to end. */
     private static final long PATIENCE_MS = TimeUnit.MINUTES.toMillis(30);
 
     private static final long BOUND_S = 60;

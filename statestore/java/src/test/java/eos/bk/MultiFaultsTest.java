@@ -166,7 +166,7 @@ class MultiFaultsTest {
             });
             victim.setDaemon(true);
             victim.start();
-            assertTrue(proxy.happened.await(60, TimeUnit.SECONDS), what + " was never sent");
+            assertTrue(proxy.happened.await(300, TimeUnit.SECONDS), what + " was never sent");
             if (session.get() == null) {
                 return; // It had no session yet, and gets none.
             }
@@ -212,7 +212,7 @@ class MultiFaultsTest {
                 client.close();
             }
         });
-        assertTrue(proxy.happened.await(30, TimeUnit.SECONDS));
+        assertTrue(proxy.happened.await(300, TimeUnit.SECONDS));
         assertEquals(multi, proxy.multis());
         expire(session.zk());
         survivor.sweeper.sweep(true);
@@ -225,7 +225,7 @@ class MultiFaultsTest {
     @Test
     void aWriterThatStoodStillWhileItsPackWasFreedWritesItAgain() throws Exception {
         try (var proxy = new ZkProxy(TestCluster.address(), 4, When.BEFORE, What.PAUSE)) {
-            pausedAtPublish(proxy, 4, SMALL).get(60, TimeUnit.SECONDS);
+            pausedAtPublish(proxy, 4, SMALL).get(300, TimeUnit.SECONDS);
         }
         assertArrayEquals(SMALL, read(survivor, "/d/f"));
         tree.mustBeTidy("paused writer of a small file");
@@ -235,7 +235,7 @@ class MultiFaultsTest {
     void aWriterThatStoodStillWhileItsOwnLedgerWasFreedFailsAndShowsNothing() throws Exception {
         try (var proxy = new ZkProxy(TestCluster.address(), 5, When.BEFORE, What.PAUSE)) {
             var written = pausedAtPublish(proxy, 5, LARGE);
-            assertTrue(assertThrows(Exception.class, () -> written.get(60, TimeUnit.SECONDS))
+            assertTrue(assertThrows(Exception.class, () -> written.get(300, TimeUnit.SECONDS))
                     .getMessage()
                     .contains("was freed"));
         }
@@ -273,7 +273,7 @@ class MultiFaultsTest {
         var output = Files.createTempFile("writer", ".txt");
         try (var proxy = new ZkProxy(TestCluster.address(), multi, when, What.PAUSE)) {
             var jvm = TestTree.jvm(output, Writer.class, proxy.address(), tree.survivor.settings.root);
-            assertTrue(proxy.happened.await(60, TimeUnit.SECONDS));
+            assertTrue(proxy.happened.await(300, TimeUnit.SECONDS));
             jvm.destroyForcibly().waitFor();
             Files.readAllLines(output).forEach(line -> said.add(Integer.valueOf(line)));
         } finally {

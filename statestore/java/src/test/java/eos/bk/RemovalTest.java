@@ -67,10 +67,10 @@ class RemovalTest {
                     throw new CompletionException(e);
                 }
             });
-            assertTrue(proxy.happened.await(30, TimeUnit.SECONDS));
+            assertTrue(proxy.happened.await(300, TimeUnit.SECONDS));
             meanwhile.run();
             proxy.resume();
-            deleted.get(60, TimeUnit.SECONDS);
+            deleted.get(300, TimeUnit.SECONDS);
             client.close();
         }
         assertNull(survivor.names.find("/d"));

@@ -112,7 +112,7 @@ class SavepointFaultsTest {
         });
         victim.setDaemon(true);
         victim.start();
-        assertTrue(proxy.happened.await(60, TimeUnit.SECONDS), what + " was never sent");
+        assertTrue(proxy.happened.await(300, TimeUnit.SECONDS), what + " was never sent");
         expire(session.zk());
         session.end();
     }

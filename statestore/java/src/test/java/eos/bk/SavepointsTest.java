@@ -230,12 +230,12 @@ class SavepointsTest {
                     throw new java.io.UncheckedIOException(e);
                 }
             });
-            assertTrue(proxy.happened.await(30, TimeUnit.SECONDS));
+            assertTrue(proxy.happened.await(300, TimeUnit.SECONDS));
             assertEquals(List.of("one deleting"), states(all));
             all.delete("one", true, null);
             create(all, "one");
             proxy.resume();
-            deletion.get(30, TimeUnit.SECONDS);
+            deletion.get(300, TimeUnit.SECONDS);
             sleeper.close();
         }
         assertEquals(List.of("one ready"), states(all));
@@ -252,7 +252,7 @@ class SavepointsTest {
                     () -> assertThrows(IOException.class, () -> new Savepoints(victim, 1).delete("one", true, null)));
             thread.setDaemon(true);
             thread.start();
-            assertTrue(proxy.happened.await(30, TimeUnit.SECONDS));
+            assertTrue(proxy.happened.await(300, TimeUnit.SECONDS));
             expire(session.zk());
             assertEquals(List.of("one deleting"), states(all));
             refused(Kind.Unavailable, "deletion has begun", () -> build.hold(client.names.ledgers()));

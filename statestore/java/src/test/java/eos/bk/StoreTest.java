@@ -181,7 +181,7 @@ class StoreTest extends OwnRoot {
 
     private static void expire(ZooKeeper zk) throws Exception {
         var thief = new ZooKeeper(TestCluster.address(), 10_000, event -> {}, zk.getSessionId(), zk.getSessionPasswd());
-        while (thief.getState() != ZooKeeper.States.CONNECTED) {
+        while (thief.getState().isAlive() && thief.getState() != ZooKeeper.States.CONNECTED) {
             Thread.sleep(10);
         }
         thief.close();

@@ -128,7 +128,7 @@ final class TestTree implements AutoCloseable {
     /** Ends a session as ZooKeeper does when nothing is heard of it. */
     static void expire(ZooKeeper zk) throws Exception {
         var thief = new ZooKeeper(TestCluster.address(), 10_000, event -> {}, zk.getSessionId(), zk.getSessionPasswd());
-        while (thief.getState() != ZooKeeper.States.CONNECTED) {
+        while (thief.getState().isAlive() && thief.getState() != ZooKeeper.States.CONNECTED) {
             Thread.sleep(5);
         }
         thief.close();
