@@ -34,7 +34,7 @@ def main(job: dict[str, str]) -> None:
     def copy(batch: DataFrame, number: int) -> None:
         sink(batch, number)
         if str(number) == job.get("wait_before_commit"):
-            Path(job["checkpoint"]).joinpath("written").touch()
+            Path(job["checkpoint"]).joinpath(f"written-{number}").touch()
             time.sleep(3_600)
 
     query = (

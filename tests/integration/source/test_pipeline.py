@@ -59,6 +59,7 @@ class Pipeline:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_200)
 def test_each_message_is_copied_once_over_kills_of_the_driver(
     pulsar: Any, ours: Client, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
@@ -92,7 +93,7 @@ def test_each_message_is_copied_once_over_kills_of_the_driver(
     expected.append("held")
     produce("second")
     driver = Pipeline(tmp_path, job | {"wait_before_commit": "1"})
-    driver.until_there("written")  # in the topic, but not in Spark's log: the sink skips it next time
+    driver.until_there("written-1")  # in the topic, but not in Spark's log: the sink skips it next time
     driver.kill()
     produce("third")
     Pipeline(tmp_path, job).finish()
