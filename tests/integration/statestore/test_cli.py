@@ -16,7 +16,7 @@ from statestore import Address
 from statestore.bk import tree
 from statestore.cli import app as cli
 from statestore.hadoop.file_systems import Hadoop
-from tests.integration.statestore.conftest import raw_zookeeper
+from tests.integration.statestore.conftest import OwnTree, raw_zookeeper
 
 Statestore = Callable[..., tuple[int, str]]
 
@@ -36,13 +36,24 @@ def statestore(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixtu
     return run
 
 
+@pytest.fixture
+def own_pack(own_tree: OwnTree, statestore: Statestore) -> tuple[str, Hadoop, Statestore]:
+    """A folder with a pack of its own, since one that all tests share is closed at any write, once it is old enough.
+
+    Its address, access to it, and the command with its options.
+    """
+    root, options = own_tree
+    given = [f"--option={key}={value}" for key, value in options.items()]
+    return f"{root}folder", Hadoop.of(options=options), lambda *words: statestore(*words, *given)
+
+
 def as_json(answer: tuple[int, str]) -> Any:
     assert answer[0] == 0, answer[1]
     return json.loads(answer[1])
 
 
-def test_a_file_is_listed_described_read_and_deleted(statestore: Statestore, bk: str) -> None:
-    hadoop = Hadoop.of()
+def test_a_file_is_listed_described_read_and_deleted(own_pack: tuple[str, Hadoop, Statestore]) -> None:
+    bk, hadoop, statestore = own_pack
     data = bytes(range(256)) * 10
     hadoop.write(f"{bk}/a/b/one", data)
     hadoop.write(f"{bk}/a/b/text", "größer\n".encode())
@@ -70,11 +81,12 @@ def test_a_file_is_listed_described_read_and_deleted(statestore: Statestore, bk:
     assert [one["name"] for one in as_json(statestore("ls", "-r", bk, "--json"))] == ["text", "none"]
 
 
-def test_usage(statestore: Statestore, bk: str, tmp_path: Path) -> None:
+def test_usage(own_pack: tuple[str, Hadoop, Statestore], tmp_path: Path) -> None:
+    bk, hadoop, statestore = own_pack
     (tmp_path / "in/deep").mkdir(parents=True)
     (tmp_path / "in/big").write_bytes(b"b" * 3_000_000)
     (tmp_path / "in/deep/small").write_bytes(b"s" * 10)
-    Hadoop.of().copy(f"file://{tmp_path}/in", f"{bk}/in")
+    hadoop.copy(f"file://{tmp_path}/in", f"{bk}/in")
     usage = as_json(statestore("du", f"{bk}/in", "--json"))
     assert usage["names"] == {"big": {"files": 1, "bytes": 3_000_000}, "deep": {"files": 1, "bytes": 10}}
     assert (usage["files"], usage["bytes"], usage["ledgers"], usage["open_ledgers"]) == (2, 3_000_010, 2, 1)

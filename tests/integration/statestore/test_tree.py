@@ -20,8 +20,11 @@ from tests.waiting import until
 ODD = ("100%", "a b", "ü漢", "\u0085", "\uf000", "😀", "new\nline", "tab\t", "..x", "~")
 
 
-def test_files_and_their_ledgers(bk: str) -> None:
-    hadoop, address = Hadoop.of(), Address.parse(bk)
+def test_files_and_their_ledgers(own_tree: OwnTree) -> None:
+    """In a tree of its own: a pack that all tests share is closed at any write, once it is old enough."""
+    root, options = own_tree
+    bk = f"{root}folder"
+    hadoop, address = Hadoop.of(options=options), Address.parse(bk, options)
     files = {f"d/{name}": name.encode() * 3 for name in ODD} | {"empty": b"", "large": bytes(range(256)) * 5_000}
     for path, data in files.items():
         hadoop.write(f"{bk}/{path}", data)
