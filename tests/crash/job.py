@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eos.steps import Observer, Phase, Step
-from tests.crash.moments import Gate, KillWorker, Moment
+from tests.crash.moments import Gate, KillWorker, Moment, Witness
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +47,9 @@ class Crash:
         if batch_id is not None:
             self.begun.add(batch_id)
         if (step, phase) == (self.step, self.phase) and max(1, len(self.begun)) >= self.batch:
-            Path(self.trace).write_text(f"{step} {phase} {batch_id}")
+            mine = Path(f"{self.trace}.{os.getpid()}")
+            mine.write_text(f"{step} {phase} {batch_id}")
+            mine.rename(self.trace)  # whole at once: a second task may come here while the first one's is read
             os.killpg(self.group, signal.SIGKILL)
 
 
@@ -60,6 +62,7 @@ class Job:
         crash_in: in which micro-batch of its run it dies there, counted from 1.
         fault: "kill-worker" or "gate", step, phase, and the batch it is for; see `tests.crash.moments`.
         spread: rows are shuffled into this many partitions before they are written; 0: not at all.
+        witness: a file for each moment and the process it happened in; "": none.
     """
 
     service_url: str
@@ -75,6 +78,7 @@ class Job:
     options: dict[str, Any] = field(default_factory=dict)
     fault: tuple[str, str, str, int] | None = None
     spread: int = 0
+    witness: str = ""
 
     @property
     def input(self) -> Path:
@@ -200,7 +204,7 @@ def _observer(job: Job) -> Observer | None:
         step, phase = job.crash
         return Crash(Step(step), phase, os.getpgid(0), str(job.trace), job.crash_in)  # type: ignore[arg-type]
     if job.fault is None:
-        return None
+        return Witness(job.witness) if job.witness else None
     if job.fault[0] == "gate":
         return job.gate
     return KillWorker(job.gate.moment, job.fault_folder, os.getpid())

@@ -16,7 +16,7 @@ from eos.pulsar.wire.frames import FrameDecoder
 from eos.steps import Phase, Step
 from tests.waiting import until
 
-PATIENCE_S = 300.0
+PATIENCE_S = 900.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class KillWorker:
 
 @dataclass(frozen=True)
 class Gate:
-    """Stops whoever is the first to come to the moment until the test opens the gate."""
+    """Stops the process that is the first to come to the moment until the test opens the gate."""
 
     moment: Moment
     folder: str
@@ -72,7 +72,7 @@ class Gate:
             wait_for(Path(self.folder, "open"))
 
     def wait(self) -> int:
-        """Wait until somebody stands before the gate, and return the pid."""
+        """Wait until a process stands before the gate, and return its pid."""
         wait_for(Path(self.folder, "reached"))
         return int(Path(self.folder, "reached").read_text())
 

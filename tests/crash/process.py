@@ -46,7 +46,7 @@ class Driver:
                 return
         raise AssertionError(f"the driver ended before batch {batch_id}:\n{self.tail()}")
 
-    def wait(self, timeout: float = 400) -> int:
+    def wait(self, timeout: float = 900) -> int:
         """Wait for the end and return the exit code; negative: the signal that ended it."""
         try:
             self.output += self.process.communicate(timeout=timeout)[0]

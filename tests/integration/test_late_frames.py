@@ -1,4 +1,4 @@
-"""Somebody sends into a transaction that was committed: the sink's batches stay whole.
+"""A task and the driver send into a transaction that was committed: the sink's batches stay whole.
 
 tests/contract/test_late_send.py shows by hand what such a frame does to a batch whose producers could still send.
 """

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkConf
 from pyspark.sql import DataFrame, SparkSession
 
 import eos
@@ -130,6 +131,22 @@ def test_a_batch_outside_a_query_must_say_whose_it_is(spark: SparkSession, pulsa
         sink(spark.range(3).selectExpr("cast(id as string) value"), 0)
     with pytest.raises(eos.InvalidInput, match=r"Batch 0 has no txn.write\(\)"), sink.batch(0):
         pass
+    assert values_of(pulsar.service_url, topic) == []
+
+
+def test_speculation_is_refused(
+    spark: SparkSession, pulsar: Any, make_topic: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic("speculation")
+    sink = eos.sink(pulsar.service_url, topic=topic, name=topic.rsplit("/")[-1])
+    session = SparkConf(loadDefaults=False).setAll(spark.sparkContext.getConf().getAll())
+    monkeypatch.setattr(spark.sparkContext, "_conf", session.set("spark.speculation", "true"))
+    with (
+        pytest.raises(eos.InvalidInput, match=r"spark\.speculation is true"),
+        sink.batch(0, eos.Identity("query", "run", "offsets")) as txn,
+    ):
+        txn.write(spark.range(3).selectExpr("cast(id as string) value"))
+    assert sink.metrics.attempts == 0
     assert values_of(pulsar.service_url, topic) == []
 
 

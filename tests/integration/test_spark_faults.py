@@ -19,13 +19,17 @@ from eos.local.jvm import QUICK_START
 from tests.crash.job import Job, prepare
 from tests.crash.process import ROOT, Driver, account_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 FILES, ROWS = 4, 400
 
 CLUSTER = {
     "spark.executorEnv.PYTHONPATH": str(ROOT),
     "spark.executor.extraJavaOptions": " ".join(QUICK_START),
+    # Both executors are there before the first task, or one of them might hold no shuffle blocks.
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "10min",
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "100ms",
     # Files in many pieces, so that both executors hold shuffle blocks.
@@ -114,12 +118,3 @@ def test_a_second_driver_fences_the_first(pulsar: Any, make_topic: Any, tmp_path
         assert "eos.errors.Fenced" in one.tail()
     assert done["committed"] == FILES - 1
     expect_exact(first)
-
-
-def test_speculation_is_refused(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
-    job = by_tasks(pulsar, make_topic, tmp_path, conf={"spark.speculation": "true"})
-    with started(job) as driver:
-        assert driver.wait() == 1
-        assert "InvalidInput: spark.speculation is true" in driver.log.read_text()
-    result = account_for(job.service_url, job.topic, FILES, ROWS)
-    assert result.found == 0

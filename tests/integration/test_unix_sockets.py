@@ -5,18 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from eos.steps import Step
 from tests.crash.job import prepare
+from tests.crash.moments import Witness
 from tests.crash.process import account_for, run_to_end
 
 FILES, ROWS = 3, 40
 
 
-@pytest.mark.parametrize("small_batch_rows", [1_000, 0], ids=["driver path", "task path"])
-def test_each_row_once(pulsar: Any, make_topic: Any, tmp_path: Path, small_batch_rows: int) -> None:
+def test_each_row_once_by_the_tasks_and_then_by_the_driver(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     topic = make_topic("unix", partitions=3)
     conf = {"spark.python.unix.domain.socket.enabled": "true"}
-    run_to_end(prepare(pulsar.service_url, topic, tmp_path, FILES, ROWS, small_batch_rows=small_batch_rows, conf=conf))
+    witness = Witness(str(tmp_path / "steps"))
+    driver = run_to_end(prepare(pulsar.service_url, topic, tmp_path, FILES, ROWS, conf=conf, witness=witness.path))
+    senders = [witness.pids(Step.FIRST_SEND, batch_id) for batch_id in range(FILES)]
+    assert [pids == {driver.process.pid} for pids in senders] == [False, True, True]
     result = account_for(pulsar.service_url, topic, FILES, ROWS)
     assert result.is_exact(), result

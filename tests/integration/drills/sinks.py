@@ -77,7 +77,7 @@ def loses_a_receipt(query: Query, *, kept: bool) -> None:
 
 
 def a_task_is_run_twice(query: Query, *, kept: bool) -> None:
-    """Spark runs a partition of the job twice. Broken: nobody looks how often it was run."""
+    """Spark runs a partition of the job twice. Broken: the driver doesn't look how often it was run."""
     driver = Driver(query)
     driver.run(until=HIT)
 

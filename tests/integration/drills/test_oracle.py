@@ -48,7 +48,7 @@ def _quiet_name(pulsar: Running) -> str:
     return name
 
 
-def accounted(query: Query, live: LiveReaders | None = None, patience_s: float = 30) -> tuple[Account, Readers]:
+def accounted(query: Query, live: LiveReaders | None = None, patience_s: float = 60) -> tuple[Account, Readers]:
     end_later_transactions(query.service_url, query.topic)
     expected = rows.stateless(rows.read_input(query.folder), query.committed)
     return judge("rows", query.service_url, query.topic, expected, live, patience_s=patience_s)
@@ -109,7 +109,7 @@ def test_readers_live_through_a_broker_that_goes_away_and_count_nothing_twice(
         broker.kill()
         broker.start()
         Driver(query).run()
-        account, readers = accounted(query, live, patience_s=90)
+        account, readers = accounted(query, live, patience_s=120)
     assert account.verdict is Verdict.PASS, account
     assert (readers.readers, readers.torn) == (3, 0)
 
@@ -133,9 +133,9 @@ def test_an_open_transaction_that_holds_readers_up_leaves_it_unknown(query: Quer
 def test_a_topic_out_of_reach_leaves_it_unknown(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oracle, "_REQUEST_S", 2)  # each of three clients waits that long
     query.committed.add(0)
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        url = f"pulsar://127.0.0.1:{nobody.getsockname()[1]}"
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        url = f"pulsar://127.0.0.1:{silent.getsockname()[1]}"
         expected = rows.stateless(rows.read_input(query.folder), query.committed)
         with LiveReaders(url, query.topic) as live:
             account, readers = judge("rows", url, query.topic, expected, live)
