@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hmac
 import json
 import os
 import signal
@@ -20,7 +18,6 @@ from typer.testing import CliRunner, Result
 
 from eos.cli.app import typer_app
 from eos.config import Cluster, Credentials
-from eos.errors import InvalidInput
 from eos.local import LocalError, LocalPulsar, instances, jars
 from eos.local.places import cache
 from eos.pulsar.net.client import Client
@@ -60,6 +57,10 @@ def has_coordinators(admin_url: object) -> bool:
     return len(httpx.get(f"{admin_url}/admin/v3/transactions/coordinators", timeout=30).json()) > 0
 
 
+def topics(admin_url: object) -> str:
+    return httpx.get(f"{admin_url}/admin/v2/persistent/public/default", timeout=30).text
+
+
 def processes_about(text: str) -> list[int]:
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
@@ -69,7 +70,9 @@ def processes_about(text: str) -> list[int]:
     return found
 
 
-def test_up_twice_finds_the_running_one_and_down_leaves_nothing(eos: Eos, tmp_path: Path) -> None:
+def test_a_second_up_finds_the_running_one_two_names_run_side_by_side_and_down_leaves_nothing(
+    eos: Eos, tmp_path: Path
+) -> None:
     first = eos("up", "--ports", "auto")
     assert first.exit_code == 0, first.output
     mine = shown(eos)["default"]
@@ -81,9 +84,26 @@ def test_up_twice_finds_the_running_one_and_down_leaves_nothing(eos: Eos, tmp_pa
     assert again.exit_code == 0
     assert "running already" in again.output
     assert str(mine["service_url"]) in again.output
-    assert shown(eos)["default"] == mine
+    assert shown(eos) == {"default": mine}
+
+    answer = eos("up", "--name", "other", "--ports", "auto")
+    assert answer.exit_code == 0, answer.output
+    both = shown(eos)
+    assert both["default"] == mine
+    assert len({one["service_url"] for one in both.values()}) == 2
+    topic = create_topic(str(mine["admin_url"]), "here").rpartition("/")[2]
+    assert {name: topic in topics(one["admin_url"]) for name, one in both.items()} == {"default": True, "other": False}
+
+    port = str(mine["service_url"]).rpartition(":")[2]
+    late = eos("up", "--name", "late", "--ports", "auto", "--port", port)
+    assert isinstance(late.exception, LocalError)
+    assert f"port {port} is in use, choose another with --port" in str(late.exception)
+    assert not (cache() / "local" / "late").exists()
 
     assert eos("down").exit_code == 0
+    assert set(shown(eos)) == {"other"}
+    assert has_coordinators(both["other"]["admin_url"])
+    assert eos("down", "--name", "other").exit_code == 0
     assert shown(eos) == {}
     assert processes_about(str(tmp_path)) == []
     assert sorted(path.name for path in cache().rglob("*") if not path.is_relative_to(jars.folder())) == [
@@ -93,51 +113,19 @@ def test_up_twice_finds_the_running_one_and_down_leaves_nothing(eos: Eos, tmp_pa
     assert "does not run" in eos("down").output
 
 
-def test_two_run_side_by_side_on_ports_of_their_own_and_end_one_by_one(eos: Eos) -> None:
-    for name in ("left", "right"):
-        answer = eos("up", "--name", name, "--ports", "auto")
-        assert answer.exit_code == 0, answer.output
-    both = shown(eos)
-    assert len({one["service_url"] for one in both.values()}) == 2
-    topic = create_topic(str(both["left"]["admin_url"]), "here").rpartition("/")[2]
-    listed = {
-        name: httpx.get(f"{one['admin_url']}/admin/v2/persistent/public/default", timeout=30).text
-        for name, one in both.items()
-    }
-    assert topic in listed["left"]
-    assert topic not in listed["right"]
-
-    port = str(both["left"]["service_url"]).rpartition(":")[2]
-    late = eos("up", "--name", "late", "--ports", "auto", "--port", port)
-    assert isinstance(late.exception, LocalError)
-    assert f"port {port} is in use, choose another with --port" in str(late.exception)
-    assert not (cache() / "local" / "late").exists()
-
-    assert eos("down", "--name", "left").exit_code == 0
-    assert set(shown(eos)) == {"right"}
-    assert has_coordinators(both["right"]["admin_url"])
-
-
-def test_a_crashed_instance_is_shown_as_ended_and_comes_up_again_on_its_data(eos: Eos) -> None:
-    assert eos("up", "--ports", "auto").exit_code == 0
+def test_an_instance_that_crashed_and_one_that_ended_come_up_again_on_their_data(eos: Eos, tmp_path: Path) -> None:
+    data = tmp_path / "my data"
+    assert eos("up", "--ports", "auto", "--data", data).exit_code == 0
     mine = shown(eos)["default"]
     topic = create_topic(str(mine["admin_url"]), "kept").rpartition("/")[2]
-    pid = int(str(mine["pid"]))
-    os.kill(pid, signal.SIGKILL)
+    os.kill(int(str(mine["pid"])), signal.SIGKILL)
     until(lambda: shown(eos)["default"]["running"] is False)
 
     assert eos("up").exit_code == 0
     again = shown(eos)["default"]
     assert again["running"] is True
     assert again["service_url"] == mine["service_url"]
-    assert topic in httpx.get(f"{mine['admin_url']}/admin/v2/persistent/public/default", timeout=30).text
-
-
-def test_data_that_were_kept_serve_a_later_up(eos: Eos, tmp_path: Path) -> None:
-    data = tmp_path / "my data"
-    assert eos("up", "--ports", "auto", "--data", data).exit_code == 0
-    before = shown(eos)["default"]
-    topic = create_topic(str(before["admin_url"]), "kept").rpartition("/")[2]
+    assert topic in topics(mine["admin_url"])
     assert eos("down", "--keep-data").exit_code == 0
     assert shown(eos) == {}
 
@@ -145,8 +133,8 @@ def test_data_that_were_kept_serve_a_later_up(eos: Eos, tmp_path: Path) -> None:
     assert "--bookkeeper-port" in str(refused.exception)
     assert eos("up", "--data", data).exit_code == 0
     after = shown(eos)["default"]
-    assert after["service_url"] == before["service_url"]
-    assert topic in httpx.get(f"{after['admin_url']}/admin/v2/persistent/public/default", timeout=30).text
+    assert after["service_url"] == mine["service_url"]
+    assert topic in topics(after["admin_url"])
 
     (data / "mine.txt").write_text("not Pulsar's")
     assert eos("down").exit_code == 0
@@ -220,40 +208,3 @@ def test_sigterm_during_up_leaves_no_process_and_no_file(eos: Eos, tmp_path: Pat
     assert processes_about(str(tmp_path)) == []
     assert shown(eos) == {}
     assert not (tmp_path / "data").exists()
-
-
-def test_a_broker_that_asks_for_tokens_is_waited_for_as_its_administrator(start_pulsar: StartPulsar) -> None:
-    key = b"0123456789abcdef0123456789abcdef"
-    admin = token("admin", key)
-    broker = start_pulsar(
-        credentials=Credentials("token", admin),
-        settings={
-            "authenticationEnabled": True,
-            "authorizationEnabled": True,
-            "superUserRoles": "admin",
-            "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
-            "tokenSecretKey": f"data:;base64,{base64.b64encode(key).decode()}",
-            "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
-            "brokerClientAuthenticationParameters": f"token:{admin}",
-        },
-    )
-    asked = f"{broker.admin_url}/admin/v3/transactions/coordinators"
-    assert httpx.get(asked, timeout=30).status_code == 401
-    assert len(httpx.get(asked, headers={"Authorization": f"Bearer {admin}"}, timeout=30).json()) == 4
-
-
-def token(role: str, key: bytes) -> str:
-    """Sign a JSON web token for a role, HS256."""
-
-    def text(raw: bytes) -> str:
-        return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-
-    signed = ".".join(text(json.dumps(part).encode()) for part in ({"alg": "HS256"}, {"sub": role}))
-    return f"{signed}.{text(hmac.digest(key, signed.encode(), 'sha256'))}"
-
-
-def test_a_broker_without_transactions_is_up_without_coordinators(start_pulsar: StartPulsar) -> None:
-    broker = start_pulsar(settings={"transactionCoordinatorEnabled": False})
-    create_topic(broker.admin_url, "plain")
-    with Client(Cluster(broker.service_url)) as client, pytest.raises(InvalidInput, match="transaction"):
-        client.coordinators()

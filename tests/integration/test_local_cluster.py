@@ -22,8 +22,12 @@ from eos.local.parts import PARTS
 from eos.local.places import cache
 from eos.pulsar.net.client import Client
 from tests.conftest import create_topic
+from tests.waiting import until
 
 Eos = Callable[..., Result]
+
+PATIENCE_S = 200
+"""Seconds that the brokers may take to notice that one of them is gone, and to load its topics."""
 
 # `up` leaves its processes running on purpose; here it is called within a process that goes on.
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
@@ -69,17 +73,18 @@ def listening(pid: int | None) -> set[str]:
 
 def send(service_url: str, topic: str, *payloads: str) -> None:
     logger = official.ConsoleLogger(official.LoggerLevel.Error)
-    client = official.Client(service_url, logger=logger, operation_timeout_seconds=60)
-    producer = client.create_producer(topic, send_timeout_millis=60_000)
+    client = official.Client(service_url, logger=logger, operation_timeout_seconds=PATIENCE_S)
+    producer = client.create_producer(topic, send_timeout_millis=PATIENCE_S * 1000)
     for payload in payloads:
         producer.send(payload.encode())
     client.close()
 
 
 def read(service_url: str, topic: str, count: int) -> list[str]:
-    client = official.Client(service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
+    logger = official.ConsoleLogger(official.LoggerLevel.Error)
+    client = official.Client(service_url, logger=logger, operation_timeout_seconds=PATIENCE_S)
     reader = client.create_reader(topic, official.MessageId.earliest)
-    found = [reader.read_next(30_000).data().decode() for _ in range(count)]
+    found = [reader.read_next(PATIENCE_S * 1000).data().decode() for _ in range(count)]
     assert not reader.has_message_available()
     client.close()
     return found
@@ -93,7 +98,7 @@ def test_each_part_is_a_process_that_listens_on_the_loopback_alone(eos: Eos, clu
     assert len(set(pids(eos).values())) == len(PARTS)
     assert {name: listening(pid) for name, pid in pids(eos).items()} == {name: {"127.0.0.1"} for name in PARTS}
     assert mine["bk_url"] == f"bk://{cluster['zookeeper'].address}"
-    assert cluster.ready()
+    until(cluster.ready)
 
 
 def test_the_bookie_and_the_broker_of_one_process_listen_on_the_loopback(pulsar: LocalPulsar) -> None:
@@ -135,7 +140,7 @@ def test_writing_goes_on_without_a_bookie_and_up_repairs_only_what_is_dead(eos: 
     assert after.pop("bookie-1") is not None
     del before["bookie-1"]
     assert after == before
-    assert cluster["bookie-1"].ready()
+    until(cluster["bookie-1"].ready)
     assert read(cluster.service_url, topic, 2) == ["before", "without"]
     assert "running already" in eos("up", "--cluster").output
     assert pids(eos).items() >= after.items()
@@ -146,7 +151,7 @@ def test_a_paused_part_is_there_and_not_ready_until_it_goes_on(eos: Eos, cluster
     assert cluster["bookie-2"].pid is not None
     assert not cluster["bookie-2"].ready()
     assert "bookie-2 is running" in eos("resume", "bookie-2").output
-    assert cluster["bookie-2"].ready()
+    until(cluster["bookie-2"].ready)
 
 
 def test_the_topics_of_a_killed_broker_are_served_by_the_other_and_down_leaves_nothing(
