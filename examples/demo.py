@@ -122,8 +122,13 @@ def feed(service_url: str, topic: str, flights: pd.DataFrame) -> int:
     return len(entries)
 
 
-def run_and_kill(arguments: tuple[str, ...], log: Path, batches: int, kills: int, seed: int) -> int:
-    """Run the pipeline to its end, killing it at `kills` random moments; return how often it was killed."""
+def run_and_kill(
+    arguments: tuple[str, ...], log: Path, batches: int, kills: int, seed: int, within_s: float = 2.5
+) -> int:
+    """Run the pipeline to its end, killing it at `kills` random moments; return how often it was killed.
+
+    Each moment lies within so many seconds of the first micro-batch behind a start.
+    """
     chance = random.Random(seed)
     killed = 0
     with Progress(*BARS, console=console) as progress:
@@ -136,7 +141,7 @@ def run_and_kill(arguments: tuple[str, ...], log: Path, batches: int, kills: int
                         if line.startswith("batch "):
                             progress.update(bar, completed=min(int(line.split()[1]) + 1, batches))
                             if deadline is None and killed < kills:
-                                deadline = time.monotonic() + chance.uniform(0, 2.5)
+                                deadline = time.monotonic() + chance.uniform(0, within_s)
                         if deadline is not None and time.monotonic() >= deadline:
                             break
                 finally:
@@ -150,7 +155,7 @@ def run_and_kill(arguments: tuple[str, ...], log: Path, batches: int, kills: int
                 progress.update(bar, completed=batches)
                 return killed
             else:
-                raise SystemExit(f"The job failed by itself:\n{log.read_text()[-4000:]}")
+                raise SystemExit(f"The job failed by itself:\n{log.read_text()[-8000:]}")
 
 
 def start_job(arguments: tuple[str, ...], log: Path) -> subprocess.Popen[str]:

@@ -9,10 +9,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -22,6 +21,8 @@ from eos.cli.app import typer_app as eos
 from eos.local import jars
 from eos.local.places import cache
 from statestore.cli.app import typer_app as statestore
+from tests.notebook import Notebook
+from tests.planner import again_while_late
 from tests.quick_start import quick_start
 
 pytestmark = pytest.mark.slow
@@ -31,8 +32,9 @@ FIRST = [ROOT / "README.md", ROOT / "docs/tutorials/quick-start.md"]
 PAGES = [*FIRST, *sorted(page for page in (ROOT / "docs").rglob("*.md") if page not in FIRST), ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 AWAIT = re.compile(r"query\.awaitTermination\(\d+\)")
-UNTIL_COMMITTED = "[query.awaitTermination(0.1) for _ in range(2_000) if not query.recentProgress]"
-ASK_FOR_COMMITS = "assert query.recentProgress, 'no micro-batch was committed'"
+ROWS = "any(progress['numInputRows'] for progress in query.recentProgress)"
+UNTIL_COMMITTED = f"[query.awaitTermination(0.1) for _ in range(2_000) if not {ROWS}]"
+ASK_FOR_COMMITS = f"assert {ROWS}, 'no micro-batch with rows was committed'"
 SHOWN = ("mermaid", "text")
 DONE = ("eos local up", "eos local topic", "eos local read", "eos local status", "eos local down", "rm -r checkpoints")
 """Beginnings of the commands that are carried out; of the others it is asked whether they exist."""
@@ -53,15 +55,17 @@ class Reader:
     Attributes:
         home: the folder in which everything is done.
         wrote: whether a block has written rows to the Pulsar that is up.
+        notebooks: the processes that run the blocks of Python; by whether they have bk://.
     """
 
     home: Path
     wrote: bool = False
+    notebooks: dict[bool, Notebook] = field(default_factory=dict)
 
     def python(self, code: str) -> None:
-        """Run a block until its queries have committed a batch each."""
+        """Run a block until its query has committed a batch with rows; the first one of a rate source may be empty."""
         code = AWAIT.sub(UNTIL_COMMITTED, self.here(code)).replace("query.stop()", f"{ASK_FOR_COMMITS}\nquery.stop()")
-        self._run([sys.executable, "-c", code], quick_start(with_bk="bk://" in code))
+        again_while_late(lambda: self._notebook(with_bk="bk://" in code).run(code))
         self.wrote = True
 
     def shell(self, line: str) -> None:
@@ -85,8 +89,17 @@ class Reader:
         return text
 
     def end(self) -> None:
-        """Leave no Pulsar behind."""
+        """Leave no Pulsar and no Spark behind."""
+        for notebook in self.notebooks.values():
+            notebook.close()
         self._eos("down", "--all")
+
+    def _notebook(self, *, with_bk: bool) -> Notebook:
+        """The process for blocks that need `bk://`, or for those that don't."""
+        if with_bk not in self.notebooks:
+            folder = self.home.with_name("with bk" if with_bk else "without bk")
+            self.notebooks[with_bk] = Notebook(self.home, folder, quick_start(with_bk=with_bk))
+        return self.notebooks[with_bk]
 
     def _carry_out(self, words: list[str]) -> None:
         if words[0] == "rm":
@@ -99,17 +112,9 @@ class Reader:
             self.wrote = False
 
     def _eos(self, *words: str) -> str:
-        return self._run([sys.executable, "-m", "eos", "local", *words])
-
-    def _run(self, command: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> str:
-        done = subprocess.run(
-            command,
-            cwd=self.home,
-            env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
+        command = [sys.executable, "-m", "eos", "local", *words]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, cwd=self.home, env=environment, capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, f"{command}:\n{done.stdout[-2_000:]}\n{done.stderr[-4_000:]}"
         return done.stdout
 

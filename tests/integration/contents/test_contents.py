@@ -28,6 +28,7 @@ from eos.contents.tables import Table, tables
 from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.net.client import Client
 from tests.conftest import MakeTopic
+from tests.planner import again_while_late
 from tests.waiting import until
 
 
@@ -135,7 +136,7 @@ def test_latest_begins_with_what_comes_and_leaves_nothing_out(pulsar: Any, make_
 
 
 def command(*words: str) -> str:
-    """Run `eos` where nobody can import Spark."""
+    """Run `eos` in a process that can't import Spark."""
     run = "import sys; sys.modules['pyspark'] = None; sys.argv[0] = 'eos'; from eos.cli.app import app; app()"
     return subprocess.run([sys.executable, "-c", run, *words], capture_output=True, text=True, check=True).stdout
 
@@ -177,12 +178,15 @@ def test_a_namespace_is_a_set_of_views(spark: SparkSession, pulsar: Any, namespa
         producer.send(b"row", partition_key="k")
     with sending(pulsar, f"{full}/typed", StringSchema()) as producer:
         producer.send("text")
-    views = eos.catalog(spark, pulsar.service_url, namespaces=[namespace])
+    views = again_while_late(lambda: eos.catalog(spark, pulsar.service_url, namespaces=[namespace]))
     assert views == [f"{namespace}/parted", f"{namespace}/plain", f"{namespace}/typed"]
-    query = "select cast(value as string), __partition from `{}`"
-    assert [tuple(row) for row in spark.sql(query.format(views[0])).collect()] == [("row", 2)]
-    assert spark.sql(query.format(views[1])).collect() == []
-    assert [tuple(row) for row in spark.sql(f"select value from `{views[2]}`").collect()] == [("text",)]
+
+    def collected(query: str) -> list[tuple[Any, ...]]:
+        return again_while_late(lambda: [tuple(row) for row in spark.sql(query).collect()])
+
+    assert collected(f"select cast(value as string), __partition from `{views[0]}`") == [("row", 2)]
+    assert collected(f"select cast(value as string), __partition from `{views[1]}`") == []
+    assert collected(f"select value from `{views[2]}`") == [("text",)]
     for view in views:
         spark.sql(f"drop view `{view}`")
     with pytest.raises(InvalidInput, match="no namespace"):
