@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +13,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from eos.cli.app import typer_app as eos
 from eos.local import jars
@@ -25,7 +23,11 @@ from tests.notebook import Notebook
 from tests.planner import again_while_late
 from tests.quick_start import quick_start
 
-pytestmark = pytest.mark.slow
+# `up` leaves its process running on purpose; here it is called within a process that goes on.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = [ROOT / "README.md", ROOT / "docs/tutorials/quick-start.md"]
@@ -112,10 +114,8 @@ class Reader:
             self.wrote = False
 
     def _eos(self, *words: str) -> str:
-        command = [sys.executable, "-m", "eos", "local", *words]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, cwd=self.home, env=environment, capture_output=True, text=True, timeout=900)
-        assert done.returncode == 0, f"{command}:\n{done.stdout[-2_000:]}\n{done.stderr[-4_000:]}"
+        done = CliRunner().invoke(eos, ["local", *words])
+        assert done.exit_code == 0, f"eos local {words}: {done.exception}\n{done.output[-4_000:]}"
         return done.stdout
 
 

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import EntryId
+from tests.planner import again_while_late
 
 PATIENCE_S = 180
 
@@ -46,8 +47,12 @@ class Stream:
     def run(self, schema: str | None = "value binary", **options: Any) -> list[Row]:
         """Read what is there, to its end, and return the rows that came in this run."""
         known = set(self.batches)
-        query = self.start(schema, availableNow=True, **options)
-        assert query.awaitTermination(PATIENCE_S), "the query did not end"
+
+        def read() -> None:
+            query = self.start(schema, availableNow=True, **options)
+            assert query.awaitTermination(PATIENCE_S), "the query did not end"
+
+        again_while_late(read)
         return [row for number in sorted(set(self.batches) - known) for row in self.batches[number]]
 
 

@@ -13,6 +13,7 @@ from tests.conftest import MakeTopic
 from tests.contract.test_transactions import end, transaction
 from tests.integration.source.conftest import Admin, MakeStream
 from tests.integration.source.streams import PATIENCE_S, Stream, values, write
+from tests.planner import again_while_late
 
 
 def logged(stream: Stream, batch: int) -> dict[str, str]:
@@ -53,8 +54,11 @@ def fails_in(batch: int, stream: Stream) -> list[str]:
             seen.extend(values(frame.collect()))
             raise RuntimeError("the driver dies here")
 
-    with pytest.raises(StreamingQueryException, match="the driver dies here"):
-        stream.start(each=fail, availableNow=True).awaitTermination(PATIENCE_S)
+    def run() -> None:
+        with pytest.raises(StreamingQueryException, match="the driver dies here"):
+            stream.start(each=fail, availableNow=True).awaitTermination(PATIENCE_S)
+
+    again_while_late(run)
     return seen
 
 
