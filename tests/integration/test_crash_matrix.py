@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from eos.steps import WRITER_STEPS, Step
 from tests.crash.job import Job, expected_state, prepare
@@ -57,12 +58,20 @@ def third_batch(points: list[Point]) -> dict[Point, int]:
 
 
 def crash_at(
-    pulsar: Any, make_topic: Any, folder: Path, points: dict[Point, int], *, stateful: bool, turn: int
+    pulsar: Any,
+    make_topic: Any,
+    folder: Path,
+    points: dict[Point, int],
+    *,
+    turn: int,
+    spark: SparkSession | None = None,
 ) -> None:
     """Die at each point in turn, in the batch of the run that it says.
 
-    Odd turns send small batches through the driver, even ones leave them to tasks.
+    Odd turns send small batches through the driver, even ones leave them to tasks. With `spark`, which reads the state
+    at the end, the job is a stateful one.
     """
+    stateful = spark is not None
     files = sum(points.values()) + 4
     topic = make_topic("crash", partitions=3)
     small = BY_DRIVER if turn % 2 else BY_TASKS
@@ -72,15 +81,12 @@ def crash_at(
     run_to_end(job)
     result = account_for(pulsar.service_url, topic, files, ROWS, stateful=stateful)
     assert result.is_exact(), result
-    if stateful:
-        assert read_state(job) == expected_state(files, ROWS)
+    if spark is not None:
+        assert read_state(spark, job) == expected_state(files, ROWS)
 
 
-def read_state(job: Job) -> dict[str, int]:
+def read_state(spark: SparkSession, job: Job) -> dict[str, int]:
     """Read the counts by Spark's own state data source."""
-    from pyspark.sql import SparkSession
-
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     rows = spark.read.format("statestore").load(str(job.checkpoint)).selectExpr("key.key", "value.count").collect()
     return {row["key"]: row["count"] for row in rows}
 
@@ -89,23 +95,27 @@ def read_state(job: Job) -> dict[str, int]:
 def test_each_step_once(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     """Writers die with producers that an earlier batch opened; the next test has those that open their own."""
     points = first_batch(apart(list(Step))) | third_batch(apart(WRITER_STEPS))
-    crash_at(pulsar, make_topic, tmp_path, points, stateful=False, turn=1)
+    crash_at(pulsar, make_topic, tmp_path, points, turn=1)
 
 
 @pytest.mark.timeout(3_600)
 def test_each_step_of_a_task_once(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
-    crash_at(pulsar, make_topic, tmp_path, first_batch(apart(WRITER_STEPS)), stateful=False, turn=2)
+    crash_at(pulsar, make_topic, tmp_path, first_batch(apart(WRITER_STEPS)), turn=2)
 
 
 @pytest.mark.crash
 @pytest.mark.timeout(3_600)
-def test_each_step_in_a_batch_that_finds_producers_open(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
-    crash_at(pulsar, make_topic, tmp_path, third_batch(EVERYWHERE), stateful=True, turn=1)
+def test_each_step_in_a_batch_that_finds_producers_open(
+    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path
+) -> None:
+    crash_at(pulsar, make_topic, tmp_path, third_batch(EVERYWHERE), turn=1, spark=spark)
 
 
 @pytest.mark.crash
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
 @pytest.mark.parametrize("turn", [1, 2, 3])
-def test_each_step_three_times(pulsar: Any, make_topic: Any, tmp_path: Path, turn: int, stateful: bool) -> None:
-    crash_at(pulsar, make_topic, tmp_path, first_batch(EVERYWHERE), stateful=stateful, turn=turn)
+def test_each_step_three_times(
+    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path, turn: int, stateful: bool
+) -> None:
+    crash_at(pulsar, make_topic, tmp_path, first_batch(EVERYWHERE), turn=turn, spark=spark if stateful else None)
