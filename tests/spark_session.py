@@ -27,6 +27,8 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.host", "localhost")
+        # Of the whole application: its first stateful query sets it, whichever test that is in.
+        .config("spark.sql.streaming.stateStore.maintenanceInterval", "1s")
     )
     try:
         builder, flags = configure_spark(builder), quick_start(with_bk=True)

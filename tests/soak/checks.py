@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import statestore
 from statestore.bk import tree as names
 from statestore.hadoop.file_systems import Hadoop
 from tests.soak.expected import results
+from tests.waiting import until
 
 Pairs = Sequence[tuple[str, str]]
 SESSION_MS = 6_000  # how soon ZooKeeper takes a killed driver for dead
@@ -40,7 +40,7 @@ def check_states(states: Mapping[str, object], others: Mapping[str, object], pai
     for provider, query in pairs:
         name = f"{provider}-{query}"
         assert states[name], f"{name} has no state"
-        assert states[name] == others[name], f"{name}: the state is not that of the query that nobody killed"
+        assert states[name] == others[name], f"{name}: the state is not that of the query that ran undisturbed"
 
 
 def check_checkpoints(root: str, options: Mapping[str, str], pairs: Pairs) -> int:
@@ -61,13 +61,23 @@ def check_ledgers(root: str, options: Mapping[str, str]) -> tuple[int, int]:
     Returns:
         How many ledgers were freed, and how many are left.
     """
-    time.sleep(SESSION_MS / 1000 + 2)
     hadoop = Hadoop.of(options={**options, "fs.bk.grace.ms": "0"})
     fs = hadoop.file_system(root)
-    # What the first round compacts, and what it saw without references for the first time, the next ones free.
-    freed = sum(len(hadoop.jvm.eos.bk.Maintenance.sweep(fs)) for _ in range(3))
-    assert list(hadoop.jvm.eos.bk.Maintenance.orphans(fs)) == []
     address = statestore.Address.parse(root, options)
+    of_drivers = names.ledgers(hadoop, address).keys()
+    freed = 0
+
+    def sweep() -> bool:
+        """Whether the drivers' ledgers are closed: those of a killed one once ZooKeeper has ended its session."""
+        nonlocal freed
+        freed += len(hadoop.jvm.eos.bk.Maintenance.sweep(fs))
+        return all(ledger.sealed for ledger in names.ledgers(hadoop, address).values() if ledger.id in of_drivers)
+
+    until(sweep, "a ledger of a driver that is gone stays open", pause_s=0.2)
+    # What the first round compacts, and what it saw without references for the first time, the next ones free.
+    for _ in range(2):
+        sweep()
+    assert list(hadoop.jvm.eos.bk.Maintenance.orphans(fs)) == []
     ledgers = names.ledgers(hadoop, address)
     assert [ledger.id for ledger in ledgers.values() if not ledger.references] == []
     for path, record in names.files(hadoop, address).items():

@@ -36,7 +36,7 @@ def launch(job: str, arguments: Mapping[str, Any], log: Path) -> subprocess.Pope
 
 
 def answer(started: subprocess.Popen[str], log: Path) -> dict[str, Any]:
-    """Wait for a driver that nobody kills, and return what it says."""
+    """Wait for the end of a driver, and return what it says."""
     try:
         said, _ = started.communicate(timeout=PATIENCE_S)
     finally:

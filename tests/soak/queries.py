@@ -145,7 +145,7 @@ def run(
     enough: Callable[[], bool] = lambda: True,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Run a query until so many batches are committed and it is enough, and stop it."""
+    """Run a query until so many batches are committed and it is enough; its files stay as they are then."""
     running = start(spark, provider, query, checkpoint, each, settings)
     deadline = time.monotonic() + 120
     try:
@@ -157,3 +157,5 @@ def run(
             time.sleep(0.05)
     finally:
         running.stop()
+        # Else maintenance, which may be at work on a snapshot, ends it under the test. The next query starts it again.
+        spark._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()  # type: ignore[union-attr]
