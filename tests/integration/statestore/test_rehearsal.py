@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from statestore.drills.journal import Check, NotTested, Step, read
 from statestore.drills.judge.findings import Verdict
 from statestore.drills.report.summary import summarize
 from statestore.hadoop.file_systems import Hadoop
-from tests.conftest import MakeTopic
+from tests.conftest import create_topic
 from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.in_step_job import CountingJob, written
 from tests.integration.statestore.test_in_step import made, newest
@@ -39,10 +40,16 @@ class OtherCode(CountingJob):
         return super()._input(spark).where("value % 10 != 7")
 
 
-@pytest.fixture
-def stopped(spark: SparkSession, bk: str, pulsar: Any, make_topic: MakeTopic) -> Iterator[tuple[CountingJob, Live]]:
+@pytest.fixture(scope="module")
+def bk(zookeeper: str) -> str:
+    """The address of a folder for this file's job."""
+    return f"bk://{zookeeper}/{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture(scope="module")
+def stopped(spark: SparkSession, bk: str, pulsar: Any) -> Iterator[tuple[CountingJob, Live]]:
     """A job that has run, with a savepoint."""
-    job, name = made(pulsar, make_topic)
+    job, name = made(pulsar, partial(create_topic, pulsar.admin_url))
     checkpoint = f"{bk}/live"
     job.run_to(spark, checkpoint, 1)
     savepoints.create(name, checkpoint)
@@ -72,6 +79,18 @@ def running(stopped: tuple[CountingJob, Live]) -> Iterator[subprocess.Popen[byte
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def test_a_shadow_of_a_job_that_stands_still_is_unknown(stopped: tuple[CountingJob, Live], tmp_path: Path) -> None:
+    _, live = stopped
+
+    def never(spark: SparkSession, checkpoint: str, trigger: Mapping[str, Any]) -> StreamingQuery:
+        raise AssertionError("there is nothing to run")
+
+    path = perform("shadow", tmp_path / "a", "again", partial(follow, live, Shadow(never, patience_s=2)))
+    found = summarize(read(path)).summary
+    assert found.verdict is Verdict.UNKNOWN
+    assert "has committed no batch after" in found.reasons[0]
 
 
 def test_rehearsal_and_shadow_beside_a_running_job(
@@ -104,15 +123,3 @@ def test_rehearsal_and_shadow_beside_a_running_job(
     hadoop = Hadoop.of(live.spark)
     assert hadoop.list(f"{bk.rsplit('/', 1)[0]}{SCRATCH}") == []
     assert [one.name for one in savepoints.list_savepoints(bk) if one.name.startswith("rehearsal-")] == []
-
-
-def test_a_shadow_of_a_job_that_stands_still_is_unknown(stopped: tuple[CountingJob, Live], tmp_path: Path) -> None:
-    _, live = stopped
-
-    def never(spark: SparkSession, checkpoint: str, trigger: Mapping[str, Any]) -> StreamingQuery:
-        raise AssertionError("there is nothing to run")
-
-    path = perform("shadow", tmp_path / "a", "again", partial(follow, live, Shadow(never, patience_s=2)))
-    found = summarize(read(path)).summary
-    assert found.verdict is Verdict.UNKNOWN
-    assert "has committed no batch after" in found.reasons[0]
