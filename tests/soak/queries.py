@@ -147,13 +147,13 @@ def run(
 ) -> None:
     """Run a query until so many batches are committed and it is enough; its files stay as they are then."""
     running = start(spark, provider, query, checkpoint, each, settings)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     try:
         while (progress := running.lastProgress) is None or progress["batchId"] < batches - 1 or not enough():
             if running.exception() is not None:
                 raise running.exception()
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{provider} {query}: batch {progress and progress['batchId']} after two minutes")
+                raise TimeoutError(f"{provider} {query}: batch {progress and progress['batchId']} after five minutes")
             time.sleep(0.05)
     finally:
         running.stop()

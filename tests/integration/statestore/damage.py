@@ -28,7 +28,7 @@ Begin = Callable[[Path, Any], Any]
 AT_ONCE = 4
 FILES, MORE, INTERVAL = 8, 4, 3
 _AFTER = 2  # batches that an endless query runs
-_PATIENCE_S = 120.0
+_PATIENCE_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def look(kind: Kind, folder: Path, damages: Iterable[tuple[str, str]]) -> list[t
         # Where verify says that it can't know, either answer of Spark's agrees.
         told = ("error", "unknown") if says else ("error",)
         errors = [finding.message for finding in found if finding.severity in told]
-        shutil.rmtree(copy)
+        shutil.rmtree(copy, ignore_errors=True)  # Spark's maintenance may still be at a file of it
         return entry, damage, says, errors
 
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -122,7 +122,7 @@ def test_files_are_read_again_as_the_original_has_noted_them(
         restore_in_step(name, target, job, job.output, spark, source_logs_of=gone)
     assert hadoop.status(target) is None, "refused before anything was changed"
 
-    # Somebody starts the query on a plain restore: Spark plans a batch of other files, and the sink refuses it.
+    # The user starts the query on a plain restore: Spark plans a batch of other files, and the sink refuses it.
     savepoints.restore(name, target)
     job.add_files(2)
     with pytest.raises(Exception, match="StaleBatch"):
@@ -132,7 +132,10 @@ def test_files_are_read_again_as_the_original_has_noted_them(
     def endless(spark: SparkSession, checkpoint: str, trigger: Mapping[str, Any]) -> StreamingQuery:
         return job(spark, checkpoint, {"processingTime": "0 seconds"})
 
-    with pytest.raises(Unavailable, match=f"Batch {savepoint.batch + 2} could|exactly batch|could not be replayed"):
+    # It fails at the first batch that the log doesn't have, or is told to end, should it take a minute to get there.
+    with pytest.raises(
+        (Unavailable, InvalidInput), match=r"exactly batch|could not be replayed|goes on after its batch"
+    ):
         restore_in_step(name, target, endless, job.output, spark)
     job.close()
     done = restore_in_step(name, target, job, job.output, spark)
@@ -151,6 +154,7 @@ def test_files_are_read_again_as_the_original_has_noted_them(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_200)
 def test_the_command_goes_on_after_it_was_killed(
     spark: SparkSession, bk: str, pulsar: Any, make_topic: MakeTopic
 ) -> None:
@@ -173,7 +177,7 @@ def test_the_command_goes_on_after_it_was_killed(
     assert said[-1:] == [f"batch {savepoint.batch + 1} was run again\n"], "".join(said)
 
     second = command(job, name, target, "--json")
-    out, err = second.communicate(timeout=200)
+    out, err = second.communicate(timeout=400)
     assert second.returncode == 0, err[-3000:]
     done = json.loads(out)
     assert done["batch"] == output_at

@@ -39,7 +39,7 @@ class Feeder:
 
 def feed_until_committed(feeder: Feeder, process: subprocess.Popen[str], hadoop: Hadoop, uri: str, batch: int) -> None:
     """Keep the query a few files ahead: each is a batch."""
-    deadline = time.monotonic() + 150
+    deadline = time.monotonic() + 400
     while (done := max(committed(HadoopFiles(hadoop, uri)), default=-1)) < batch:
         assert process.poll() is None, process.communicate()[1][-4_000:]
         assert time.monotonic() < deadline, f"no batch {batch} in time"
@@ -48,6 +48,7 @@ def feed_until_committed(feeder: Feeder, process: subprocess.Popen[str], hadoop:
         time.sleep(0.1)
 
 
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize(
     ("provider", "scheme"), [("hdfs", "bk"), pytest.param("rocksdb", "file", marks=pytest.mark.soak)]
 )
@@ -64,7 +65,7 @@ def test_the_copy_of_a_running_query_goes_on_to_the_same_result(
     copied = transfer.copy_checkpoint(f"{bk}/q", target, progress=lambda *now: told.append(now))
     feed_until_committed(feeder, process, hadoop, f"{bk}/q", copied.batch + 2)
     stop.touch()
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=400)
     assert process.returncode == 0, err[-4_000:]
     whole = json.loads(out.splitlines()[-1])["counts"]
     assert whole == feeder.counts

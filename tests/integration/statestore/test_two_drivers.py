@@ -18,7 +18,7 @@ from tests.soak.expected import results
 from tests.soak.kills import answer, kill, launch
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 QUERY = "aggregation"
 FOR_EVER = 100_000
