@@ -44,6 +44,21 @@ def kept(pulsar: Any, topic: str) -> Iterator[Kept]:
         yield lambda: {ledger.id for ledger in asked.ledgers(topic)}
 
 
+def delete(
+    ledger: int, topic: str, admin: Admin, kept: Kept, method: str = "POST", command: str = "subscription/job/skip_all"
+) -> None:
+    """Let go of what a ledger holds, until the broker has deleted it."""
+
+    def gone() -> bool:
+        with suppress(httpx.HTTPStatusError):  # expiring is refused while it is under way
+            admin(method, topic, command)
+        admin("PUT", topic, "unload")
+        admin("POST", topic, "trim")
+        return ledger not in kept()
+
+    until(gone, "the ledger was not deleted", pause_s=0.3)
+
+
 @pytest.fixture
 def done(run: Run, ours: Client, topic: str) -> Offsets:
     """Where a query stands that has read "a" and "b"."""
@@ -78,14 +93,7 @@ def test_what_others_skip_expire_or_truncate_is_a_loss_between_two_named_entries
 ) -> None:
     (lost,) = write(ours, topic, "lost")
 
-    def gone() -> bool:
-        with suppress(httpx.HTTPStatusError):  # expiring is refused while it is under way
-            admin(method, topic, command)
-        admin("PUT", topic, "unload")
-        admin("POST", topic, "trim")
-        return lost.ledger not in kept()
-
-    until(gone, "the ledger was not deleted", pause_s=0.3)
+    delete(lost.ledger, topic, admin, kept, method, command)
     (left,) = write(ours, topic, "left")
     read = done.topics[topic].entry
     words = f"data of {topic} was lost: .*read up to {read},.*begins with {left}.*behind {read} and before {left}"
@@ -104,12 +112,9 @@ def test_a_ledger_that_is_deleted_while_a_range_is_read_is_a_loss(
     write(ours, topic, "d")
     query = run(topic=topic)
     (part,) = query.plan.ranges(done, query.latest(done))
-    admin("POST", topic, "subscription/job/skip_all")
     groups = read_range(part, query.brokers.open, query.lose)
     assert len(next(groups)) == 2
-    admin("PUT", topic, "unload")
-    admin("POST", topic, "trim")
-    until(lambda: done.topics[topic].entry.ledger not in kept(), "the ledger was not deleted")
+    delete(done.topics[topic].entry.ledger, topic, admin, kept)
     with pytest.raises(InvalidInput, match=f"data of {topic} was lost"):
         next(groups)
 
