@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,37 +18,34 @@ from eos.pulsar.net.client import Client
 from tests.conftest import MakeTopic
 from tests.contract.test_transactions import end, transaction
 from tests.integration.source.streams import write
+from tests.planner import again_while_late
 from tests.quick_start import quick_start
 from tests.reading import values_of
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
+PATIENCE_S = 500
 
 
 class Pipeline:
-    """A driver process that copies one topic to another, in a process group of its own."""
+    """A driver process that copies one topic to another, in a process group of its own.
+
+    It is started again when all that it says is that a process of Spark's came too late.
+    """
 
     def __init__(self, folder: Path, job: dict[str, str]) -> None:
-        self.folder = folder
+        self.folder, self.job = folder, job
         self.log = folder / "driver.log"
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.source.pipeline", json.dumps(job)],
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, **quick_start()},
-                start_new_session=True,
-            )
+        self.process = self._start()
 
     def until_there(self, *path: str) -> None:
         """Wait until a file of the checkpoint exists."""
 
         def there() -> bool:
-            assert self.process.poll() is None, self.log.read_text()[-6_000:]
+            assert self.process.poll() is None, self._tail()
             return self.folder.joinpath("checkpoint", *path).exists()
 
-        until(there, lambda: self.log.read_text()[-6_000:], patience_s=180)
+        self._insist(lambda: until(there, self._tail, PATIENCE_S))
 
     def kill(self) -> None:
         if self.process.poll() is None:
@@ -55,7 +53,35 @@ class Pipeline:
         self.process.wait()
 
     def finish(self) -> None:
-        assert self.process.wait(240) == 0, self.log.read_text()[-6_000:]
+        def end() -> None:
+            assert self.process.wait(PATIENCE_S) == 0, self._tail()
+
+        self._insist(end)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self.log.open("w") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "tests.integration.source.pipeline", json.dumps(self.job)],
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **quick_start()},
+                start_new_session=True,
+            )
+
+    def _insist(self, wait: Callable[[], object]) -> None:
+        runs = iter([self.process])  # the first one waits for the driver that runs already
+
+        def run() -> None:
+            if next(runs, None) is None:
+                self.kill()
+                self.process = self._start()
+            wait()
+
+        again_while_late(run)
+
+    def _tail(self) -> str:
+        return self.log.read_text()[-20_000:]
 
 
 @pytest.mark.slow
