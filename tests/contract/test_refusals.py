@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import httpx
 import pytest
@@ -84,13 +84,20 @@ def test_a_subscription_that_the_broker_does_not_create(ours: Client, namespace:
 
 
 def test_a_schema_that_is_demanded(ours: Client, namespace: Namespace) -> None:
+    namespace.set("schemaValidationEnforced", True)
     topic = namespace.topic()
     namespace.schema({"type": "STRING", "schema": "", "properties": {}})
-    namespace.set("schemaValidationEnforced", True)
     with pytest.raises(InvalidInput, match=r"IncompatibleSchema.* set-schema-validation-enforce --disable"):
         ours.producer(topic)
     namespace.set("schemaValidationEnforced", False)
-    ours.producer(topic).close()
+
+    def opens() -> bool:  # once the topic, which is loaded, has heard of it
+        with suppress(InvalidInput):
+            ours.producer(topic).close()
+            return True
+        return False
+
+    until(opens, "the schema is demanded still")
 
 
 @pytest.mark.parametrize("topic", ["persistent://public/de fault/t", "persistent://public/default/a/b"])
