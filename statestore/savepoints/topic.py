@@ -43,7 +43,7 @@ HOLD = "__eos-savepoints"
 """The durable subscription that keeps the topic's messages; nothing on it is ever acknowledged."""
 _PERMITS = 16  # messages of 1 MiB that the broker may send ahead
 _AROUND = 64 * 1024  # bytes of a message's frame beside its data, generously
-_QUIET_S = 5.0
+_SILENCE_S = 30.0  # of a broker that has more to give
 _END_PATIENCE_S = 120.0
 
 Progress = Callable[[int, int], None]
@@ -121,7 +121,7 @@ def write(
         manifest = writing.manifest
         assert manifest is not None
         ended = _end(client, txn, commit=True)
-        if ended is Ending.COMMITTED or (ended is Ending.ENDED and _is_readable(client, topic, manifest)):
+        if ended is Ending.COMMITTED or (ended is Ending.ENDED and _was_committed(client, topic, manifest)):
             return manifest
         if ended is Ending.ENDED:
             raise NotCommitted(
@@ -140,6 +140,7 @@ def list_topic(cluster: Cluster, topic: str) -> list[tuple[Manifest | None, str,
 
     Raises:
         Damaged: a message is not what was written.
+        Unavailable: the topic could not be read to its end.
     """
     with Client(cluster) as client:
         return [(seen.manifest, seen.name, seen.lacks()) for seen in _scan(client, topic)[0].values()]
@@ -169,6 +170,7 @@ def read(
         InvalidInput: there are several and none is named, or there is something at the target.
         Damaged: the copy on this topic is incomplete, or its bytes are not those that were written. Nothing is left at
             the target.
+        Unavailable: the topic could not be read to its end. Nothing is left there either.
     """
     with Client(cluster) as client:
         found, begins = _scan(client, topic)
@@ -275,8 +277,14 @@ def _end(client: Client, txn: TxnId, commit: bool) -> Ending:
     return end(client, txn, commit, Patience(Settings(), _END_PATIENCE_S, _END_PATIENCE_S)).ending
 
 
-def _is_readable(client: Client, topic: str, manifest: Manifest) -> bool:
-    return manifest in [seen.manifest for seen in _scan(client, topic)[0].values()]
+def _was_committed(client: Client, topic: str, manifest: Manifest) -> bool:
+    try:
+        return manifest in [seen.manifest for seen in _scan(client, topic)[0].values()]
+    except Unavailable as error:
+        raise CommitUnknown(
+            f"The transaction of savepoint {manifest.name} has ended, and it could not be seen whether it was "
+            f"committed: list the topic's savepoints later. {error}"
+        ) from error
 
 
 def _scan(client: Client, topic: str) -> tuple[dict[str, Seen], dict[str, MessageId]]:
@@ -316,9 +324,16 @@ def _messages(client: Client, topic: str, after: MessageId) -> Iterator[Message]
     try:
         last, seen = reader.last_message_id(), after
         while seen < last:
-            message = reader.read(_QUIET_S)
+            message = reader.read(_SILENCE_S)
             if message is None:
-                return
+                last = reader.last_message_id()
+                if seen < last:
+                    raise Unavailable(
+                        f"{topic} could not be read to its end: nothing came for {_SILENCE_S:g} s behind entry "
+                        f"{seen.ledger}:{seen.entry}, and the last message is in {last.ledger}:{last.entry}. When its "
+                        "broker answers again, do the same once more"
+                    )
+                return  # what was the end has been deleted meanwhile
             yield message
             seen = message.message_id
     except NetworkError as error:
