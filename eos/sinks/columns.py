@@ -86,7 +86,7 @@ def message_columns(
 ) -> list[str]:
     """Return the SQL expressions behind `canonical`; needs no data, no session, and runs nothing."""
     found = _recognise(schema, value_format)
-    payload = [f.name for f in schema.fields if f.name not in ALIASES and f.name not in _EXPECTED]
+    payload = payload_of(schema).fieldNames()
     if value_format == "json":
         if not payload:
             raise InvalidInput(
@@ -119,6 +119,11 @@ def message_columns(
             expression = _expression(name, source, schema[source].dataType)
             columns.append(expression if expression == _quoted(name) else f"{expression} as {name}")
     return columns
+
+
+def payload_of(schema: StructType) -> StructType:
+    """Return the columns that mean nothing of their own to the sink: those of a JSON payload."""
+    return StructType([f for f in schema.fields if f.name not in ALIASES and f.name not in _EXPECTED])
 
 
 def _recognise(schema: StructType, value_format: ValueFormat) -> dict[str, str]:

@@ -23,11 +23,13 @@ from eos.commit.decision import Identity
 from eos.doctor.retention import check_admin
 from eos.errors import EosError, Fenced, InvalidInput, NetworkError, ReplayFailed
 from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.columns import canonical
 from eos.sinks.leaving import as_it_leaves, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import Run, Start, begin
+from eos.sinks.schemas import check_json
 from eos.sinks.topics import valid_topic
 from eos.spark import query as spark
 
@@ -83,6 +85,7 @@ class Sink:
         self._run: Run | None = None
         self._failed: _Failed | None = None  # until the batch was taken again
         self._topics: set[str] = set()
+        self._schemas: dict[str, Registered | None] = {}
         self._turn = threading.RLock()
         self._check_cluster()
         log_in_one_line()
@@ -169,6 +172,8 @@ class Sink:
         columns = canonical(
             df, options.value_format, topic_given=where is not None, ignore_null_fields=options.ignore_null_fields
         )
+        if where is not None and options.value_format == "json":
+            check_json(df.schema, self._schema_of(where))
         return columns, where
 
     def _take(self, batch: Batch, identity: Identity | None) -> None:
@@ -241,6 +246,12 @@ class Sink:
             ) from error
         if self._options.admin_url is not None:
             check_admin(self._options.admin_url, self._cluster)
+
+    def _schema_of(self, topic: str) -> Registered | None:
+        """Return the topic's newest schema when it was written to first: a query keeps its columns."""
+        if topic not in self._schemas:
+            self._schemas[topic] = self._client.schema(topic)
+        return self._schemas[topic]
 
     def _require_topic(self, topic: str) -> None:
         if topic not in self._topics:
