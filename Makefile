@@ -30,7 +30,7 @@ check: lint ## lint, and the tests that need no broker, no Spark and no Java: be
 test: $(JAR) ## unit, property, contract and integration tests, with the branch coverage of eos and statestore
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python -m pytest -m "not crash and not soak" $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
+	$(BIN)/python -m pytest -m "not crash and not soak and not bench" $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
 
 test-report: ## look at the report of a drill in Chromium: on a phone, on a desk, on paper, without a network
 	@sh tools/need-chromium.sh
@@ -97,16 +97,19 @@ lint: ## ruff, mypy, the import layers, whether what is generated is fresh, and 
 bench-sink: ## rows a second, side by side with the official client
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
+	$(BIN)/python -m pytest -q -m bench tests/integration/test_benchmark_smoke.py
 	$(BIN)/python -m tests.benchmarks.sink
 
 bench-source: ## CPU and time of reading a topic in Spark, side by side with the official clients
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
+	$(BIN)/python -m pytest -q -m bench tests/integration/source/test_bench_source.py
 	$(BIN)/python -m tests.benchmarks.source $(BENCH_ARGS)
 
 bench-state: $(JAR) ## commits of Spark's state on bk://, side by side with file:// and an HDFS
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
+	$(BIN)/python -m pytest -q -m bench tests/integration/statestore/test_bench_state.py
 	$(BIN)/python -m tests.benchmarks.state $(BENCH_ARGS)
 
 bench: bench-sink bench-source bench-state ## all benchmarks

@@ -20,7 +20,7 @@ from tests.benchmarks.throughput import WRITERS, topic_of
 from tests.benchmarks.worker_memory import peak_in_fresh_process
 from tests.reading import messages_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.bench
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,6 @@ def test_all_figures_are_there(plan: Plan, found: Any) -> None:
     assert all(label in shown for label in LABELS.values())
 
 
-@pytest.mark.soak
 def test_the_memory_of_a_worker_is_that_of_the_process_that_wrote(pulsar: Any, make_topic: Any) -> None:
     topic = make_topic("smoke-memory", partitions=2)
     assert peak_in_fresh_process(pulsar.service_url, topic, 500) > 50 << 20

@@ -18,6 +18,8 @@ from tests.benchmarks.source_plan import PARTITIONS, Case, SourcePlan
 from tests.benchmarks.source_results import AIMS
 from tests.benchmarks.state import merge
 
+pytestmark = pytest.mark.bench
+
 
 @pytest.fixture(scope="module")
 def plan(pulsar: Any) -> SourcePlan:

@@ -16,7 +16,7 @@ from tests.benchmarks.large_file import compare
 from tests.benchmarks.state import OPTIONS, measure, merge
 from tests.benchmarks.state_plan import BK, ENTRY_BYTES, FEW, FILE, StatePlan
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.bench
 
 
 @pytest.fixture(scope="module")
