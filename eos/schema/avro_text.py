@@ -102,7 +102,7 @@ class _Parser:
             return self.node(kind, path, namespace)
         if kind in ("array", "map"):
             inner, name = ("items", "element") if kind == "array" else ("values", "value")
-            return Node(kind, items=self.node(schema[inner], _below(path, name), namespace))
+            return Node(kind, items=self.node(schema[inner], below(path, name), namespace))
         if kind in ("record", "error", "enum", "fixed"):
             return self._new_name(schema, kind, path, namespace)
         return self._with_logical(self._by_name(kind, path, namespace), schema, path)
@@ -146,7 +146,7 @@ class _Parser:
         return node
 
     def _field(self, field: Mapping[str, Any], path: str, namespace: str) -> Field:
-        node = self.node(field["type"], _below(path, field["name"]), namespace)
+        node = self.node(field["type"], below(path, field["name"]), namespace)
         return Field(field["name"], node, "default" in field, field.get("default"))
 
     def _with_logical(self, node: Node, schema: Mapping[str, Any], path: str) -> Node:
@@ -168,7 +168,8 @@ def _full(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
-def _below(path: str, name: str) -> str:
+def below(path: str, name: str) -> str:
+    """Return where a field of this name lies, in the record that lies at `path`; "" is the whole value."""
     return f"{path}.{name}" if path else name
 
 

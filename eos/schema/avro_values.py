@@ -17,7 +17,7 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
 from eos.errors import InvalidInput
-from eos.schema.avro_text import Node
+from eos.schema.avro_text import Node, below
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable
 
@@ -93,7 +93,7 @@ def _check_meaning(writer: Node, reader: Node, path: str) -> None:
     read = {field.name: field.node for field in reader.fields}
     for field in writer.fields:
         if field.name in read:
-            _check_meaning(field.node, read[field.name], f"{path}.{field.name}" if path else field.name)
+            _check_meaning(field.node, read[field.name], below(path, field.name))
 
 
 def _family(node: Node) -> tuple[str, int, int]:

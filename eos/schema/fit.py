@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from eos.nearest import did_you_mean
-from eos.schema.avro_text import Node
+from eos.schema.avro_text import Node, below
 
 _SMALL = (ByteType, ShortType)
 _TAKEN: Mapping[str, tuple[type[DataType], ...]] = {
@@ -76,16 +76,16 @@ def misfit(columns: DataType, node: Node, path: str = "") -> str | None:
 def _in_record(columns: StructType, node: Node, path: str) -> str | None:
     known = {field.name: field for field in node.fields}
     for column in columns.fields:
-        below = f"{path}.{column.name}" if path else column.name
+        at = below(path, column.name)
         if column.name not in known:
             near = did_you_mean(column.name, known)
-            return f"field {below!r} is {column.dataType.simpleString()}, and the schema has no such field.{near}"
-        if wrong := misfit(column.dataType, known[column.name].node, below):
+            return f"field {at!r} is {column.dataType.simpleString()}, and the schema has no such field.{near}"
+        if wrong := misfit(column.dataType, known[column.name].node, at):
             return wrong
     for field in node.fields:
         if field.name not in columns.fieldNames() and not field.has_default and not field.node.nullable:
-            below = f"{path}.{field.name}" if path else field.name
-            return f"field {below!r} is missing, and the schema has {_named(field.node)}, neither null nor a default."
+            at = below(path, field.name)
+            return f"field {at!r} is missing, and the schema has {_named(field.node)}, neither null nor a default."
     return None
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
-from eos.schema.avro_text import Node
+from eos.schema.avro_text import Node, below
 
 _BITS = {"int": 31, "long": 63}
 _LARGEST_FLOAT = 3.4028235677973366e38  # what is larger rounds to infinity in 32 bits
@@ -46,7 +46,7 @@ def _record(node: Node, given: Any, path: str) -> dict[str, Any]:
         raise Wrong(path, f"{_shown(given)}, where the schema has a record")
     found = {}
     for field in node.fields:
-        below = f"{path}.{field.name}" if path else field.name
+        at = below(path, field.name)
         if field.name in given:
             value = given[field.name]
         elif field.has_default:
@@ -54,8 +54,8 @@ def _record(node: Node, given: Any, path: str) -> dict[str, Any]:
         elif field.node.nullable:
             value = None
         else:
-            raise Wrong(below, "it is missing, and the schema has neither a default for it nor null")
-        found[field.name] = field_value(field.node, value, below)
+            raise Wrong(at, "it is missing, and the schema has neither a default for it nor null")
+        found[field.name] = field_value(field.node, value, at)
     return found
 
 
