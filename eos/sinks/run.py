@@ -195,8 +195,9 @@ class OwningRun(Run):
         options = self._options
         self._owner.make_log()
         if options.admin_url is not None:
-            check_retention(options.admin_url, client.cluster, options.control_topic)
-            with Admin(options.admin_url, client.cluster.credentials, client.cluster.tls) as admin:
+            cluster = client.cluster
+            check_retention(options.admin_url, cluster, options.control_topic)
+            with Admin(options.admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
                 if told := danger(admin):
                     log.log(logging.WARNING if told.certain else logging.INFO, told.text)
         self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal)
