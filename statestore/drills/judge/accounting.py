@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from statestore.drills.judge.findings import Account, Readers, Verdict
 
@@ -67,17 +67,30 @@ class Expected:
         return frozenset(row for row in self.attempted if row.batch in self.committed)
 
 
+class Rows(Protocol):
+    """The rows of a partition, in their order: a list, or what takes less memory than one."""
+
+    def append(self, row: Row, /) -> None:
+        """Add a row behind the others."""
+        ...
+
+    def __iter__(self) -> Iterator[Row]: ...
+
+    def __len__(self) -> int: ...
+
+
 @dataclass
 class Reading:
     """What one reader has read: the rows of each partition, in the order in which they came.
 
     Attributes:
         reader: its name.
+        rows: those of each partition; one that is asked for comes into being.
         shortfall: why it did not come to the end of the topic; "" if it did.
     """
 
     reader: str
-    rows: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    rows: Mapping[str, Rows] = field(default_factory=lambda: defaultdict[str, Rows](list))
     shortfall: str = ""
 
     def all_rows(self) -> Iterator[Row]:

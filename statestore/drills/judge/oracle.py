@@ -13,15 +13,16 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Self
 
 import pulsar
 
-from statestore.drills.judge import rows
-from statestore.drills.judge.accounting import Expected, Reading, Row, account, live_findings
+from statestore.drills.judge import copies, rows
+from statestore.drills.judge.accounting import Expected, Reading, Row, Rows, account, live_findings
 from statestore.drills.judge.findings import Account, Readers
 
 Parse = Callable[[str, bytes], Row]
@@ -83,9 +84,18 @@ def messages_of(service_url: str, topic: str, patience_s: float = PATIENCE_S) ->
         _unsubscribe(client, consumer, topic)
 
 
-def read_all(service_url: str, topic: str, parse: Parse = rows.parse, patience_s: float = PATIENCE_S) -> Reading:
-    """Read a topic from earliest to its end. A reading that fell short says why in `shortfall`."""
-    reading = Reading("the last reader")
+def read_all(
+    service_url: str,
+    topic: str,
+    parse: Parse = rows.parse,
+    patience_s: float = PATIENCE_S,
+    kept: Callable[[], Rows] = list,
+) -> Reading:
+    """Read a topic from earliest to its end. A reading that fell short says why in `shortfall`.
+
+    `kept` makes what the rows of a partition are kept in.
+    """
+    reading = Reading("the last reader", defaultdict(kept))
     try:
         for message in messages_of(service_url, topic, patience_s):
             _add(reading, message, parse)
@@ -112,9 +122,20 @@ class LiveReaders:
     They never acknowledge, so that no message is dropped before the last reader has come.
     """
 
-    def __init__(self, service_url: str, topic: str, count: int = 2, parse: Parse = rows.parse) -> None:
+    def __init__(
+        self,
+        service_url: str,
+        topic: str,
+        count: int = 2,
+        parse: Parse = rows.parse,
+        kept: Callable[[], Rows] = list,
+    ) -> None:
+        """`kept` makes what the rows of a partition are kept in."""
         self._service_url, self._topic = service_url, topic
-        self._readers = [_LiveReader(service_url, topic, f"reader {number + 1}", parse) for number in range(count)]
+        self._readers = [
+            _LiveReader(service_url, topic, Reading(f"reader {number + 1}", defaultdict(kept)), parse)
+            for number in range(count)
+        ]
 
     def __enter__(self) -> Self:
         for reader in self._readers:
@@ -169,10 +190,30 @@ def judge(
     return account(job, expected, final, seen, state_equal), live_findings(job, expected, final, seen)
 
 
+def judge_copies(
+    job: str,
+    service_url: str,
+    topic: str,
+    given: LiveReaders,
+    blocks: Sequence[copies.Block],
+    patience_s: float = PATIENCE_S,
+) -> Account:
+    """Read both ends of a job that copies, which has stopped, and account for its output.
+
+    Args:
+        given: one reader of the input, which has kept `copies.PackedRows`.
+        blocks: what its writers, which have ended, have sent.
+    """
+    (held,) = given.finish(patience_s)
+    found = read_all(service_url, topic, copies.parse, patience_s, copies.PackedRows)
+    return copies.account(job, held, found, blocks)
+
+
 class _LiveReader(threading.Thread):
-    def __init__(self, service_url: str, topic: str, name: str, parse: Parse) -> None:
-        super().__init__(name=f"drill {name} of {topic}", daemon=True)
-        self.reading = Reading(name, shortfall="It was stopped.")
+    def __init__(self, service_url: str, topic: str, reading: Reading, parse: Parse) -> None:
+        super().__init__(name=f"drill {reading.reader} of {topic}", daemon=True)
+        self.reading = reading
+        self.reading.shortfall = "It was stopped."
         self.progress = Progress()
         self.stop = threading.Event()
         self._service_url, self._topic, self._parse = service_url, topic, parse
