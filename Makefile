@@ -68,7 +68,7 @@ drills: $(JAR) ## break everything a job stands on, 150 times, and account for a
 	@$(BIN)/eos local fetch
 	@mkdir -p build/drills
 	@rm -f build/drills/journal.jsonl build/drills/driver.log
-	$(BIN)/statestore drill --minutes 55 --report build/drills $(DRILL_ARGS)
+	$(BIN)/statestore drill --end-to-end --minutes 55 --report build/drills $(DRILL_ARGS)
 
 jar: $(JAR) ## build the jar of the bk:// file system, if its sources are newer
 

@@ -31,9 +31,12 @@ def drill(
     kills: Annotated[int, typer.Option(help="How many faults.")] = KILLS,
     seed: Annotated[int, typer.Option(help="What the plan is drawn from; the same seed gives the same plan.")] = SEED,
     report: Annotated[Path, typer.Option(help="Folder for the journal and the report.")] = Path("drill-report"),
+    end_to_end: Annotated[
+        bool, typer.Option("--end-to-end", help="Run a third job, from topic to topic, under load. Needs a JDK.")
+    ] = False,
     minutes: Annotated[float | None, typer.Option(help="No more faults after these. Default: no limit.")] = None,
 ) -> None:
-    """Chaos: run two jobs on a local cluster, do faults to them, and count what is lost, doubled or torn.
+    """Chaos: run two jobs, or three, on a local cluster, do faults to them, and count what is lost, doubled or torn.
 
     Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """
@@ -43,13 +46,14 @@ def drill(
         from statestore.drills.chaos import chaos
         from statestore.drills.chaos.plan import make_plan, parse_families
 
-    plan = make_plan(kills, seed, parse_families(faults))
+    plan = make_plan(kills, seed, parse_families(faults), end_to_end)
     if minutes is not None and minutes <= 0:
         raise InvalidInput(f"--minutes is {minutes:g}; a drill needs some time.")
     words = ["statestore", "drill", "--kills", str(kills), "--seed", str(seed)]
     words += ["--faults", faults] if faults else []
+    words += ["--end-to-end"] if end_to_end else []
     words += ["--minutes", f"{minutes:g}"] if minutes is not None else []
-    what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes)
+    what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes, end_to_end)
     with console.bar(total=len(plan), stays=True) as show:
 
         def tell(line: str, done: int) -> None:

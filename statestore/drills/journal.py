@@ -159,7 +159,13 @@ class Readers(findings.Readers, _Happened):
 
 @dataclass(frozen=True)
 class Transactions(_Happened):
-    """What became of a job's transactions, and how many batches were replayed, in the whole drill."""
+    """What became of a job's transactions, in the whole drill.
+
+    Attributes:
+        unknown_resolved: commits in doubt: found in the sink's log, while no driver had said so.
+        replayed: batches that Spark handed over again after a restart, and that were skipped: they were committed.
+        handed_again: batches that Spark handed over again, also those that had to be written again.
+    """
 
     event: Literal["transactions"] = field(default="transactions", kw_only=True)
     job: str
@@ -168,6 +174,7 @@ class Transactions(_Happened):
     aborted: int
     unknown_resolved: int
     replayed: int
+    handed_again: int = 0
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,13 @@ def make_topic(admin_url: str, topic: str, partitions: int) -> None:
     httpx.put(url, json=partitions, timeout=60, follow_redirects=True).raise_for_status()
 
 
+def keep_messages(admin_url: str, namespace: str) -> None:
+    """Have the topics of a namespace, "tenant/namespace", keep what was acknowledged, too."""
+    url = f"{admin_url}/admin/v2/namespaces/{namespace}/retention"
+    all_of_it = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+    httpx.post(url, json=all_of_it, timeout=60, follow_redirects=True).raise_for_status()
+
+
 def began(drill: DrillKind, rerun: str, seed: int | None = None, plan: Sequence[PlannedFault] = ()) -> Began:
     """Return the first line of a drill's journal; see `Began`."""
     return Began(

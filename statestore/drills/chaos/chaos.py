@@ -1,4 +1,4 @@
-"""The chaos drill: run two jobs on a cluster of its own, do one fault after the other, and account for all rows.
+"""The chaos drill: run jobs on a cluster of its own, do one fault after the other, and account for all rows.
 
 Each fault is done when the jobs have got over the one before. At the end the input stops, the jobs finish, and the
 oracle reads what they have written. Whatever happens, nothing that was started is left, and the journal has an end.
@@ -17,6 +17,7 @@ import statestore
 from eos.local import LocalCluster
 from statestore.drills.chaos import plan
 from statestore.drills.chaos.driver import java_flags
+from statestore.drills.chaos.end_to_end import COPIES, EndToEnd
 from statestore.drills.chaos.faults import FAULTS
 from statestore.drills.chaos.faults.driver import EXECUTORS, LOCAL
 from statestore.drills.chaos.feed import KEYS, ROWS, Feeder
@@ -42,9 +43,10 @@ from statestore.drills.judge.accounting import Expected
 from statestore.drills.judge.oracle import LiveReaders
 from statestore.drills.later_transactions import end_later_transactions
 from statestore.drills.record import record
-from statestore.drills.surroundings import began, make_topic
+from statestore.drills.surroundings import began, keep_messages, make_topic
 
 DRIVER_LOG = "driver.log"
+WRITERS_LOG = "writers.log"
 _LISTENER = "drill"
 _TREE = "bk://drill/chaos"
 _PARTITIONS = 3
@@ -67,8 +69,11 @@ _NOT_TESTED = (
     NotTested("geo-replication", "Pulsar doesn't carry transactions to another cluster"),
     NotTested("a partition between brokers, bookies and ZooKeeper", "the proxies are between the jobs and the cluster"),
     NotTested("clocks that jump", "processes on one machine share its clock"),
-    NotTested("jobs with a backlog", "the next file comes when the last is committed: so each batch has one"),
     NotTested("authentication and TLS under faults", "the local cluster has neither"),
+)
+
+_WITHOUT_END_TO_END = NotTested(
+    "jobs with a backlog", "the next file comes when the last is committed, so each batch has one: see --end-to-end"
 )
 
 Tell = Callable[[str, int], None]
@@ -84,6 +89,7 @@ class Chaos:
         folder: where the journal goes; it must have none.
         minutes: after these no more faults are done; None: no limit.
         rerun: the command line that does the same.
+        end_to_end: whether there is a third job, from topic to topic.
     """
 
     faults: Sequence[PlannedFault]
@@ -91,6 +97,7 @@ class Chaos:
     folder: Path
     rerun: str
     minutes: float | None = None
+    end_to_end: bool = False
 
 
 def run(chaos: Chaos, tell: Tell) -> Path:
@@ -117,6 +124,10 @@ def _drill(chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> str:
         tell("Starting two brokers, three bookies and a ZooKeeper", 0)
         stage = _set_up(stack, chaos, write, tell)
         live = _readers(stack, stage)
+        if chaos.end_to_end:
+            tell("Writing the backlog of the job from topic to topic", 0)
+            spec, log, scratch = stage.supervisor.jobs[COPIES].spec, chaos.folder / WRITERS_LOG, stage.hold.parent
+            stage.end_to_end = stack.enter_context(EndToEnd(stage.cluster.service_url, spec, log, scratch))
         tell("Starting the jobs", 0)
         stage.feeder.start()
         stack.callback(stage.feeder.stop)
@@ -142,7 +153,11 @@ def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], te
     work = cluster.data / "drill"
     hold = work / "hold"
     hold.mkdir(parents=True)
-    specs = [_spec(cluster, "rows", False), _spec(cluster, "sums", True)]
+    specs = [_spec(cluster, "rows"), _spec(cluster, "sums", stateful=True)]
+    if chaos.end_to_end:
+        keep_messages(cluster.admin_url, "public/default")  # for the last readers: the first ones acknowledge
+        source = _topic(cluster, f"{COPIES}-input")
+        specs.append(_spec(cluster, COPIES, source=source))
     settings = Settings(
         service_url="pulsar://" + ",".join(f"127.0.0.1:{link.port}" for link in broker_links),
         listener=_LISTENER,
@@ -169,6 +184,7 @@ def _readers(stack: ExitStack, stage: Stage) -> Mapping[str, LiveReaders]:
     return {
         job: stack.enter_context(LiveReaders(url, running.spec.topic, _READERS))
         for job, running in stage.supervisor.jobs.items()
+        if not running.spec.source
     }
 
 
@@ -194,12 +210,14 @@ def _settle(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Even
     """Let the jobs finish what there is, and account for it."""
     feeder, supervisor = stage.feeder, stage.supervisor
     feeder.stop()
+    if stage.end_to_end is not None:
+        stage.end_to_end.drain(supervisor)
     for job in supervisor.jobs:
         supervisor.stop(job, lambda: feeder.files)
     inputs = rows.read_input(feeder.folder)
     committed = range(feeder.files)
-    for job, running in supervisor.jobs.items():
-        spec = running.spec
+    for job in live:
+        running, spec = supervisor.jobs[job], supervisor.jobs[job].spec
         expected = rows.stateful(inputs, committed) if spec.stateful else rows.stateless(inputs, committed)
         equal = None
         if spec.stateful:
@@ -210,7 +228,11 @@ def _settle(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Even
             versions = min(len(store.versions) for store in found.stores)
             write(State(job, feeder.files - 1, versions))
         _account(stage, running, expected, live[job], equal, write)
-    for missing in _NOT_TESTED:
+    if stage.end_to_end is not None:
+        end_later_transactions(stage.cluster.service_url, supervisor.jobs[COPIES].spec.topic)
+        write(supervisor.jobs[COPIES].transactions())
+        write(stage.end_to_end.account())
+    for missing in (*_NOT_TESTED, *([_WITHOUT_END_TO_END] if stage.end_to_end is None else [])):
         write(missing)
 
 
@@ -240,6 +262,9 @@ def _sampling(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Ev
             for job, readers in live.items():
                 asked = stage.feeder.files * (KEYS if stage.supervisor.jobs[job].spec.stateful else ROWS)
                 write(Sample(job, asked, readers.progress.rows, readers.progress.latency_ms))
+            if stage.end_to_end is not None:
+                progress = stage.end_to_end.output.progress
+                write(Sample(COPIES, stage.end_to_end.given, progress.rows, progress.latency_ms))
 
     thread = threading.Thread(target=sample, name="samples", daemon=True)
     thread.start()
@@ -250,12 +275,16 @@ def _sampling(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Ev
         thread.join()
 
 
-def _spec(cluster: LocalCluster, job: str, stateful: bool) -> JobSpec:
+def _spec(cluster: LocalCluster, job: str, stateful: bool = False, source: str = "") -> JobSpec:
     """Make the job's topic."""
-    name = f"drill-{job}"
-    topic = f"persistent://public/default/{name}"
+    return JobSpec(job, stateful, _topic(cluster, job), f"drill-{job}", f"{_TREE}/{job}", source)
+
+
+def _topic(cluster: LocalCluster, name: str) -> str:
+    """Make a topic and return its name."""
+    topic = f"persistent://public/default/drill-{name}"
     make_topic(cluster.admin_url, topic, _PARTITIONS)
-    return JobSpec(job, stateful, topic, name, f"{_TREE}/{job}")
+    return topic
 
 
 def _master(fault: PlannedFault) -> str:

@@ -26,6 +26,7 @@ from statestore.hadoop.jar import jar_path
 _CLUSTER = "local-cluster"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _WORKERS = "pyspark.daemon"
+_PLANNER = "python_streaming_source_runner"
 _END_S = 10.0
 
 
@@ -91,6 +92,10 @@ class Driver:
     def executors(self) -> list[psutil.Process]:
         """The executors' JVMs; none in local mode."""
         return [process for process in self.family() if _named(process, _EXECUTOR)]
+
+    def planners(self) -> list[psutil.Process]:
+        """The Python processes that plan the micro-batches of sources written in Python: one for each query."""
+        return [process for process in self.family() if _named(process, _PLANNER)]
 
     def pause(self) -> None:
         """SIGSTOP all of it: it keeps its connections and says nothing."""

@@ -1,11 +1,13 @@
-"""The driver process of a drill: two jobs in one Spark application, started and stopped by lines on standard input.
+"""The driver process of a drill: its jobs in one Spark application, started and stopped by lines on standard input.
 
     python -m statestore.drills.chaos.job '{"service_url": …}'      (the fields of `Settings`)
 
-Both read the same growing folder of files, one file a micro-batch, and write through `eos.sink` into a topic each:
+Each writes through `eos.sink` into a topic. Two read the same growing folder of files, one file a micro-batch:
 
 - `rows` is stateless: each row as it came, written by tasks.
 - `sums` is stateful: count and sum of each key so far, on RocksDB with changelog, written by the driver.
+
+A third one, `copies`, reads a topic through `format("pulsar")`, as much as there is, and writes it as it is, by tasks.
 
 Checkpoints are on `bk://`. When standard input ends, this process and all that belongs to it die.
 """
@@ -46,6 +48,7 @@ _CONF = SPARK | {
 }
 _ERROR = re.compile(r"\b(?:eos|statestore)\.errors\.(\w+: [^\n]*)")
 _SHORT = 400
+_CONNECT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class JobSpec:
     Attributes:
         sink: the sink's name.
         checkpoint: its address.
+        source: the topic that it reads; "" for the folder of files.
     """
 
     job: str
@@ -62,6 +66,7 @@ class JobSpec:
     topic: str
     sink: str
     checkpoint: str
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ class _Driver:
             listener_name=settings.listener,
             transaction_timeout_s=settings.ttl_s,
             request_timeout_s=settings.request_timeout_s,
-            connect_timeout_s=5.0,
+            connect_timeout_s=_CONNECT_S,
             attempts=20,
             small_batch_rows=1_000 if spec.stateful else 0,
             observer=Watch(spec.job, str(Path(settings.hold, spec.job))),
@@ -178,26 +183,56 @@ def _session(settings: Settings) -> SparkSession:
 
 
 def _query(spark: SparkSession, settings: Settings, spec: JobSpec, sink: Sink) -> StreamingQuery:
-    from pyspark.sql import functions as F
-
-    source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).csv(settings.input)
-    if spec.stateful:
-        sums = (F.count("*").alias("count"), F.sum("amount").alias("sum"), F.max("at").alias("at"))
-        out, columns = source.groupBy("key").agg(*sums), ["key", "count", "sum"]
-    else:
-        # Two tasks, so that a batch is written by more than one; a key's rows stay in order.
-        out, columns = source.withColumn("key", F.concat(F.lit("p"), "p")).repartition(2, "key"), ["p", "s"]
+    out = _copies(spark, settings, spec) if spec.source else _of_files(spark, settings, spec)
 
     def write(frame: DataFrame, batch: int) -> None:
         say(Said(Word.BEGAN, spec.job, batch))
         before = sink.metrics.skipped
-        value = F.to_json(F.struct(*columns, F.lit(batch).alias("batch"))).alias("value")
-        sink(frame.select("key", value, F.col("at").alias("event_time")), batch)
+        sink(frame if spec.source else _as_messages(frame, spec, batch), batch)
         after = sink.metrics
         say(Said(Word.COMMITTED, spec.job, batch, rows=after.rows, skipped=after.skipped > before))
 
     writer = out.writeStream.queryName(spec.job).outputMode("update").foreachBatch(write)
     return writer.option("checkpointLocation", spec.checkpoint).trigger(processingTime="200 milliseconds").start()
+
+
+def _of_files(spark: SparkSession, settings: Settings, spec: JobSpec) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).csv(settings.input)
+    if spec.stateful:
+        sums = (F.count("*").alias("count"), F.sum("amount").alias("sum"), F.max("at").alias("at"))
+        return source.groupBy("key").agg(*sums)
+    # Two tasks, so that a batch is written by more than one; a key's rows stay in order.
+    keyed = source.select(F.concat(F.lit("p"), "p").alias("key"), "p", "s", "at")
+    return keyed.repartition(2, "key")
+
+
+def _as_messages(frame: DataFrame, spec: JobSpec, batch: int) -> DataFrame:
+    """Return the rows of a job that reads files as messages, whose values name the batch."""
+    from pyspark.sql import functions as F
+
+    columns = ["key", "count", "sum"] if spec.stateful else ["p", "s"]
+    value = F.to_json(F.struct(*columns, F.lit(batch).alias("batch"))).alias("value")
+    return frame.select("key", value, F.col("at").alias("event_time"))
+
+
+def _copies(spark: SparkSession, settings: Settings, spec: JobSpec) -> DataFrame:
+    options = {
+        "service.url": settings.service_url,
+        "listener_name": settings.listener,
+        "topic": spec.source,
+        "subscription": f"drill-{spec.job}",  # the same over new checkpoints and new names of the sink
+        "startingOffsets": "earliest",
+        "request_timeout_s": f"{settings.request_timeout_s:g}",
+        "connect_timeout_s": f"{_CONNECT_S:g}",
+    }
+    return (
+        spark.readStream.format("pulsar")
+        .options(**options)
+        .schema("value binary, __key string, __eventTime bigint")
+        .load()
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -19,6 +19,7 @@ class Family(StrEnum):
 
     DRIVER = "driver"
     WORKER = "worker"
+    PLANNER = "planner"
     EXECUTOR = "executor"
     BROKER = "broker"
     BOOKIE = "bookie"
@@ -38,6 +39,7 @@ class Kind:
         does: what is done, for people; it stands in docs/drills.md.
         cheap: over in seconds, so that a plan may have more than `AT_LEAST` of it.
         on_executors: the job must run on executors of its own for it.
+        end_to_end: it is done to the job from topic to topic, which not every drill has.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Kind:
     does: str
     cheap: bool = False
     on_executors: bool = False
+    end_to_end: bool = False
 
 
 KINDS = (
@@ -52,6 +55,12 @@ KINDS = (
     Kind("driver-pause", Family.DRIVER, "SIGSTOP the driver, its JVM and its workers for 3 to 6 s", cheap=True),
     Kind("driver-second", Family.DRIVER, "start a second driver while the first stands still; the first must then end"),
     Kind("worker-kill", Family.WORKER, "SIGKILL the Python workers while a batch is written", cheap=True),
+    Kind(
+        "planner-kill",
+        Family.PLANNER,
+        "SIGKILL the Python process that plans the batches of the Pulsar source; only with `--end-to-end`",
+        end_to_end=True,
+    ),
     Kind("executor-kill", Family.EXECUTOR, "SIGKILL one of two executors and its workers", on_executors=True),
     Kind("broker-kill", Family.BROKER, "SIGKILL a broker; start it again"),
     Kind("broker-pause", Family.BROKER, "SIGSTOP a broker for 3 to 10 s, past its session with ZooKeeper", cheap=True),
@@ -97,20 +106,26 @@ def parse_families(text: str | None) -> tuple[Family, ...]:
     return tuple(family for family in Family if family in words or not words)
 
 
-def make_plan(kills: int, seed: int, families: Collection[Family] = tuple(Family)) -> tuple[PlannedFault, ...]:
+def make_plan(
+    kills: int, seed: int, families: Collection[Family] = tuple(Family), end_to_end: bool = False
+) -> tuple[PlannedFault, ...]:
     """Draw a plan; the same arguments give the same plan.
 
     Each kind comes `AT_LEAST` times, if `kills` allows it, and what is left goes to the cheap ones. With fewer kills
     than kinds each comes once at most. Faults to executors come first: the jobs run on executors of their own for them,
     and move to the driver's process after that.
 
+    `end_to_end`: whether the drill has the job from topic to topic, so that it can be struck.
+
     Raises:
-        InvalidInput: `kills` is less than 1.
+        InvalidInput: `kills` is less than 1, or the families have no fault for this drill.
     """
     if kills < 1:
         raise InvalidInput(f"--kills is {kills}; a drill needs one fault at least.")
     chance = random.Random(seed)
-    kinds = [kind for kind in KINDS if kind.family in families]
+    kinds = [kind for kind in KINDS if kind.family in families and (end_to_end or not kind.end_to_end)]
+    if not kinds:
+        raise InvalidInput(f"Faults of the family {', '.join(families)} are done to the job of --end-to-end: add that.")
     drawn = _draw(kinds, kills, chance)
     chance.shuffle(drawn)
     ordered = sorted(drawn, key=lambda kind: not kind.on_executors)

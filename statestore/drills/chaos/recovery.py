@@ -16,9 +16,9 @@ class Recovery:
     A job is at work again when it has committed a batch that it began after the fault.
     """
 
-    def __init__(self, n: int, jobs: Collection[str], files: int, write: Write) -> None:
-        """`files` is how many there were when the fault came."""
-        self._n, self._last, self._write = n, files - 1, write
+    def __init__(self, n: int, jobs: Collection[str], is_there: Callable[[Said], bool], write: Write) -> None:
+        """`is_there` tells of a committed batch whether its job has all input now that there was at the fault."""
+        self._n, self._is_there, self._write = n, is_there, write
         self._began: set[str] = set()
         self._waiting, self._behind = set(jobs), set(jobs)
         self._noticed = False
@@ -57,7 +57,7 @@ class Recovery:
             self._waiting.remove(said.job)
             if not self._waiting:
                 self._write(Recovered(self._n, f"batch {said.batch} of {said.job}"))
-        if said.job in self._behind and said.batch >= self._last:
+        if said.job in self._behind and self._is_there(said):
             self._behind.remove(said.job)
         if self.over:
             self._write(CaughtUp(self._n, f"batch {said.batch} of {said.job}"))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from eos.local import LocalCluster
 from statestore.drills import journal
+from statestore.drills.chaos.end_to_end import COPIES, EndToEnd
 from statestore.drills.chaos.feed import Feeder
 from statestore.drills.chaos.proxy import Proxy
 from statestore.drills.chaos.recovery import Recovery, Write
+from statestore.drills.chaos.said import Said
 from statestore.drills.chaos.supervisor import Supervisor
 from statestore.drills.journal import Check, PlannedFault
 
@@ -27,6 +29,7 @@ class Stage:
         options: of `bk://`, for tools: not through the link.
         hold: the folder that `Watch` looks into.
         ttl_s: how long the sinks' transactions may take.
+        end_to_end: the job from topic to topic; None in a drill without it.
     """
 
     cluster: LocalCluster
@@ -39,12 +42,20 @@ class Stage:
     hold: Path
     ttl_s: float
     write: Write
+    end_to_end: EndToEnd | None = None
     fault: PlannedFault = field(default=PlannedFault(0, "", ""))
+
+    @property
+    def by_tasks(self) -> str:
+        """The job that writes by tasks, and has the larger batches if there are two of them."""
+        return COPIES if self.end_to_end is not None else "rows"
 
     def done(self, detail: str) -> None:
         """Say that the fault was done just now: what comes after it is its consequence."""
         fault = self.fault
-        recovery = Recovery(fault.n, tuple(self.supervisor.jobs), self.feeder.files, self.write)
+        recovery = Recovery(fault.n, tuple(self.supervisor.jobs), self._what_is_there(), self.write)
+        if self.end_to_end is not None and (batch := self.supervisor.jobs[COPIES].in_hand) is not None:
+            detail += f"; {COPIES} was in the middle of batch {batch}"
         self.write(journal.Fault(fault.n, fault.kind, fault.family, detail))
         self.supervisor.recovery = recovery
 
@@ -56,9 +67,23 @@ class Stage:
         """Stop a job in good order. The input goes on growing afterwards."""
         self.feeder.pause()
         try:
+            if self.end_to_end is not None:
+                self.end_to_end.pause()
             self.supervisor.stop(job, lambda: self.feeder.files)
         finally:
             self.feeder.resume()
+            if self.end_to_end is not None:
+                self.end_to_end.resume()
+
+    def _what_is_there(self) -> Callable[[Said], bool]:
+        """Return what tells of a committed batch whether its job has all the input that there is now."""
+        copies, last = self.end_to_end, self.feeder.files - 1
+        rows = copies.given if copies is not None else 0
+
+        def is_there(said: Said) -> bool:
+            return copies.arrived >= rows if copies is not None and said.job == COPIES else said.batch >= last
+
+        return is_there
 
     def let_pass(self, seconds: float) -> None:
         """Let the jobs run on for a while."""

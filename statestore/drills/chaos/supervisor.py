@@ -45,18 +45,21 @@ class Running:
 
     Attributes:
         wanted: whether it should run. up: whether it was told to, and has not ended since.
+        started: whether its query runs, as far as was heard.
         committed: its newest committed batch; -1: none.
         failure: why it ended last time; None: it didn't, or was stopped.
         first: whether this run has committed nothing yet.
         opened: transactions.
         resolved: batches that were found committed in the log, while no driver had said so.
         replayed: batches that Spark handed over again after a restart, and that were skipped.
+        handed_again: batches that Spark handed over again, skipped or not. newest: the newest that it handed over.
         last, last_at: what was said of it last, and when by this process's clock.
     """
 
     spec: JobSpec
     wanted: bool = False
     up: bool = False
+    started: bool = False
     committed: int = -1
     failure: str | None = None
     again_at: float = 0.0
@@ -64,6 +67,8 @@ class Running:
     opened: int = 0
     resolved: int = 0
     replayed: int = 0
+    handed_again: int = 0
+    newest: int = -1
     last: Said | None = None
     last_at: float = 0.0
 
@@ -71,15 +76,27 @@ class Running:
         """Take note."""
         self.last, self.last_at = said, time.monotonic()
         if said.word is Word.STARTED:
-            self.first = True
+            self.first = self.started = True
+        elif said.word is Word.BEGAN:
+            self.handed_again += said.batch <= self.newest
+            self.newest = max(self.newest, said.batch)
         elif said.word is Word.OPENED:
             self.opened += 1
         elif said.word is Word.COMMITTED:
             self._committed(said)
         elif said.word in (Word.FAILED, Word.STOPPED):
-            self.up = False
+            self.up = self.started = False
             self.failure = said.text if said.word is Word.FAILED else None
             self.again_at = time.monotonic() + _AGAIN_S
+
+    @property
+    def in_hand(self) -> int | None:
+        """The batch that it is at; None: none, or it is down."""
+        return self.newest if self.started and self.newest > self.committed else None
+
+    def can_stop(self, files: int) -> bool:
+        """Whether it has committed all files. What reads a topic does so when it is told to stop."""
+        return self.up and (self.started if self.spec.source else self.committed == files - 1)
 
     def in_words(self) -> str:
         """How it is, for an error that says why nothing happens."""
@@ -102,7 +119,9 @@ class Running:
         """What became of its transactions: each batch is one that was committed."""
         committed = self.committed + 1
         aborted = max(0, self.opened - committed)
-        return Transactions(self.spec.job, self.opened, committed, aborted, self.resolved, self.replayed)
+        return Transactions(
+            self.spec.job, self.opened, committed, aborted, self.resolved, self.replayed, self.handed_again
+        )
 
 
 class Supervisor:
@@ -127,8 +146,8 @@ class Supervisor:
 
     @property
     def committed(self) -> int:
-        """How many files the slowest job has committed."""
-        return min(running.committed for running in self.jobs.values()) + 1
+        """How many files the slowest job that reads them has committed."""
+        return min(running.committed for running in self.jobs.values() if not running.spec.source) + 1
 
     def hear(self, driver: Driver, said: Said) -> None:
         """Take note of what a driver says; called by its thread."""
@@ -151,7 +170,7 @@ class Supervisor:
         """Start all jobs, and wait until each has committed a batch."""
         for running in self.jobs.values():
             running.wanted = True
-        self.wait(lambda: self.committed > 0, "the first batch of each job")
+        self.wait(lambda: all(job.committed >= 0 for job in self.jobs.values()), "the first batch of each job")
 
     def use(self, master: str) -> None:
         """Run the jobs on another of Spark's masters, if they don't run on it already."""
@@ -195,13 +214,13 @@ class Supervisor:
             return self._counts[word, job]
 
     def stop(self, job: str, files: Callable[[], int]) -> None:
-        """Stop a job when it has committed all `files`; none may be added meanwhile.
+        """Stop a job when it has committed all `files`, or what its topic holds; nothing may be added meanwhile.
 
         Its output is not ahead of its checkpoint then.
         """
         running = self.jobs[job]
         while True:
-            self.wait(lambda: running.up and running.committed == files() - 1, f"{job} to be done with its input")
+            self.wait(lambda: running.can_stop(files()), f"{job} to be done with its input")
             self.driver.tell("stop", running.spec)
             self.wait(lambda: not running.up, f"{job} to stop", keep_up=False)
             if running.failure is None:
@@ -269,7 +288,7 @@ class Supervisor:
                     self.recovery.notice("the driver is gone")
             with self._changed:
                 for running in self.jobs.values():
-                    running.up, running.again_at = False, 0.0
+                    running.up, running.started, running.again_at = False, False, 0.0
                 self._driver = self._launch(self._settings, self._log, self.hear)
         for job, running in self.jobs.items():
             if not running.wanted or running.up:

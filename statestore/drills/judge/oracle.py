@@ -119,7 +119,7 @@ class LiveReaders:
     """Readers that read a topic while it is being written, each in a thread and on a subscription of its own.
 
     A context manager: they start with it, and at its end they have unsubscribed. A broker that goes away is waited for.
-    They never acknowledge, so that no message is dropped before the last reader has come.
+    They don't acknowledge, so that no message is dropped before the last reader has come.
     """
 
     def __init__(
@@ -129,13 +129,16 @@ class LiveReaders:
         count: int = 2,
         parse: Parse = rows.parse,
         kept: Callable[[], Rows] = list,
+        acknowledge: bool = False,
     ) -> None:
-        """`kept` makes what the rows of a partition are kept in."""
+        """`kept` makes what the rows of a partition are kept in.
+
+        With `acknowledge` they do, where something else keeps the topic's messages. Else each broker that goes away has
+        them read all from the first message again: too much where there are millions.
+        """
         self._service_url, self._topic = service_url, topic
-        self._readers = [
-            _LiveReader(service_url, topic, Reading(f"reader {number + 1}", defaultdict(kept)), parse)
-            for number in range(count)
-        ]
+        readings = [Reading(f"reader {number + 1}", defaultdict(kept)) for number in range(count)]
+        self._readers = [_LiveReader(service_url, topic, reading, parse, acknowledge) for reading in readings]
 
     def __enter__(self) -> Self:
         for reader in self._readers:
@@ -210,13 +213,14 @@ def judge_copies(
 
 
 class _LiveReader(threading.Thread):
-    def __init__(self, service_url: str, topic: str, reading: Reading, parse: Parse) -> None:
+    def __init__(self, service_url: str, topic: str, reading: Reading, parse: Parse, acknowledge: bool) -> None:
         super().__init__(name=f"drill {reading.reader} of {topic}", daemon=True)
         self.reading = reading
         self.reading.shortfall = "It was stopped."
         self.progress = Progress()
         self.stop = threading.Event()
         self._service_url, self._topic, self._parse = service_url, topic, parse
+        self._acknowledge = acknowledge
         self._subscription = f"oracle-{uuid.uuid4().hex}"
         self._places = _Places()
         self._marks: dict[str, str] = {}
@@ -254,6 +258,8 @@ class _LiveReader(threading.Thread):
                     return
             else:
                 self._take(message)
+                if self._acknowledge:
+                    consumer.acknowledge(message)
 
     def _take(self, message: pulsar.Message) -> None:
         self._heard = time.monotonic()

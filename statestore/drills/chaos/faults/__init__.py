@@ -19,6 +19,7 @@ FAULTS: Mapping[str, FaultFunction] = {
     "driver-pause": driver.pause,
     "driver-second": driver.second,
     "worker-kill": driver.kill_workers,
+    "planner-kill": driver.kill_planner,
     "executor-kill": driver.kill_executor,
     "transaction-timeout": driver.hold_batch,
     "broker-kill": cluster.kill("broker-0", "broker-1"),

@@ -68,14 +68,22 @@ def second(stage: Stage, chance: random.Random) -> None:
 
 
 def kill_workers(stage: Stage, chance: random.Random) -> None:
-    """SIGKILL the Python workers shortly after a batch of the job that writes by tasks has begun."""
-    supervisor = stage.supervisor
-    began = supervisor.count(Word.BEGAN, "rows")
-    supervisor.wait(lambda: supervisor.count(Word.BEGAN, "rows") > began, "a batch to begin")
+    """SIGKILL the Python workers shortly after a batch of a job that writes by tasks has begun."""
+    _let_begin(stage)
     stage.let_pass(chance.uniform(0, 0.3))
-    workers = supervisor.driver.workers()
+    workers = stage.supervisor.driver.workers()
     _kill(workers)
     stage.done(f"{len(workers)} Python workers killed while a batch was written")
+
+
+def kill_planner(stage: Stage, chance: random.Random) -> None:
+    """SIGKILL the process that plans the micro-batches of the source, in a batch or behind it."""
+    _let_begin(stage)
+    wait_s = chance.uniform(0, 1)
+    stage.let_pass(wait_s)
+    planners = stage.supervisor.driver.planners()
+    _kill(planners)
+    stage.done(f"{len(planners)} planner killed {wait_s:.2f} s after a batch had begun")
 
 
 def kill_executor(stage: Stage, chance: random.Random) -> None:
@@ -99,6 +107,13 @@ def hold_batch(stage: Stage, chance: random.Random) -> None:
     supervisor.wait(lambda: supervisor.count(Word.HELD, job) > held, f"a commit of {job}")
     stage.done(f"a batch of {job} held for {seconds:.1f} s; its transaction times out after {stage.ttl_s:g} s")
     stage.let_pass(seconds)
+
+
+def _let_begin(stage: Stage) -> None:
+    """Wait until the next batch begins that is written by tasks."""
+    supervisor, job = stage.supervisor, stage.by_tasks
+    began = supervisor.count(Word.BEGAN, job)
+    supervisor.wait(lambda: supervisor.count(Word.BEGAN, job) > began, "a batch to begin")
 
 
 def _write(stage: Stage, job: str, seconds: float) -> None:

@@ -46,7 +46,7 @@ def began(faults: int = 150) -> Began:
         versions={"spark-pulsar-eos": "0.1.0", "Spark": "4.3.0", "Pulsar": "4.2.1", "BookKeeper": "4.17.3"},
         machine={"cores": 2, "memory_gb": 23.5, "system": "Linux 6.1"},
         targets=Targets(recover_s=30.0, data_at_risk_rows=20_000),
-        plan=make_plan(faults, 7),
+        plan=make_plan(faults, 7, end_to_end=True),
     )
 
 
@@ -104,7 +104,14 @@ def chaos(faults: int = 150) -> list[Event]:
             State(t=end - 9, job=job, batch=faults * 3, versions=100, restore_mb_s=41.7)
             if job == "delays"
             else Transactions(
-                t=end - 9, job=job, opened=480, committed=452, aborted=28, unknown_resolved=9, replayed=31
+                t=end - 9,
+                job=job,
+                opened=480,
+                committed=452,
+                aborted=28,
+                unknown_resolved=9,
+                replayed=31,
+                handed_again=40,
             ),
             Readers(t=end - 5, job=job, readers=3, torn=0),
             replace(account(job, total), t=end - 4),

@@ -65,6 +65,7 @@ class FakeDriver:
             threading.Timer(0.01, self.says, (Word.FAILED, spec.job), {"text": self.refuses}).start()
         elif do == "start":
             self._running[spec.job] = threading.Event()
+            self.says(Word.STARTED, spec.job)
             threading.Thread(target=self._run, args=(spec.job, self._running[spec.job]), daemon=True).start()
         elif do == "stop":
             self._running[spec.job].set()
@@ -124,6 +125,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
     monkeypatch.setattr(chaos, "Supervisor", supervisor)
     monkeypatch.setattr(chaos, "LiveReaders", lambda *_: nullcontext(LiveFake()))
     monkeypatch.setattr(chaos, "make_topic", lambda *_: None)
+    monkeypatch.setattr(chaos, "keep_messages", lambda *_: None)
     monkeypatch.setattr(chaos, "end_later_transactions", lambda *_: None)
     monkeypatch.setattr("statestore.drills.judge.oracle.judge", judge)
     stores = [SimpleNamespace(versions=(1, 2)), SimpleNamespace(versions=(2,))]
@@ -136,8 +138,33 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
     assert not any(driver.alive for driver in FakeDriver.made)
 
 
-def drill(folder: Path, minutes: float | None = None) -> list[Event]:
-    path = chaos.run(Chaos(PLAN, 1, folder / "report", "statestore drill", minutes), lambda line, done: None)
+class FakeEndToEnd:
+    """The job from topic to topic: its output is always as far as its input."""
+
+    given, arrived, output = 9, 9, SimpleNamespace(progress=Progress(9, -1, 4.0))
+    lines: list[str]
+
+    def __init__(self, url: str, spec: JobSpec, log: Path, scratch: Path) -> None:
+        FakeEndToEnd.lines = [f"{spec.job} from {spec.source.rsplit('/')[-1]} to {spec.topic.rsplit('/')[-1]}"]
+
+    def __enter__(self) -> FakeEndToEnd:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.lines.append("over")
+
+    def drain(self, supervisor: Supervisor) -> None:
+        assert supervisor.jobs["copies"].up
+        self.lines.append("drained")
+
+    def account(self) -> journal.Account:
+        self.lines.append("accounted for")
+        return journal.Account("copies", 9, 9, 9, 0, 0, 0, 0, 0, None, {}, Verdict.PASS, "all there")
+
+
+def drill(folder: Path, minutes: float | None = None, end_to_end: bool = False) -> list[Event]:
+    what = Chaos(PLAN, 1, folder / "report", "statestore drill", minutes, end_to_end)
+    path = chaos.run(what, lambda line, done: None)
     assert path == folder / "report" / "journal.jsonl"
     return journal.read(path)
 
@@ -153,6 +180,25 @@ def test_each_fault_is_done_and_all_rows_are_accounted_for(tmp_path: Path, prete
     assert {Sample, State, Transactions, journal.NotTested} <= kinds
     assert [event.versions for event in events if isinstance(event, State)] == [1]
     assert pretended.stopped
+
+
+def test_the_job_from_topic_to_topic_is_drained_stopped_and_accounted_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chaos, "EndToEnd", FakeEndToEnd)
+    report = summarize(drill(tmp_path, end_to_end=True))
+    assert report.summary.verdict is Verdict.PASS, report.summary.reasons
+    assert [job.job for job in report.jobs] == ["rows", "sums", "copies"]
+    assert all(job.account for job in report.jobs)
+    assert {found.job for found in report.transactions} == {"rows", "sums", "copies"}
+    assert any(sample.job == "copies" and sample.rows_in == 9 for sample in report.samples)
+    assert "jobs with a backlog" not in {missing.what for missing in report.not_tested}
+    names = ["copies from drill-copies-input to drill-copies", "drained", "accounted for", "over"]
+    assert FakeEndToEnd.lines == names
+
+
+def test_without_it_the_report_says_that_no_job_had_a_backlog(tmp_path: Path) -> None:
+    assert "jobs with a backlog" in {missing.what for missing in summarize(drill(tmp_path)).not_tested}
 
 
 def test_when_the_time_is_out_the_rows_so_far_are_accounted_for(tmp_path: Path) -> None:

@@ -14,9 +14,11 @@ import pytest
 from eos.local.parts import ClusterPorts, Plan
 from statestore.drills.chaos.faults import FAULTS, checkpoint
 from statestore.drills.chaos.feed import Feeder
+from statestore.drills.chaos.job import JobSpec
 from statestore.drills.chaos.said import Said, Word
 from statestore.drills.chaos.stage import Stage
-from statestore.drills.journal import Check, Fault, PlannedFault
+from statestore.drills.chaos.supervisor import Running
+from statestore.drills.journal import CaughtUp, Check, Fault, PlannedFault, Recovered
 
 PARTS = {part.name: part for part in Plan(ClusterPorts(1, (2, 3, 4), (5, 6), (7, 8)), {}, "1m", False, 4).parts(Path())}
 
@@ -46,7 +48,7 @@ class FakeSupervisor:
 
     def __init__(self, recorder: Recorder) -> None:
         self.jobs = {"rows": SimpleNamespace(spec=None), "sums": SimpleNamespace(spec=None)}
-        self.driver = recorder.part("driver", workers=lambda: [], executors=self._executors)
+        self.driver = recorder.part("driver", workers=lambda: [], planners=lambda: [], executors=self._executors)
         self.recovery: object = None
         self._recorder, self._count = recorder, 0
 
@@ -197,8 +199,52 @@ def test_one_of_two_executors_is_killed(stage: Stage, recorder: Recorder) -> Non
     assert done[-1] == "FAULT"
 
 
-def test_workers_are_killed_after_a_batch_began(stage: Stage, recorder: Recorder) -> None:
-    assert lines(stage, recorder, "worker-kill") == ["wait for a batch to begin", "time passes", "FAULT"]
+@pytest.mark.parametrize("kind", ["worker-kill", "planner-kill"])
+def test_workers_and_planners_are_killed_after_a_batch_began(stage: Stage, recorder: Recorder, kind: str) -> None:
+    assert lines(stage, recorder, kind) == ["wait for a batch to begin", "time passes", "FAULT"]
+
+
+class FakeEndToEnd:
+    """The job from topic to topic: what its readers have seen, and what it was told."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.given, self.arrived = 500, 100
+        self._recorder = recorder
+
+    def pause(self) -> None:
+        self._recorder.lines.append("input pause")
+
+    def resume(self) -> None:
+        self._recorder.lines.append("input resume")
+
+
+def test_the_job_from_topic_to_topic_has_caught_up_when_its_output_has_what_its_input_had(
+    stage: Stage, recorder: Recorder
+) -> None:
+    ends: Any = FakeEndToEnd(recorder)
+    stage.end_to_end = ends
+    stage.supervisor.jobs = {"copies": Running(JobSpec("copies", False, "t", "s", "c", "input"), newest=4)}
+    stage.supervisor.jobs["copies"].see(Said(Word.STARTED, "copies"))
+    stage.supervisor.jobs["copies"].see(Said(Word.BEGAN, "copies", 5))
+    written: list[Any] = []
+    stage.write = written.append
+    lines(stage, recorder, "planner-kill")
+    assert written[0].detail.endswith("; copies was in the middle of batch 5")
+    ends.given = 900  # after the fault
+    for batch, arrived in ((6, 499), (7, 500)):
+        assert isinstance(written[-1], Recovered) == (batch == 7)
+        ends.arrived = arrived
+        stage.supervisor.recovery.see(Said(Word.BEGAN, "copies", batch))  # type: ignore[union-attr]
+        stage.supervisor.recovery.see(Said(Word.COMMITTED, "copies", batch))  # type: ignore[union-attr]
+    assert isinstance(written[-1], CaughtUp)
+
+
+def test_no_input_grows_while_a_job_is_stopped(stage: Stage, recorder: Recorder) -> None:
+    ends: Any = FakeEndToEnd(recorder)
+    stage.end_to_end = ends
+    stage.supervisor.stop = lambda job, files: recorder.lines.append(f"stop {job}")  # type: ignore[method-assign]
+    stage.stop("copies")
+    assert recorder.lines == ["input pause", "stop copies", "input resume"]
 
 
 def test_a_batch_is_held_for_longer_than_its_transaction_lives(stage: Stage, recorder: Recorder) -> None:

@@ -11,12 +11,13 @@ from statestore.drills.chaos.plan import AT_LEAST, KINDS, Family, chance_of, kin
 from statestore.errors import InvalidInput
 
 families = st.sets(st.sampled_from(Family), min_size=1)
+EVERYWHERE = [kind for kind in KINDS if not kind.end_to_end]
 
 
 @given(st.integers(1, 400), st.integers(), families)
 def test_the_same_seed_gives_the_same_plan(kills: int, seed: int, families: set[Family]) -> None:
-    plan = make_plan(kills, seed, families)
-    assert plan == make_plan(kills, seed, families)
+    plan = make_plan(kills, seed, families, end_to_end=True)
+    assert plan == make_plan(kills, seed, families, end_to_end=True)
     assert [fault.n for fault in plan] == list(range(1, kills + 1))
     assert {fault.family for fault in plan} <= {family.value for family in families}
     assert all(kind_of(fault.kind).family == fault.family for fault in plan)
@@ -26,16 +27,16 @@ def test_another_seed_gives_another_plan() -> None:
     assert make_plan(KILLS, 1) != make_plan(KILLS, 2)
 
 
-@given(st.integers())
-def test_by_default_each_kind_comes_often_enough(seed: int) -> None:
-    counts = Counter(fault.kind for fault in make_plan(KILLS, seed))
-    assert counts.keys() == {kind.name for kind in KINDS}
+@given(st.integers(), st.booleans())
+def test_by_default_each_kind_comes_often_enough(seed: int, end_to_end: bool) -> None:
+    counts = Counter(fault.kind for fault in make_plan(KILLS, seed, end_to_end=end_to_end))
+    assert counts.keys() == {kind.name for kind in (KINDS if end_to_end else EVERYWHERE)}
     assert min(counts.values()) >= AT_LEAST
     assert counts.total() >= 150
     assert {name for name, count in counts.items() if count > AT_LEAST} <= {kind.name for kind in KINDS if kind.cheap}
 
 
-@given(st.integers(1, len(KINDS)), st.integers())
+@given(st.integers(1, len(EVERYWHERE)), st.integers())
 def test_few_kills_are_of_different_kinds(kills: int, seed: int) -> None:
     assert max(Counter(fault.kind for fault in make_plan(kills, seed)).values()) == 1
 
@@ -68,3 +69,12 @@ def test_families_are_read_from_text() -> None:
 def test_a_plan_has_a_fault() -> None:
     with pytest.raises(InvalidInput, match="--kills is 0"):
         make_plan(0, 7)
+    with pytest.raises(InvalidInput, match="Faults of the family planner are done to the job of --end-to-end"):
+        make_plan(5, 7, [Family.PLANNER])
+    assert {fault.kind for fault in make_plan(5, 7, [Family.PLANNER], end_to_end=True)} == {"planner-kill"}
+
+
+def test_the_job_from_topic_to_topic_changes_no_plan_of_a_drill_without_it() -> None:
+    """The drill of the tests, whose seed was chosen for its kinds."""
+    kinds = {kind_of(fault.kind).family for fault in make_plan(12, 3802)}
+    assert kinds == set(Family) - {Family.PLANNER}

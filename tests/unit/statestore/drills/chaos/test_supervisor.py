@@ -11,11 +11,12 @@ import pytest
 
 from statestore.drills.chaos.job import JobSpec, Settings
 from statestore.drills.chaos.said import Said, Word
-from statestore.drills.chaos.supervisor import Refused, Stalled, Supervisor
+from statestore.drills.chaos.supervisor import Refused, Running, Stalled, Supervisor
 from statestore.drills.journal import Transactions
 
 SETTINGS = Settings("pulsar://x", "drill", "in", "hold", "scratch", "local[2]", 15, 8)
 JOBS = [JobSpec("rows", False, "t", "a", "bk://d/rows"), JobSpec("sums", True, "t2", "b", "bk://d/sums")]
+COPIES = JobSpec("copies", False, "t3", "c", "bk://d/copies", source="t4")
 Answer = Callable[["FakeDriver", str, JobSpec], None]
 
 
@@ -199,3 +200,37 @@ def test_transactions_are_counted_over_all_drivers() -> None:
     driver.says(Word.STARTED, "rows")
     driver.says(Word.COMMITTED, "rows", batch=2, skipped=True)  # Spark had not written down that it is done
     assert supervisor.jobs["rows"].transactions() == Transactions("rows", 4, 3, 1, 2, 2)
+
+
+def test_batches_that_spark_hands_over_again_are_counted() -> None:
+    running = Running(JOBS[0])
+    for batch in (0, 1, 1, 2, 1, 2, 3):
+        running.see(Said(Word.BEGAN, "rows", batch))
+    assert running.transactions().handed_again == 3
+
+
+def test_a_job_that_reads_a_topic_is_stopped_as_soon_as_its_query_runs() -> None:
+    world = World()
+    world.supervisor = Supervisor(SETTINGS, [*JOBS, COPIES], Path("log"), world.launch)  # type: ignore[arg-type]
+    supervisor = world.supervisor
+    supervisor.start()
+    supervisor.jobs["rows"].committed = supervisor.jobs["sums"].committed = 40
+    assert supervisor.committed == 41, "files; a topic has none"
+    supervisor.stop("copies", lambda: 1)
+    assert not supervisor.jobs["copies"].up
+    running = Running(COPIES, up=True)
+    assert not running.can_stop(1), "it was told to start, and a query that isn't there can't be stopped"
+    running.see(Said(Word.STARTED, "copies"))
+    assert running.can_stop(1)
+    running.see(Said(Word.FAILED, "copies", text="gone"))
+    assert not running.can_stop(1)
+
+
+def test_a_batch_is_in_hand_from_its_beginning_to_its_commit() -> None:
+    running = Running(JOBS[0])
+    steps = [Said(Word.STARTED), Said(Word.BEGAN, batch=3), Said(Word.COMMITTED, batch=3), Said(Word.BEGAN, batch=4)]
+    found = []
+    for said in [*steps, Said(Word.FAILED)]:
+        running.see(said)
+        found.append(running.in_hand)
+    assert found == [None, 3, None, 4, None]

@@ -199,7 +199,7 @@ def test_the_json_has_all_that_the_journal_has() -> None:
     more: list[Event] = [
         Sample("rows", 5, 4, 12.5),
         State("rows", 3, versions=2, restore_mb_s=80.0),
-        Transactions("rows", 5, 4, 1, 1, 2),
+        Transactions("rows", 5, 4, 1, 1, 2, 3),
         NotTested("power cut", "one machine"),
         Readers("rows", 3, 0),
     ]
