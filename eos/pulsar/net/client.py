@@ -19,7 +19,7 @@ from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.transactions import Transactions
-from eos.pulsar.protocol.schemas import Registered
+from eos.pulsar.protocol.schemas import Declared, Registered
 from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 
@@ -124,6 +124,7 @@ class Client:
         topic_epoch: int | None = None,
         name: str | None = None,
         budget: InFlight | None = None,
+        schema: Declared | None = None,
     ) -> Producer:
         """Open a producer on a physical topic.
 
@@ -134,6 +135,8 @@ class Client:
             topic_epoch: the epoch of an earlier producer of ours, to come back if no other took the topic since.
             name: a name that must be free; default: a fresh one from the broker.
             budget: bytes without a receipt, shared with other producers; default: 64 MiB of its own.
+            schema: by which its values are written; the broker registers it if it is new and the topic lets it in.
+                Each frame carries its version. Default: none is declared.
 
         Raises Fenced when the topic's epoch has moved past `topic_epoch`, TopicMissing.
         """
@@ -151,7 +154,7 @@ class Client:
             )
             try:
                 with topic_exists(name_of_topic):
-                    producer.open(access, topic_epoch, name)
+                    producer.open(access, topic_epoch, name, schema)
             except BaseException:
                 self._finder.forget(name_of_topic)
                 raise

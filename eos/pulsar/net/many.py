@@ -9,6 +9,7 @@ from typing import TypeVar
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.schemas import Declared
 
 Item = TypeVar("Item")
 
@@ -16,7 +17,9 @@ AT_ONCE = 16
 """Round trips under way at a time."""
 
 
-def open_producers(client: Client, topics: Sequence[str], budget: InFlight) -> list[Producer]:
+def open_producers(
+    client: Client, topics: Sequence[str], budget: InFlight, schema: Declared | None = None
+) -> list[Producer]:
     """Open a producer on each physical topic; all of them, or none.
 
     Raises what `Client.producer` raises, after giving up those that did open.
@@ -24,7 +27,7 @@ def open_producers(client: Client, topics: Sequence[str], budget: InFlight) -> l
     opened: list[Producer] = []
 
     def open_one(topic: str) -> None:
-        opened.append(client.producer(topic, budget=budget))
+        opened.append(client.producer(topic, budget=budget, schema=schema))
 
     try:
         _each(open_one, topics)

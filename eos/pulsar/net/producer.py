@@ -18,6 +18,7 @@ from eos.pulsar.net.in_flight import InFlight, waited
 from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.producer import ENDED, ProducerLine, State
 from eos.pulsar.protocol.requests import Type
+from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.batch import Chunk, send_frame, single_message_frame
 from eos.pulsar.wire.checksum import Buffer
@@ -44,6 +45,7 @@ class Producer:
 
     Attributes:
         topic: the physical topic, as it was given.
+        schema: by which its values are written; None where they have none.
         name: its name at the broker.
         topic_epoch: the epoch an exclusive producer holds; None for a shared one.
         max_message_size: bytes; the broker's limit for one entry.
@@ -61,6 +63,7 @@ class Producer:
         """Use `Client.producer`; this one is still to be opened."""
         self._connection = connection
         self.topic = topic
+        self.schema: Declared | None = None
         self._line = ProducerLine(full_name(topic), connection.listen_as_producer(self), connection.broker)
         self._budget = budget
         self._transactions = transactions
@@ -92,14 +95,15 @@ class Producer:
         with self._changed:
             return self._line.state is State.READY and not self._line.unanswered
 
-    def open(self, access: str, topic_epoch: int | None, name: str | None) -> None:
+    def open(self, access: str, topic_epoch: int | None, name: str | None, schema: Declared | None = None) -> None:
         """Open it; `Client.producer` does this. Raises Fenced, Refused, Unanswered, ConnectionLost."""
         asked = f"open a producer on {self.topic}"
         with self._giving_up_on_error():
-            answer = self._connection.ask(self._line.open(access, name, topic_epoch), asked)
+            answer = self._connection.ask(self._line.open(access, name, topic_epoch, schema), asked)
             with self._changed:
                 self._check()
                 self._line.opened(answer, asked)
+                self.schema = schema
 
     def send(self, chunk: Chunk, txn: TxnId | None, until: float = inf) -> None:
         """Hand a chunk to the socket; its receipt is awaited by `flush` and `close`.
@@ -108,7 +112,8 @@ class Producer:
         producer, Unanswered when no receipt comes for the request time-out or until then, OutOfTurn once the
         transaction's end was asked for.
         """
-        self._send(partial(send_frame, chunk), len(chunk.payload), chunk.messages, txn, until)
+        frame = partial(send_frame, chunk, schema_version=self._line.schema_version)
+        self._send(frame, len(chunk.payload), chunk.messages, txn, until)
 
     def send_record(self, data: bytes, txn: TxnId | None, properties: Mapping[str, str] | None = None) -> MessageId:
         """Send one message that is not batched, wait for its receipt, and return where it is stored.

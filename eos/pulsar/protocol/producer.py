@@ -27,6 +27,7 @@ from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, Refused, R
 from eos.pulsar.protocol.machine import Machine, Table
 from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.protocol.requests import Type, granted
+from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.frames import error_name
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.pulsar_pb2 import (
@@ -127,6 +128,7 @@ class ProducerLine:
         topic: the physical topic.
         name: the name in use, known once opened.
         topic_epoch: the epoch of an exclusive producer, known once opened; None when shared.
+        schema_version: of the schema that was declared, known once opened; empty where none was.
         failure: why it ended; None while it lives and after a close that we asked for.
     """
 
@@ -138,6 +140,7 @@ class ProducerLine:
         self.broker = broker
         self.name = ""
         self.topic_epoch: int | None = None
+        self.schema_version = b""
         self.failure: EosError | None = None
         self._next = 0
         self._pending: deque[_Sent] = deque()
@@ -152,8 +155,14 @@ class ProducerLine:
         """How many sends have no receipt yet."""
         return len(self._pending)
 
-    def open(self, access: str, name: str | None, topic_epoch: int | None) -> BaseCommand:
-        """Return PRODUCER. Args: a key of ACCESS_MODES; a name, or None for a fresh one; the epoch we hold, if any."""
+    def open(
+        self, access: str, name: str | None, topic_epoch: int | None, schema: Declared | None = None
+    ) -> BaseCommand:
+        """Return PRODUCER.
+
+        Args: a key of ACCESS_MODES; a name, or None for a fresh one; the epoch we hold, if any; what it writes, if that
+        is to be declared.
+        """
         self._machine.take(Input.OPEN)
         producer = CommandProducer(
             topic=self.topic,
@@ -167,6 +176,8 @@ class ProducerLine:
             producer.producer_name = name
         if topic_epoch is not None:
             producer.topic_epoch = topic_epoch
+        if schema is not None:
+            producer.schema.CopyFrom(schema.on_the_wire())
         return BaseCommand(type=Type.PRODUCER, producer=producer)
 
     def opened(self, answer: BaseCommand, asked: str) -> None:
@@ -180,6 +191,7 @@ class ProducerLine:
         self._machine.take(Input.OPENED)
         self.name = success.producer_name
         self.topic_epoch = success.topic_epoch if success.HasField("topic_epoch") else None
+        self.schema_version = success.schema_version
         self._next = success.last_sequence_id + 1
 
     def send(self, size: int, messages: int) -> int:

@@ -2,6 +2,10 @@
 
 The registry keeps the schema of a topic, not of its partitions, and numbers its versions from 0; any broker answers.
 A version is eight bytes, most significant first, in the answer as in a message's metadata.
+
+A producer declares a schema when it opens. The broker looks for it among the topic's versions, registers it if it is
+new and the topic's settings let it in, and answers with its version (ServerCnx.tryAddSchema, AbstractTopic.addSchema).
+To put that version on each frame is left to the client.
 """
 
 from __future__ import annotations
@@ -13,7 +17,28 @@ from dataclasses import dataclass
 from eos.errors import Refused
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.protocol.topics import whole_topic
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchema, Schema
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchema, KeyValue, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A schema as a producer declares it.
+
+    Attributes:
+        kind: the type's name as Pulsar's admin API writes it, such as "JSON", "INT32" or "KEY_VALUE".
+        definition: what defines it: Avro's text for JSON and AVRO; empty for a primitive. Default empty.
+        properties: what else is to be said of it, as pairs. Default none.
+    """
+
+    kind: str
+    definition: bytes = b""
+    properties: tuple[tuple[str, str], ...] = ()
+
+    def on_the_wire(self) -> Schema:
+        """Return it as PRODUCER carries it."""
+        pairs = [KeyValue(key=key, value=value) for key, value in self.properties]
+        number = _NUMBERS[self.kind]
+        return Schema(name="", schema_data=self.definition, type=number, properties=pairs)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +63,11 @@ class Registered:
     def number(self) -> int:
         """The version's number."""
         return int.from_bytes(self.version, "big")
+
+    @property
+    def declared(self) -> Declared:
+        """The same schema as a producer declares it."""
+        return Declared(self.kind, self.definition, tuple(sorted(self.properties.items())))
 
     def __str__(self) -> str:
         return f"version {self.number} of the schema of {self.topic}"
@@ -78,3 +108,6 @@ def kind_name(kind: int) -> str:
         return str(kind)
     name = Schema.Type.Name(kind)
     return _OTHER_NAMES.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper())
+
+
+_NUMBERS = {kind_name(number): number for number in Schema.Type.values()}

@@ -278,11 +278,13 @@ def send_frame(
     sequence_id: int,
     publish_time_ms: int,
     txn: TxnId | None,
+    schema_version: bytes = b"",
 ) -> list[Buffer]:
     """Return the frame that sends a chunk, as buffers to be sent one after the other.
 
     The chunk's messages have the sequence ids from `sequence_id` on, so the next frame of this producer
-    starts at `sequence_id + chunk.messages`; the receipt carries `sequence_id`.
+    starts at `sequence_id + chunk.messages`; the receipt carries `sequence_id`. `schema_version` is that of the
+    schema by which the values were written; empty where they have none.
     """
     metadata = MessageMetadata(
         producer_name=producer_name,
@@ -294,6 +296,8 @@ def send_frame(
     if chunk.compression != "none":
         metadata.compression = TYPES[chunk.compression]
         metadata.uncompressed_size = chunk.uncompressed_size
+    if schema_version:
+        metadata.schema_version = schema_version
     return _send(producer_id, metadata, chunk.payload, txn)
 
 

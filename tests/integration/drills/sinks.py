@@ -18,6 +18,7 @@ from eos.delivery.writer import Report, Writer, send_all
 from eos.errors import ConnectionLost, DamagedLog, EosError, Fenced, NotCommitted, StaleBatch
 from eos.pulsar.net.client import Access, Client, Coordinator, Producer
 from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.txn import TxnId
 from tests.integration.drills.query import BATCHES, HIT, SIZE, Died, Driver, Query, deliver
 from tests.models.sink_rules import Rule
@@ -115,8 +116,9 @@ class Unfenced(Client):
         topic_epoch: int | None = None,
         name: str | None = None,
         budget: InFlight | None = None,
+        schema: Declared | None = None,
     ) -> Producer:
-        return super().producer(topic, name=name, budget=budget)
+        return super().producer(topic, name=name, budget=budget, schema=schema)
 
 
 def a_zombie_sends_late(query: Query, *, kept: bool) -> None:

@@ -19,6 +19,7 @@ from eos.errors import (
 )
 from eos.pulsar.net.client import Client, InFlight
 from eos.pulsar.protocol.requests import Type
+from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.frames import Frame, encode_message
@@ -28,6 +29,7 @@ from eos.pulsar.wire.pulsar_pb2 import (
     CommandCloseConsumer,
     CommandCloseProducer,
     CommandMessage,
+    CommandProducerSuccess,
     CommandSendError,
     CommandTopicMigrated,
     MessageIdData,
@@ -71,6 +73,21 @@ def test_frames_carry_the_transaction_twice_and_count_messages(broker: FakeBroke
     assert first.payload == CHUNK.payload
     assert not frames[1].command.send.HasField("txnid_least_bits")
     assert len(broker.commands(Type.CLOSE_PRODUCER)) == 1
+
+
+def test_frames_carry_the_version_of_the_schema_that_was_declared(broker: FakeBroker, client: Client) -> None:
+    def open_with_version(session: Session, frame: Frame) -> None:
+        version = b"\0\0\0\0\0\0\0\2" if frame.command.producer.HasField("schema") else b""
+        success = CommandProducerSuccess(producer_name="p", schema_version=version)
+        session.answer(frame.command, BaseCommand(type=Type.PRODUCER_SUCCESS, producer_success=success))
+
+    broker.handlers[Type.PRODUCER] = open_with_version
+    for schema in (Declared("INT32"), None):
+        with client.producer("t", schema=schema) as producer:
+            assert producer.schema == schema
+            producer.send(CHUNK, TXN)
+    carried = [frame.metadata for frame in broker.received if frame.command.type == Type.SEND]
+    assert [one.schema_version for one in carried if one is not None] == [b"\0\0\0\0\0\0\0\2", b""]
 
 
 def test_a_fresh_name_each_time(client: Client) -> None:

@@ -5,6 +5,7 @@ import pytest
 from eos.errors import Fenced, NetworkError, OutOfTurn, Refused
 from eos.pulsar.protocol.producer import ProducerLine, State
 from eos.pulsar.protocol.requests import Type
+from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
@@ -15,6 +16,7 @@ from eos.pulsar.wire.pulsar_pb2 import (
     CommandSuccess,
     MessageIdData,
     ProducerAccessMode,
+    Schema,
     ServerError,
 )
 
@@ -50,6 +52,18 @@ def test_open_asks_for_a_fresh_name_unless_one_is_given() -> None:
     named = ProducerLine("t", 1, "b").open("exclusive-with-fencing", "me", 4).producer
     assert (named.producer_name, named.user_provided_producer_name, named.topic_epoch) == ("me", True, 4)
     assert named.producer_access_mode == ProducerAccessMode.ExclusiveWithFencing
+
+
+def test_what_is_written_is_declared_and_its_version_is_known_once_opened() -> None:
+    producer = ProducerLine("t", 1, "b")
+    asked = producer.open("shared", None, None, Declared("AVRO", b"{}", (("a", "b"),))).producer.schema
+    # The broker's classes demand a name and a type, though both are their fields' defaults.
+    assert asked.HasField("name")
+    assert (asked.type, asked.schema_data, asked.properties[0].key) == (Schema.Type.Avro, b"{}", "a")
+    producer.opened(opened(schema_version=b"\0\0\0\0\0\0\0\5"), "open")
+    assert producer.schema_version == b"\0\0\0\0\0\0\0\5"
+    assert not ProducerLine("t", 1, "b").open("shared", None, None).producer.HasField("schema")
+    assert line().schema_version == b""
 
 
 def test_opened_tells_name_and_epoch() -> None:

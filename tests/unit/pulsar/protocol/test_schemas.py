@@ -37,6 +37,14 @@ def test_what_is_registered() -> None:
     assert str(given) == f"version 3 of the schema of {TOPIC}"
 
 
+@pytest.mark.parametrize("number", Schema.Type.values())
+def test_what_is_registered_is_declared_as_the_same(number: int) -> None:
+    schema = Schema(name="", type=number, schema_data=b"{}", properties=[KeyValue(key="a", value="b")])  # type: ignore[arg-type]
+    given = schema_answer(answer(schema=schema, schema_version=VERSION), TOPIC)
+    assert given is not None
+    assert given.declared.on_the_wire() == schema
+
+
 def test_a_topic_without_a_schema_has_none() -> None:
     refused = answer(error_code=ServerError.TopicNotFound, error_message="Topic not found or no-schema")
     assert schema_answer(refused, TOPIC) is None
