@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eos.errors import InvalidInput
@@ -33,6 +33,7 @@ MAX_PRECISION = 38
 """Digits of Spark's largest decimal."""
 
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
+_NULLS: tuple[Any, ...] = ("null", {"type": "null"})
 _WIDER = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
 
 
@@ -47,6 +48,10 @@ class Node:
         fields: of a record.
         items: of an array or a map; its keys are strings.
         precision, scale: of a decimal.
+        symbols: of an enum.
+        size: bytes of a fixed.
+        branch: the place of the type in its union; None outside of one. Two types that differ in it alone are equal.
+        null_branch: the place of null in that union, where it is nullable.
     """
 
     kind: str
@@ -56,6 +61,10 @@ class Node:
     items: Node | None = None
     precision: int = 0
     scale: int = 0
+    symbols: tuple[str, ...] = ()
+    size: int = 0
+    branch: int | None = field(default=None, compare=False)
+    null_branch: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +117,16 @@ class _Parser:
         return self._with_logical(self._by_name(kind, path, namespace), schema, path)
 
     def _union(self, branches: list[Any], path: str, namespace: str) -> Node:
-        present = [branch for branch in branches if branch not in ("null", {"type": "null"})]
+        present = [branch for branch in branches if branch not in _NULLS]
         nodes = [self.node(branch, path, namespace) for branch in present]
         nullable = len(present) < len(branches)
         if len(nodes) == 1:
-            return replace(nodes[0], nullable=nullable or nodes[0].nullable)
+            place = branches.index(present[0])
+            return replace(nodes[0], nullable=nullable or nodes[0].nullable, branch=place, null_branch=_null(branches))
         wider = _WIDER.get(frozenset(node.kind for node in nodes))
         if wider is not None and not any(node.logical for node in nodes):
-            return Node(wider, nullable=nullable)
+            place = branches.index(present[[node.kind for node in nodes].index(wider)])
+            return Node(wider, nullable=nullable, branch=place, null_branch=_null(branches))
         raise self._refused(path, f"a union of {', '.join(node.kind for node in nodes) or 'null alone'}")
 
     def _by_name(self, name: str, path: str, namespace: str) -> Node:
@@ -135,7 +146,8 @@ class _Parser:
         full = _full(schema["name"], schema.get("namespace", namespace))
         inside = full.rpartition(".")[0]
         if kind in ("enum", "fixed"):
-            node = self._with_logical(Node(kind), schema, path)
+            named = Node(kind, symbols=tuple(schema["symbols"])) if kind == "enum" else Node(kind, size=schema["size"])
+            node = self._with_logical(named, schema, path)
         else:
             self._named[full] = None
             node = Node("record", fields=tuple(self._field(field, path, inside) for field in schema["fields"]))
@@ -162,6 +174,10 @@ class _Parser:
 
     def _refused(self, path: str, what: str) -> InvalidInput:
         return InvalidInput(f"{self._where} can't be read as Spark's types: {_at(path)} is {what}")
+
+
+def _null(branches: list[Any]) -> int:
+    return next((place for place, branch in enumerate(branches) if branch in _NULLS), 0)
 
 
 def _full(name: str, namespace: str) -> str:

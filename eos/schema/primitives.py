@@ -1,4 +1,4 @@
-"""Values that are one number, text, time or bytes, as Pulsar's clients write them.
+"""Values that are one number, text, time or bytes, as Pulsar's clients write and read them.
 
 Numbers are big-endian and signed. Read off the Java client's classes (`org.apache.pulsar.client.impl.schema`): a moment
 is milliseconds since 1970 (DATE, TIME, TIMESTAMP), or seconds and nanoseconds (INSTANT); a local date is a number of
@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos.schema.errors import Undecodable
+from eos.pulsar.wire.keys import is_text
+from eos.pulsar.wire.varint import binary_array
+from eos.schema.errors import Undecodable, Unencodable
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
@@ -32,11 +34,13 @@ class Layout:
         parts: numpy's type of these bytes.
         unit: Arrow's type of what `count` gives; the result is cast from it.
         count: what the parts mean, one number each; it raises _OutOfRange.
+        part: the parts of such a number; it raises _OutOfRange.
     """
 
     parts: np.dtype[Any]
     unit: pa.DataType
     count: Callable[[Numbers], Numbers]
+    part: Callable[[Numbers], tuple[Numbers, ...]]
 
 
 class _OutOfRange(Exception):
@@ -92,8 +96,36 @@ def _sum(one: Numbers, other: Numbers) -> Numbers:
     return whole
 
 
-def _layout(parts: str, unit: pa.DataType, count: Callable[[Numbers], Numbers] = _as_it_is) -> Layout:
-    return Layout(np.dtype([(f"f{place}", part) for place, part in enumerate(parts.split())]), unit, count)
+def _alone(numbers: Numbers) -> tuple[Numbers, ...]:
+    return (numbers,)
+
+
+def _in_milliseconds(moments: Numbers) -> tuple[Numbers, ...]:
+    return (moments // 1000,)
+
+
+def _in_seconds_and_nanoseconds(moments: Numbers) -> tuple[Numbers, ...]:
+    return moments // 1_000_000, moments % 1_000_000 * 1000
+
+
+def _in_days_and_nanoseconds(moments: Numbers) -> tuple[Numbers, ...]:
+    day = _DAY_NS // 1000
+    return moments // day, moments % day * 1000
+
+
+def _within_a_day(nanoseconds: Numbers) -> tuple[Numbers, ...]:
+    _check(nanoseconds, 0, _DAY_NS - 1)
+    return (nanoseconds,)
+
+
+def _layout(
+    parts: str,
+    unit: pa.DataType,
+    count: Callable[[Numbers], Numbers] = _as_it_is,
+    part: Callable[[Numbers], tuple[Numbers, ...]] = _alone,
+) -> Layout:
+    kind = np.dtype([(f"f{place}", number) for place, number in enumerate(parts.split())])
+    return Layout(kind, unit, count, part)
 
 
 _MOMENT = pa.timestamp("us", "UTC")
@@ -108,13 +140,13 @@ PRIMITIVES: Mapping[str, Layout | None] = {
     "INT64": _layout(">i8", pa.int64()),
     "FLOAT": _layout(">f4", pa.float32()),
     "DOUBLE": _layout(">f8", pa.float64()),
-    "DATE": _layout(">i8", _MOMENT, _milliseconds),
+    "DATE": _layout(">i8", _MOMENT, _milliseconds, _in_milliseconds),
     "TIME": _layout(">i8", pa.int64()),
-    "TIMESTAMP": _layout(">i8", _MOMENT, _milliseconds),
-    "INSTANT": _layout(">i8 >i4", _MOMENT, _seconds_and_nanoseconds),
+    "TIMESTAMP": _layout(">i8", _MOMENT, _milliseconds, _in_milliseconds),
+    "INSTANT": _layout(">i8 >i4", _MOMENT, _seconds_and_nanoseconds, _in_seconds_and_nanoseconds),
     "LOCAL_DATE": _layout(">i8", pa.date32(), _days),
-    "LOCAL_TIME": _layout(">i8", pa.int64()),
-    "LOCAL_DATE_TIME": _layout(">i8 >i8", pa.timestamp("us"), _days_and_nanoseconds),
+    "LOCAL_TIME": _layout(">i8", pa.int64(), part=_within_a_day),
+    "LOCAL_DATE_TIME": _layout(">i8 >i8", pa.timestamp("us"), _days_and_nanoseconds, _in_days_and_nanoseconds),
 }
 """{kind: how it lies in its bytes; None where it has any number of them}."""
 
@@ -146,6 +178,50 @@ def decode_primitive(kind: str, values: pa.Array) -> pa.Array:
         found[present], missing[present] = numbers, False
     plain = pa.array(found.astype(found.dtype.newbyteorder("="), copy=False), mask=missing)
     return plain.cast(layout.unit)
+
+
+def encode_primitive(kind: str, values: pa.Array) -> pa.Array:
+    """Return the bytes of each value, as large_binary; a null stays null. What is finer than the kind is cut off.
+
+    Args: the kind; the values, of the kind's type or a smaller one.
+
+    Raises Unencodable for text that is no UTF-8, and for a LOCAL_TIME that is no time of a day.
+    """
+    layout = PRIMITIVES[kind]
+    if layout is None:
+        return _in_utf_8(values) if kind == "STRING" else values.cast(pa.large_binary())
+    numbers = _numbers(values.cast(layout.unit).drop_null())
+    try:
+        parts = layout.part(numbers)
+    except _OutOfRange as out:
+        present = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        why = f"{numbers[out.first]} is no {kind}: that is nanoseconds since midnight, below {_DAY_NS}"
+        raise Unencodable(int(present[out.first]), "", why) from None
+    data = np.empty(len(numbers), dtype=layout.parts)
+    for place, part in enumerate(parts):
+        data[f"f{place}"] = part
+    ends = np.zeros(len(values) + 1, dtype=np.int64)
+    ends[1:] = np.cumsum(values.is_valid().to_numpy(zero_copy_only=False)) * layout.parts.itemsize
+    plain = binary_array(data.view(np.uint8), ends, pa.large_binary())
+    return pc.if_else(values.is_valid(), plain, pa.scalar(None, pa.large_binary())) if values.null_count else plain
+
+
+def _numbers(values: pa.Array) -> Numbers:
+    """Return what Arrow counts in values without nulls: days, or microseconds, or the numbers themselves."""
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    elif pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
+    numbers: Numbers = values.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _in_utf_8(values: pa.Array) -> pa.Array:
+    plain = values.cast(pa.large_binary())
+    if not is_text(plain):
+        row = next(row for row in range(len(plain)) if not is_text(plain.slice(row, 1)))
+        raise Unencodable(row, "", "it is no text in UTF-8")
+    return plain
 
 
 def joined(values: pa.Array) -> memoryview:

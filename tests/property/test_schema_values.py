@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_type
 
+from eos.schema.avro_encoder import AvroEncoder
 from eos.schema.decoder import Decoder
 from eos.schema.description import Record, described
 from eos.schema.errors import Undecodable
@@ -147,6 +148,18 @@ def test_avro_is_decoded_as_it_was_written(drawn: tuple[Any, list[Any]]) -> None
     data = column([in_avro(parsed, value) for value in values])
     expected = [None if value is None else as_arrow_has_it(schema, value) for value in values]
     assert decoder("AVRO", schema).decode(data, data).to_pylist() == expected
+
+
+@given(messages(), st.integers(0, 3))
+def test_avro_is_written_as_avros_own_writer_does(drawn: tuple[Any, list[Any]], before: int) -> None:
+    schema, values = drawn
+    parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
+    description = described(registered("AVRO", schema))
+    assert isinstance(description, Record)
+    kind = to_arrow_type(spark_type(description), timezone="UTC")
+    rows = [None if value is None else as_arrow_has_it(schema, value) for value in values]
+    within = pa.array([*rows[:before], *rows], kind).slice(len(rows[:before]))  # as Arrow hands on a part of a column
+    assert AvroEncoder(description).encode(within).to_pylist() == [in_avro(parsed, value) for value in values]
 
 
 @given(messages(), st.sampled_from(["JSON", "AVRO"]), st.data())

@@ -62,8 +62,8 @@ def as_bytes(column: pa.Array, name: str) -> pa.Array:
 def wire_keys(column: pa.Array) -> WireKeys:
     """Return the keys of a text or binary column as they go on the wire. Raises InvalidInput."""
     text = as_bytes(column, "key")
-    # A text column is checked as well: Spark lets its strings hold any bytes.
-    if _is_text(text):
+    # A text column is checked as well.
+    if is_text(text):
         return WireKeys(text, None)
     plain = pc.fill_null(pc.match_substring_regex(text, _UTF8), True)
     encoded = pc.invert(plain)
@@ -71,7 +71,8 @@ def wire_keys(column: pa.Array) -> WireKeys:
     return WireKeys(pc.if_else(encoded, in_base64.cast(text.type), text), encoded)
 
 
-def _is_text(column: pa.Array) -> bool:
+def is_text(column: pa.Array) -> bool:
+    """Return whether each row of a binary column is valid UTF-8. Spark lets its strings hold any bytes."""
     try:
         column.cast(pa.large_string() if pa.types.is_large_binary(column.type) else pa.string())
     except pa.ArrowInvalid:

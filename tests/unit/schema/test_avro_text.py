@@ -32,15 +32,31 @@ def parsed(schema: Any) -> Node:
         ({"type": "int", "logicalType": "date"}, Node("int", "date")),
         ({"type": "string", "logicalType": "uuid"}, Node("string")),
         ({"type": "string", "logicalType": "date"}, Node("string")),
-        ({"type": "enum", "name": "E", "symbols": ["A"]}, Node("enum")),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, Node("enum", symbols=("A",))),
         (
             {"type": "fixed", "name": "F", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2},
-            Node("fixed", "decimal", precision=9, scale=2),
+            Node("fixed", "decimal", precision=9, scale=2, size=4),
         ),
     ],
 )
 def test_types(schema: Any, node: Node) -> None:
     assert parsed(schema) == node
+
+
+@pytest.mark.parametrize(
+    ("union", "branch", "null"),
+    [
+        (["null", "int"], 1, 0),
+        (["int", "null"], 0, 1),
+        (["string"], 0, 0),
+        (["int", "null", "long"], 2, 1),
+        ([{"type": "null"}, {"type": "double"}, "float"], 1, 0),
+    ],
+)
+def test_a_type_keeps_its_place_and_that_of_null_in_a_union(union: Any, branch: int, null: int) -> None:
+    node = parsed(union)
+    assert (node.branch, node.null_branch) == (branch, null)
+    assert parsed("string").branch is None
 
 
 def test_a_record_keeps_its_fields_in_order_and_their_defaults() -> None:
@@ -55,7 +71,7 @@ def test_a_record_keeps_its_fields_in_order_and_their_defaults() -> None:
 def test_a_name_stands_for_the_type_that_it_was_given_to_in_its_namespace() -> None:
     inner = {"type": "enum", "name": "E", "symbols": ["A"]}
     schema = record(field("a", inner), field("b", "E"), field("c", "n.s.E"), namespace="n.s")
-    assert [one.node for one in parsed(schema).fields] == [Node("enum")] * 3
+    assert [one.node for one in parsed(schema).fields] == [Node("enum", symbols=("A",))] * 3
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import to_arrow_type
 
-from eos.schema.errors import Undecodable
-from eos.schema.primitives import PRIMITIVES, decode_primitive
+from eos.schema.errors import Undecodable, Unencodable
+from eos.schema.primitives import PRIMITIVES, decode_primitive, encode_primitive
+from eos.schema.spark_types import OF_PRIMITIVES
 from tests.unit.schema.registered import GOLDEN, golden
 
 MOMENT = datetime(2013, 1, 1, 10, 15, 30, 123000, UTC)
@@ -94,3 +96,43 @@ def test_a_time_that_spark_has_no_place_for_is_named(kind: str, numbers: list[tu
 def test_text_that_is_no_utf_8_is_named() -> None:
     with pytest.raises(Undecodable, match=r"^row 2: .*it is no text in UTF-8"):
         decode_primitive("STRING", pa.array([b"a", None, b"\xff"], pa.binary()))
+
+
+@pytest.mark.parametrize("asked", MEANT)
+def test_it_is_written_as_the_java_client_writes_it(asked: str) -> None:
+    _, value = golden(asked)
+    kind = asked.split()[0]
+    values = pa.array([None, MEANT[asked], None, MEANT[asked]], to_arrow_type(OF_PRIMITIVES[kind], timezone="UTC"))
+    cut = bytes.fromhex(value.hex().replace("075bcd15", "075bca00").replace("3b9ac9ff", "3b9ac618"))  # to microseconds
+    if kind == "LOCAL_DATE_TIME":
+        cut = value[:8] + (int.from_bytes(value[8:], "big") // 1000 * 1000).to_bytes(8, "big")
+    written = encode_primitive(kind, values.slice(1))
+    written.validate(full=True)
+    assert written.to_pylist() == [cut, None, cut]
+    assert encode_primitive(kind, values.slice(1, 1)).to_pylist() == [cut]
+
+
+@pytest.mark.parametrize("kind", PRIMITIVES)
+def test_nulls_alone_and_nothing_at_all_are_written(kind: str) -> None:
+    type_ = to_arrow_type(OF_PRIMITIVES[kind], timezone="Asia/Tokyo")
+    assert encode_primitive(kind, pa.array([None, None], type_)).to_pylist() == [None, None]
+    assert encode_primitive(kind, pa.array([], type_)).to_pylist() == []
+
+
+def test_a_smaller_type_and_another_zone_are_written_as_the_kind() -> None:
+    assert encode_primitive("INT64", pa.array([-1, None], pa.int8())).to_pylist() == [b"\xff" * 8, None]
+    assert encode_primitive("DOUBLE", pa.array([0.5], pa.float32())).to_pylist() == [b"\x3f\xe0" + bytes(6)]
+    in_tokyo = pa.array([MOMENT], pa.timestamp("us", "Asia/Tokyo"))
+    assert encode_primitive("TIMESTAMP", in_tokyo).to_pylist() == [golden("TIMESTAMP 2013-01-01T10:15:30.123Z")[1]]
+
+
+@pytest.mark.parametrize("wrong", [-1, 86_400_000_000_000])
+def test_a_time_that_no_day_has_is_named(wrong: int) -> None:
+    with pytest.raises(Unencodable, match=f"^row 2: {wrong} is no LOCAL_TIME: that is nanoseconds since midnight"):
+        encode_primitive("LOCAL_TIME", pa.array([0, None, wrong, wrong]))
+
+
+def test_text_that_is_none_is_not_written() -> None:
+    text = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff"]).buffers())
+    with pytest.raises(Unencodable, match=r"^row 1: .*it is no text in UTF-8"):
+        encode_primitive("STRING", text)

@@ -1,0 +1,64 @@
+"""The bytes of a default, from the JSON that an Avro schema's text has it in."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from eos.schema.avro_text import Node
+
+
+def zigzag(number: int) -> bytes:
+    """Return a whole number of up to 64 bits as Avro writes it."""
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError(f"{number} has more than 64 bits")
+    left = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    out.append(left)
+    return bytes(out)
+
+
+def default_bytes(node: Node, given: Any) -> bytes:
+    """Return a default as it is written. Args: its type; the default as JSON has it: bytes are a text of Latin-1.
+
+    Raises ValueError, TypeError, KeyError, AttributeError or OverflowError for what is none of the type.
+    """
+    if given is None and node.nullable:
+        return zigzag(node.null_branch)
+    branch = b"" if node.branch is None else zigzag(node.branch)
+    return branch + _value(node, given)
+
+
+def _value(node: Node, given: Any) -> bytes:
+    match node.kind:
+        case "boolean":
+            return b"\1" if given else b"\0"
+        case "int" | "long":
+            return zigzag(given)
+        case "float":
+            return struct.pack("<f", given)
+        case "double":
+            return struct.pack("<d", given)
+        case "enum":
+            return zigzag(node.symbols.index(given))
+        case "string":
+            return _sized(given.encode())
+        case "bytes":
+            return _sized(given.encode("latin-1"))
+        case "fixed":
+            return bytes(given.encode("latin-1"))
+        case "record":
+            return b"".join(default_bytes(field.node, given.get(field.name, field.default)) for field in node.fields)
+    assert node.items is not None
+    if node.kind == "array":
+        items = [default_bytes(node.items, item) for item in given]
+    else:
+        items = [_sized(key.encode()) + default_bytes(node.items, item) for key, item in given.items()]
+    return zigzag(len(items)) + b"".join(items) + b"\0" if items else b"\0"
+
+
+def _sized(data: bytes) -> bytes:
+    return zigzag(len(data)) + data
