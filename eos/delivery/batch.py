@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from eos.delivery.delivery import Delivery
+from eos.delivery.delivery import Delivery, Write
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.writer import Report
 from eos.errors import EosError, InvalidInput, NotCommitted
@@ -23,10 +22,10 @@ class BatchDelivery:
     Args:
         delivery: of the run.
         batch_id: of the batch.
-        writes: DataFrames of message columns, each with the topic of rows that name none.
+        writes: what is to be written.
     """
 
-    def __init__(self, delivery: Delivery, batch_id: int, writes: Sequence[tuple[DataFrame, str | None]]) -> None:
+    def __init__(self, delivery: Delivery, batch_id: int, writes: Sequence[Write]) -> None:
         self._delivery, self._batch_id, self._writes = delivery, batch_id, writes
         self._paths: list[ByDriver | ByTasks] = []
         self._collected: dict[int, pa.Table] = {}
@@ -35,8 +34,8 @@ class BatchDelivery:
         """Collect or plan each write; a second try finds collected rows, and plans jobs anew."""
         self._paths = []
         with _around_spark():
-            for place, (df, topic) in enumerate(self._writes):
-                path = self._delivery.prepare(df, topic, self._collected.get(place))
+            for place, write in enumerate(self._writes):
+                path = self._delivery.prepare(write, self._collected.get(place))
                 if isinstance(path, ByDriver):
                     self._collected[place] = path.rows
                 self._paths.append(path)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +30,7 @@ from eos.delivery.producers import KeptProducers
 from eos.delivery.task import SUMMARY, writing_task
 from eos.delivery.writer import BatchTransaction, WriteSettings
 from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
 from eos.spark import jobs
@@ -46,6 +48,20 @@ _TRUSTED_PART_OF_HEAP = 0.5
 
 # monotonically_increasing_id() is the partition in the upper 31 bits, the row within it in the lower 33.
 _ROW_IN_PARTITION = (1 << 33) - 1
+
+
+class Write(NamedTuple):
+    """The rows of one DataFrame, and where they go.
+
+    Attributes:
+        df: the rows, as message columns.
+        topic: of rows that name none.
+        schema: of the values that go to that topic; None where they are bytes that no schema is known of.
+    """
+
+    df: DataFrame
+    topic: str | None
+    schema: Registered | None = None
 
 
 class Care(Enum):
@@ -94,7 +110,7 @@ class Delivery:
     last_rows: int | None = None
     row_bytes: float | None = None
     least_care: Care = Care.SIZES
-    _functions: dict[str | None, jobs.ArrowFunction] = field(default_factory=dict)
+    _functions: dict[tuple[str | None, bytes], jobs.ArrowFunction] = field(default_factory=dict)
     _functions_of: SparkContext | None = None
     _producers: KeptProducers = field(init=False)
 
@@ -116,35 +132,35 @@ class Delivery:
         limits = Client.shared(self.settings.cluster).frame_limits.learned
         return BatchTransaction(txn, batch_id, self.observer, partitions, limits)
 
-    def prepare(self, df: DataFrame, topic: str | None, rows: pa.Table | None = None) -> ByDriver | ByTasks:
+    def prepare(self, write: Write, rows: pa.Table | None = None) -> ByDriver | ByTasks:
         """Collect a batch that is predicted to be small, or plan the job whose tasks write it. Sends nothing.
 
         Args:
-            df: the rows, as message columns.
-            topic: of rows that name none.
-            rows: all of them, if an earlier try has collected them.
+            write: what is to be written.
+            rows: all of it, if an earlier try has collected them.
 
         After a failure, which may be that the result was too large for the driver, the tasks are next.
         """
+        topic = write.topic
         partitions, found = side_by_side(
             lambda: {} if topic is None else {topic: Client.shared(self.settings.cluster).partitions(topic)},
-            lambda: rows if rows is not None else self._rows_or_job(df, topic),
+            lambda: rows if rows is not None else self._rows_or_job(write),
         )
         if isinstance(found, DataFrame):
             return ByTasks(found, Client.shared(self.settings.cluster), partitions)
-        return ByDriver(found, replace(self.settings, topic=topic), self._producers, partitions)
+        return ByDriver(found, self._settings_of(write), self._producers, partitions)
 
-    def _rows_or_job(self, df: DataFrame, topic: str | None) -> pa.Table | DataFrame:
+    def _rows_or_job(self, write: Write) -> pa.Table | DataFrame:
         """Return the collected rows, or else the planned job."""
         if self.last_rows is not None and self.last_rows <= self.small_batch_rows:
             try:
-                rows = collect_small(df, self.small_batch_rows, self._care())
+                rows = collect_small(write.df, self.small_batch_rows, self._care())
             except Exception:
                 self.last_rows = None
                 raise
             if rows is not None:
                 return rows
-        job = self._function(df.sparkSession.sparkContext, topic).over(df)
+        job = self._function(write).over(write.df)
         jobs.plan(job)
         return job
 
@@ -152,14 +168,19 @@ class Delivery:
         small = self.row_bytes is not None and self.row_bytes <= SMALL_ROW_BYTES
         return self.least_care if small else Care.SIZES
 
-    def _function(self, context: SparkContext, topic: str | None) -> jobs.ArrowFunction:
-        """Return the function that writes rows to `topic`, as the tasks of this SparkContext run it."""
+    def _settings_of(self, write: Write) -> WriteSettings:
+        return replace(self.settings, topic=write.topic, schema=write.schema)
+
+    def _function(self, write: Write) -> jobs.ArrowFunction:
+        """Return the function that writes rows to its topic, as the tasks of its SparkContext run it."""
+        context = write.df.sparkSession.sparkContext
+        key = (write.topic, b"" if write.schema is None else write.schema.version)
         if self._functions_of is not context:
             self._functions, self._functions_of = {}, context
-        if topic not in self._functions:
-            task = writing_task(replace(self.settings, topic=topic), self.observer)
-            self._functions[topic] = jobs.ArrowFunction(task, SUMMARY)
-        return self._functions[topic]
+        if key not in self._functions:
+            task = writing_task(self._settings_of(write), self.observer)
+            self._functions[key] = jobs.ArrowFunction(task, SUMMARY)
+        return self._functions[key]
 
 
 def collect_small(df: DataFrame, limit: int, care: Care) -> pa.Table | None:
@@ -174,7 +195,9 @@ def collect_small(df: DataFrame, limit: int, care: Care) -> pa.Table | None:
     few = df.where(f"monotonically_increasing_id() & {_ROW_IN_PARTITION} <= {limit}")
     if care is Care.ROWS:
         return jobs.collect(few, limit)
-    sizes = [f"coalesce(octet_length({name}), 0)" for name in ("value", "key", "ordering_key") if name in df.columns]
+    # A value that is still to be encoded has no size yet: that of its text is near enough.
+    texts = {"value": "cast(value as string)", "key": "key", "ordering_key": "ordering_key"}
+    sizes = [f"coalesce(octet_length({text}), 0)" for name, text in texts.items() if name in df.columns]
     large = f"{' + '.join(sizes)} > {LARGE_ROW_BYTES}"
     thinned = [f"if({large}, null, {name}) as {name}" for name in df.columns]
     table = jobs.collect(few.selectExpr(*thinned, f"{large} as __large"), limit)

@@ -16,6 +16,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.many import close_producers, open_producers
 from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.schemas import Declared
 
 KEPT_PRODUCERS = 256
 """How many the driver keeps open at most; those that were not used for longest are closed."""
@@ -29,9 +30,14 @@ class FreshProducers:
         self._cluster = cluster
         self._budget = InFlight(max_in_flight_bytes)
 
-    def open(self, topics: Sequence[str]) -> list[Producer]:
-        """Return an open producer for each physical topic. Raises what `Client.producer` raises, after opening none."""
-        return open_producers(Client.shared(self._cluster), topics, self._budget)
+    def open(self, topics: Sequence[str], schema: Declared | None = None) -> list[Producer]:
+        """Return an open producer for each physical topic.
+
+        Args: the topics; by which schema the values are written, if by any.
+
+        Raises what `Client.producer` raises, after opening none.
+        """
+        return open_producers(Client.shared(self._cluster), topics, self._budget, schema)
 
     def give_back(self, producers: Sequence[Producer]) -> None:
         """Take producers back that have all their receipts. Returns when none can send into their transaction any more.
@@ -50,14 +56,14 @@ class KeptProducers(FreshProducers):
         self._limit = limit
         self._kept: dict[str, Producer] = {}  # the one that was given back last comes last
 
-    def open(self, topics: Sequence[str]) -> list[Producer]:
+    def open(self, topics: Sequence[str], schema: Declared | None = None) -> list[Producer]:
         """Return those that are kept and fit for use, and open the others."""
         found = {topic: self._kept.pop(topic) for topic in topics if topic in self._kept}
-        idle = {topic: producer for topic, producer in found.items() if producer.is_idle}
+        idle = {topic: producer for topic, producer in found.items() if producer.is_idle and producer.schema == schema}
         for topic in found.keys() - idle.keys():
             found[topic].abandon()
         try:
-            return [*idle.values(), *super().open([topic for topic in topics if topic not in idle])]
+            return [*idle.values(), *super().open([topic for topic in topics if topic not in idle], schema)]
         except BaseException:
             self.give_back(list(idle.values()))
             raise

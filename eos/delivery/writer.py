@@ -25,11 +25,15 @@ from eos.delivery.producers import FreshProducers
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
-from eos.pulsar.protocol.topics import partition_name
+from eos.pulsar.protocol.schemas import Registered
+from eos.pulsar.protocol.topics import full_name, partition_name, whole_topic
 from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder
 from eos.pulsar.wire.routing import Sorted, partition_of, sort_by_partition
 from eos.pulsar.wire.row_names import row_name
 from eos.pulsar.wire.txn import TxnId
+from eos.schema.description import described
+from eos.schema.encoder import Encoder, encoder_of
+from eos.schema.errors import Unencodable
 from eos.side_by_side import side_by_side
 from eos.steps import Observer, Step
 
@@ -47,6 +51,8 @@ class WriteSettings:
         compression: of each frame.
         max_in_flight_bytes: payload bytes a task may have sent without a receipt.
         time_limit_s: seconds that the writing of one task may take: what its transaction lives. Default 600.
+        schema: of the values of rows that name no topic. A column `value` that is not binary is encoded by it.
+            Default: none.
     """
 
     cluster: Cluster
@@ -55,6 +61,7 @@ class WriteSettings:
     compression: Compression
     max_in_flight_bytes: int
     time_limit_s: float = 600.0
+    schema: Registered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +131,7 @@ class Writer:
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
         self._row = 0
+        self._values: Encoder | None = None
         self._report = Report()
         self._until = time.monotonic() + settings.time_limit_s
         # A quarter of the budget, so that rows being encoded and frames in flight stay within it together.
@@ -138,6 +146,7 @@ class Writer:
         """
         if batch.num_rows == 0:
             return
+        batch = self._encoded(batch)
         if self._gathered_bytes and self._gathered_bytes + batch.nbytes > self._gather_bytes:
             self._send_gathered()
         self._gathered.append(batch)
@@ -166,6 +175,24 @@ class Writer:
         """Give up the producers of a failed attempt: nothing more is sent by it."""
         for producer in self._producers.values():
             producer.abandon()
+
+    def _encoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with the bytes of its values, where it has the values themselves. Raises InvalidInput."""
+        schema, place = self._settings.schema, batch.schema.get_field_index("value")
+        if schema is None or _is_binary(batch.schema.types[place]):
+            return batch
+        if self._values is None:
+            self._values = encoder_of(described(schema))
+        try:
+            encoded = self._values.encode(batch.column(place))
+        except Unencodable as wrong:
+            first = self._row + sum(before.num_rows for before in self._gathered)
+            field = f"field {wrong.field!r} of its value" if wrong.field else "its value"
+            raise InvalidInput(
+                f"{row_name(batch, wrong.row, first)} can't be written by {schema}: {field}: {wrong.why}. Correct it, "
+                "or leave the row out."
+            ) from wrong
+        return batch.set_column(place, "value", encoded)
 
     def _send_gathered(self) -> None:
         if not self._gathered:
@@ -250,8 +277,16 @@ class Writer:
         self._to.observer(Step.ADD_PARTITIONS, "after", self._to.batch_id)
 
     def _open_all(self, new: list[str]) -> None:
-        for producer in self._source.open(new):
-            self._producers[producer.topic] = producer
+        topic, schema = self._settings.topic, self._settings.schema
+        own = [] if topic is None or schema is None else [one for one in new if whole_topic(one) == full_name(topic)]
+        others = [one for one in new if one not in own]
+        if own and schema is not None:
+            self._keep(self._source.open(own, schema.declared))
+        if others:
+            self._keep(self._source.open(others))
+
+    def _keep(self, opened: list[Producer]) -> None:
+        self._producers |= {producer.topic: producer for producer in opened}
 
     def _send(self, topic: str, names: list[str], parts: Sorted) -> None:
         producers = [self._producers[name] for name in names]
@@ -278,6 +313,10 @@ def send_all(writer: Writer, batches: Iterable[pa.RecordBatch]) -> Report:
     for batch in batches:
         writer.write(batch)
     return writer.send_rest()
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _refuse_partitions(rows: pa.RecordBatch, topic: str) -> None:

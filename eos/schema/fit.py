@@ -1,4 +1,4 @@
-"""Whether columns, as Spark's `to_json` writes them, fit a JSON schema.
+"""Whether columns fit a schema: a JSON schema as Spark's `to_json` writes them, an AVRO schema as `AvroEncoder` does.
 
 What is compared are types and names, before any row is there. A text may be any text, also where the schema lists
 symbols; and a column may hold nulls, also where the schema has none, since nearly all columns of Spark may.
@@ -7,6 +7,7 @@ symbols; and a column may hold nulls, also where the schema has none, since near
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from pyspark.sql.types import (
     ArrayType,
@@ -30,9 +31,12 @@ from pyspark.sql.types import (
 
 from eos.nearest import did_you_mean
 from eos.schema.avro_text import Node, below
+from eos.schema.spark_types import OF_PRIMITIVES
+
+Form = Literal["JSON", "AVRO"]
 
 _SMALL = (ByteType, ShortType)
-_TAKEN: Mapping[str, tuple[type[DataType], ...]] = {
+_IN_JSON: Mapping[str, tuple[type[DataType], ...]] = {
     "boolean": (BooleanType,),
     "int": (*_SMALL, IntegerType),
     "long": (*_SMALL, IntegerType, LongType),
@@ -45,42 +49,99 @@ _TAKEN: Mapping[str, tuple[type[DataType], ...]] = {
 }
 """{type of the schema: the types of Spark that `to_json` writes as such}. Bytes are base64, as Java reads them."""
 
-_AS_NUMBERS = {
+_TIMES: Mapping[tuple[str, str], tuple[type[DataType], ...]] = {
+    ("int", "date"): (DateType,),
+    ("int", "time-millis"): (*_SMALL, IntegerType),
+    ("long", "time-micros"): (*_SMALL, IntegerType, LongType),
+    ("long", "timestamp-millis"): (TimestampType,),
+    ("long", "timestamp-micros"): (TimestampType,),
+    ("long", "local-timestamp-millis"): (TimestampNTZType,),
+    ("long", "local-timestamp-micros"): (TimestampNTZType,),
+}
+"""{(type, logical type): the types of Spark that are written as such by AVRO}; a time of day is a number in Spark."""
+
+_PRIMITIVES: Mapping[str, tuple[type[DataType], ...]] = {
+    "BYTES": (BinaryType,),
+    "STRING": (StringType,),
+    "BOOLEAN": (BooleanType,),
+    "INT8": (ByteType,),
+    "INT16": _SMALL,
+    "INT32": (*_SMALL, IntegerType),
+    "INT64": (*_SMALL, IntegerType, LongType),
+    "FLOAT": (*_SMALL, FloatType),
+    "DOUBLE": (*_SMALL, IntegerType, FloatType, DoubleType),
+    "DATE": (TimestampType,),
+    "TIME": (*_SMALL, IntegerType, LongType),
+    "TIMESTAMP": (TimestampType,),
+    "INSTANT": (TimestampType,),
+    "LOCAL_DATE": (DateType,),
+    "LOCAL_TIME": (*_SMALL, IntegerType, LongType),
+    "LOCAL_DATE_TIME": (TimestampNTZType,),
+}
+"""{kind: the types of Spark that are written as such}."""
+
+_TO_NUMBERS = {
     "date": "unix_date(…)",
     "timestamp-millis": "unix_millis(…)",
     "timestamp-micros": "unix_micros(…)",
 }
 """{logical type: what makes its number of a date or a timestamp, which `to_json` writes as text}."""
 
+_FROM_NUMBERS = {
+    "date": "date_from_unix_date(…)",
+    "timestamp-millis": "timestamp_millis(…)",
+    "timestamp-micros": "timestamp_micros(…)",
+}
+"""{logical type: what makes a date or a timestamp of its number, as AVRO wants it}."""
 
-def misfit(columns: DataType, node: Node, path: str = "") -> str | None:
+
+def misfit(columns: DataType, node: Node, form: Form, path: str = "") -> str | None:
     """Return what doesn't fit, as a sentence; None where all does.
 
-    Args: the type that is written; the schema; where it lies.
+    Args: the type that is written; the schema; how its values are written; where it lies.
     """
     if node.kind == "record" and isinstance(columns, StructType):
-        return _in_record(columns, node, path)
+        return _in_record(columns, node, form, path)
     if node.items is not None:
         if node.kind == "array" and isinstance(columns, ArrayType):
-            return misfit(columns.elementType, node.items, f"{path}[]")
-        if node.kind == "map" and isinstance(columns, MapType):
-            return misfit(columns.valueType, node.items, f"{path}[]")
+            return misfit(columns.elementType, node.items, form, f"{path}[]")
+        if node.kind == "map" and isinstance(columns, MapType) and isinstance(columns.keyType, StringType):
+            return misfit(columns.valueType, node.items, form, f"{path}[]")
     elif node.logical == "decimal":
         if isinstance(columns, DecimalType) and _holds(node, columns):
             return None
-    elif isinstance(columns, _TAKEN.get(node.kind, ())):
+    elif isinstance(columns, _taken(node, form)):
         return None
-    return f"field {path!r} is {columns.simpleString()}, and the schema has {_named(node)}{_hint(columns, node)}."
+    return f"field {path!r} is {columns.simpleString()}, and the schema has {_named(node)}{_hint(columns, node, form)}."
 
 
-def _in_record(columns: StructType, node: Node, path: str) -> str | None:
+def primitive_misfit(value: DataType, kind: str) -> str | None:
+    """Return what doesn't fit, as a sentence; None where it fits. Args: the type that is written; the primitive."""
+    if isinstance(value, _PRIMITIVES[kind]):
+        return None
+    return f"column 'value' is {value.simpleString()}, and {kind} is written from {OF_PRIMITIVES[kind].simpleString()}."
+
+
+def _taken(node: Node, form: Form) -> tuple[type[DataType], ...]:
+    if form == "AVRO":
+        if node.logical:
+            return _TIMES[node.kind, node.logical]
+        if node.kind == "string":
+            return (StringType,)
+    return _IN_JSON.get(node.kind, ())
+
+
+def _in_record(columns: StructType, node: Node, form: Form, path: str) -> str | None:
     known = {field.name: field for field in node.fields}
+    twice = [name for name in known if columns.fieldNames().count(name) > 1]
+    if twice:
+        return f"field {below(path, twice[0])!r} is there twice, and the schema has it once."
     for column in columns.fields:
         at = below(path, column.name)
         if column.name not in known:
             near = did_you_mean(column.name, known)
             return f"field {at!r} is {column.dataType.simpleString()}, and the schema has no such field.{near}"
-        if wrong := misfit(column.dataType, known[column.name].node, at):
+        if wrong := misfit(column.dataType, known[column.name].node, form, at):
             return wrong
     for field in node.fields:
         if field.name not in columns.fieldNames() and not field.has_default and not field.node.nullable:
@@ -99,6 +160,9 @@ def _named(node: Node) -> str:
     return f"{node.kind} ({node.logical})" if node.logical else node.kind
 
 
-def _hint(columns: DataType, node: Node) -> str:
+def _hint(columns: DataType, node: Node, form: Form) -> str:
     timed = isinstance(columns, DateType | TimestampType | TimestampNTZType)
-    return f": write its number, by {_AS_NUMBERS[node.logical]}" if timed and node.logical in _AS_NUMBERS else ""
+    if form == "JSON":
+        return f": write its number, by {_TO_NUMBERS[node.logical]}" if timed and node.logical in _TO_NUMBERS else ""
+    counted = isinstance(columns, IntegerType | LongType) and node.logical in _FROM_NUMBERS
+    return f": make it one, by {_FROM_NUMBERS[node.logical]}" if counted else ""

@@ -10,7 +10,8 @@
 
 The names of the other Pulsar connector for Spark are taken as well: `__key`, `__topic`,
 `__eventTime`, `__messageProperties`. With `value_format="json"` the payload is the JSON
-object of all columns that are not in the table above, as Spark's `to_json` writes it.
+object of all columns that are not in the table above, as Spark's `to_json` writes it; with
+"avro" it is the record of these columns by the AVRO schema of the topic.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ from pyspark.sql.types import (
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 
-ValueFormat = Literal["raw", "json"]
-VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json")
+ValueFormat = Literal["raw", "json", "avro"]
+VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json", "avro")
+_BUILT: tuple[ValueFormat, ...] = ("json", "avro")
+"""Those whose payload is built from the columns without a meaning of their own."""
 
 ALIASES = {
     "__key": "key",
@@ -66,7 +69,8 @@ def canonical(
 
     Args:
         df: what the user hands to the sink.
-        value_format: "raw" takes the column `value`; "json" builds it from the other columns.
+        value_format: "raw" takes the column `value`; "json" builds it from the other columns; "avro" makes a struct of
+            them, which is still to be encoded.
         topic_given: whether the sink or the write names a topic; without one each row must.
         ignore_null_fields: whether "json" leaves null fields out; None: as the session's
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
@@ -87,15 +91,13 @@ def message_columns(
     """Return the SQL expressions behind `canonical`; needs no data, no session, and runs nothing."""
     found = _recognise(schema, value_format)
     payload = payload_of(schema).fieldNames()
-    if value_format == "json":
+    if value_format in _BUILT:
         if not payload:
             raise InvalidInput(
-                "value_format='json' builds the payload from the other columns, but there are none: "
+                f"value_format={value_format!r} builds the payload from the other columns, but there are none: "
                 f"the DataFrame has only {schema.fieldNames()}. Add the columns that belong in the payload."
             )
-        for column in payload:
-            _check_keys(column, schema[column].dataType)
-        columns = [_json(payload, ignore_null_fields)]
+        columns = [_built(schema, payload, value_format, ignore_null_fields)]
     else:
         if "value" not in found:
             raise InvalidInput(
@@ -110,6 +112,11 @@ def message_columns(
                 f"The columns it takes are {known}. Drop it, or use value_format='json' to put it in the payload."
             )
         columns = [_quoted(found["value"])]
+    if "topic" in found and value_format == "avro":
+        raise InvalidInput(
+            f"Column {found['topic']!r} names a topic per row, but value_format='avro' must know the schema before "
+            "anything is written. Drop it, and write the rows of each topic by a txn.write(df, topic) of their own."
+        )
     if "topic" not in found and not topic_given:
         raise InvalidInput(
             "No topic: give topic= to eos.sink() or to txn.write(), or add a column 'topic' that names one per row."
@@ -122,7 +129,7 @@ def message_columns(
 
 
 def payload_of(schema: StructType) -> StructType:
-    """Return the columns that mean nothing of their own to the sink: those of a JSON payload."""
+    """Return the columns that mean nothing of their own to the sink: those of a payload that is built."""
     return StructType([f for f in schema.fields if f.name not in ALIASES and f.name not in _EXPECTED])
 
 
@@ -133,9 +140,9 @@ def _recognise(schema: StructType, value_format: ValueFormat) -> dict[str, str]:
         name = ALIASES.get(field.name, field.name)
         if name not in _EXPECTED:
             continue
-        if name == "value" and value_format == "json":
+        if name == "value" and value_format in _BUILT:
             raise InvalidInput(
-                "value_format='json' makes the column 'value' itself, but the DataFrame has one. "
+                f"value_format={value_format!r} makes the column 'value' itself, but the DataFrame has one. "
                 "Rename it, or use value_format='raw'."
             )
         if name in found:
@@ -176,8 +183,14 @@ def _check_keys(column: str, part: DataType) -> None:
             _check_keys(column, field.dataType)
 
 
-def _json(payload: Sequence[str], ignore_null_fields: bool | None) -> str:
+def _built(
+    schema: StructType, payload: Sequence[str], value_format: ValueFormat, ignore_null_fields: bool | None
+) -> str:
     row = f"struct({', '.join(map(_quoted, payload))})"
+    if value_format == "avro":
+        return f"{row} as value"
+    for column in payload:
+        _check_keys(column, schema[column].dataType)
     option = "" if ignore_null_fields is None else f", map('ignoreNullFields', '{str(ignore_null_fields).lower()}')"
     return f"cast(to_json({row}{option}) as binary) as value"
 

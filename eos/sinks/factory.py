@@ -63,7 +63,8 @@ def sink(
         service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
         name: names the sink and its control topic; keep it over restarts, and never let two jobs share one.
         topic: where rows go that name no topic themselves; without it each row or write must name one.
-        value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own.
+        value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own;
+            "avro": a record of these columns, by the topic's AVRO schema.
         ignore_null_fields: whether a "json" payload leaves null fields out; None: as Spark's
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
         key_hash: which hash of the key picks the partition: "murmur3" (Flink, and Java with Murmur3_32Hash), "java"

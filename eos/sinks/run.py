@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from eos.commit.attempt import attempt
@@ -21,7 +21,7 @@ from eos.commit.owner import Owner
 from eos.commit.patience import Settings
 from eos.commit.registration import KEEP, REGISTRATION, Registration, fits, keeps_state, retained_since
 from eos.delivery.batch import BatchDelivery
-from eos.delivery.delivery import Delivery, least_care
+from eos.delivery.delivery import Delivery, Write, least_care
 from eos.delivery.writer import WriteSettings
 from eos.doctor.recovery import danger
 from eos.doctor.retention import check_retention, holders
@@ -35,9 +35,6 @@ from eos.spark import query as spark
 from eos.steps import Step
 
 log = logging.getLogger("eos.sink")
-
-Writes = Sequence[tuple[DataFrame, str | None]]
-"""DataFrames of message columns, each with the topic of rows that name none."""
 
 _LOOK_AGAIN = 100  # batches until the run looks again which markers savepoints need
 
@@ -94,7 +91,7 @@ class Run:
         self.run_id, self.query, self._metrics = run_id, query, metrics
         self._taken: dict[int, str] = {}  # the last batch, and why it is not taken again
 
-    def take(self, batch_id: int, writes: Writes, identity: Identity) -> None:
+    def take(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
         """Write the batch once, or skip it where the log has it. Raises what `Sink.__call__` does.
 
         Spark hands a batch over once in a run, so a second time is a second part of it. After a failure it is taken
@@ -120,19 +117,19 @@ class Run:
             "stays, and these rows are not written. Put both writes into one `with sink.batch(batch_id) as txn:`."
         }
 
-    def _write(self, batch_id: int, writes: Writes, identity: Identity) -> None:
+    def _write(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
         self._skip(batch_id, writes, "this checkpoint is a shadow of a live one")
 
     def close(self) -> None:
         """Close what is open."""
 
-    def _skip(self, batch_id: int, writes: Writes, why: str) -> None:
+    def _skip(self, batch_id: int, writes: Sequence[Write], why: str) -> None:
         """Write nothing, `why` says because of what, and run the DataFrames. Raises ReplayFailed."""
         log.info("batch %d: nothing is written, since %s", batch_id, why)
         self._metrics.skipped()
         try:
-            for df, _ in writes:
-                jobs.run_to_end(df)
+            for write in writes:
+                jobs.run_to_end(write.df)
         except Exception as error:
             raise ReplayFailed(
                 f"Nothing of batch {batch_id} was to be written, since {why}. Spark runs it all the same, for the "
@@ -205,7 +202,7 @@ class OwningRun(Run):
             stateful = keeps_state(self._registered, self.query.has_state(), batch_id)
             self.query.register(REGISTRATION, replace(self._owner.registration, stateful=stateful).text)
 
-    def _write(self, batch_id: int, writes: Writes, identity: Identity) -> None:
+    def _write(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
         if batch_id % _LOOK_AGAIN == 0:
             self._owner.log.retain_markers_since(self._markers_since())
         tries = Retrying(

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from eos.commit.decision import Identity
+from eos.delivery.delivery import Write
 from eos.doctor.retention import check_admin
 from eos.errors import EosError, Fenced, InvalidInput, NetworkError, ReplayFailed
 from eos.pulsar.net.client import Client
@@ -29,7 +30,7 @@ from eos.sinks.leaving import as_it_leaves, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import Run, Start, begin
-from eos.sinks.schemas import check_json
+from eos.sinks.schemas import check_columns
 from eos.sinks.topics import valid_topic
 from eos.spark import query as spark
 
@@ -40,7 +41,7 @@ class Batch:
 
     batch_id: int
     _sink: Sink
-    _writes: list[tuple[DataFrame, str | None]] = field(default_factory=list)
+    _writes: list[Write] = field(default_factory=list)
     _ended: bool = False
 
     def write(self, df: DataFrame, topic: str | None = None) -> None:
@@ -159,7 +160,7 @@ class Sink:
                 self._run.close()
                 self._run = None
 
-    def _planned(self, df: DataFrame, topic: str | None) -> tuple[DataFrame, str | None]:
+    def _planned(self, df: DataFrame, topic: str | None) -> Write:
         if not isinstance(df, ClassicDataFrame):
             raise InvalidInput(
                 f"The sink was given a {type(df).__module__}.{type(df).__name__}; it needs a DataFrame of Spark in "
@@ -172,13 +173,13 @@ class Sink:
         columns = canonical(
             df, options.value_format, topic_given=where is not None, ignore_null_fields=options.ignore_null_fields
         )
-        if where is not None and options.value_format == "json":
-            check_json(df.schema, self._schema_of(where))
-        return columns, where
+        if where is None or options.value_format == "raw":
+            return Write(columns, where)
+        return Write(columns, where, check_columns(df.schema, options.value_format, where, self._schema_of(where)))
 
     def _take(self, batch: Batch, identity: Identity | None) -> None:
         """Give the batch to the run of the query that it belongs to, which begins with its first batch."""
-        session = batch._writes[0][0].sparkSession
+        session = batch._writes[0].df.sparkSession
         query = None
         try:
             if identity is None:

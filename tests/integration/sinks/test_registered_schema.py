@@ -1,18 +1,33 @@
-"""JSON on a topic that has a JSON schema: what fits is read by the official client, what doesn't is refused."""
+"""Values by a topic's schema: what fits is read equal by the official client and our source, the rest is refused."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import pulsar as official
 import pytest
-from pulsar.schema import Integer, JsonSchema, Record, String
-from pyspark.sql import SparkSession
+from pulsar.schema import (
+    Array,
+    AvroSchema,
+    Boolean,
+    CustomEnum,
+    Double,
+    Float,
+    Integer,
+    JsonSchema,
+    Long,
+    Map,
+    Record,
+    String,
+)
+from pyspark.sql import DataFrame, Row, SparkSession
 
 import eos
 from tests.conftest import MakeTopic
-from tests.integration.sinks.bad_input import World
+from tests.integration.sinks.bad_input import World, identity
 
 
 class Delay(Record):  # type: ignore[misc]
@@ -20,26 +35,148 @@ class Delay(Record):  # type: ignore[misc]
     delay = Integer(required=True)
 
 
-def test_json_is_checked_against_the_topics_schema(
-    spark: SparkSession, pulsar: Any, make_topic: MakeTopic, tmp_path: Path
-) -> None:
-    topic = make_topic("schema", partitions=2)
+class Status(Enum):
+    LATE = 1
+    CANCELLED = 2
+
+
+class Airport(Record):  # type: ignore[misc]
+    code = String(required=True)
+    latitude = Double()
+
+
+FIELDS = {
+    "carrier": String(),
+    "delay": Integer(required=True),
+    "distance": Long(),
+    "share": Float(required_default=True),
+    "late": Boolean(),
+    "legs": Array(String()),
+    "seats": Map(Integer()),
+    "status": CustomEnum(Status),
+    "origin": Airport(),
+}
+Flight: Any = type("Flight", (Record,), {name: kind for name, kind in FIELDS.items() if name != "share"})
+FlightNow: Any = type("Flight", (Record,), FIELDS | {"gate": String(required_default=True)})
+
+
+@pytest.fixture
+def theirs(pulsar: Any) -> Iterator[official.Client]:
     client = official.Client(pulsar.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def in_world(spark: SparkSession, pulsar: Any, tmp_path: Path) -> Any:
+    return lambda topic: World(spark, pulsar.service_url, pulsar.admin_url, topic, tmp_path)
+
+
+def received(client: official.Client, topic: str, schema: Any, count: int) -> list[Any]:
+    """Return what a consumer of the official client gets, which is so many messages and not one more."""
+    start = official.InitialPosition.Earliest
+    consumer = client.subscribe(topic, "all", schema=schema, initial_position=start)
     try:
-        client.create_producer(topic, schema=JsonSchema(Delay)).close()
-        world = World(spark, pulsar.service_url, pulsar.admin_url, topic, tmp_path)
-        words = (
-            f"The rows do not fit version 0 of the schema of {topic}: field 'delay' is string, and the schema has int"
-        )
-        with pytest.raises(eos.InvalidInput, match=words):
-            world.write(world.rows("cast(id as string) delay"), value_format="json")
-        world.write(world.rows("cast(id as int) delay", "'UA' carrier", "'k' key"), value_format="json")
-        consumer = client.subscribe(
-            topic, "all", schema=JsonSchema(Delay), initial_position=official.InitialPosition.Earliest
-        )
-        read = [consumer.receive(60_000).value() for _ in range(3)]
-        assert sorted((one.carrier, one.delay) for one in read) == [("UA", number) for number in range(3)]
+        messages = [consumer.receive(60_000) for _ in range(count)]
         with pytest.raises(official.Timeout):
             consumer.receive(500)
     finally:
-        client.close()
+        consumer.close()
+    return messages
+
+
+def table(spark: SparkSession, pulsar: Any, topic: str) -> DataFrame:
+    given = {"service.url": pulsar.service_url, "valueFormat": "schema", "topic": topic}
+    return spark.read.format("pulsar").options(**given).load()
+
+
+def test_json_is_checked_against_the_topics_schema(
+    theirs: official.Client, make_topic: MakeTopic, in_world: Any
+) -> None:
+    topic = make_topic("schema", partitions=2)
+    theirs.create_producer(topic, schema=JsonSchema(Delay)).close()
+    world = in_world(topic)
+    words = f"The rows do not fit version 0 of the schema of {topic}: field 'delay' is string, and the schema has int"
+    with pytest.raises(eos.InvalidInput, match=words):
+        world.write(world.rows("cast(id as string) delay"), value_format="json")
+    world.write(world.rows("cast(id as int) delay", "'UA' carrier", "'k' key"), value_format="json")
+    read = [one.value() for one in received(theirs, topic, JsonSchema(Delay), 3)]
+    assert sorted((one.carrier, one.delay) for one in read) == [("UA", number) for number in range(3)]
+
+
+COLUMNS = (
+    "cast(id as string) key",
+    "if(id % 5 = 4, null, concat('größer ', id)) carrier",
+    "cast(-id as int) delay",
+    "if(id % 5 = 4, null, shiftleft(id, 40)) distance",
+    "cast(if(id % 5 = 4, null, id / 2) as float) share",
+    "if(id % 5 = 4, null, id % 2 = 0) late",
+    "if(id % 5 = 4, null, array_repeat('JFK', cast(id % 3 as int))) legs",
+    "if(id % 5 = 4, null, map('economy', cast(id as int))) seats",
+    "if(id % 5 = 4, null, 'CANCELLED') status",
+    "if(id % 5 = 4, null, named_struct('code', 'JFK', 'latitude', 40.6D)) origin",
+)
+
+
+def expected(number: int) -> Row:
+    null = number % 5 == 4
+    return Row(
+        carrier=None if null else f"größer {number}",
+        delay=-number,
+        distance=None if null else number << 40,
+        share=None if null else number / 2,
+        late=None if null else number % 2 == 0,
+        legs=None if null else ["JFK"] * (number % 3),
+        seats=None if null else {"economy": number},
+        status=None if null else "CANCELLED",
+        origin=None if null else Row(code="JFK", latitude=40.6),
+        gate=None,
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return a value as the official client has it; a boolean that is null is False there."""
+    if isinstance(value, Record):
+        return {name: plain(getattr(value, name)) for name in type(value)._fields}
+    if isinstance(value, Row):
+        return {name: plain(inner) if name != "late" else bool(inner) for name, inner in value.asDict().items()}
+    return value.name if isinstance(value, Enum) else value
+
+
+def test_avro_is_read_equal_field_by_field(
+    spark: SparkSession, pulsar: Any, theirs: official.Client, make_topic: MakeTopic, in_world: Any
+) -> None:
+    topic = make_topic("avro", partitions=2)
+    for version in (Flight, FlightNow):
+        theirs.create_producer(topic, schema=AvroSchema(version)).close()
+    sink = in_world(topic).sink(value_format="avro")
+    for batch, rows in enumerate((spark.range(0, 30, numPartitions=2), spark.range(30, 50))):  # by tasks, then not
+        with sink.batch(batch, identity(batch)) as txn:
+            txn.write(rows.selectExpr(*COLUMNS))
+    messages = received(theirs, topic, AvroSchema(FlightNow), 50)
+    assert {one.int_schema_version() for one in messages} == {1}
+    wanted = [expected(number) for number in range(50)]
+    found = sorted((plain(one.value()) for one in messages), key=lambda row: -row["delay"])
+    assert found == [plain(row) for row in wanted]
+    names = ", ".join(f"value.{name}" for name in wanted[0].asDict())
+    ours = table(spark, pulsar, topic).selectExpr(*names.split(", ")).collect()
+    assert sorted(ours, key=lambda row: -row.delay) == wanted
+
+
+def test_what_does_not_fit_an_avro_schema_is_refused_and_nothing_of_it_is_seen(
+    spark: SparkSession, pulsar: Any, theirs: official.Client, make_topic: MakeTopic, in_world: Any
+) -> None:
+    topic, bare = make_topic("avro", partitions=2), make_topic("bare")
+    theirs.create_producer(topic, schema=AvroSchema(Delay)).close()
+    world = in_world(topic)
+    with pytest.raises(eos.InvalidInput, match="field 'delay' is bigint, and the schema has int"):
+        world.write(world.rows("id delay"), value_format="avro")
+    with pytest.raises(eos.InvalidInput, match=f"{bare} has none"):
+        world.write(world.rows("id delay"), bare, value_format="avro")
+    nulls = spark.range(0, 9, numPartitions=1).selectExpr("concat('k', id) key", "cast(nullif(id, 7) as int) delay")
+    words = (
+        "in Spark's partition 0: row 7 .key \"k7\". can't be written by version 0 .*'delay' of its value: it is null"
+    )
+    with pytest.raises(eos.InvalidInput, match=words):
+        world.write(nulls, value_format="avro")
+    assert received(theirs, topic, AvroSchema(Delay), 0) == []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
 from eos.delivery.batch import BatchDelivery
+from eos.delivery.delivery import Write
 from eos.delivery.paths import ByDriver
 from eos.delivery.writer import BatchTransaction, Report
 from eos.errors import CommitUnknown, InvalidInput, NotCommitted
@@ -55,13 +55,14 @@ class Scripted:
     def transaction(self, txn: TxnId, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
         return BatchTransaction(txn, batch_id, unobserved, partitions)
 
-    def prepare(self, df: Any, topic: str, rows: pa.Table | None) -> Path:
+    def prepare(self, write: Write, rows: pa.Table | None) -> Path:
+        topic = str(write.topic)
         self.log.append(f"{'collect' if rows is None else 'reuse'} {topic}")
         return Path(self, topic, pa.table({"value": [topic]}) if rows is None else rows)
 
 
 def batch(of: Scripted, topics: Sequence[str] = ("s", "t")) -> BatchDelivery:
-    writes: list[Any] = [(None, topic) for topic in topics]
+    writes = [Write(None, topic) for topic in topics]  # type: ignore[arg-type]
     return BatchDelivery(of, 3, writes)  # type: ignore[arg-type]
 
 

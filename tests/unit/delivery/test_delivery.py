@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,9 +12,10 @@ from pyspark.sql.types import LongType, StructType
 
 from eos.config import Cluster
 from eos.delivery import delivery
-from eos.delivery.delivery import LARGE_ROW_BYTES, SMALL_ROW_BYTES, Care, Delivery, collect_small, least_care
+from eos.delivery.delivery import LARGE_ROW_BYTES, SMALL_ROW_BYTES, Care, Delivery, Write, collect_small, least_care
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.writer import WriteSettings
+from eos.pulsar.protocol.schemas import Registered
 from eos.spark import jobs
 from eos.spark.query import driver_heap, result_limit
 from eos.steps import unobserved
@@ -48,6 +50,14 @@ def test_a_large_row_is_too_much_wherever_its_bytes_are(spark: SparkSession, col
     assert collect_small(large, 10, Care.SIZES) is None
     small = spark.range(2).selectExpr(*(f"substr({expression}, 1, 9) {name}" for name, expression in parts.items()))
     assert collect_small(small, 10, Care.SIZES) is not None
+
+
+def test_a_value_that_is_still_to_be_encoded_is_measured_by_its_text(spark: SparkSession) -> None:
+    value = "struct(id, map('t', array(repeat('x', {0}))) texts, cast('x' as binary), current_timestamp()) value"
+    assert collect_small(spark.range(2).selectExpr(value.format(LARGE_ROW_BYTES)), 10, Care.SIZES) is None
+    rows = collect_small(spark.range(2).selectExpr(value.format(9)), 10, Care.SIZES)
+    assert rows is not None
+    assert [one["id"] for one in rows.column("value").to_pylist()] == [0, 1]
 
 
 @pytest.mark.parametrize("care", Care)
@@ -127,7 +137,7 @@ def test_only_after_a_batch_of_small_rows_is_less_care_taken(
     one = Delivery(SETTINGS, unobserved, 10, last_rows=10, least_care=least)
     for rows, size in batches:
         one.committed(rows, size)
-    prepared = one.prepare(spark.sql("select 'x' value"), "t")
+    prepared = one.prepare(Write(spark.sql("select 'x' value"), "t"))
     assert isinstance(prepared, ByDriver)
     assert (prepared.rows.num_rows, prepared.partitions) == (1, {"t": 64})
     assert looks_taken == [least if small else Care.SIZES]
@@ -135,7 +145,7 @@ def test_only_after_a_batch_of_small_rows_is_less_care_taken(
 
 def test_a_new_run_takes_care_again(spark: SparkSession, looks_taken: list[Care]) -> None:
     Delivery(SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).committed(10, 10)
-    Delivery(SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).prepare(spark.sql("select 'x' value"), "t")
+    Delivery(SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).prepare(Write(spark.sql("select 'x' value"), "t"))
     assert looks_taken == [Care.SIZES]
 
 
@@ -163,20 +173,22 @@ def test_spark_s_limit_and_the_heap_are_read(spark: SparkSession) -> None:
 def test_the_last_batch_predicts_the_next(
     spark: SparkSession, looks_taken: list[Care], last_rows: int | None, collected: bool
 ) -> None:
-    prepared = Delivery(SETTINGS, unobserved, 10, last_rows=last_rows).prepare(spark.sql("select 'x' value"), "t")
+    prepared = Delivery(SETTINGS, unobserved, 10, last_rows=last_rows).prepare(
+        Write(spark.sql("select 'x' value"), "t")
+    )
     assert isinstance(prepared, ByDriver if collected else ByTasks)
 
 
 def test_a_batch_that_turns_out_large_is_planned_for_the_tasks(spark: SparkSession, looks_taken: list[Care]) -> None:
     one = Delivery(SETTINGS, unobserved, 10, last_rows=1)
-    assert isinstance(one.prepare(spark.range(11).selectExpr("cast(id as string) value"), "t"), ByTasks)
+    assert isinstance(one.prepare(Write(spark.range(11).selectExpr("cast(id as string) value"), "t")), ByTasks)
 
 
 def test_after_a_failure_to_collect_the_tasks_are_next(spark: SparkSession, looks_taken: list[Care]) -> None:
     one = Delivery(SETTINGS, unobserved, small_batch_rows=10, last_rows=1)
     with pytest.raises(Exception, match="broken row"):
-        one.prepare(spark.sql("select cast(raise_error('broken row') as binary) value"), "t")
-    assert isinstance(one.prepare(spark.sql("select 'x' value"), "t"), ByTasks)
+        one.prepare(Write(spark.sql("select cast(raise_error('broken row') as binary) value"), "t"))
+    assert isinstance(one.prepare(Write(spark.sql("select 'x' value"), "t")), ByTasks)
 
 
 def test_a_broken_row_is_named_when_rows_are_collected(spark: SparkSession) -> None:
@@ -187,12 +199,16 @@ def test_a_broken_row_is_named_when_rows_are_collected(spark: SparkSession) -> N
         jobs.collect(broken, 100)
 
 
-def test_a_function_goes_to_the_jvm_once_for_each_topic_and_context(spark: SparkSession) -> None:
+def test_a_function_goes_to_the_jvm_once_for_each_topic_schema_and_context(spark: SparkSession) -> None:
     one = Delivery(SETTINGS, unobserved, 10)
-    first = one._function(spark.sparkContext, "t")
-    assert one._function(spark.sparkContext, "t") is first
-    assert one._function(spark.sparkContext, "u") is not first
-    assert one._function(SimpleNamespace(), "t") is not first  # type: ignore[arg-type]
+    rows, schema = spark.range(1), Registered("t", b"\0\0\0\0\0\0\0\1", "INT64", b"", {})
+    first = one._function(Write(rows, "t"))
+    assert one._function(Write(rows, "t")) is first
+    assert one._function(Write(rows, "u")) is not first
+    assert one._function(Write(rows, "t", schema)) is not first
+    assert one._function(Write(rows, "t", schema)) is one._function(Write(rows, "t", schema))
+    other: Any = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=SimpleNamespace()))
+    assert one._function(Write(other, "t")) is not first
 
 
 def test_one_function_serves_many_frames(spark: SparkSession) -> None:

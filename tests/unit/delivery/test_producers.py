@@ -11,6 +11,7 @@ from eos.delivery.producers import FreshProducers, KeptProducers
 from eos.errors import NetworkError, Refused
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.requests import Type
+from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandCloseProducer, ServerError
 from eos.pulsar.wire.txn import TxnId
@@ -32,6 +33,22 @@ def cluster(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clu
 @pytest.fixture
 def kept(cluster: Cluster) -> KeptProducers:
     return KeptProducers(cluster, MIB)
+
+
+def test_a_producer_is_kept_for_values_of_its_own_schema_alone(kept: KeptProducers, broker: FakeBroker) -> None:
+    opened = []
+    for schema in (None, Declared("INT32"), Declared("INT32"), Declared("INT64"), None):
+        (producer,) = kept.open(["a"], schema)
+        opened.append(producer)
+        kept.give_back([producer])
+    assert opened[1] is opened[2]
+    assert len(set(map(id, opened))) == 4
+    assert [command.producer.HasField("schema") for command in broker.commands(Type.PRODUCER)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def use(source: FreshProducers, *topics: str) -> list[Producer]:

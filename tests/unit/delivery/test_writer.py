@@ -13,15 +13,17 @@ import pytest
 from eos.delivery.paths import ByDriver
 from eos.delivery.producers import KeptProducers
 from eos.delivery.writer import BatchTransaction, Writer, WriteSettings, send_all
-from eos.errors import NetworkError, Unanswered
+from eos.errors import InvalidInput, NetworkError, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.batch import unpack
 from eos.pulsar.wire.frames import Frame
-from eos.pulsar.wire.pulsar_pb2 import ServerError
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, ServerError
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing
+from tests.unit.schema.registered import field, record, registered
 from tests.waiting import PATIENCE_S, until
 
 MIB = 1 << 20
@@ -124,3 +126,56 @@ def test_what_was_given_back_is_not_given_up(broker: FakeBroker, settings: Write
     assert broker.commands(Type.CLOSE_PRODUCER) == []
     kept.close()
     until(lambda: len(broker.commands(Type.CLOSE_PRODUCER)) == 1)
+
+
+def declared(broker: FakeBroker) -> dict[str, bytes]:
+    """Return {topic: the definition of the schema that its producer declared}."""
+    asked = [command.producer for command in broker.commands(Type.PRODUCER)]
+    return {one.topic.rpartition("/")[2]: one.schema.schema_data for one in asked}
+
+
+AVRO = registered("AVRO", record(field("a", "int"), field("b", ["null", "string"])))
+TYPED = pa.RecordBatch.from_pydict(
+    {"value": pa.array([{"a": 1, "b": "x"}, {"a": -1, "b": None}]), "key": pa.array([b"k1", b"k2"])}
+)
+
+
+def sent(broker: FakeBroker) -> list[bytes]:
+    """Return the values that were sent."""
+    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    return [value for one in frames for _, value in unpack(one.metadata or MessageMetadata(), one.payload or b"")]
+
+
+def test_values_are_encoded_by_the_schema_that_the_producer_declares(
+    broker: FakeBroker, settings: WriteSettings
+) -> None:
+    writing = writer(replace(settings, schema=AVRO))
+    assert send_all(writing, [TYPED]).rows == {"t": 2}
+    writing.finish()
+    assert sent(broker) == [b"\x02\x02\x02x", b"\x01\x00"]
+    assert declared(broker) == {"t": AVRO.definition}
+
+
+def test_values_that_are_bytes_are_declared_and_left_as_they_are(broker: FakeBroker, settings: WriteSettings) -> None:
+    writing = writer(replace(settings, schema=registered("JSON", record(field("a", "int")))))
+    rows = ROWS.append_column("topic", pa.array(["t", "u", None]))
+    send_all(writing, [rows])
+    writing.finish()
+    assert sorted(sent(broker)) == [b"a", b"b", b"c"]
+    known = declared(broker)
+    assert known["t"]
+    assert not known["u"], "the schema is that of one topic"
+
+
+def test_a_row_that_can_not_be_encoded_is_named_by_its_number_and_key(settings: WriteSettings) -> None:
+    writing = writer(replace(settings, schema=AVRO))
+    wrong = pa.RecordBatch.from_pydict(
+        {"value": pa.array([{"a": 1, "b": "x"}, {"a": None, "b": "x"}]), "key": pa.array([b"k1", b"k2"])}
+    )
+    writing.write(TYPED)
+    writing.write(TYPED)
+    with pytest.raises(
+        InvalidInput,
+        match=r'row 5 \(key "k2"\) can\'t be written by version 0 of .*: field \'a\' of its value: it is null, and',
+    ):
+        writing.write(wrong)

@@ -24,8 +24,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from eos.schema.avro_text import LOGICAL
 from eos.schema.description import Record, described
-from eos.schema.fit import misfit
+from eos.schema.fit import Form, misfit, primitive_misfit
+from eos.schema.spark_types import OF_PRIMITIVES
 from tests.unit.schema.registered import field, record, registered
 
 BOOLEAN, BYTE, SHORT, INT, LONG = BooleanType(), ByteType(), ShortType(), IntegerType(), LongType()
@@ -112,10 +114,83 @@ NOT_FITTING = [
 ]
 
 
-def wrong(kind: DataType, schema: Any) -> str | None:
-    known = described(registered("JSON", record(field("c", schema))))
+def logical(kind: str, name: str) -> dict[str, str]:
+    return {"type": kind, "logicalType": name}
+
+
+FITTING_AVRO = [
+    *((kind, schema) for kind, schema in FITTING[:11]),
+    (STRING, "string"),
+    (STRING, {"type": "string", "logicalType": "uuid"}),
+    (STRING, {"type": "enum", "name": "E", "symbols": ["A"]}),
+    (BINARY, "bytes"),
+    (BINARY, {"type": "fixed", "name": "F", "size": 2}),
+    (DecimalType(5, 2), {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}),
+    (DATE, logical("int", "date")),
+    (INT, logical("int", "time-millis")),
+    (LONG, logical("long", "time-micros")),
+    (TIMESTAMP, logical("long", "timestamp-millis")),
+    (TIMESTAMP, logical("long", "timestamp-micros")),
+    (NTZ, logical("long", "local-timestamp-millis")),
+    (NTZ, logical("long", "local-timestamp-micros")),
+    (ArrayType(MapType(STRING, INT)), {"type": "array", "items": {"type": "map", "values": ["null", "long"]}}),
+]
+
+NOT_FITTING_AVRO = [
+    (DATE, "string", "field 'c' is date, and the schema has string"),
+    (INT, "string", "field 'c' is int, and the schema has string"),
+    (STRING, "bytes", "field 'c' is string, and the schema has bytes"),
+    (TIMESTAMP, "long", "field 'c' is timestamp, and the schema has long"),
+    (
+        LONG,
+        logical("long", "timestamp-millis"),
+        "field 'c' is bigint, and the schema has long (timestamp-millis): make it one, by timestamp_millis(…)",
+    ),
+    (
+        INT,
+        logical("int", "date"),
+        "field 'c' is int, and the schema has int (date): make it one, by date_from_unix_date(…)",
+    ),
+    (
+        NTZ,
+        logical("long", "timestamp-micros"),
+        "field 'c' is timestamp_ntz, and the schema has long (timestamp-micros)",
+    ),
+    (MapType(INT, INT), {"type": "map", "values": "int"}, "field 'c' is map<int,int>, and the schema has map"),
+    (
+        ArrayType(struct(a=STRING)),
+        {"type": "array", "items": record(field("a", "int"), name="Inner")},
+        "field 'c[].a' is string, and the schema has int",
+    ),
+    (
+        StructType([StructField("a", INT), StructField("a", INT)]),
+        record(field("a", "int"), name="Inner"),
+        "field 'c.a' is there twice, and the schema has it once",
+    ),
+]
+
+
+def wrong(kind: DataType, schema: Any, form: Form = "JSON") -> str | None:
+    known = described(registered(form, record(field("c", schema))))
     assert isinstance(known, Record)
-    return misfit(struct(c=kind), known.node)
+    return misfit(struct(c=kind), known.node, form)
+
+
+@pytest.mark.parametrize(("kind", "schema"), FITTING_AVRO)
+def test_what_is_written_as_avro_fits(kind: DataType, schema: Any) -> None:
+    assert wrong(kind, schema, "AVRO") is None
+
+
+@pytest.mark.parametrize(("kind", "schema", "words"), NOT_FITTING_AVRO)
+def test_what_is_not_written_as_avro_is_named_with_both_types(kind: DataType, schema: Any, words: str) -> None:
+    assert wrong(kind, schema, "AVRO") == f"{words}."
+
+
+def test_each_logical_type_that_counts_is_written() -> None:
+    """A new one in avro_text must get its row in the table of `fit`."""
+    for kind, names in LOGICAL.items():
+        for name in names - {"decimal"}:
+            assert "schema has" in (wrong(BOOLEAN, logical(kind, name), "AVRO") or "")
 
 
 @pytest.mark.parametrize(("kind", "schema"), FITTING)
@@ -131,4 +206,20 @@ def test_what_does_not_fit_is_named_with_both_types(kind: DataType, schema: Any,
 def test_a_field_may_be_missing_where_the_schema_has_null_or_a_default() -> None:
     known = described(registered("JSON", record(field("a", ["null", "int"]), field("b", "int", default=1))))
     assert isinstance(known, Record)
-    assert misfit(StructType(), known.node) is None
+    assert misfit(StructType(), known.node, "JSON") is None
+
+
+@pytest.mark.parametrize("kind", OF_PRIMITIVES)
+def test_a_primitive_is_written_from_the_type_that_it_is_read_as(kind: str) -> None:
+    own = OF_PRIMITIVES[kind]
+    assert primitive_misfit(own, kind) is None
+    wrong = f"column 'value' is array<int>, and {kind} is written from {own.simpleString()}."
+    assert primitive_misfit(ArrayType(INT), kind) == wrong
+
+
+def test_a_primitive_of_a_number_is_written_from_smaller_ones_alone() -> None:
+    assert primitive_misfit(SHORT, "INT64") is None
+    assert primitive_misfit(INT, "DOUBLE") is None
+    assert primitive_misfit(LONG, "INT32") == "column 'value' is bigint, and INT32 is written from int."
+    assert primitive_misfit(INT, "FLOAT") == "column 'value' is int, and FLOAT is written from float."
+    assert primitive_misfit(STRING, "BYTES") == "column 'value' is string, and BYTES is written from binary."

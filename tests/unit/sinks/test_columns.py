@@ -61,6 +61,25 @@ def test_a_wrong_column_of_a_json_message_is_named(schema: str, words: str) -> N
         check(schema, "json")
 
 
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("key string", "value_format='avro' builds the payload from the other columns, but there are none"),
+        ("value string, a int", "value_format='avro' makes the column 'value' itself, but the DataFrame has one"),
+        ("a int, __topic string", "Column '__topic' names a topic per row.*by a txn.write"),
+    ],
+)
+def test_a_wrong_column_of_an_avro_message_is_named(schema: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        check(schema, "avro")
+
+
+def test_the_columns_of_an_avro_message_become_a_struct(spark: SparkSession) -> None:
+    df = spark.sql("select 1 `a.b`, map(1, 2) m, 'k' key, current_timestamp() event_time")
+    made = canonical(df, "avro", topic_given=True)
+    assert made.schema.simpleString() == "struct<value:struct<a.b:int,m:map<int,int>>,key:string,event_time:bigint>"
+
+
 def test_some_topic_must_be_given() -> None:
     with pytest.raises(
         InvalidInput, match=r"No topic: give topic= to eos.sink\(\) or to txn.write\(\), or add a column"

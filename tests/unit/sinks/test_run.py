@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from eos.commit.decision import Action, Identity
+from eos.delivery.delivery import Write
 from eos.errors import CommitUnknown, ConnectionLost, EosError, Fenced, InvalidInput, NotCommitted, ReplayFailed
 from eos.sinks.metrics import Metrics
 from eos.sinks.run import OwningRun, Run
@@ -72,7 +73,7 @@ class Unrunnable:
 
 def test_a_replay_that_spark_cannot_run_says_that_nothing_was_to_be_written() -> None:
     run = Run("run", None, Metrics())
-    writes: Any = [(Unrunnable(), None)]
+    writes = [Write(cast(Any, Unrunnable()), None)]
     with pytest.raises(ReplayFailed, match=r"^Nothing of batch 3 was .*a shadow of a live one.*: no space left\."):
         run.take(3, writes, IDENTITY)
     with pytest.raises(InvalidInput, match=r"^Nothing of batch 3 was to be written"):

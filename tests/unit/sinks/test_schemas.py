@@ -4,7 +4,9 @@ import pytest
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, TimestampType
 
 from eos.errors import InvalidInput
-from eos.sinks.schemas import check_json
+from eos.pulsar.protocol.schemas import Registered
+from eos.sinks.columns import ValueFormat
+from eos.sinks.schemas import check_columns
 from tests.unit.schema.registered import TOPIC, field, record, registered
 
 FLIGHT = record(field("carrier", ["null", "string"]), field("delay", "int"))
@@ -17,32 +19,56 @@ def columns(**kinds: DataType) -> StructType:
     return StructType([StructField(name, kind) for name, kind in kinds.items()])
 
 
-def test_the_columns_of_the_payload_are_checked_and_those_of_the_message_are_not() -> None:
-    check_json(
-        columns(key=TEXT, event_time=TimestampType(), carrier=TEXT, delay=NUMBER, partition=NUMBER),
-        registered("JSON", FLIGHT),
-    )
+def check(given: StructType, value_format: ValueFormat, schema: Registered | None) -> Registered | None:
+    return check_columns(given, value_format, TOPIC, schema)
+
+
+@pytest.mark.parametrize(("value_format", "kind"), [("json", "JSON"), ("avro", "AVRO")])
+def test_the_columns_of_the_payload_are_checked_and_those_of_the_message_are_not(
+    value_format: ValueFormat, kind: str
+) -> None:
+    given = columns(key=TEXT, event_time=TimestampType(), carrier=TEXT, delay=NUMBER, partition=NUMBER)
+    schema = registered(kind, FLIGHT)
+    assert check(given, value_format, schema) is schema
     with pytest.raises(
         InvalidInput, match=f"The rows do not fit version 2 of the schema of {TOPIC}: field 'delay' is string, "
     ):
-        check_json(columns(key=TEXT, delay=TEXT), registered("JSON", FLIGHT, number=2))
+        check(columns(key=TEXT, delay=TEXT), value_format, registered(kind, FLIGHT, number=2))
 
 
 @pytest.mark.parametrize("kind", [None, "STRING", "BYTES"])
 def test_a_topic_without_a_schema_or_with_one_of_text_takes_any_json(kind: str | None) -> None:
-    check_json(columns(a=NUMBER), None if kind is None else registered(kind))
+    schema = None if kind is None else registered(kind)
+    assert check(columns(a=NUMBER), "json", schema) is schema
 
 
-@pytest.mark.parametrize("kind", ["AVRO", "INT32"])
-def test_json_is_refused_where_its_readers_could_not_read_it(kind: str) -> None:
-    with pytest.raises(
-        InvalidInput, match=f"writes JSON, but version 0 of the schema of {TOPIC} is {kind}: its readers"
-    ):
-        check_json(columns(carrier=TEXT, delay=NUMBER), registered(kind, FLIGHT))
+def test_raw_values_are_of_no_schema() -> None:
+    assert check(columns(value=TEXT), "raw", registered("AVRO", FLIGHT)) is None
 
 
-def test_a_schema_that_can_not_be_checked_is_refused_with_a_way_out() -> None:
+@pytest.mark.parametrize(
+    ("value_format", "kind"), [("json", "AVRO"), ("json", "INT32"), ("avro", "JSON"), ("avro", "BYTES")]
+)
+def test_what_the_readers_of_a_topic_could_not_read_is_refused(value_format: ValueFormat, kind: str) -> None:
+    words = f"writes {value_format.upper()}, but version 0 of the schema of {TOPIC} is {kind}: its readers"
+    with pytest.raises(InvalidInput, match=words):
+        check(columns(carrier=TEXT, delay=NUMBER), value_format, registered(kind, FLIGHT))
+
+
+def test_avro_needs_a_schema() -> None:
+    with pytest.raises(InvalidInput, match=f"writes by the schema of the topic, but {TOPIC} has none. Register"):
+        check(columns(a=NUMBER), "avro", None)
+
+
+@pytest.mark.parametrize(("value_format", "kind"), [("json", "JSON"), ("avro", "AVRO")])
+def test_a_schema_that_can_not_be_checked_is_refused_with_a_way_out(value_format: ValueFormat, kind: str) -> None:
     with pytest.raises(
         InvalidInput, match=r"field 'a' is a union of int, string.*can't be checked.*value_format='raw'"
     ):
-        check_json(columns(a=NUMBER), registered("JSON", record(field("a", ["int", "string"]))))
+        check(columns(a=NUMBER), value_format, registered(kind, record(field("a", ["int", "string"]))))
+
+
+def test_a_default_that_is_none_is_refused_before_anything_is_written() -> None:
+    schema = registered("AVRO", record(field("a", "int"), field("b", "int", default="x")))
+    with pytest.raises(InvalidInput, match="The default of field 'b', 'x', is no int"):
+        check(columns(a=NUMBER), "avro", schema)

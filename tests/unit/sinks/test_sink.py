@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 import eos
 from eos.commit.decision import Identity
+from eos.delivery.delivery import Write
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed
 from eos.sinks import sink as module
 from eos.sinks.sink import Sink
@@ -46,7 +47,7 @@ class FakeRun:
 def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
     """A sink whose runs are fakes."""
     monkeypatch.setattr(Sink, "_check_cluster", lambda self: None)
-    monkeypatch.setattr(Sink, "_planned", lambda self, df, topic: (df, topic))
+    monkeypatch.setattr(Sink, "_planned", lambda self, df, topic: Write(df, topic))
     monkeypatch.setattr(module, "begin", lambda start: FakeRun(start.identity, start.query))
     monkeypatch.setattr(FakeRun, "made", [])
     monkeypatch.setattr(FakeRun, "fails", frozenset())
