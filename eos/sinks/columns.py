@@ -11,12 +11,13 @@
 The names of the other Pulsar connector for Spark are taken as well: `__key`, `__topic`,
 `__eventTime`, `__messageProperties`. With `value_format="json"` the payload is the JSON
 object of all columns that are not in the table above, as Spark's `to_json` writes it; with
-"avro" it is the record of these columns by the AVRO schema of the topic.
+"avro" it is the record of these columns by the AVRO schema of the topic. With "schema" the column
+`value` has the type of the topic's schema, as the source reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pyspark.sql import DataFrame
@@ -37,10 +38,13 @@ from pyspark.sql.types import (
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 
-ValueFormat = Literal["raw", "json", "avro"]
-VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json", "avro")
+ValueFormat = Literal["raw", "json", "avro", "schema"]
+VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json", "avro", "schema")
 _BUILT: tuple[ValueFormat, ...] = ("json", "avro")
 """Those whose payload is built from the columns without a meaning of their own."""
+_ENCODED: tuple[ValueFormat, ...] = ("avro", "schema")
+"""Those whose payload is encoded by the topic's schema, once Spark has made the rows."""
+_VALUE: Mapping[ValueFormat, str] = {"raw": "type binary or string", "schema": "the type of the topic's schema"}
 
 ALIASES = {
     "__key": "key",
@@ -70,7 +74,7 @@ def canonical(
     Args:
         df: what the user hands to the sink.
         value_format: "raw" takes the column `value`; "json" builds it from the other columns; "avro" makes a struct of
-            them, which is still to be encoded.
+            them, which is still to be encoded, as is the column `value` with "schema".
         topic_given: whether the sink or the write names a topic; without one each row must.
         ignore_null_fields: whether "json" leaves null fields out; None: as the session's
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
@@ -103,7 +107,7 @@ def message_columns(
             raise InvalidInput(
                 f"The DataFrame has no column 'value' (it has {schema.fieldNames()})."
                 f"{did_you_mean('value', schema.fieldNames())} "
-                "Add one of type binary or string, or use value_format='json'."
+                f"Add one of {_VALUE[value_format]}, or use value_format='json'."
             )
         if payload:
             known = [*_EXPECTED, *ALIASES]
@@ -112,10 +116,10 @@ def message_columns(
                 f"The columns it takes are {known}. Drop it, or use value_format='json' to put it in the payload."
             )
         columns = [_quoted(found["value"])]
-    if "topic" in found and value_format == "avro":
+    if "topic" in found and value_format in _ENCODED:
         raise InvalidInput(
-            f"Column {found['topic']!r} names a topic per row, but value_format='avro' must know the schema before "
-            "anything is written. Drop it, and write the rows of each topic by a txn.write(df, topic) of their own."
+            f"Column {found['topic']!r} names a topic per row, but value_format={value_format!r} must know the schema "
+            "before anything is written. Drop it, and write each topic's rows by a txn.write(df, topic) of their own."
         )
     if "topic" not in found and not topic_given:
         raise InvalidInput(
@@ -149,7 +153,8 @@ def _recognise(schema: StructType, value_format: ValueFormat) -> dict[str, str]:
             raise InvalidInput(
                 f"Columns {found[name]!r} and {field.name!r} both give the message's {name}. Drop one of them."
             )
-        _check_type(name, field.name, field.dataType)
+        if name != "value" or value_format != "schema":
+            _check_type(name, field.name, field.dataType)
         found[name] = field.name
     return found
 

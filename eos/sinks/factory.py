@@ -64,7 +64,8 @@ def sink(
         name: names the sink and its control topic; keep it over restarts, and never let two jobs share one.
         topic: where rows go that name no topic themselves; without it each row or write must name one.
         value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own;
-            "avro": a record of these columns, by the topic's AVRO schema.
+            "avro": a record of these columns, by the topic's AVRO schema; "schema": the column `value`, of the type
+            that the topic's schema has.
         ignore_null_fields: whether a "json" payload leaves null fields out; None: as Spark's
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
         key_hash: which hash of the key picks the partition: "murmur3" (Flink, and Java with Murmur3_32Hash), "java"

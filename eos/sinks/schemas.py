@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Registered
 from eos.schema.description import Description, Primitive, Record, described
 from eos.schema.encoder import encoder_of
-from eos.schema.fit import misfit
+from eos.schema.fit import misfit, primitive_misfit
 from eos.sinks.columns import ValueFormat, payload_of
 
 _TAKE_ANY_TEXT = (Primitive("STRING"), Primitive("BYTES"))
@@ -30,29 +32,37 @@ def check_columns(
         if value_format == "json":
             return None
         raise InvalidInput(
-            f"value_format={value_format!r} writes by the schema of the topic, but {topic} has none. Register an AVRO "
-            f"schema: pulsar-admin schemas upload --filename FILE {topic}. Or use value_format='json'."
+            f"value_format={value_format!r} writes by the schema of the topic, but {topic} has none. Register one: "
+            f"pulsar-admin schemas upload --filename FILE {topic}. Or use value_format='json' or 'raw'."
         )
     known = _known(schema, value_format)
     if value_format == "json" and known in _TAKE_ANY_TEXT:
         return schema
-    form = "JSON" if value_format == "json" else "AVRO"
-    if not isinstance(known, Record) or known.format != form:
+    alone = value_format == "schema"
+    if alone and isinstance(known, Primitive):
+        wrong = primitive_misfit(columns["value"].dataType, known.kind)
+    elif isinstance(known, Record) and known.format == ("JSON" if value_format == "json" else "AVRO"):
+        kind, path = (columns["value"].dataType, "value") if alone else (payload_of(columns), "")
+        wrong = misfit(kind, known.node, known.format, path)
+    else:
+        writes, advice = _WRITES[value_format]
         raise InvalidInput(
-            f"value_format={value_format!r} writes {form}, but {schema} is {schema.kind}: its readers could not read "
-            f"the rows. {_ADVICE[form]}, or value_format='raw' with bytes that fit."
+            f"value_format={value_format!r} writes {writes}, but {schema} is {schema.kind}: its readers could not read "
+            f"the rows. Use {advice}, or value_format='raw' with bytes that fit."
         )
-    if wrong := misfit(payload_of(columns), known.node, form):
+    if wrong:
         raise InvalidInput(f"The rows do not fit {schema}: {wrong} Nothing is written. Correct the columns.")
-    if form == "AVRO":
+    if value_format != "json":
         encoder_of(known)  # a default that is none is refused here too
     return schema
 
 
-_ADVICE = {
-    "JSON": "Use a topic with a JSON schema or without one",
-    "AVRO": "Use a topic with an AVRO schema",
+_WRITES: Mapping[ValueFormat, tuple[str, str]] = {
+    "json": ("JSON", "a topic with a JSON schema or without one"),
+    "avro": ("AVRO", "a topic with an AVRO schema"),
+    "schema": ("primitives and AVRO", "value_format='json' for a JSON schema"),
 }
+"""{format: what it writes; what to use for another schema}."""
 
 
 def _known(schema: Registered, value_format: ValueFormat) -> Description:

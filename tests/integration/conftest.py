@@ -1,3 +1,33 @@
-"""The sink's tests share one Spark session."""
+"""What integration tests share: one Spark session, the official client, and schemas of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pulsar as official
+import pytest
 
 from tests.spark_session import spark as spark
+
+Register = Callable[..., None]
+
+
+@pytest.fixture
+def theirs(pulsar: Any) -> Iterator[official.Client]:
+    client = official.Client(pulsar.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def register(pulsar: Any) -> Register:
+    """Register a schema by the admin API: `register(topic, "INT32")`."""
+
+    def register(topic: str, kind: str, definition: str = "", **properties: str) -> None:
+        where = f"{pulsar.admin_url}/admin/v2/schemas/{topic.removeprefix('persistent://')}/schema"
+        body = {"type": kind, "schema": definition, "properties": properties}
+        httpx.post(where, json=body, timeout=30, follow_redirects=True).raise_for_status()
+
+    return register

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,14 @@ from pulsar.schema import (
     Map,
     Record,
     String,
+    StringSchema,
 )
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import eos
+from eos.source.data_source import PulsarDataSource
 from tests.conftest import MakeTopic
+from tests.integration.conftest import Register
 from tests.integration.sinks.bad_input import World, identity
 
 
@@ -61,13 +64,6 @@ FlightNow: Any = type("Flight", (Record,), FIELDS | {"gate": String(required_def
 
 
 @pytest.fixture
-def theirs(pulsar: Any) -> Iterator[official.Client]:
-    client = official.Client(pulsar.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
-    yield client
-    client.close()
-
-
-@pytest.fixture
 def in_world(spark: SparkSession, pulsar: Any, tmp_path: Path) -> Any:
     return lambda topic: World(spark, pulsar.service_url, pulsar.admin_url, topic, tmp_path)
 
@@ -83,6 +79,14 @@ def received(client: official.Client, topic: str, schema: Any, count: int) -> li
     finally:
         consumer.close()
     return messages
+
+
+def read_in_this_process(pulsar: Any, topic: str) -> list[Any]:
+    """Return the values that our source finds, without a Spark job."""
+    source = PulsarDataSource({"service.url": pulsar.service_url, "valueformat": "schema", "topic": topic})
+    reader = source.reader(source.schema())
+    batches: Any = (batch for part in reader.partitions() for batch in reader.read(part))
+    return [row["value"] for batch in batches for row in batch.to_pylist()]
 
 
 def table(spark: SparkSession, pulsar: Any, topic: str) -> DataFrame:
@@ -180,3 +184,43 @@ def test_what_does_not_fit_an_avro_schema_is_refused_and_nothing_of_it_is_seen(
     with pytest.raises(eos.InvalidInput, match=words):
         world.write(nulls, value_format="avro")
     assert received(theirs, topic, AvroSchema(Delay), 0) == []
+
+
+PRIMITIVES: dict[str, tuple[str, Any]] = {
+    "BYTES": ("cast('x' as binary)", b"x"),
+    "STRING": ("'größer'", "größer"),
+    "BOOLEAN": ("true", True),
+    "INT8": ("cast(-128 as tinyint)", -128),
+    "INT16": ("cast(-3 as tinyint)", -3),
+    "INT32": ("-70000", -70000),
+    "INT64": ("cast(7 as int)", 7),
+    "FLOAT": ("cast(-0.5 as float)", -0.5),
+    "DOUBLE": ("0.1D", 0.1),
+    "DATE": ("timestamp '2013-01-01 10:15:30.123456Z'", datetime(2013, 1, 1, 10, 15, 30, 123000, UTC)),
+    "TIME": ("36930123L", 36_930_123),
+    "TIMESTAMP": ("timestamp '1969-12-31 23:59:59.999999Z'", datetime(1969, 12, 31, 23, 59, 59, 999000, UTC)),
+    "INSTANT": ("timestamp '2013-01-01 10:15:30.123456Z'", datetime(2013, 1, 1, 10, 15, 30, 123456, UTC)),
+    "LOCAL_DATE": ("date '1969-12-31'", date(1969, 12, 31)),
+    "LOCAL_TIME": ("86399999999999L", 86_399_999_999_999),
+    "LOCAL_DATE_TIME": ("timestamp_ntz '1969-12-31 23:59:59.999999'", datetime(1969, 12, 31, 23, 59, 59, 999999)),
+}
+
+
+def test_each_topic_of_a_batch_is_written_by_its_own_schema(
+    pulsar: Any, theirs: official.Client, make_topic: MakeTopic, in_world: Any, register: Register
+) -> None:
+    topics = {kind: make_topic(kind.lower()) for kind in PRIMITIVES}
+    for kind, topic in topics.items():
+        register(topic, kind)
+    world = in_world(topics["STRING"])
+    sink = world.sink(value_format="schema")
+    with pytest.raises(eos.InvalidInput, match="column 'value' is bigint, and STRING is written from string"):
+        world.write(world.rows("id value"), value_format="schema")
+    with sink.batch(0, identity()) as txn:
+        for kind, (expression, _) in PRIMITIVES.items():
+            txn.write(world.rows(f"if(id = 1, null, {expression}) value").coalesce(1), topics[kind])
+    for kind, (_, meant) in PRIMITIVES.items():
+        assert read_in_this_process(pulsar, topics[kind]) == [meant, None, meant], kind
+    texts = received(theirs, topics["STRING"], StringSchema(), 3)
+    assert [texts[place].value() for place in (0, 2)] == ["größer"] * 2
+    assert {one.int_schema_version() for one in texts} == {0}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
-import httpx
 import pulsar as official
 import pytest
 from pulsar.schema import (
@@ -32,10 +30,9 @@ from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
 from eos.source.data_source import PulsarDataSource
 from tests.conftest import MakeTopic
+from tests.integration.conftest import Register
 from tests.integration.source.conftest import MakeStream
 from tests.integration.source.streams import write
-
-Register = Callable[..., None]
 
 
 class Status(Enum):
@@ -99,25 +96,6 @@ def expected(number: int) -> Row:
         status="LATE",
         origin=Row(code="JFK", latitude=40.6),
     )
-
-
-@pytest.fixture
-def theirs(pulsar: Any) -> Iterator[official.Client]:
-    client = official.Client(pulsar.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def register(pulsar: Any) -> Register:
-    """Register a schema by the admin API: `register(topic, "INT32")`."""
-
-    def register(topic: str, kind: str, definition: str = "", **properties: str) -> None:
-        where = f"{pulsar.admin_url}/admin/v2/schemas/{topic.removeprefix('persistent://')}/schema"
-        body = {"type": kind, "schema": definition, "properties": properties}
-        httpx.post(where, json=body, timeout=30, follow_redirects=True).raise_for_status()
-
-    return register
 
 
 def send(client: official.Client, topic: str, schema: Any, values: list[Any]) -> None:

@@ -74,6 +74,24 @@ def test_a_wrong_column_of_an_avro_message_is_named(schema: str, words: str) -> 
         check(schema, "avro")
 
 
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("key string", "has no column 'value'.* Add one of the type of the topic's schema, or use"),
+        ("value int, a int", "Column 'a' means nothing to the sink"),
+        ("value int, topic string", "value_format='schema' must know the schema before"),
+        ("value int, key int", "Column 'key' is int"),
+    ],
+)
+def test_a_wrong_column_beside_a_value_of_the_topics_schema_is_named(schema: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        check(schema, "schema")
+
+
+def test_a_value_of_the_topics_schema_is_left_as_it_is() -> None:
+    check("value struct<a:int>, key string", "schema")
+
+
 def test_the_columns_of_an_avro_message_become_a_struct(spark: SparkSession) -> None:
     df = spark.sql("select 1 `a.b`, map(1, 2) m, 'k' key, current_timestamp() event_time")
     made = canonical(df, "avro", topic_given=True)

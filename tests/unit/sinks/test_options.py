@@ -45,7 +45,7 @@ def test_the_defaults_are_those_that_are_documented() -> None:
         ({"compression": "lz5"}, r"compression='lz5' is unknown\. Did you mean 'lz4'\?.*none, lz4, zlib, zstd, snappy"),
         ({"compression": "LZ4"}, r"Did you mean 'lz4'\?"),
         ({"key_hash": "murmur"}, r"Did you mean 'murmur3'\?.*murmur3, java, boost"),
-        ({"value_format": "yaml"}, r"value_format='yaml' is unknown\. It must be one of raw, json, avro"),
+        ({"value_format": "yaml"}, r"value_format='yaml' is unknown\. It must be one of raw, json, avro, schema"),
         ({"transaction_timeout_s": 0.5}, r"transaction_timeout_s=0\.5 is too small; it must be at least 1"),
         ({"max_in_flight_bytes": 1_000}, r"max_in_flight_bytes=1000 is too small.*1\.04858e\+06|1048576"),
         ({"small_batch_rows": -1}, "small_batch_rows=-1 is too small; it must be at least 0"),

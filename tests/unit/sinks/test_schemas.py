@@ -47,17 +47,39 @@ def test_raw_values_are_of_no_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value_format", "kind"), [("json", "AVRO"), ("json", "INT32"), ("avro", "JSON"), ("avro", "BYTES")]
+    ("value_format", "kind", "writes"),
+    [
+        ("json", "AVRO", "JSON"),
+        ("json", "INT32", "JSON"),
+        ("avro", "JSON", "AVRO"),
+        ("avro", "BYTES", "AVRO"),
+        ("schema", "JSON", "primitives and AVRO"),
+    ],
 )
-def test_what_the_readers_of_a_topic_could_not_read_is_refused(value_format: ValueFormat, kind: str) -> None:
-    words = f"writes {value_format.upper()}, but version 0 of the schema of {TOPIC} is {kind}: its readers"
-    with pytest.raises(InvalidInput, match=words):
+def test_what_the_readers_of_a_topic_could_not_read_is_refused(
+    value_format: ValueFormat, kind: str, writes: str
+) -> None:
+    with pytest.raises(
+        InvalidInput, match=f"writes {writes}, but version 0 of the schema of {TOPIC} is {kind}: its readers"
+    ):
         check(columns(carrier=TEXT, delay=NUMBER), value_format, registered(kind, FLIGHT))
 
 
-def test_avro_needs_a_schema() -> None:
+def test_a_value_has_the_type_of_the_topics_schema() -> None:
+    flight = StructType([StructField("delay", NUMBER)])
+    for kind, value in (("INT64", NUMBER), ("STRING", TEXT), ("AVRO", flight)):
+        schema = registered(kind, FLIGHT)
+        assert check(columns(value=value, key=TEXT), "schema", schema) is schema
+    with pytest.raises(InvalidInput, match=r"column 'value' is string, and INT64 is written from bigint\. Nothing is"):
+        check(columns(value=TEXT), "schema", registered("INT64"))
+    with pytest.raises(InvalidInput, match=r"field 'value' is string, and the schema has record\. Nothing is"):
+        check(columns(value=TEXT), "schema", registered("AVRO", FLIGHT))
+
+
+@pytest.mark.parametrize("value_format", ["avro", "schema"])
+def test_what_is_encoded_needs_a_schema(value_format: ValueFormat) -> None:
     with pytest.raises(InvalidInput, match=f"writes by the schema of the topic, but {TOPIC} has none. Register"):
-        check(columns(a=NUMBER), "avro", None)
+        check(columns(a=NUMBER), value_format, None)
 
 
 @pytest.mark.parametrize(("value_format", "kind"), [("json", "JSON"), ("avro", "AVRO")])
