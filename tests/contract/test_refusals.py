@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import httpx
+import pyarrow as pa
 import pytest
 
 from eos.errors import InvalidInput, RefusedForGood, TopicMissing
-from eos.pulsar.net.client import Client
+from eos.pulsar.net.client import Client, InFlight
+from eos.pulsar.net.many import open_producers
+from eos.pulsar.protocol.schemas import Declared
+from eos.pulsar.wire.batch import BatchEncoder
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import MessageId
 from tests.contract.conftest import Running
 from tests.waiting import until
@@ -89,6 +94,16 @@ def test_a_schema_that_is_demanded(ours: Client, namespace: Namespace) -> None:
     namespace.schema({"type": "STRING", "schema": "", "properties": {}})
     with pytest.raises(InvalidInput, match=r"IncompatibleSchema.* set-schema-validation-enforce --disable"):
         ours.producer(topic)
+    (bytes_alone,) = open_producers(ours, [topic], InFlight())
+    of_schema = ours.producer(topic, schema=Declared("STRING"))
+    (chunk,) = BatchEncoder().chunks(pa.RecordBatch.from_pydict({"value": [b"x"]}))
+    for producer in (bytes_alone, of_schema):
+        producer.send(chunk, None)
+        producer.close()
+    entries: list[Entry] = []
+    with ours.entry_reader(topic, None) as reader:
+        until(lambda: entries.extend(reader.read(1.0)) or len(entries) == 2)  # type: ignore[func-returns-value]
+    assert [one.metadata.schema_version for one in entries] == [b"", bytes(8)]
     namespace.set("schemaValidationEnforced", False)
 
     def opens() -> bool:  # once the topic, which is loaded, has heard of it

@@ -125,6 +125,7 @@ class Client:
         name: str | None = None,
         budget: InFlight | None = None,
         schema: Declared | None = None,
+        stamped: bool = True,
     ) -> Producer:
         """Open a producer on a physical topic.
 
@@ -136,7 +137,8 @@ class Client:
             name: a name that must be free; default: a fresh one from the broker.
             budget: bytes without a receipt, shared with other producers; default: 64 MiB of its own.
             schema: by which its values are written; the broker registers it if it is new and the topic lets it in.
-                Each frame carries its version. Default: none is declared.
+                Default: none is declared.
+            stamped: whether each frame carries the version of that schema. Default True.
 
         Raises Fenced when the topic's epoch has moved past `topic_epoch`, TopicMissing.
         """
@@ -154,7 +156,7 @@ class Client:
             )
             try:
                 with topic_exists(name_of_topic):
-                    producer.open(access, topic_epoch, name, schema)
+                    producer.open(access, topic_epoch, name, schema, stamped=stamped)
             except BaseException:
                 self._finder.forget(name_of_topic)
                 raise

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from eos.errors import Refused
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer import Producer
@@ -22,12 +23,21 @@ def open_producers(
 ) -> list[Producer]:
     """Open a producer on each physical topic; all of them, or none.
 
+    Without a schema they write bytes. A topic that demands one is shown the newest that it has, and since nobody says
+    that the bytes were written by that version, no frame carries it.
+
     Raises what `Client.producer` raises, after giving up those that did open.
     """
     opened: list[Producer] = []
 
     def open_one(topic: str) -> None:
-        opened.append(client.producer(topic, budget=budget, schema=schema))
+        try:
+            opened.append(client.producer(topic, budget=budget, schema=schema))
+        except Refused as refused:
+            demanded = client.schema(topic) if schema is None and refused.code == "IncompatibleSchema" else None
+            if demanded is None:
+                raise
+            opened.append(client.producer(topic, budget=budget, schema=demanded.declared, stamped=False))
 
     try:
         _each(open_one, topics)

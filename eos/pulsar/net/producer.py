@@ -45,7 +45,7 @@ class Producer:
 
     Attributes:
         topic: the physical topic, as it was given.
-        schema: by which its values are written; None where they have none.
+        schema: by which its values are written, whose version its frames carry; None where no schema is known.
         name: its name at the broker.
         topic_epoch: the epoch an exclusive producer holds; None for a shared one.
         max_message_size: bytes; the broker's limit for one entry.
@@ -95,7 +95,15 @@ class Producer:
         with self._changed:
             return self._line.state is State.READY and not self._line.unanswered
 
-    def open(self, access: str, topic_epoch: int | None, name: str | None, schema: Declared | None = None) -> None:
+    def open(
+        self,
+        access: str,
+        topic_epoch: int | None,
+        name: str | None,
+        schema: Declared | None = None,
+        *,
+        stamped: bool = True,
+    ) -> None:
         """Open it; `Client.producer` does this. Raises Fenced, Refused, Unanswered, ConnectionLost."""
         asked = f"open a producer on {self.topic}"
         with self._giving_up_on_error():
@@ -103,7 +111,7 @@ class Producer:
             with self._changed:
                 self._check()
                 self._line.opened(answer, asked)
-                self.schema = schema
+                self.schema = schema if stamped else None
 
     def send(self, chunk: Chunk, txn: TxnId | None, until: float = inf) -> None:
         """Hand a chunk to the socket; its receipt is awaited by `flush` and `close`.
@@ -112,7 +120,8 @@ class Producer:
         producer, Unanswered when no receipt comes for the request time-out or until then, OutOfTurn once the
         transaction's end was asked for.
         """
-        frame = partial(send_frame, chunk, schema_version=self._line.schema_version)
+        version = self._line.schema_version if self.schema is not None else b""
+        frame = partial(send_frame, chunk, schema_version=version)
         self._send(frame, len(chunk.payload), chunk.messages, txn, until)
 
     def send_record(self, data: bytes, txn: TxnId | None, properties: Mapping[str, str] | None = None) -> MessageId:

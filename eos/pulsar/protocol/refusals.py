@@ -61,9 +61,9 @@ MEANINGS: Mapping[str, Meaning] = {
     "InvalidTopicName": Meaning(passes=False, advice="Correct the name of the topic"),
     "IncompatibleSchema": Meaning(
         passes=False,
-        advice="The topic has a schema and its namespace demands that producers show one; messages are written as "
-        "plain bytes. Lift the demand (pulsar-admin namespaces set-schema-validation-enforce --disable NAMESPACE), or "
-        "use a topic without a schema",
+        advice="Where none was declared, the topic's namespace demands one: pulsar-admin namespaces "
+        "set-schema-validation-enforce --disable NAMESPACE lifts that. Where one was, the topic takes none such by its "
+        "compatibility strategy: pulsar-admin namespaces get-schema-compatibility-strategy NAMESPACE shows it",
     ),
     "ConsumerAssignError": Meaning(passes=True),
     "TransactionCoordinatorNotFound": Meaning(passes=True),

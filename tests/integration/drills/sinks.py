@@ -117,8 +117,9 @@ class Unfenced(Client):
         name: str | None = None,
         budget: InFlight | None = None,
         schema: Declared | None = None,
+        stamped: bool = True,
     ) -> Producer:
-        return super().producer(topic, name=name, budget=budget, schema=schema)
+        return super().producer(topic, name=name, budget=budget, schema=schema, stamped=stamped)
 
 
 def a_zombie_sends_late(query: Query, *, kept: bool) -> None:

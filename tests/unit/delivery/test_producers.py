@@ -8,14 +8,22 @@ import pytest
 
 from eos.config import Cluster
 from eos.delivery.producers import FreshProducers, KeptProducers
-from eos.errors import NetworkError, Refused
+from eos.errors import NetworkError, Refused, RefusedForGood
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.batch import Chunk
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandCloseProducer, ServerError
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.pulsar_pb2 import (
+    BaseCommand,
+    CommandCloseProducer,
+    CommandGetSchemaResponse,
+    CommandProducerSuccess,
+    Schema,
+    ServerError,
+)
 from eos.pulsar.wire.txn import TxnId
-from tests.unit.pulsar.net.fake_broker import FakeBroker, refusing, silent
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, refusing, silent
 from tests.waiting import until
 
 CHUNK = Chunk(messages=1, payload=b"x", uncompressed_size=1, rows_bytes=1, compression="none")
@@ -43,12 +51,39 @@ def test_a_producer_is_kept_for_values_of_its_own_schema_alone(kept: KeptProduce
         kept.give_back([producer])
     assert opened[1] is opened[2]
     assert len(set(map(id, opened))) == 4
-    assert [command.producer.HasField("schema") for command in broker.commands(Type.PRODUCER)] == [
-        False,
-        True,
-        True,
-        False,
-    ]
+    asked = [command.producer.HasField("schema") for command in broker.commands(Type.PRODUCER)]
+    assert asked == [False, True, True, False]
+
+
+def test_bytes_are_sent_to_a_topic_that_demands_a_schema_under_its_own_and_without_its_version(
+    cluster: Cluster, broker: FakeBroker
+) -> None:
+    registered: list[Schema] = []
+
+    def demand(session: Session, frame: Frame) -> None:
+        if not frame.command.producer.HasField("schema"):
+            session.refuse(frame.command, ServerError.IncompatibleSchema)
+            return
+        success = CommandProducerSuccess(producer_name="p", schema_version=bytes(8))
+        session.answer(frame.command, BaseCommand(type=Type.PRODUCER_SUCCESS, producer_success=success))
+
+    def tell(session: Session, frame: Frame) -> None:
+        if registered:
+            known = CommandGetSchemaResponse(schema=registered[0], schema_version=bytes(8))
+        else:
+            known = CommandGetSchemaResponse(error_code=ServerError.TopicNotFound, error_message="no schema")
+        session.answer(frame.command, BaseCommand(type=Type.GET_SCHEMA_RESPONSE, get_schema_response=known))
+
+    broker.handlers |= {Type.PRODUCER: demand, Type.GET_SCHEMA: tell}
+    with pytest.raises(RefusedForGood, match="IncompatibleSchema"):
+        use(FreshProducers(cluster, MIB), "a")
+    registered.append(Schema(name="", type=Schema.Type.Avro, schema_data=b"{}"))
+    (used,) = use(FreshProducers(cluster, MIB), "a")
+    assert broker.commands(Type.PRODUCER)[-1].producer.schema == registered[0]
+    (frame,) = (frame for frame in broker.received if frame.command.type == Type.SEND)
+    assert frame.metadata is not None
+    assert not frame.metadata.HasField("schema_version")
+    assert used.schema is None
 
 
 def use(source: FreshProducers, *topics: str) -> list[Producer]:
