@@ -36,6 +36,7 @@ def sink(
     name: str,
     topic: str | None = None,
     value_format: ValueFormat = "raw",
+    register_schema: str | None = None,
     ignore_null_fields: bool | None = None,
     key_hash: KeyHash = "murmur3",
     compression: Compression = "none",
@@ -66,6 +67,8 @@ def sink(
         value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own;
             "avro": a record of these columns, by the topic's AVRO schema; "schema": the column `value`, of the type
             that the topic's schema has.
+        register_schema: with "json" and "avro": the name of the record that is registered as the topic's schema where
+            it has none; columns that its schema lacks are added to it. None: no schema is registered.
         ignore_null_fields: whether a "json" payload leaves null fields out; None: as Spark's
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
         key_hash: which hash of the key picks the partition: "murmur3" (Flink, and Java with Murmur3_32Hash), "java"
@@ -101,6 +104,7 @@ def sink(
         name=name,
         topic=topic,
         value_format=value_format,
+        register_schema=register_schema,
         ignore_null_fields=ignore_null_fields,
         key_hash=key_hash,
         compression=compression,

@@ -10,6 +10,7 @@ from eos.commit.control_topic import control_topic
 from eos.config import COMPRESSIONS, KEY_HASHES, Cluster, Compression, Credentials, KeyHash, Tls
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
+from eos.schema.proposal import FULL_NAME
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat
 from eos.sinks.topics import valid_topic
 from eos.steps import Observer, unobserved
@@ -24,6 +25,7 @@ class SinkOptions:
     name: str
     topic: str | None = None
     value_format: ValueFormat = "raw"
+    register_schema: str | None = None
     ignore_null_fields: bool | None = None
     key_hash: KeyHash = "murmur3"
     compression: Compression = "none"
@@ -159,6 +161,17 @@ def _check_values(options: SinkOptions) -> None:
         raise InvalidInput("token= and basic= are two ways to authenticate; give one of them.")
     if (options.tls_certificate is None) != (options.tls_key is None):
         raise InvalidInput("tls_certificate= and tls_key= belong together; give both or neither.")
+    if options.register_schema is not None:
+        if options.value_format not in ("json", "avro"):
+            raise InvalidInput(
+                "register_schema= is about the schema of columns; give value_format='json' or 'avro' with it, or leave "
+                "it out."
+            )
+        if not FULL_NAME.fullmatch(options.register_schema):
+            raise InvalidInput(
+                f"register_schema={options.register_schema!r} can't name a record of Avro: give letters of ASCII, "
+                "digits and underscores, beginning with no digit, and dots for a namespace, as in 'org.example.Flight'."
+            )
     if options.ignore_null_fields is not None and options.value_format != "json":
         raise InvalidInput("ignore_null_fields= is about JSON; give value_format='json' with it, or leave it out.")
     if not callable(options.observer):

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
-from eos.pulsar.protocol.schemas import Registered
+from eos.pulsar.protocol.schemas import Declared, Registered
+from eos.schema.avro_text import parse_avro
 from eos.schema.description import Description, Primitive, Record, described
 from eos.schema.encoder import encoder_of
-from eos.schema.fit import misfit, primitive_misfit
+from eos.schema.fit import Form, misfit, primitive_misfit
+from eos.schema.proposal import extended, new_schema
 from eos.sinks.columns import ValueFormat, payload_of
 
 _TAKE_ANY_TEXT = (Primitive("STRING"), Primitive("BYTES"))
@@ -41,7 +43,7 @@ def check_columns(
     alone = value_format == "schema"
     if alone and isinstance(known, Primitive):
         wrong = primitive_misfit(columns["value"].dataType, known.kind)
-    elif isinstance(known, Record) and known.format == ("JSON" if value_format == "json" else "AVRO"):
+    elif isinstance(known, Record) and known.format == _form(value_format):
         kind, path = (columns["value"].dataType, "value") if alone else (payload_of(columns), "")
         wrong = misfit(kind, known.node, known.format, path)
     else:
@@ -63,6 +65,48 @@ _WRITES: Mapping[ValueFormat, tuple[str, str]] = {
     "schema": ("primitives and AVRO", "value_format='json' for a JSON schema"),
 }
 """{format: what it writes; what to use for another schema}."""
+
+
+def new_version(
+    columns: StructType, value_format: ValueFormat, schema: Registered | None, name: str
+) -> Declared | None:
+    """Return the schema to register before columns are written; None where they fit, or no field more would help.
+
+    Args: the columns; "json" or "avro"; the topic's newest schema, None where it has none; the name of a new record.
+
+    Raises InvalidInput for a column that no schema has a place for.
+    """
+    form, payload = _form(value_format), payload_of(columns)
+    if schema is None:
+        return Declared(form, new_schema(payload, form, name))
+    known = _known(schema, value_format)
+    if not isinstance(known, Record) or known.format != form or misfit(payload, known.node, form) is None:
+        return None
+    text = extended(known.text, payload, form)
+    if misfit(payload, parse_avro(text, f"the schema that is to follow {schema}"), form):
+        return None  # `check_columns` says by the newest one what is wrong
+    return Declared(form, text, schema.declared.properties)
+
+
+def not_taken(columns: StructType, value_format: ValueFormat, topic: str, schema: Registered | None, why: str) -> str:
+    """Return what to say when the broker does not register a new version. Args: as above; the broker's words."""
+    words = why.strip().splitlines()[0] if why.strip() else "it does not say why"
+    if schema is None:
+        return (
+            f"{topic} takes no schema from its producers ({words}). Nothing is written. Register one: pulsar-admin "
+            f"schemas upload --filename FILE {topic}."
+        )
+    known = _known(schema, value_format)
+    wrong = misfit(payload_of(columns), known.node, known.format) if isinstance(known, Record) else None
+    return (
+        f"The rows do not fit {schema}: {wrong} The topic takes no new version for it ({words}). Nothing is written. "
+        "Correct the columns, or change the compatibility strategy: pulsar-admin topicPolicies "
+        f"set-schema-compatibility-strategy STRATEGY {topic}."
+    )
+
+
+def _form(value_format: ValueFormat) -> Form:
+    return "JSON" if value_format == "json" else "AVRO"
 
 
 def _known(schema: Registered, value_format: ValueFormat) -> Description:

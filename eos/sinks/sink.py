@@ -18,11 +18,12 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.types import StructType
 
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
 from eos.doctor.retention import check_admin
-from eos.errors import EosError, Fenced, InvalidInput, NetworkError, ReplayFailed
+from eos.errors import EosError, Fenced, InvalidInput, NetworkError, Refused, ReplayFailed
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.columns import canonical
@@ -30,7 +31,7 @@ from eos.sinks.leaving import as_it_leaves, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import Run, Start, begin
-from eos.sinks.schemas import check_columns
+from eos.sinks.schemas import check_columns, new_version, not_taken
 from eos.sinks.topics import valid_topic
 from eos.spark import query as spark
 
@@ -175,6 +176,8 @@ class Sink:
         )
         if where is None or options.value_format == "raw":
             return Write(columns, where)
+        if options.register_schema is not None:
+            self._register(df.schema, where, options.register_schema)
         return Write(columns, where, check_columns(df.schema, options.value_format, where, self._schema_of(where)))
 
     def _take(self, batch: Batch, identity: Identity | None) -> None:
@@ -253,6 +256,20 @@ class Sink:
         if topic not in self._schemas:
             self._schemas[topic] = self._client.schema(topic)
         return self._schemas[topic]
+
+    def _register(self, columns: StructType, topic: str, name: str) -> None:
+        """Register a schema for the columns where the topic has none, or none that they fit. Raises InvalidInput."""
+        newest, value_format = self._schema_of(topic), self._options.value_format
+        new = new_version(columns, value_format, newest, name)
+        if new is None:
+            return
+        try:
+            self._client.register(topic, new)
+        except Refused as refused:
+            if refused.code != "IncompatibleSchema":
+                raise
+            raise InvalidInput(not_taken(columns, value_format, topic, newest, refused.detail)) from refused
+        del self._schemas[topic]
 
     def _require_topic(self, topic: str) -> None:
         if topic not in self._topics:

@@ -20,7 +20,7 @@ from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.schemas import Declared, Registered
-from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name
+from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, partition_name
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 
 __all__ = [
@@ -93,6 +93,13 @@ class Client:
         """Return the newest version of a topic's schema, or the one that a message names; None where there is none."""
         name = full_name(topic)
         return self._finder.patiently(f"ask for the schema of {name}", lambda: self._finder.schema(name, version))
+
+    def register(self, topic: str, schema: Declared) -> None:
+        """Make sure that a topic has this version of its schema. Sends no message.
+
+        Raises Refused, with the code IncompatibleSchema, where the topic takes none, or none such.
+        """
+        self.producer(partition_name(topic, 0) if self.partitions(topic) else topic, schema=schema).close()
 
     def coordinators(self) -> int:
         """Return the number of transaction coordinators. Raises InvalidInput when the cluster has none."""

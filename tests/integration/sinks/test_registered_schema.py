@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import UTC, date, datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pulsar as official
 import pytest
 from pulsar.schema import (
@@ -224,3 +226,42 @@ def test_each_topic_of_a_batch_is_written_by_its_own_schema(
     texts = received(theirs, topics["STRING"], StringSchema(), 3)
     assert [texts[place].value() for place in (0, 2)] == ["größer"] * 2
     assert {one.int_schema_version() for one in texts} == {0}
+
+
+@pytest.mark.parametrize(("value_format", "schema"), [("avro", AvroSchema), ("json", JsonSchema)])
+def test_a_schema_is_registered_and_followed_by_another_where_the_caller_asks_for_it(
+    theirs: official.Client, make_topic: MakeTopic, in_world: Any, value_format: str, schema: Any
+) -> None:
+    topic = make_topic("registers", partitions=2)
+    world = in_world(topic)
+    sink = world.sink(value_format=value_format, register_schema="Flight")
+    more = ("cast(null as int) delay", "'A1' gate", "named_struct('x', 1) seat")
+    for batch, columns in enumerate((("cast(id as int) delay",), more, ("7 delay",))):
+        with sink.batch(batch, identity(batch)) as txn:
+            txn.write(world.rows(*columns))
+    with (
+        pytest.raises(eos.InvalidInput, match="field 'delay' is string, and the schema has int"),
+        sink.batch(3, identity(3)) as txn,
+    ):
+        txn.write(world.rows("'late' delay", "'new' more"))
+    seat: Any = type("seat", (Record,), {"x": Integer()})
+    fields = {"delay": Integer(), "gate": String(required_default=True), "seat": seat(required_default=True)}
+    messages = received(theirs, topic, schema(type("Flight", (Record,), fields)), 9)
+    found = sorted((one.int_schema_version(), one.value().delay or 0, one.value().gate) for one in messages)
+    assert found == [*((0, number, None) for number in range(3)), *[(1, 0, "A1")] * 3, *[(1, 7, None)] * 3]
+
+
+def test_a_schema_that_the_topic_does_not_take_is_refused(pulsar: Any, in_world: Any) -> None:
+    namespace = f"public/takes-none-{uuid.uuid4().hex[:10]}"
+    with httpx.Client(base_url=f"{pulsar.admin_url}/admin/v2/", timeout=30) as admin:
+        admin.put(f"namespaces/{namespace}").raise_for_status()
+        strategy = f"namespaces/{namespace}/schemaCompatibilityStrategy"
+        admin.put(strategy, json="ALWAYS_INCOMPATIBLE").raise_for_status()
+        admin.put(f"persistent/{namespace}/t").raise_for_status()
+    world = in_world(f"persistent://{namespace}/t")
+    sink = world.sink(value_format="avro", register_schema="Flight")
+    with sink.batch(0, identity()) as txn:
+        txn.write(world.rows("id delay"))
+    words = "field 'gate' is string, and the schema has no such field. The topic takes no new version for it"
+    with pytest.raises(eos.InvalidInput, match=words), sink.batch(1, identity(1)) as txn:
+        txn.write(world.rows("id delay", "'A1' gate"))

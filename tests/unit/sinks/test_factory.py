@@ -18,6 +18,7 @@ DIFFERENT: dict[str, Any] = {
     "name": "flights",
     "topic": "persistent://public/default/rows",
     "value_format": "json",
+    "register_schema": "org.example.Flight",
     "ignore_null_fields": False,
     "key_hash": "java",
     "compression": "zstd",

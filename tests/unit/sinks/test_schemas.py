@@ -6,7 +6,7 @@ from pyspark.sql.types import DataType, IntegerType, StringType, StructField, St
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.columns import ValueFormat
-from eos.sinks.schemas import check_columns
+from eos.sinks.schemas import check_columns, new_version, not_taken
 from tests.unit.schema.registered import TOPIC, field, record, registered
 
 FLIGHT = record(field("carrier", ["null", "string"]), field("delay", "int"))
@@ -94,3 +94,41 @@ def test_a_default_that_is_none_is_refused_before_anything_is_written() -> None:
     schema = registered("AVRO", record(field("a", "int"), field("b", "int", default="x")))
     with pytest.raises(InvalidInput, match="The default of field 'b', 'x', is no int"):
         check(columns(a=NUMBER), "avro", schema)
+
+
+WITH_GATE = columns(key=TEXT, carrier=TEXT, delay=NUMBER, gate=TEXT)
+
+
+@pytest.mark.parametrize(("value_format", "kind"), [("json", "JSON"), ("avro", "AVRO")])
+def test_a_schema_is_made_where_there_is_none_and_follows_one_that_lacks_a_column(
+    value_format: ValueFormat, kind: str
+) -> None:
+    first = new_version(WITH_GATE, value_format, None, "org.Flight")
+    assert first is not None
+    assert (first.kind, first.properties) == (kind, ())
+    known = Registered(TOPIC, bytes(8), first.kind, first.definition, {"a": "b"})
+    assert check(WITH_GATE, value_format, known) is known
+    assert new_version(WITH_GATE, value_format, known, "org.Flight") is None
+    assert new_version(columns(gate=TEXT), value_format, known, "org.Flight") is None
+    wider = StructType([*WITH_GATE.fields, StructField("seat", NUMBER)])
+    second = new_version(wider, value_format, known, "ignored")
+    assert second is not None
+    assert (second.kind, second.properties) == (kind, (("a", "b"),))
+    newer = Registered(TOPIC, bytes(8), second.kind, second.definition, {})
+    assert check(wider, value_format, newer) is newer
+    assert check(WITH_GATE, value_format, newer) is newer
+
+
+def test_no_version_is_made_where_no_field_more_would_help() -> None:
+    assert new_version(columns(delay=TEXT), "avro", registered("AVRO", FLIGHT), "R") is None
+    assert new_version(columns(carrier=TEXT, gate=TEXT), "avro", registered("AVRO", FLIGHT), "R") is None
+    assert new_version(columns(a=TEXT), "avro", registered("JSON", FLIGHT), "R") is None
+    assert new_version(columns(a=TEXT), "json", registered("STRING"), "R") is None
+
+
+def test_a_version_that_is_not_taken_is_told_with_field_types_and_reason() -> None:
+    assert f"{TOPIC} takes no schema from its producers (no auto updating)" in not_taken(
+        WITH_GATE, "avro", TOPIC, None, "no auto updating\nat org.apache"
+    )
+    told = not_taken(WITH_GATE, "avro", TOPIC, registered("AVRO", FLIGHT), "")
+    assert "field 'gate' is string, and the schema has no such field. The topic takes no new version for it" in told
