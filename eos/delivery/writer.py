@@ -2,7 +2,7 @@
 
 One `Writer` serves one task (or one small batch on the driver) inside one transaction:
 
-    gather → route → add partitions → encode → send → await receipts → give producers back
+    encode values → gather → route → add partitions → make frames → send → await receipts → give producers back
 
 A crash anywhere in here leaves an open transaction that is not committed: the next owner of
 the sink aborts it. What must never happen is a send after the commit has been asked for,

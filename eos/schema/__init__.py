@@ -1,1 +1,1 @@
-"""Pulsar's schemas and Spark's types: what a registered schema says, which type it is, how its values are decoded."""
+"""Pulsar's schemas and Spark's types: what a schema says, which type it is, how its values are decoded and encoded."""
