@@ -19,7 +19,7 @@ from eos.errors import InvalidInput
 from eos.pulsar.wire.keys import is_text
 from eos.pulsar.wire.varint import binary_array
 from eos.schema.avro_defaults import default_bytes, zigzag
-from eos.schema.avro_text import Node
+from eos.schema.avro_text import Node, below
 from eos.schema.description import Record
 from eos.schema.errors import Unencodable
 
@@ -88,12 +88,12 @@ class AvroEncoder:
     def _record(self, node: Node, column: pa.Array, path: str) -> pa.Array:
         parts = []
         for field in node.fields:
-            below = f"{path}.{field.name}" if path else field.name
+            at = below(path, field.name)
             place = column.type.get_field_index(field.name)
             if place < 0:
-                parts.append(pa.scalar(self._defaults[below], BINARY))
+                parts.append(pa.scalar(self._defaults[at], BINARY))
             else:
-                parts.append(self._value(field.node, column.field(place), below))
+                parts.append(self._value(field.node, column.field(place), at))
         return _joined(pa.repeat(pa.scalar(b"", BINARY), len(column)), *parts)
 
     def _items(self, node: Node, item: Node, column: pa.Array, path: str) -> pa.Array:
@@ -117,14 +117,14 @@ def _defaults(node: Node, path: str) -> dict[str, bytes]:
         return _defaults(node.items, f"{path}[]")
     found: dict[str, bytes] = {}
     for field in node.fields:
-        below = f"{path}.{field.name}" if path else field.name
-        found |= _defaults(field.node, below)
+        at = below(path, field.name)
+        found |= _defaults(field.node, at)
         if field.has_default or field.node.nullable:
             try:
-                found[below] = default_bytes(field.node, field.default)
+                found[at] = default_bytes(field.node, field.default)
             except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
                 raise InvalidInput(
-                    f"The default of field {below!r}, {field.default!r}, is no {field.node.kind}: {error!r}. Correct "
+                    f"The default of field {at!r}, {field.default!r}, is no {field.node.kind}: {error!r}. Correct "
                     "the schema."
                 ) from error
     return found

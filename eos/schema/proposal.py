@@ -34,6 +34,7 @@ from pyspark.sql.types import (
 )
 
 from eos.errors import InvalidInput
+from eos.schema.avro_text import below
 from eos.schema.fit import Form
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -86,13 +87,13 @@ def _record(columns: StructType, form: Form, name: str, path: str) -> dict[str, 
 
 
 def _field(column: StructField, form: Form, record: str, path: str) -> dict[str, Any]:
-    below = f"{path}.{column.name}" if path else column.name
+    at = below(path, column.name)
     if not _NAME.fullmatch(column.name):
         raise InvalidInput(
-            f"Column {below!r} can't be a field of an Avro schema: a name there has letters of ASCII, digits and "
+            f"Column {at!r} can't be a field of an Avro schema: a name there has letters of ASCII, digits and "
             "underscores alone, and begins with no digit. Rename it."
         )
-    kind = _type(column.dataType, form, f"{record}.{column.name}", below)
+    kind = _type(column.dataType, form, f"{record}.{column.name}", at)
     return {"name": column.name, "type": ["null", kind], "default": None}
 
 
@@ -134,8 +135,8 @@ def _with_fields(schema: Any, kind: DataType, form: Form, name: str, path: str) 
     for field in schema["fields"]:
         column = columns.pop(field["name"], None)
         if column is not None:
-            below = f"{path}.{column.name}" if path else column.name
-            inside = _with_fields(field["type"], column.dataType, form, f"{name}.{column.name}", below)
+            at = below(path, column.name)
+            inside = _with_fields(field["type"], column.dataType, form, f"{name}.{column.name}", at)
             field = field | {"type": inside}
         fields.append(field)
     return schema | {"fields": [*fields, *(_field(column, form, name, path) for column in columns.values())]}
