@@ -117,6 +117,34 @@ class Sink:
         with self.batch(batch_id) as txn:
             txn.write(df)
 
+    def check(self, df: DataFrame, topic: str | None = None) -> None:
+        """Refuse a DataFrame whose rows a batch would refuse by their columns; a streaming one too, before it starts.
+
+        Nothing runs, and nothing is written or registered. The topic's newest schema is asked for each time. What only
+        rows show is not looked at: a null where the schema has none, a topic or a partition that a row names. With
+        `register_schema` a version that would be registered is not offered to the broker, which may refuse it.
+
+        Args:
+            df: message columns, see `eos.sinks.columns`.
+            topic: in place of the sink's own topic.
+
+        Raises:
+            InvalidInput: a column is wrong, the topic does not exist, the columns do not fit its schema, or the
+                broker does not answer.
+        """
+        options = self._options
+        try:
+            _, where = self._message(df, topic)
+            if where is None or options.value_format == "raw":
+                return
+            newest, name = self._client.schema(where), options.register_schema
+        except InvalidInput:
+            raise
+        except NetworkError as error:
+            raise self._out_of_reach(error) from error
+        if name is None or new_version(df.schema, options.value_format, newest, name) is None:
+            check_columns(df.schema, options.value_format, where, newest)
+
     @contextmanager
     def batch(self, batch_id: int, identity: Identity | None = None) -> Iterator[Batch]:
         """Collect the writes of one micro-batch and commit them together at the end of the block.
@@ -162,6 +190,16 @@ class Sink:
                 self._run = None
 
     def _planned(self, df: DataFrame, topic: str | None) -> Write:
+        columns, where = self._message(df, topic)
+        options = self._options
+        if where is None or options.value_format == "raw":
+            return Write(columns, where)
+        if options.register_schema is not None:
+            self._register(df.schema, where, options.register_schema)
+        return Write(columns, where, check_columns(df.schema, options.value_format, where, self._schema_of(where)))
+
+    def _message(self, df: DataFrame, topic: str | None) -> tuple[DataFrame, str | None]:
+        """Return the message columns, and the topic of rows that name none. Raises InvalidInput; runs nothing."""
         if not isinstance(df, ClassicDataFrame):
             raise InvalidInput(
                 f"The sink was given a {type(df).__module__}.{type(df).__name__}; it needs a DataFrame of Spark in "
@@ -174,11 +212,7 @@ class Sink:
         columns = canonical(
             df, options.value_format, topic_given=where is not None, ignore_null_fields=options.ignore_null_fields
         )
-        if where is None or options.value_format == "raw":
-            return Write(columns, where)
-        if options.register_schema is not None:
-            self._register(df.schema, where, options.register_schema)
-        return Write(columns, where, check_columns(df.schema, options.value_format, where, self._schema_of(where)))
+        return columns, where
 
     def _take(self, batch: Batch, identity: Identity | None) -> None:
         """Give the batch to the run of the query that it belongs to, which begins with its first batch."""
@@ -245,11 +279,14 @@ class Sink:
         except InvalidInput:
             raise
         except NetworkError as error:
-            raise InvalidInput(
-                f"The sink can't use {self._cluster.service_url}: {error}. Check the address, and that the broker runs."
-            ) from error
+            raise self._out_of_reach(error) from error
         if self._options.admin_url is not None:
             check_admin(self._options.admin_url, self._cluster)
+
+    def _out_of_reach(self, error: NetworkError) -> InvalidInput:
+        return InvalidInput(
+            f"The sink can't use {self._cluster.service_url}: {error}. Check the address, and that the broker runs."
+        )
 
     def _schema_of(self, topic: str) -> Registered | None:
         """Return the topic's newest schema when it was written to first: a query keeps its columns."""

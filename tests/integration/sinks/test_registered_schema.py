@@ -271,3 +271,35 @@ def test_a_schema_that_the_topic_does_not_take_is_refused(pulsar: Any, in_world:
     words = "field 'gate' is string, and the schema has no such field. The topic takes no new version for it"
     with pytest.raises(eos.InvalidInput, match=words), sink.batch(1, identity(1)) as txn:
         txn.write(world.rows("id delay", "'A1' gate"))
+
+
+def test_what_the_first_batch_would_refuse_is_told_before_a_query_starts(
+    spark: SparkSession, theirs: official.Client, make_topic: MakeTopic, in_world: Any
+) -> None:
+    topic, bare = make_topic("checked", partitions=2), make_topic("bare")
+    theirs.create_producer(topic, schema=AvroSchema(Delay)).close()
+    ticks = spark.readStream.format("rate").load().drop("timestamp")
+    good = ticks.selectExpr("cast(value as int) delay", "'k' key")
+    sink = in_world(topic).sink(value_format="avro")
+    sink.check(good)
+    refused = (
+        (good, bare, eos.InvalidInput, f"{bare} has none"),
+        (good, f"{topic}-not", eos.TopicMissing, "does not exist"),
+        (good.selectExpr("*", "1 event_time"), topic, eos.InvalidInput, "'event_time' is int, but"),
+        (ticks.selectExpr("value delay"), topic, eos.InvalidInput, "'delay' is bigint, and the schema has int"),
+        (good.selectExpr("*", "'A1' gate"), topic, eos.InvalidInput, "'gate' is string, and the schema has no such"),
+    )
+    for rows, where, error, words in refused:
+        with pytest.raises(error, match=words):
+            sink.check(rows, where)
+    registers = in_world(topic).sink(value_format="avro", register_schema="Flight")
+    registers.check(good, bare)
+    registers.check(good.selectExpr("*", "'A1' gate"))
+    with pytest.raises(eos.InvalidInput, match="'delay' is bigint, and the schema has int"):
+        registers.check(ticks.selectExpr("value delay", "'A1' gate"))
+    with pytest.raises(eos.InvalidInput, match=f"{bare} has none"):  # still
+        sink.check(good, bare)
+    newer: Any = type("Delay", (Delay,), Delay._fields | {"gate": String(required_default=True)})
+    theirs.create_producer(topic, schema=AvroSchema(newer)).close()
+    sink.check(good.selectExpr("*", "'A1' gate"))
+    assert received(theirs, topic, AvroSchema(Delay), 0) == []
