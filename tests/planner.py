@@ -15,12 +15,17 @@ _LATE = "Python worker failed to connect back"
 _TRIES = 5
 
 
+def is_late(error: str) -> bool:
+    """Whether this is what Spark says of such a process."""
+    return _LATE in error
+
+
 def again_while_late(run: Callable[[], Result]) -> Result:
     """Run, and run again as long as that is what fails, up to five times. Raises whatever else `run` does."""
     for _ in range(_TRIES - 1):
         try:
             return run()
         except (Exception, SystemExit) as error:
-            if _LATE not in str(error):
+            if not is_late(str(error)):
                 raise
     return run()

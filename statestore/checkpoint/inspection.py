@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from eos.commit.registration import REGISTRATION, Registration
 from eos.errors import DamagedLog
 from statestore.checkpoint import logs
-from statestore.checkpoint.changes import read_changes
 from statestore.checkpoint.compression import UnknownCompression
+from statestore.checkpoint.content import check_content
 from statestore.checkpoint.files import Entry, Files
 from statestore.checkpoint.findings import RESTORE, WAIT, Finding, Severity, by_severity, damaged, missing
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.needs import Need, Needs, committed, needs_of, restart_of
-from statestore.checkpoint.operators import STATE, check_schema
-from statestore.checkpoint.rocksdb import check_table, read_snapshot
-from statestore.checkpoint.sources import check_entry, clocks_of
-from statestore.checkpoint.stores import CHANGES, CHECKSUM, Gap, check_checksum
+from statestore.checkpoint.operators import STATE
+from statestore.checkpoint.repair import with_repairs
+from statestore.checkpoint.sources import clocks_of
+from statestore.checkpoint.stores import CHECKSUM, Gap
 from statestore.defaults import BATCHES
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
 
@@ -74,6 +74,7 @@ def inspect(
     progress: Progress | None = None,
     where: str = "",
     stateful: bool | None = None,
+    repairs: bool = True,
 ) -> Inspection:
     """Find out whether Spark would go on from here; read and compare what a restart and the last batches need.
 
@@ -88,6 +89,7 @@ def inspect(
         progress: called before each file with how many are done, how many there are, and its path.
         where: the checkpoint's address, for messages.
         stateful: whether the query keeps state; None: not known.
+        repairs: whether the query's Spark takes an older snapshot for one that it can't load: since 4.1 it does.
 
     Raises:
         InvalidInput: `batches` is not positive.
@@ -97,7 +99,7 @@ def inspect(
         raise InvalidInput(f"batches is {batches}; 1 or more were expected")
     logs.check_checkpoint(files, where)
     for _ in range(_ATTEMPTS):
-        found = _inspect(_settled(files), batches, stateful, progress)
+        found = _inspect(_settled(files), batches, stateful, repairs, progress)
         gone = any(finding.kind == "missing" for finding in found.findings)
         if not gone or committed(files)[-1:] == found.batches[-1:]:
             break
@@ -115,7 +117,7 @@ def _settled(files: Files) -> _Kept:
     return kept
 
 
-def _inspect(kept: _Kept, batches: int, stateful: bool | None, progress: Progress | None) -> Inspection:
+def _inspect(kept: _Kept, batches: int, stateful: bool | None, repairs: bool, progress: Progress | None) -> Inspection:
     findings: list[Finding] = []
     query_id = None
     with suppress(NotFound, Damaged, Unavailable):  # found again below, as a file that is needed
@@ -126,8 +128,8 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, progress: Progres
     needs = [restart, *(needs_of(kept, batch) for batch in chosen if batch != after)]
     vital = {*restart.files, *(gap.path for gap in restart.gaps)}
 
-    def severity(path: str, *, damaged: bool = False) -> Severity:
-        return "error" if path in vital and not (damaged and restart.goes_on_without(kept, path)) else "warning"
+    def severity(path: str) -> Severity:
+        return "error" if path in vital else "warning"
 
     findings += _log_of_batches(kept, needs)
     if after >= 0 and not restart.stores and not any(gap.path.startswith(STATE) for gap in restart.gaps):
@@ -157,7 +159,10 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, progress: Progres
         by = users[file.path]
         try:
             sizes[file.path] = 0
-            sizes[file.path] = _check(kept, file, needed)
+            data = kept.take(file.path)
+            checksum = file.path + CHECKSUM
+            check_content(file, data, kept.read(checksum) if checksum in needed else None)
+            sizes[file.path] = len(data)
         except NotFound:
             del sizes[file.path]
             findings.append(missing(Gap(file.path, "the batch needs it"), severity(file.path), by))
@@ -168,59 +173,13 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, progress: Progres
             message = f"{file.path} can't be read: {error}"
             findings.append(Finding(severity(file.path), "unreadable", message, WAIT, file.path, by))
         except Damaged as error:
-            findings.append(damaged(kept, file.path, str(error), severity(file.path, damaged=True), by, needs))
+            findings.append(damaged(kept, file.path, str(error), severity(file.path), by, needs))
     if progress is not None:
         progress(len(wanted), len(wanted), "")
+    if repairs:
+        findings = with_repairs(kept, restart, findings)
     findings.sort(key=by_severity)
     return Inspection(query_id, chosen, sizes, tuple(findings))
-
-
-def _check(files: _Kept, file: Need, needed: Mapping[str, Need]) -> int:
-    """Read a file and compare it with all that is known of it; return its length."""
-    data = files.take(file.path)
-    checksum = file.path + CHECKSUM
-    if checksum in needed:
-        check_checksum(file.path, data, files.read(checksum))
-    if file.length is not None and len(data) != file.length:
-        raise Damaged(f"it has {len(data)} bytes; the snapshot that refers to it says {file.length}")
-    if file.kind in CHANGES or file.kind == "snapshot":
-        read_changes(data)
-    elif file.kind == "zip":
-        read_snapshot(data)
-    elif file.kind == "table":
-        check_table(file.path, data)
-    elif file.kind == "schema":
-        check_schema(data)
-    elif file.kind == "source":
-        check_entry(data)
-    else:
-        _check_log(file, data)
-    return len(data)
-
-
-def _check_log(file: Need, data: bytes) -> None:
-    number = file.path.rpartition("/")[2]
-    one = _One(file.path, data)
-    if file.kind == "metadata":
-        logs.read_query_id(one)
-    elif file.kind == "offsets":
-        logs.read_offsets(one, int(number))
-    elif file.kind == "commits":
-        logs.read_commit(one, int(number))
-
-
-@dataclass(frozen=True, slots=True)
-class _One:
-    """One file that was read already."""
-
-    path: str
-    data: bytes
-
-    def list(self, path: str) -> Mapping[str, Entry]:
-        return {}
-
-    def read(self, path: str) -> bytes:
-        return self.data
 
 
 def _log_of_batches(files: Files, needs: Sequence[Needs]) -> Iterable[Finding]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS, Commit
-from statestore.checkpoint.operators import STATE, Operator, concluded, operator_ids, read_operator
+from statestore.checkpoint.operators import STATE, Operator, concluded, has_schemas, operator_ids, read_operator
 from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.checkpoint.sources import numbers_of, source_logs
 from statestore.checkpoint.stores import CHECKSUM, Chain, Gap, StoreFile, chain, chain_of, store_files
@@ -42,17 +42,22 @@ class StoreNeeds:
         uid: the unique id of the state; empty in checkpoint format 1.
         have: all files of the store, of any version.
         chain: those that make up this state.
+        tables: those that belong to its zip.
+        from_snapshot: it has column families, which no changelog can make: Spark writes a snapshot whenever one is
+            added (RocksDB.createColFamilyIfAbsent), and can't begin with an empty store.
     """
 
     folder: str
     uid: str
     have: tuple[StoreFile, ...]
     chain: Chain
+    tables: tuple[str, ...]
+    from_snapshot: bool
 
-    def without(self, files: Files, path: str) -> Chain:
-        """What would make up the state if one file were not there."""
-        have = [file for file in self.have if file.path != path]
-        return chain_for(files, self.folder, have, self.chain.version, self.uid)
+    def without(self, files: Files, *paths: str) -> Chain:
+        """What would make up the state if some files were not there."""
+        have = [file for file in self.have if file.path not in paths]
+        return chain_for(files, self.folder, have, self.chain.version, self.uid, self.from_snapshot)
 
 
 @dataclass(slots=True)
@@ -74,17 +79,6 @@ class Needs:
     gaps: list[Gap] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stores: list[StoreNeeds] = field(default_factory=list)
-
-    def goes_on_without(self, files: Files, path: str) -> bool:
-        """Whether Spark builds the state without a damaged snapshot, from one before it and the changes since.
-
-        Since Spark 4.1 (spark.sql.streaming.stateStore.autoSnapshotRepair.enabled); seen with the HDFS-backed store.
-        """
-        return any(
-            file.path == path and file.kind == "snapshot" and not store.without(files, path).gaps
-            for store in self.stores
-            for file in store.chain.files
-        )
 
     def add(self, path: str, kind: str, length: int | None = None) -> None:
         """Note a file."""
@@ -207,9 +201,15 @@ def stores_of(operator: Operator, commit: Commit) -> Iterator[tuple[int, str, st
             yield partition, store, operator.folder(partition, store), uid
 
 
-def chain_for(files: Files, folder: str, have: Sequence[StoreFile], version: int, uid: str) -> Chain:
+def chain_for(
+    files: Files, folder: str, have: Sequence[StoreFile], version: int, uid: str, from_snapshot: bool = False
+) -> Chain:
     """Return what makes up a version of a store, in either checkpoint format."""
-    return chain_of(files, folder, have, version, uid) if uid else chain(folder, have, version)
+    found = chain_of(files, folder, have, version, uid) if uid else chain(folder, have, version)
+    if from_snapshot and not found.base and not found.gaps:
+        gap = Gap(join(folder, "*.zip"), "the store has column families, which only a snapshot brings back")
+        return Chain(version, found.files, (gap,))
+    return found
 
 
 def _add_operator(files: Files, found: Needs, number: int, commit: Commit) -> None:
@@ -224,12 +224,14 @@ def _add_operator(files: Files, found: Needs, number: int, commit: Commit) -> No
         operator = concluded(files, number)
     else:
         lacks = "" if operator.metadata else "no operator metadata"
-    if lacks:
+    if not operator.metadata and has_schemas(files, number):
+        found.gaps.append(Gap(join(folder, "v2", "*"), f"state/{number} has schemas, which Spark finds by it"))
+    elif lacks:
         found.notes.append(
             f"state/{number} has {lacks}: its stores were concluded from its folders, and Spark's state data source "
             "can't read it"
         )
-    else:
+    if operator.metadata:
         found.add(operator.metadata, "operator")
     there: Mapping[str, object] = {}
     for schema in operator.schemas:
@@ -247,23 +249,25 @@ def _add_operator(files: Files, found: Needs, number: int, commit: Commit) -> No
             elif operator.metadata:
                 # StateSchemaCompatibilityChecker.getExistingKeyAndValueSchema
                 found.notes.append(f"{schema} is not there: Spark writes it again without comparing")
-        made_of = chain_for(files, folder, have, found.batch + 1, uid)
-        found.stores.append(StoreNeeds(folder, uid, have, made_of))
+        from_snapshot = bool(operator.schemas)
+        made_of = chain_for(files, folder, have, found.batch + 1, uid, from_snapshot)
         found.gaps += made_of.gaps
+        tables: tuple[str, ...] = ()
         for file in made_of.files:
             found.add(file.path, file.kind, None)
             if file.has_checksum:
                 found.add(file.path + CHECKSUM, "crc")
             if file.kind == "zip":
-                _add_tables(files, found, folder, file)
+                tables = _add_tables(files, found, folder, file)
+        found.stores.append(StoreNeeds(folder, uid, have, made_of, tables, from_snapshot))
 
 
-def _add_tables(files: Files, found: Needs, folder: str, snapshot: StoreFile) -> None:
+def _add_tables(files: Files, found: Needs, folder: str, snapshot: StoreFile) -> tuple[str, ...]:
     try:
         tables = read_snapshot(files.read(snapshot.path)).tables
     except (Damaged, NotFound, Unavailable) as error:
         found.gaps.append(Gap(snapshot.path, f"what belongs to this snapshot can't be known: {error}", damaged=True))
-        return
+        return ()
     there = {part: files.list(join(folder, part)) for part in {table.path.partition("/")[0] for table in tables}}
     for table in tables:
         path = join(folder, table.path)
@@ -271,3 +275,4 @@ def _add_tables(files: Files, found: Needs, folder: str, snapshot: StoreFile) ->
         found.add(path, "table", table.length)
         if name not in there[part]:
             found.gaps.append(Gap(path, f"{snapshot.path} refers to it"))
+    return tuple(join(folder, table.path) for table in tables)

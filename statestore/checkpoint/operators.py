@@ -18,7 +18,9 @@ from statestore.errors import Damaged
 
 STATE = "state"
 DEFAULT_STORE = "default"
-_SCHEMAS = "/_stateSchema/"
+_FOLDER = "_stateSchema"
+_SCHEMAS = f"/{_FOLDER}/"
+_SCHEMA_ID = 2  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,11 @@ def operator_ids(files: Files) -> tuple[int, ...]:
     return tuple(sorted(int(name) for name, entry in files.list(STATE).items() if name.isdecimal()))
 
 
+def has_schemas(files: Files, operator: int) -> bool:
+    """Whether it has a folder of schemas, which only metadata of v2 name: without these Spark can't start it."""
+    return _FOLDER in files.list(join(STATE, str(operator)))
+
+
 def read_operator(files: Files, operator: int, batch: int) -> Operator:
     """Return what is known about an operator as of a batch.
 
@@ -75,7 +82,7 @@ def read_operator(files: Files, operator: int, batch: int) -> Operator:
             max((int(store["numPartitions"]) for store in stores), default=0),
             path,
             tuple(
-                join(folder, "_stateSchema", str(address).partition(_SCHEMAS)[2])
+                join(folder, _FOLDER, str(address).partition(_SCHEMAS)[2])
                 for store in stores
                 for address in store.get("stateSchemaFilePaths") or ()
             ),
@@ -111,21 +118,40 @@ def moved_metadata(data: bytes, target: str) -> bytes:
 def check_schema(data: bytes) -> None:
     """Look whether the schema of a store's keys and values is whole.
 
-    Text is written as two bytes of length and itself: the version; then, in v2, for keys and for values the number of
-    pieces, and the pieces. Of other versions only that is looked at.
+    Text is written as two bytes of length and itself, a long one as the number of its pieces and these. First comes the
+    version; then, in v1, two texts, and in v2 two long ones: of keys and of values. In v3 the number of column families
+    comes next; each has its name, an id and a long text for keys and for values, and two long texts more: how keys are
+    encoded, and what values the user sees (Spark: SchemaHelper.scala).
 
     Raises:
-        Damaged: it is empty, or cut short.
+        Damaged: it is empty, cut short, or of a version that isn't known.
     """
     try:
         version, at = _text(data, 0)
-        for _ in range(2 if version == "v2" else 0):
-            (pieces,) = struct.unpack_from(">i", data, at)
+        if version == "v1":
+            at = _text(data, _text(data, at)[1])[1]
+        elif version == "v2":
+            at = _long_text(data, _long_text(data, at))
+        elif version == "v3":
+            (families,) = struct.unpack_from(">i", data, at)
             at += 4
-            for _ in range(pieces):
+            for _ in range(families):
                 _, at = _text(data, at)
+                at = _long_text(data, _long_text(data, at + _SCHEMA_ID) + _SCHEMA_ID)
+                at = _long_text(data, _long_text(data, at))
+        else:
+            raise Damaged(f"it has the version {version[:20]!r}; v1, v2 and v3 are known here")
     except (struct.error, UnicodeDecodeError) as error:
         raise Damaged(f"it is empty or cut short: {error}") from error
+
+
+def _long_text(data: bytes, at: int) -> int:
+    """Where a text in pieces ends."""
+    (pieces,) = struct.unpack_from(">i", data, at)
+    at += 4
+    for _ in range(pieces):
+        _, at = _text(data, at)
+    return at
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import google_crc32c
@@ -83,6 +83,11 @@ class Chain:
     files: tuple[StoreFile, ...]
     gaps: tuple[Gap, ...]
 
+    @property
+    def base(self) -> StoreFile | None:
+        """The snapshot that the changes are applied to; None if they begin with an empty store."""
+        return next((file for file in self.files if file.is_snapshot), None)
+
 
 def store_files(files: Files, folder: str) -> tuple[StoreFile, ...]:
     """Return the files of a store with a version, oldest first, snapshots after the changes of the same version."""
@@ -123,7 +128,10 @@ def chain(folder: str, have: Sequence[StoreFile], version: int) -> Chain:
 
 
 def chain_of(files: Files, folder: str, have: Sequence[StoreFile], version: int, uid: str) -> Chain:
-    """Return what makes up the version with this unique id, in checkpoint format 2. Reads one changelog."""
+    """Return what makes up the version with this unique id, in checkpoint format 2.
+
+    Reads one changelog, and more where the snapshot that its lineage begins with isn't there.
+    """
     zips = {(file.version, file.uid): file for file in have if file.is_snapshot}
     changes = {(file.version, file.uid): file for file in have if not file.is_snapshot}
     if (version, uid) in zips:
@@ -136,7 +144,7 @@ def chain_of(files: Files, folder: str, have: Sequence[StoreFile], version: int,
         lineage = {*read_lineage(files.read(last.path)), Ancestor(version, uid)}
     except (Damaged, NotFound, Unavailable) as error:
         return Chain(version, (last,), (Gap(last.path, f"its lineage can't be read: {error}", damaged=True),))
-    steps = sorted(lineage, key=lambda step: step.version)
+    steps = _back_to_a_snapshot(files, sorted(lineage, key=lambda step: step.version), zips, changes)
     bases = [index for index, step in enumerate(steps) if (step.version, step.uid) in zips]
     gaps = []
     if bases:
@@ -165,6 +173,30 @@ def chain_of(files: Files, folder: str, have: Sequence[StoreFile], version: int,
         else:
             found.append(file)
     return Chain(version, (*base, *found), tuple(gaps))
+
+
+def _back_to_a_snapshot(
+    files: Files,
+    steps: list[Ancestor],
+    zips: Mapping[tuple[int, str], StoreFile],
+    changes: Mapping[tuple[int, str], StoreFile],
+) -> list[Ancestor]:
+    """Lengthen a lineage that begins at a snapshot that isn't there, by that of the changelog of the same version.
+
+    Spark does so since 4.3 (RocksDB.getFullLineage). Without any snapshot the lineage is returned as it is.
+    """
+    longer = steps
+    while longer[0].version > 1 and not any((step.version, step.uid) in zips for step in longer):
+        first = changes.get((longer[0].version, longer[0].uid))
+        try:
+            before = read_lineage(files.read(first.path)) if first else ()
+        except (Damaged, NotFound, Unavailable):
+            return steps
+        before = tuple(step for step in before if step.version < longer[0].version)
+        if not before:
+            return steps
+        longer = [*sorted(before, key=lambda step: step.version), *longer]
+    return longer if any((step.version, step.uid) in zips for step in longer) else steps
 
 
 def check_checksum(path: str, data: bytes, checksum: bytes) -> None:

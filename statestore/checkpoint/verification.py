@@ -94,7 +94,7 @@ def verify(
     """
     hadoop = Hadoop.of(spark, options)
     files = HadoopFiles(hadoop, uri)
-    found = inspect(files, batches, progress, uri, stateful)
+    found = inspect(files, batches, progress, uri, stateful, _repairs())
     copies, findings = None, list(found.findings)
     if replicas and is_bk(uri):
         copies, more = _replicas(hadoop, Address.parse(uri, hadoop.options), found, progress)
@@ -102,6 +102,14 @@ def verify(
     findings.sort(key=by_severity)
     size = sum(found.files.values())
     return Report(uri, found.query_id, found.batches, len(found.files), size, copies, tuple(findings))
+
+
+def _repairs() -> bool:
+    """Whether the Spark that is installed here takes an older snapshot for one that it can't load."""
+    import pyspark  # loaded by now, not with the commands
+
+    major, minor = pyspark.__version__.split(".")[:2]
+    return (int(major), int(minor)) >= (4, 1)
 
 
 def _replicas(

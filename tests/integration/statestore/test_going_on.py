@@ -28,6 +28,8 @@ def kind(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> KindOf:
     return functools.cache(lambda name: kind_of(spark, name, folder, unpacked))
 
 
+SCHEMA = "0_433cce1d-0224-4ab4-8c95-e8bf12bca980"
+SNAPSHOT = "6_98a570e8-369e-49d8-97d2-95fa1e45e57a.zip"
 CHOICE = {
     "files": (
         ("sources", "gone"),
@@ -48,7 +50,17 @@ CHOICE = {
         ("commits/7", "gone"),
         ("offsets/8", "gone"),
     ),
-    "changelog2-join": (("state", "gone"), ("commits/7", "gone")),
+    "changelog1-transform": (
+        ("state/0/_metadata", "gone"),
+        (f"state/0/_stateSchema/default/{SCHEMA}", "cut"),
+        ("state/0/0/7.zip", "cut"),
+    ),
+    "changelog2-join": (
+        ("state", "gone"),
+        ("commits/7", "gone"),
+        (f"state/0/0/left-keyToNumValues/{SNAPSHOT}", "gone"),
+        (f"state/0/0/left-keyToNumValues/{SNAPSHOT}", "empty"),
+    ),
     "rate": (("sources/0/0", "gone"), ("sources/0/0", "cut")),
 }
 

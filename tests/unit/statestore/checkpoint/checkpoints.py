@@ -1,12 +1,17 @@
-"""Checkpoints that Spark wrote, unpacked: tests/vectors/checkpoints.tar.xz."""
+"""Checkpoints that Spark wrote, unpacked: tests/vectors/checkpoints.tar.xz; what a test damages in them."""
 
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+
+from statestore.checkpoint import LocalFiles, committed, needs_of
 
 ARCHIVE = Path(__file__).resolve().parents[3] / "vectors" / "checkpoints.tar.xz"
 NAMES = ("hdfs-aggregation", "rocksdb-deduplication", "changelog1-transform", "changelog2-join", "changelog2-transform")
+
+Copy = Callable[[str], Path]
 
 
 def unpack(folder: Path) -> Path:
@@ -14,3 +19,16 @@ def unpack(folder: Path) -> Path:
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")
     return folder
+
+
+def needed(folder: Path, kind: str) -> Path:
+    """The last file of a kind that the last batch needs."""
+    files = LocalFiles(folder)
+    needs = needs_of(files, committed(files)[-1])
+    return folder / [path for path, need in needs.files.items() if need.kind == kind][-1]
+
+
+def flip(file: Path, at: int | None = None) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2 if at is None else at] ^= 0x40
+    file.write_bytes(data)

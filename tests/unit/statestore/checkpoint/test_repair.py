@@ -1,0 +1,102 @@
+"""A snapshot that can't be loaded is an error only where Spark can't do without it.
+
+tests/integration/statestore/test_going_on.py asks Spark itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from statestore.checkpoint import LocalFiles, committed, needs_of
+from statestore.checkpoint.findings import Finding
+from statestore.checkpoint.inspection import inspect
+from statestore.checkpoint.needs import StoreNeeds
+from tests.unit.statestore.checkpoint.checkpoints import Copy, flip, needed
+
+REPAIRED = ["hdfs-aggregation", "changelog1-transform", "changelog2-join", "changelog2-transform"]
+
+
+def severities(folder: Path) -> set[str]:
+    return {finding.severity for finding in inspect(LocalFiles(folder)).findings}
+
+
+def store(folder: Path) -> StoreNeeds:
+    """The store that has the last snapshot which the last batch needs."""
+    files = LocalFiles(folder)
+    return [store for store in needs_of(files, committed(files)[-1]).stores if store.chain.base][-1]
+
+
+def base(folder: Path) -> Path:
+    found = store(folder).chain.base
+    assert found is not None
+    return folder / found.path
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_a_damaged_snapshot_is_a_warning_that_says_where_spark_begins(name: str, copy: Copy) -> None:
+    folder = copy(name)
+    before = base(folder)
+    before.write_bytes(before.read_bytes()[:40])
+    (finding,) = {finding.message: finding for finding in inspect(LocalFiles(folder)).findings}.values()
+    assert (finding.severity, finding.file) == ("warning", str(before.relative_to(folder)))
+    begins = {"hdfs-aggregation": "an empty store", "changelog2-join": "3_"}.get(name, "/4")
+    assert "Spark goes on without it, from " in finding.remedy
+    assert begins in finding.remedy
+    assert "autoSnapshotRepair.enabled=false" in finding.remedy
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_a_change_since_the_snapshot_before_is_needed_then(name: str, copy: Copy) -> None:
+    folder = copy(name)
+    snapshot = store(folder)
+    change = next(
+        file.path
+        for file in snapshot.without(LocalFiles(folder), str(base(folder).relative_to(folder))).files
+        if not file.is_snapshot and file.version < snapshot.chain.version - 1
+    )
+    flip(base(folder))
+    assert severities(folder) == {"warning"}
+    data = (folder / change).read_bytes()
+    (folder / change).write_bytes(data[:-10])
+    (folder / f"{change}.crc").unlink(missing_ok=True)
+    assert "error" in severities(folder)
+    (folder / change).unlink()
+    assert "error" in severities(folder)
+
+
+@pytest.mark.parametrize("name", REPAIRED[1:])
+def test_a_table_of_one_snapshot_is_a_warning_and_one_of_all_an_error(name: str, copy: Copy) -> None:
+    folder = copy(name)
+    last = store(folder)
+    (folder / last.tables[-1]).unlink()
+    assert severities(folder) == {"warning"}
+    for table in (folder / last.folder / "SSTs").iterdir():
+        table.unlink()
+    assert "error" in severities(folder)
+
+
+def test_without_changelogs_every_snapshot_is_needed(copy: Copy) -> None:
+    folder = copy("rocksdb-deduplication")
+    flip(needed(folder, "zip"))
+    assert "error" in severities(folder)
+
+
+def test_column_families_come_from_a_snapshot_only(copy: Copy) -> None:
+    """All changes are there, and Spark fails over the first: it knows no family to put it into."""
+    folder = copy("changelog1-transform")
+    for file in (folder / "state" / "0" / "0").glob("*.zip"):
+        file.unlink()
+    (finding,) = [one for one in inspect(LocalFiles(folder)).findings if one.severity == "error"]
+    assert finding.file == "state/0/0/*.zip"
+    assert "column families" in finding.message
+
+
+def test_what_stands_beside_the_snapshot_stays_an_error(copy: Copy) -> None:
+    folder = copy("changelog1-transform")
+    flip(base(folder))
+    change = needed(folder, "changelog")
+    change.write_bytes(b"")
+    found: list[Finding] = [one for one in inspect(LocalFiles(folder)).findings if one.severity == "error"]
+    assert str(change.relative_to(folder)) in {one.file for one in found}
