@@ -7,6 +7,7 @@ import typer
 from eos.cli import console
 from eos.cli.doctor import abort, doctor
 from eos.cli.local import app as local
+from eos.cli.sinks import show, sinks, verify
 from eos.cli.tables import peek, tables
 from eos.cli.topics import read, topic
 
@@ -21,6 +22,9 @@ local.command()(read)
 typer_app.add_typer(local, name="local")
 typer_app.command()(tables)
 typer_app.command()(peek)
+typer_app.command()(sinks)
+typer_app.command()(show)
+typer_app.command()(verify)
 typer_app.command()(doctor)
 typer_app.command()(abort)
 
@@ -31,7 +35,7 @@ def _root(version: console.Version = False) -> None:
 
 
 def app() -> None:
-    """Run the command line. Exit codes: 0, 1 findings, 2 bad input or no answer."""
+    """Run the command line. Exit codes: 0, 1 findings, 2 bad input or no answer, 3 not known."""
     console.run(typer_app)
 
 

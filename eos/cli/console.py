@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 # 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
-# done, because of what was asked or because a server did not answer. `statestore` has the same.
+# done, because of what was asked or because a server did not answer. UNKNOWN: it was looked at, and can't be known.
+# `statestore` has the same.
 FINDINGS = 1
 NO_ANSWER = 2
+UNKNOWN = 3
 
 _WHOLE_LINES = 100_000  # characters
 

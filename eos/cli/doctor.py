@@ -105,20 +105,13 @@ def abort(
     Nothing is lost: the sink writes the batch again when its query starts. Refused while a driver owns the sink.
     """
     from eos.doctor import abort as aborting
-    from eos.errors import InvalidInput, TopicMissing
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
     cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
     with ExitStack() as stack:
         client = stack.enter_context(Client(cluster))
-        try:
-            found = aborting.abandoned(client, name, namespace)
-        except TopicMissing as error:
-            raise InvalidInput(
-                f'There is no sink "{name}" in {namespace}: it has no control topic there. Check the name, which is '
-                "the option name= of eos.sink(), and give the namespace of its topic with --namespace."
-            ) from error
+        found = aborting.abandoned(client, name, namespace)
         if found is None:
             tell(f'The sink "{name}" has left no transaction open.')
             return

@@ -15,6 +15,7 @@ from eos.errors import InvalidInput
 from eos.pulsar.net.entries import EntryReader
 from eos.pulsar.protocol.topics import persistent_name, split_partition
 from eos.pulsar.wire.decoding import Column, decode
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId, MessageId
 from eos.source.bounded import batch_ranges
 from eos.source.brokers import PulsarBrokers
@@ -79,12 +80,22 @@ class Rows:
 
         Raises TopicMissing; InvalidInput for an entry of a topic with several partitions; what readers raise.
         """
-        for part in self._ranges(list(self._brokers.topics(all_named=True))):
+        for part in self._ranges(self.partitions()):
             yield from self._rows(part)
+
+    def partitions(self) -> list[str]:
+        """Return the physical topics. Raises TopicMissing."""
+        return list(self._brokers.topics(all_named=True))
+
+    def entries(self) -> Iterator[tuple[str, list[Entry]]]:
+        """Give what `stored` gives as entries, some at a time, each with its physical topic. Raises what it does."""
+        for part in self._ranges(self.partitions()):
+            for entries in read_range(part, self._open, self._lose):
+                yield part.topic, entries
 
     def coming(self) -> Iterator[Row]:
         """Give the same, and then what comes, for ever; new partitions too. Raises what `stored` does."""
-        topics = list(self._brokers.topics(all_named=True))
+        topics = self.partitions()
         # An end that is seen before the ranges are made is not behind them: what lies between is read once, by them.
         reached = {topic: BEGINNING if last is None else Position(last) for topic, last in self._ends(topics)}
         for part in self._ranges(topics):

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from eos.commit.control_log import Intent
-from eos.commit.control_topic import control_topic
 from eos.commit.ending import Ending, end
 from eos.commit.patience import Patience, Settings
 from eos.commit.reading import read_retained
+from eos.doctor.sinks import log_of
 from eos.errors import EosError, Fenced, InvalidInput, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -60,11 +60,10 @@ def abandoned(client: Client, name: str, namespace: str = "public/default") -> A
         namespace: "tenant/namespace" of its control topic, which is that of its topic.
 
     Raises:
-        TopicMissing: there is no such sink here.
+        InvalidInput: there is no such sink here.
         DamagedLog, NetworkError: its log can't be read.
     """
-    topic = control_topic(name, f"persistent://{namespace}/any")
-    client.partitions(topic)
+    topic = log_of(client, name, namespace)
     intent = read_retained(client, topic, Settings()).unfinished
     return None if intent is None else Abandoned(name, topic, intent)
 

@@ -26,7 +26,7 @@ Results = Mapping[int, list[Row]]
 Begin = Callable[[Path, Any], Any]
 """Starts the query on a checkpoint, with a function for its batches."""
 
-AT_ONCE = 3
+AT_ONCE = 2
 FILES, MORE, INTERVAL = 8, 4, 3
 _AFTER = 2  # batches that an endless query runs
 _MOST = 10_000  # rows of one batch of the rate source: half an hour of them

@@ -1,0 +1,174 @@
+"""`eos sinks`, `eos show` and `eos verify`: which sinks there are, what one's log says, and whether readers find it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eos.cli.connection import Basic, Certificate, Key, Namespace, ServiceUrl, Token, TrustCerts, cluster_of
+from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
+
+if TYPE_CHECKING:
+    from eos.commit.control_log import Record
+    from eos.contents.audit import Audit
+    from eos.doctor.sinks import SinkState
+
+LAST = 20
+Name = Annotated[str, typer.Argument(help="The sink's name.")]
+
+
+def sinks(
+    service_url: ServiceUrl = "pulsar://localhost:6650",
+    namespace: Namespace = "public/default",
+    admin_url: Annotated[
+        str | None, typer.Option(help="The admin API, to ask whether unfinished transactions are open.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each sink.")] = False,
+    token: Token = None,
+    basic: Basic = None,
+    tls_trust_certs: TrustCerts = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+) -> None:
+    """List the sinks of a namespace: whose they are, their newest committed batch, and what is unfinished.
+
+    Unfinished: the last batch that was begun is not committed: it is being written, its commit is under way, or its
+    driver died; its next driver, `eos abort` or the time-out ends it. Exit codes: 0, or 1 when a log can't be read.
+    """
+    from eos.doctor.sinks import Standing, summary
+    from eos.doctor.sinks import sinks as listed
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+
+    cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
+    with ExitStack() as stack:
+        admin = None
+        if admin_url is not None:
+            admin = stack.enter_context(Admin(admin_url, cluster.credentials, cluster.tls))
+        found = listed(stack.enter_context(Client(cluster)), namespace, admin)
+    if as_json:
+        print(json.dumps([summary(one) for one in found], indent=2))
+    elif found:
+        _list(found)
+    else:
+        tell(f"{namespace} has no sinks, or does not exist.")
+    if any(one.standing is Standing.UNREADABLE for one in found):
+        raise typer.Exit(FINDINGS)
+
+
+def show(
+    name: Name,
+    service_url: ServiceUrl = "pulsar://localhost:6650",
+    namespace: Namespace = "public/default",
+    last: Annotated[int, typer.Option(min=1, help="So many records at most.")] = LAST,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each record.")] = False,
+    token: Token = None,
+    basic: Basic = None,
+    tls_trust_certs: TrustCerts = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+) -> None:
+    """Show the last records of a sink's control log: who took it over, what was begun, and what is committed.
+
+    A marker is readable exactly when its batch is committed; an intent without one was aborted, or is under way.
+    """
+    from eos.doctor.sinks import plain, records
+    from eos.pulsar.net.client import Client
+
+    with Client(cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)) as client:
+        found = records(client, name, namespace, last)
+    if as_json:
+        print(json.dumps([plain(one) for one in found], indent=2))
+    else:
+        _records(found)
+
+
+def verify(
+    name: Name,
+    service_url: ServiceUrl = "pulsar://localhost:6650",
+    namespace: Namespace = "public/default",
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
+    token: Token = None,
+    basic: Basic = None,
+    tls_trust_certs: TrustCerts = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+) -> None:
+    """Read a sink's topics afresh, and count: each committed batch's rows once, and none of an aborted transaction.
+
+    The log retains the markers of the last batches, a thousand unless the sink says otherwise; only these are counted.
+    The query may run meanwhile. Exit codes: 0 as promised, 1 when rows are missing, too many, or of an aborted
+    transaction, 2 when that was not found out, 3 when rows are missing that retention may have deleted.
+    """
+    from eos.contents.audit import Verdict, audit, summary
+    from eos.pulsar.net.client import Client
+
+    cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
+    with Client(cluster) as client:
+        found = audit(client, cluster, name, namespace, _progress)
+    if as_json:
+        print(json.dumps(summary(found), indent=2))
+    else:
+        _compare(found)
+    verdicts = {one.verdict for one in found.discrepancies}
+    if verdicts - {Verdict.UNKNOWN}:
+        raise typer.Exit(FINDINGS)
+    if verdicts:
+        raise typer.Exit(UNKNOWN)
+
+
+def _progress(topic: str, entries: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{topic}: {entries:,} entries\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _list(found: list[SinkState]) -> None:
+    from rich.table import Table
+
+    table = Table("sink", "standing", "last batch", "rows", "query", "unfinished")
+    for one in found:
+        begun = one.unfinished
+        rest = one.problem or ""
+        if begun is not None:
+            known = "" if one.open is None else ", open" if one.open else ", ended"
+            rest = f"batch {begun.batch_id}, attempt {begun.attempt}, transaction {begun.txn}{known}"
+        batch, rows = ("", "") if one.batch_id is None else (str(one.batch_id), f"{one.rows:,}")
+        table.add_row(one.name, one.standing, batch, rows, one.query_id or "", rest)
+    print_table(table)
+
+
+def _records(found: list[Record]) -> None:
+    from rich.table import Table
+
+    from eos.commit.control_log import Marker, OwnerRecord
+    from eos.doctor.sinks import KINDS
+
+    table = Table("number", "record", "batch", "attempt", "transaction", "run", "rows")
+    for one in found:
+        cells = ["", "", "", one.run_id, ""]
+        if not isinstance(one, OwnerRecord):
+            cells[:3] = [str(one.batch_id), str(one.attempt), str(one.txn)]
+        if isinstance(one, Marker):
+            cells[4] = ", ".join(f"{topic.rpartition('/')[2]} {rows:,}" for topic, rows in one.rows.items())
+        table.add_row(str(one.number), KINDS[type(one)], *cells)
+    print_table(table)
+    tell(f"{len(found)} records.")
+
+
+def _compare(found: Audit) -> None:
+    from rich.table import Table
+
+    if found.discrepancies:
+        table = Table("batch", "topic", "promised", "found", "verdict", "transaction")
+        for one in found.discrepancies:
+            cells = (f"{one.promised:,}", f"{one.found:,}", one.verdict, str(one.txn))
+            table.add_row(str(one.batch_id), one.topic, *cells)
+        print_table(table)
+    wrong = len({one.batch_id for one in found.discrepancies})
+    told = f"{wrong} of them otherwise" if wrong else "as promised"
+    topics = f"{len(found.topics)} topic{'' if len(found.topics) == 1 else 's'}"
+    tell(f"{found.batches:,} committed batches, {found.rows:,} rows, {topics}: {told}.")

@@ -1,0 +1,83 @@
+"""A sink without Spark, on a real broker, and the commands that look at it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from eos.cli.app import typer_app
+from eos.commit.attempt import attempt
+from eos.commit.control_topic import control_topic
+from eos.commit.decision import Identity
+from eos.commit.owner import Owner
+from eos.commit.takeover import bound_coordinator
+from eos.config import Cluster
+from eos.delivery.writer import Report
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.txn import TxnId
+from tests.simulation.job import Sends
+
+
+class DriverDies(BaseException):
+    """Nothing is cleaned up."""
+
+
+class Sink:
+    """A sink without Spark: its owner, its topic, and batches of one row."""
+
+    def __init__(self, pulsar: Any, make_topic: Any) -> None:
+        self.client = Client(Cluster(pulsar.service_url))
+        self.topic = make_topic("rows")
+        self.name = quiet_name(pulsar, self.client)
+        log = control_topic(self.name, self.topic)
+        self.client.ensure_topic(log)
+        self.owner = Owner(self.client, self.name, log)
+        self.owner.take_over("query", "run")
+
+    def write(self, batch_id: int, promised: int = 1) -> TxnId:
+        """Write a batch of one row. Args: promised: how many rows its MARKER names."""
+        used: list[TxnId] = []
+        job = Sends(lambda txn: self._rows(txn, batch_id, used, promised))
+        attempt(self.owner, batch_id, _identity(batch_id), job)
+        return used[0]
+
+    def die_in_the_middle(self, batch_id: int) -> TxnId:
+        used: list[TxnId] = []
+
+        def write(txn: TxnId) -> Report:
+            self._rows(txn, batch_id, used)
+            raise DriverDies
+
+        with pytest.raises(DriverDies):
+            attempt(self.owner, batch_id, _identity(batch_id), Sends(write))
+        return used[0]
+
+    def _rows(self, txn: TxnId, batch_id: int, used: list[TxnId], promised: int = 1) -> Report:
+        used.append(txn)
+        self.client.coordinator(txn.coordinator).add_partitions(txn, [self.topic])
+        with self.client.producer(self.topic) as producer:
+            producer.send_record(f"row of batch {batch_id}".encode(), txn)
+        return Report({self.topic: promised}, {self.topic: promised})
+
+
+def _identity(batch_id: int) -> Identity:
+    return Identity("query", "run", f"offsets {batch_id}")
+
+
+def quiet_name(pulsar: Any, client: Client) -> str:
+    """A name whose coordinator has no open transaction, such as other tests may leave: each would delay a healing."""
+    with Admin(pulsar.admin_url) as admin:
+        busy = {one.txn.coordinator for one in admin.open_transactions()}
+    while True:
+        name = f"doctor-{uuid.uuid4().hex[:8]}"
+        if bound_coordinator(name, client.coordinators()) not in busy:
+            return name
+
+
+def eos(pulsar: Any, *words: str, admin: bool = True) -> Result:
+    urls = ["--service-url", pulsar.service_url, *(["--admin-url", pulsar.admin_url] if admin else [])]
+    return CliRunner().invoke(typer_app, [*words, *urls])

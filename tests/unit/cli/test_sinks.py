@@ -1,0 +1,80 @@
+"""What `eos sinks`, `eos show` and `eos verify` print, as docs/how-to/on-call.md shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import eos.contents.audit
+import eos.doctor.sinks
+from eos.cli import app as cli
+from eos.commit.control_log import Intent, Marker, OwnerRecord
+from eos.contents.audit import Audit, Discrepancy, Verdict
+from eos.doctor.sinks import SinkState, Standing
+from eos.pulsar.wire.txn import TxnId
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs/how-to/on-call.md").read_text()
+QUERY, RUN = "6f1c", "a07e"
+FLIGHTS = "persistent://public/default/flights"
+BEGUN = Intent(9, QUERY, RUN, 813, 1, TxnId(3, 1207), None)
+SINKS = [
+    SinkState("counts", Standing.COMMITTED, "94b2", "11d0", 40, 512),
+    SinkState("delays", Standing.NEW, "c3aa", "e801"),
+    SinkState("flights", Standing.UNFINISHED, QUERY, RUN, 812, 20_000, BEGUN, open=True),
+    SinkState("routes", Standing.UNREADABLE, problem="the control log has a record that is none of ours"),
+]
+RECORDS = [
+    OwnerRecord(7, QUERY, RUN, 3, 5),
+    Intent(8, QUERY, RUN, 812, 1, TxnId(3, 1206), None),
+    Marker(9, QUERY, RUN, 812, 1, TxnId(3, 1206), None, {FLIGHTS: 20_000}, {FLIGHTS: 1_900_000}, "offsets"),
+    Intent(10, QUERY, RUN, 813, 1, TxnId(3, 1207), None),
+]
+PROMISED = Audit(813, 16_260_000, (FLIGHTS,), ())
+WRONG = (
+    Discrepancy(Verdict.UNKNOWN, 0, FLIGHTS, TxnId(3, 4), 20_000, 0),
+    Discrepancy(Verdict.MISSING, 700, FLIGHTS, TxnId(3, 1090), 20_000, 19_771),
+    Discrepancy(Verdict.ABORTED, 701, FLIGHTS, TxnId(3, 1091), 0, 229),
+)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, command: str, answer: Any, *words: str) -> Result:
+    """Run a command whose question is answered so; the client connects to nothing before it is asked."""
+    place, name = {
+        "sinks": (eos.doctor.sinks, "sinks"),
+        "show": (eos.doctor.sinks, "records"),
+        "verify": (eos.contents.audit, "audit"),
+    }[command]
+    monkeypatch.setattr(place, name, lambda *asked: answer)
+    return CliRunner().invoke(cli.typer_app, [command, *words])
+
+
+@pytest.mark.parametrize(
+    ("command", "answer", "words", "code"),
+    [
+        ("sinks", SINKS, (), 1),
+        ("show", RECORDS, ("flights", "--last", "4"), 0),
+        ("verify", PROMISED, ("flights",), 0),
+        ("verify", Audit(813, 16_260_000, (FLIGHTS,), WRONG), ("flights",), 1),
+    ],
+)
+def test_the_page_shows_what_is_printed(
+    command: str, answer: Any, words: tuple[str, ...], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run(monkeypatch, command, answer, *words)
+    assert done.exit_code == code
+    assert done.output.strip() in PAGE, done.output
+
+
+@pytest.mark.parametrize(("wrong", "code"), [(WRONG[:1], 3), (WRONG[1:2], 1), (WRONG, 1), ((), 0)])
+def test_what_cant_be_known_has_an_exit_code_of_its_own(
+    wrong: tuple[Discrepancy, ...], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(monkeypatch, "verify", Audit(2, 2, (FLIGHTS,), wrong), "flights").exit_code == code
+
+
+def test_a_namespace_without_sinks_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, "sinks", [])
+    assert (done.exit_code, "public/default has no sinks" in done.output) == (0, True)
