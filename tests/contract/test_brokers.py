@@ -1,39 +1,22 @@
-"""Facts that need a broker of the test's own: crashes, limits, and what a role may do."""
+"""Facts that need a broker of the test's own: crashes and limits."""
 
 from __future__ import annotations
 
-import base64
-import hmac
-import json
 import os
 import signal
 from collections.abc import Callable
 
-import httpx
 import pytest
 
-from eos.config import Cluster, Credentials
-from eos.errors import ConnectionLost, InvalidInput, Refused, TopicMissing, Unanswered
+from eos.config import Cluster
+from eos.errors import ConnectionLost, InvalidInput, TopicMissing, Unanswered
 from eos.local import LocalPulsar
-from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.pulsar.wire.message_id import MessageId
 from tests.conftest import create_topic
-from tests.contract.test_transactions import code_of, end, transaction
+from tests.contract.test_transactions import end, transaction
 from tests.waiting import PATIENCE_S, in_a_hurry
 
 StartPulsar = Callable[..., LocalPulsar]
-KEY = b"0123456789abcdef0123456789abcdef"
-
-
-def token(role: str) -> str:
-    """Sign a JSON web token for a role, HS256."""
-
-    def text(raw: bytes) -> str:
-        return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-
-    signed = ".".join(text(json.dumps(part).encode()) for part in ({"alg": "HS256"}, {"sub": role}))
-    return f"{signed}.{text(hmac.digest(KEY, signed.encode(), 'sha256'))}"
 
 
 def test_after_a_broker_crash_the_next_call_connects_again_and_wakes_the_coordinator(
@@ -86,57 +69,3 @@ def test_a_full_coordinator_does_not_answer_and_a_broker_may_refuse_to_create_to
             client.producer(name)
         with pytest.raises(TopicMissing):
             client.partitions(name)
-
-
-def test_only_the_principal_that_opened_a_transaction_finds_it(start_pulsar: StartPulsar) -> None:
-    administrator = Credentials("token", token("admin"))
-    broker = start_pulsar(
-        coordinators=1,
-        credentials=administrator,
-        settings={
-            "authenticationEnabled": True,
-            "authorizationEnabled": True,
-            "superUserRoles": "admin",
-            "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
-            "tokenSecretKey": f"data:;base64,{base64.b64encode(KEY).decode()}",
-            "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
-            "brokerClientAuthenticationParameters": f"token:{administrator.data}",
-        },
-    )
-
-    def client(credentials: Credentials) -> Client:
-        return Client(Cluster(broker.service_url, credentials, request_timeout_s=PATIENCE_S))
-
-    with client(Credentials("token", "wrong")) as stranger, pytest.raises(Refused, match="AuthenticationError"):
-        stranger.coordinators()
-
-    bearer = {"Authorization": f"Bearer {administrator.data}"}
-
-    def grant(role: str, namespace: str, *actions: str) -> None:
-        path = f"{broker.admin_url}/admin/v2/namespaces/{namespace}/permissions/{role}"
-        httpx.post(path, headers=bearer, json=actions, timeout=30).raise_for_status()
-
-    for role in ("alice", "bob"):
-        grant(role, "public/default", "produce", "consume")
-    with client(Credentials("token", token("alice"))) as alice:
-        for ask in (alice.coordinators, lambda: alice.coordinator(0)):
-            with pytest.raises(InvalidInput, match="grant-permission pulsar/system --actions consume"):
-                ask()
-    for role in ("alice", "bob"):
-        grant(role, "pulsar/system", "consume")
-    with Admin(broker.admin_url, administrator) as admin:
-        assert admin.version()
-    with (
-        client(Credentials("token", token("alice"))) as alice,
-        client(Credentials("token", token("bob"))) as bob,
-        client(administrator) as superuser,
-    ):
-        txn = transaction(alice)
-        assert code_of(lambda: end(bob, txn, commit=False)) == "TransactionNotFound"
-        assert code_of(lambda: end(alice, txn, commit=False)) == "OK"
-        second = transaction(alice)
-        assert code_of(lambda: end(superuser, second, commit=False)) == "OK"
-        topic = "persistent://public/default/p-alice"
-        alice.ensure_topic(topic)
-        with alice.producer(topic) as producer:
-            assert isinstance(producer.send_record(b"x", None), MessageId)

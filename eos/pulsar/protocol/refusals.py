@@ -30,6 +30,8 @@ _QUOTA = (
     "--policy producer_request_hold TOPIC (TYPE: message_age or destination_storage)"
 )
 
+_GRANT = "pulsar-admin topics grant-permission TOPIC --role ROLE --actions"
+
 MEANINGS: Mapping[str, Meaning] = {
     "UnknownError": Meaning(passes=True),
     "MetadataError": Meaning(passes=True),
@@ -41,8 +43,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "AuthorizationError": Meaning(
         passes=False,
-        advice="The role lacks a permission: pulsar-admin namespaces grant-permission NAMESPACE --role ROLE "
-        "--actions produce,consume",
+        advice=f"The role lacks a permission: {_GRANT} produce,consume",
     ),
     "ConsumerBusy": Meaning(passes=True),
     "ServiceNotReady": Meaning(passes=True),
@@ -83,6 +84,15 @@ TELLING: Mapping[tuple[str, str], type[Refused]] = {
 """{(code, words): the error}, where words of the broker (4.2.4) tell more than their code."""
 
 
+RIGHTS: Mapping[str, str] = {
+    "to Produce": f"The role lacks the permission to produce: {_GRANT} produce",
+    "to subscribe": f"The role lacks the permission to consume: {_GRANT} consume",
+    "to GetTopicsOfNamespace": "The role lacks a permission on the whole namespace: pulsar-admin namespaces "
+    "grant-permission NAMESPACE --role ROLE --actions consume",
+}
+"""{words of an AuthorizationError (Pulsar 4.2.4): what helps}."""
+
+
 def refused(asked: str, code: str, detail: str) -> Refused:
     """Return the error for a refusal, as `TELLING` says, else as `MEANINGS` does. Args: as of `Refused`.
 
@@ -91,4 +101,5 @@ def refused(asked: str, code: str, detail: str) -> Refused:
     meaning = MEANINGS.get(code, Meaning(passes=True))
     told = (kind for (of, words), kind in TELLING.items() if of == code and words in detail)
     kind = next(told, Refused if meaning.passes else RefusedForGood)
-    return kind(asked, code, detail, meaning.advice)
+    right = next((advice for words, advice in RIGHTS.items() if words in detail), meaning.advice)
+    return kind(asked, code, detail, right if code == "AuthorizationError" else meaning.advice)
