@@ -26,7 +26,8 @@ typer_app = typer.Typer(
 def drill(
     context: typer.Context,
     faults: Annotated[
-        str | None, typer.Option(help="Families of faults, separated by commas. Default: all; see docs/drills.md.")
+        str | None,
+        typer.Option(help="Families and kinds of faults, separated by commas. Default: all; see docs/drills.md."),
     ] = None,
     kills: Annotated[int, typer.Option(help="How many faults.")] = KILLS,
     seed: Annotated[int, typer.Option(help="What the plan is drawn from; the same seed gives the same plan.")] = SEED,
@@ -44,9 +45,9 @@ def drill(
         return
     with verdict.needed_packages():
         from statestore.drills.chaos import chaos
-        from statestore.drills.chaos.plan import make_plan, parse_families
+        from statestore.drills.chaos.plan import make_plan, parse_faults
 
-    plan = make_plan(kills, seed, parse_families(faults), end_to_end)
+    plan = make_plan(kills, seed, parse_faults(faults), end_to_end)
     if minutes is not None and minutes <= 0:
         raise InvalidInput(f"--minutes is {minutes:g}; a drill needs some time.")
     words = ["statestore", "drill", "--kills", str(kills), "--seed", str(seed)]

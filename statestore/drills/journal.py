@@ -162,7 +162,7 @@ class Transactions(_Happened):
     """What became of a job's transactions, in the whole drill.
 
     Attributes:
-        unknown_resolved: commits in doubt: found in the sink's log, while no driver had said so.
+        unknown_resolved: commits in doubt: sent and never answered with success, so that the sink's log had to tell.
         replayed: batches that Spark handed over again after a restart, and that were skipped: they were committed.
         handed_again: batches that Spark handed over again, also those that had to be written again.
     """

@@ -76,7 +76,7 @@ class Settings:
     Attributes:
         service_url, listener: how sinks reach the brokers.
         input: the folder of files.
-        hold: a folder; a file in it with a job's name holds that job's next commit, see `Watch`.
+        hold: a folder; a file in it with a job's name holds a batch of that job, see `Watch`.
         scratch: a folder for all that Spark and Java write besides; it goes with the drill.
         master: Spark's.
         ttl_s, request_timeout_s: of the sinks.

@@ -52,6 +52,21 @@ class Kind:
 
 KINDS = (
     Kind("driver-kill", Family.DRIVER, "SIGKILL the driver with its JVM, at any moment; start it again"),
+    Kind(
+        "driver-kill-before-commit",
+        Family.DRIVER,
+        "SIGKILL the driver at a step of a batch before its commit; the batch must be written again",
+    ),
+    Kind(
+        "driver-kill-in-commit",
+        Family.DRIVER,
+        "SIGKILL the driver when it has sent a commit and seen no answer",
+    ),
+    Kind(
+        "driver-kill-after-commit",
+        Family.DRIVER,
+        "SIGKILL the driver when a batch is committed, and Spark has not noted it; the batch must be skipped",
+    ),
     Kind("driver-pause", Family.DRIVER, "SIGSTOP the driver, its JVM and its workers for 3 to 6 s", cheap=True),
     Kind("driver-second", Family.DRIVER, "start a second driver while the first stands still; the first must then end"),
     Kind("worker-kill", Family.WORKER, "SIGKILL the Python workers while a batch is written", cheap=True),
@@ -63,6 +78,11 @@ KINDS = (
     ),
     Kind("executor-kill", Family.EXECUTOR, "SIGKILL one of two executors and its workers", on_executors=True),
     Kind("broker-kill", Family.BROKER, "SIGKILL a broker; start it again"),
+    Kind(
+        "broker-kill-in-commit",
+        Family.BROKER,
+        "SIGKILL the broker with the transaction's coordinator up to 20 ms after a commit was sent; start it again",
+    ),
     Kind("broker-pause", Family.BROKER, "SIGSTOP a broker for 3 to 10 s, past its session with ZooKeeper", cheap=True),
     Kind("bookie-kill", Family.BOOKIE, "SIGKILL a bookie; start it again"),
     Kind("bookie-pause", Family.BOOKIE, "SIGSTOP a bookie for 3 to 10 s", cheap=True),
@@ -71,6 +91,12 @@ KINDS = (
     Kind("broker-link-delay", Family.NETWORK, "each packet between job and brokers 0.1 to 0.4 s late", cheap=True),
     Kind("broker-link-cut", Family.NETWORK, "reset all connections between job and brokers", cheap=True),
     Kind("broker-link-half-open", Family.NETWORK, "swallow all packets between job and brokers, then cut", cheap=True),
+    Kind(
+        "commit-answer-lost",
+        Family.NETWORK,
+        "swallow the answer to a commit, then reset all connections between job and brokers",
+        cheap=True,
+    ),
     Kind("state-link-delay", Family.NETWORK, "each packet between state and ZooKeeper 0.1 to 0.4 s late", cheap=True),
     Kind("state-link-cut", Family.NETWORK, "reset all connections between bk:// and ZooKeeper", cheap=True),
     Kind(
@@ -93,21 +119,24 @@ def kind_of(name: str) -> Kind:
     return _BY_NAME[name]
 
 
-def parse_families(text: str | None) -> tuple[Family, ...]:
-    """Read `driver,broker,network`; None or nothing: all families.
+def parse_faults(text: str | None) -> tuple[str, ...]:
+    """Read `driver,broker-kill,network`, families and single kinds; None or nothing: all families.
 
     Raises:
-        InvalidInput: there is no such family.
+        InvalidInput: there is no such family, and no such kind.
     """
     words = [word.strip() for word in (text or "").split(",") if word.strip()]
-    unknown = sorted(set(words) - set(Family))
+    unknown = sorted(set(words) - set(Family) - set(_BY_NAME))
     if unknown:
-        raise InvalidInput(f"There is no fault family {', '.join(unknown)}. There are: {', '.join(Family)}.")
-    return tuple(family for family in Family if family in words or not words)
+        raise InvalidInput(
+            f"There is no fault family and no kind {', '.join(unknown)}. There are the families {', '.join(Family)}, "
+            "and the kinds in docs/drills.md."
+        )
+    return tuple(words or Family)
 
 
 def make_plan(
-    kills: int, seed: int, families: Collection[Family] = tuple(Family), end_to_end: bool = False
+    kills: int, seed: int, faults: Collection[str] = tuple(Family), end_to_end: bool = False
 ) -> tuple[PlannedFault, ...]:
     """Draw a plan; the same arguments give the same plan.
 
@@ -115,17 +144,19 @@ def make_plan(
     than kinds each comes once at most. Faults to executors come first: the jobs run on executors of their own for them,
     and move to the driver's process after that.
 
-    `end_to_end`: whether the drill has the job from topic to topic, so that it can be struck.
+    `faults`: families and kinds. `end_to_end`: whether the drill has the job from topic to topic, so that it can be
+    struck.
 
     Raises:
-        InvalidInput: `kills` is less than 1, or the families have no fault for this drill.
+        InvalidInput: `kills` is less than 1, or `faults` has none for this drill.
     """
     if kills < 1:
         raise InvalidInput(f"--kills is {kills}; a drill needs one fault at least.")
     chance = random.Random(seed)
-    kinds = [kind for kind in KINDS if kind.family in families and (end_to_end or not kind.end_to_end)]
+    chosen = [kind for kind in KINDS if kind.family in faults or kind.name in faults]
+    kinds = [kind for kind in chosen if end_to_end or not kind.end_to_end]
     if not kinds:
-        raise InvalidInput(f"Faults of the family {', '.join(families)} are done to the job of --end-to-end: add that.")
+        raise InvalidInput(f"What {', '.join(faults)} does is done to the job of --end-to-end: add that.")
     drawn = _draw(kinds, kills, chance)
     chance.shuffle(drawn)
     ordered = sorted(drawn, key=lambda kind: not kind.on_executors)

@@ -23,6 +23,7 @@ class _End:
     """One socket of a connection, and what is on its way to it: when it is due, and the bytes."""
 
     socket: socket.socket
+    far: bool = False  # the target's
     due: deque[tuple[float, bytes]] = field(default_factory=deque)
     other: _End | None = None
     ended: bool = False  # the other side sends no more
@@ -50,7 +51,7 @@ class Proxy:
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
         self._delay_s = 0.0
-        self._silent = False
+        self._silent = self._mute = False
         self._ends: dict[socket.socket, _End] = {}
         self._cut = threading.Event()
         self._closing = threading.Event()
@@ -72,15 +73,19 @@ class Proxy:
         """Go silent: connections stay open, and new ones are taken, but nothing passes any more."""
         self._silent = True
 
+    def swallow_answers(self) -> None:
+        """Let nothing through that the target sends; what is sent to it arrives."""
+        self._mute = True
+
     def cut(self) -> None:
         """Reset every connection now. New ones are taken, unless the proxy is silent."""
         self._cut.set()
 
     def heal(self) -> None:
         """End all faults. What was swallowed stays lost, so connections from a silent time are reset."""
-        if self._silent:
+        if self._silent or self._mute:
             self._cut.set()
-        self._delay_s, self._silent = 0.0, False
+        self._delay_s, self._silent, self._mute = 0.0, False, False
 
     def close(self) -> None:
         """Reset every connection and free the port."""
@@ -121,7 +126,7 @@ class Proxy:
         try:
             if self.target is None:
                 raise ConnectionRefusedError
-            far = _End(socket.create_connection(self.target, timeout=2.0))
+            far = _End(socket.create_connection(self.target, timeout=2.0), far=True)
         except OSError:
             near.close(reset=True)
             return
@@ -146,7 +151,7 @@ class Proxy:
         if not chunk:
             self._selector.unregister(end.socket)
             to.ended = True
-        elif not self._silent:
+        elif not (self._silent or (self._mute and end.far)):
             to.due.append((time.monotonic() + self._delay_s, chunk))
             to.waiting += len(chunk)
 

@@ -7,12 +7,15 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 
 from eos.steps import Phase, Step
+
+_POLL_S = 0.02
 
 _lock = threading.Lock()
 
@@ -25,7 +28,9 @@ class Word(StrEnum):
     FENCED = "fenced"  # a job's sink has thrown out the driver before it
     BEGAN = "began"  # Spark has handed over a batch
     OPENED = "opened"  # a transaction is open for it
-    HELD = "held"  # it stands still before its commit, as it was told to
+    SENT = "sent"  # the driver has asked for its commit
+    ANSWERED = "answered"  # and was told that it is committed
+    HELD = "held"  # it stands still at a step, as it was told to
     TRIED = "tried"  # a try failed; the text says why
     COMMITTED = "committed"  # it is in the output
     STOPPED = "stopped"  # a job's query was stopped; all its input is committed
@@ -79,13 +84,21 @@ def say(said: Said) -> None:
         sys.stdout.flush()
 
 
+_SAID: Mapping[tuple[Step, Phase], Word] = {
+    (Step.TAKEOVER, "after"): Word.FENCED,
+    (Step.OPEN, "after"): Word.OPENED,
+    (Step.END_SENT, "after"): Word.SENT,
+    (Step.END_ANSWERED, "after"): Word.ANSWERED,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Observes a sink: says what it does, and holds a batch when it is told to.
+    """Observes a sink: says what it does, and holds a batch at a step of its driver when it is told to.
 
     Attributes:
-        hold: a file. When it is there just before a commit, it is removed and the batch waits as many seconds as it
-            says.
+        hold: a file that names the step, as `order_of` does. It is renamed when the step is there (see `held_by`), and
+            the batch stands still until it is removed.
     """
 
     job: str
@@ -94,13 +107,22 @@ class Watch:
     def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
         """See `eos.steps.Observer`."""
         batch = -1 if batch_id is None else batch_id
-        if (step, phase) == (Step.TAKEOVER, "after"):
-            say(Said(Word.FENCED, self.job))
-        elif (step, phase) == (Step.OPEN, "after"):
-            say(Said(Word.OPENED, self.job, batch))
-        elif (step, phase) == (Step.END_SENT, "before"):
-            with suppress(FileNotFoundError):
-                seconds = float(Path(self.hold).read_text())
-                Path(self.hold).unlink()
+        if (step, phase) in _SAID:
+            say(Said(_SAID[step, phase], self.job, batch))
+        hold = Path(self.hold)
+        with suppress(FileNotFoundError):
+            if hold.read_text() == order_of(step, phase):
+                held = hold.rename(held_by(hold))
                 say(Said(Word.HELD, self.job, batch))
-                time.sleep(seconds)
+                while held.exists():
+                    time.sleep(_POLL_S)
+
+
+def order_of(step: Step, phase: Phase) -> str:
+    """Return what stands in the file that holds a batch there."""
+    return f"{phase} {step}"
+
+
+def held_by(hold: Path) -> Path:
+    """Return the file that a batch, held by the order in the file `hold`, waits for to be removed."""
+    return hold.with_suffix(".held")

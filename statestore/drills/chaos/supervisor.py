@@ -50,7 +50,8 @@ class Running:
         failure: why it ended last time; None: it didn't, or was stopped.
         first: whether this run has committed nothing yet.
         opened: transactions.
-        resolved: batches that were found committed in the log, while no driver had said so.
+        asked: whether the commit of the batch in hand was sent, and not yet answered.
+        in_doubt: commits that were sent and never answered with success, so that only the sink's log could tell.
         replayed: batches that Spark handed over again after a restart, and that were skipped.
         handed_again: batches that Spark handed over again, skipped or not. newest: the newest that it handed over.
         last, last_at: what was said of it last, and when by this process's clock.
@@ -65,7 +66,8 @@ class Running:
     again_at: float = 0.0
     first: bool = True
     opened: int = 0
-    resolved: int = 0
+    asked: bool = False
+    in_doubt: int = 0
     replayed: int = 0
     handed_again: int = 0
     newest: int = -1
@@ -75,6 +77,10 @@ class Running:
     def see(self, said: Said) -> None:
         """Take note."""
         self.last, self.last_at = said, time.monotonic()
+        # What comes next is the answer, or tells that none will: the batch is tried again, or is over, or another
+        # driver has it.
+        self.in_doubt += self.asked and said.word is not Word.ANSWERED and said.word is not Word.HELD
+        self.asked = said.word is Word.SENT or (self.asked and said.word is Word.HELD)
         if said.word is Word.STARTED:
             self.first = self.started = True
         elif said.word is Word.BEGAN:
@@ -110,7 +116,6 @@ class Running:
 
     def _committed(self, said: Said) -> None:
         if said.skipped:
-            self.resolved += said.batch > self.committed
             self.replayed += self.first
         self.committed = max(self.committed, said.batch)
         self.first = False
@@ -120,7 +125,7 @@ class Running:
         committed = self.committed + 1
         aborted = max(0, self.opened - committed)
         return Transactions(
-            self.spec.job, self.opened, committed, aborted, self.resolved, self.replayed, self.handed_again
+            self.spec.job, self.opened, committed, aborted, self.in_doubt, self.replayed, self.handed_again
         )
 
 

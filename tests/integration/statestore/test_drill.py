@@ -24,7 +24,7 @@ from tests.waiting import until
 
 MARK = "EOS_DRILL_OF_TEST"
 SHORT = 12
-SEED = 3802  # a fault of each family
+SEED = 212071  # a fault of each family, and three that are aimed at a commit
 
 
 class Drill:
@@ -102,6 +102,12 @@ def test_a_short_drill_passes(tmp_path: Path) -> None:
     assert {(job["job"], job["account"]["verdict"]) for job in found["jobs"]} == {("rows", "PASS"), ("sums", "PASS")}
     assert {job["job"]: job["account"]["state_equal"] for job in found["jobs"]}["sums"] is True
     assert all(check["passed"] for check in found["checks"])
+    aimed = {check["name"].split(": ")[1] for check in found["checks"]}
+    assert {"the commit was in doubt", "the batch is skipped"} <= aimed
+    (counted,) = (one for one in found["transactions"] if one["job"] == "rows")
+    assert counted["unknown_resolved"] >= 2
+    assert counted["replayed"] >= 1
+    assert counted["handed_again"] >= 2
     drill.leaves_nothing()
 
 

@@ -9,20 +9,24 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
-from statestore.drills.chaos.faults import checkpoint, cluster, driver, network
+from statestore.drills.chaos.faults import checkpoint, cluster, commit, driver, network
 from statestore.drills.chaos.stage import Stage
 
 FaultFunction = Callable[[Stage, random.Random], None]
 
 FAULTS: Mapping[str, FaultFunction] = {
     "driver-kill": driver.kill,
+    "driver-kill-before-commit": commit.kill_before,
+    "driver-kill-in-commit": commit.kill_between,
+    "driver-kill-after-commit": commit.kill_behind,
     "driver-pause": driver.pause,
     "driver-second": driver.second,
     "worker-kill": driver.kill_workers,
     "planner-kill": driver.kill_planner,
     "executor-kill": driver.kill_executor,
-    "transaction-timeout": driver.hold_batch,
+    "transaction-timeout": commit.outlive,
     "broker-kill": cluster.kill("broker-0", "broker-1"),
+    "broker-kill-in-commit": commit.kill_coordinator,
     "broker-pause": cluster.pause("broker-0", "broker-1", seconds=(3.0, 10.0)),
     "bookie-kill": cluster.kill("bookie-0", "bookie-1", "bookie-2"),
     "bookie-pause": cluster.pause("bookie-0", "bookie-1", "bookie-2", seconds=(3.0, 10.0)),
@@ -32,6 +36,7 @@ FAULTS: Mapping[str, FaultFunction] = {
     "broker-link-delay": network.delay(network.broker_links),
     "broker-link-cut": network.cut(network.broker_links),
     "broker-link-half-open": network.half_open(network.broker_links),
+    "commit-answer-lost": commit.lose_answer,
     "state-link-delay": network.delay(network.state_link),
     "state-link-cut": network.cut(network.state_link),
     "state-link-half-open": network.half_open(network.state_link),

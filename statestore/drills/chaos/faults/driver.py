@@ -1,4 +1,4 @@
-"""Faults to the driver process and to what belongs to it: workers, executors, a batch in hand."""
+"""Faults to the driver process and to what belongs to it: workers, executors, planners."""
 
 from __future__ import annotations
 
@@ -97,29 +97,11 @@ def kill_executor(stage: Stage, chance: random.Random) -> None:
     stage.done("one of two executors killed with its workers")
 
 
-def hold_batch(stage: Stage, chance: random.Random) -> None:
-    """Hold a batch just before its commit until the coordinator has aborted its transaction."""
-    supervisor = stage.supervisor
-    job = chance.choice(sorted(supervisor.jobs))
-    seconds = stage.ttl_s + chance.uniform(2, 4)
-    held = supervisor.count(Word.HELD, job)
-    _write(stage, job, seconds)
-    supervisor.wait(lambda: supervisor.count(Word.HELD, job) > held, f"a commit of {job}")
-    stage.done(f"a batch of {job} held for {seconds:.1f} s; its transaction times out after {stage.ttl_s:g} s")
-    stage.let_pass(seconds)
-
-
 def _let_begin(stage: Stage) -> None:
     """Wait until the next batch begins that is written by tasks."""
     supervisor, job = stage.supervisor, stage.by_tasks
     began = supervisor.count(Word.BEGAN, job)
     supervisor.wait(lambda: supervisor.count(Word.BEGAN, job) > began, "a batch to begin")
-
-
-def _write(stage: Stage, job: str, seconds: float) -> None:
-    unfinished = stage.hold / f"{job}.new"
-    unfinished.write_text(str(seconds))
-    unfinished.rename(stage.hold / job)
 
 
 def _kill(processes: list[psutil.Process]) -> None:

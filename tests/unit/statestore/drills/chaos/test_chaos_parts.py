@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import threading
 import time
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from statestore.cli import app as cli
 from statestore.drills.chaos.faults import FAULTS
 from statestore.drills.chaos.feed import KEYS, ROWS, Feeder
 from statestore.drills.chaos.plan import KINDS
-from statestore.drills.chaos.said import Said, Watch, Word, say
+from statestore.drills.chaos.said import Said, Watch, Word, held_by, order_of, say
 from statestore.drills.judge.rows import read_input
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 
 def test_every_kind_of_fault_can_be_done() -> None:
@@ -55,19 +56,26 @@ def test_what_a_driver_says_is_read_back(capsys: pytest.CaptureFixture[str]) -> 
     assert Said.parse(json.dumps(json.loads(line) | {"word": "sung"})) is None
 
 
-def test_a_commit_is_held_when_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    watch = pickle.loads(pickle.dumps(Watch("rows", str(tmp_path / "rows"))))
+def test_a_batch_is_held_at_the_step_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    order = tmp_path / "rows"
+    watch = pickle.loads(pickle.dumps(Watch("rows", str(order))))
     watch(Step.TAKEOVER, "after", None)
     watch(Step.OPEN, "after", 4)
+    order.write_text(order_of(Step.END_SENT, "after"))
     watch(Step.END_SENT, "before", 4)
-    (tmp_path / "rows").write_text("0.1")
-    watch(Step.FIRST_SEND, "before", 5)
-    began = time.monotonic()
-    watch(Step.END_SENT, "before", 5)
-    assert time.monotonic() - began >= 0.1
-    assert not (tmp_path / "rows").exists()
+    assert order.exists(), "another step is not held"
+    batch = threading.Thread(target=watch, args=(Step.END_SENT, "after", 4))
+    batch.start()
+    until(lambda: held_by(order).exists())
+    assert not order.exists(), "the next batch is not held"
+    assert batch.is_alive()
+    held_by(order).unlink()
+    batch.join(PATIENCE_S)
+    assert not batch.is_alive()
+    watch(Step.END_ANSWERED, "after", 4)
     told = [Said.parse(line) for line in capsys.readouterr().out.splitlines()]
-    assert told == [Said(Word.FENCED, "rows"), Said(Word.OPENED, "rows", 4), Said(Word.HELD, "rows", 5)]
+    words = [(Word.FENCED, -1), *((word, 4) for word in (Word.OPENED, Word.SENT, Word.HELD, Word.ANSWERED))]
+    assert told == [Said(word, "rows", batch) for word, batch in words]
 
 
 def drill(*words: str) -> Result:
@@ -77,7 +85,7 @@ def drill(*words: str) -> Result:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--faults", "brokers"], "There is no fault family brokers"),
+        (["--faults", "brokers"], "There is no fault family and no kind brokers"),
         (["--kills", "0"], "--kills is 0"),
         (["--minutes", "0"], "--minutes is 0"),
     ],

@@ -247,14 +247,6 @@ def test_no_input_grows_while_a_job_is_stopped(stage: Stage, recorder: Recorder)
     assert recorder.lines == ["input pause", "stop copies", "input resume"]
 
 
-def test_a_batch_is_held_for_longer_than_its_transaction_lives(stage: Stage, recorder: Recorder) -> None:
-    done = lines(stage, recorder, "transaction-timeout")
-    (order,) = stage.hold.iterdir()
-    assert order.name in ("rows", "sums")
-    assert float(order.read_text()) > stage.ttl_s
-    assert done == [f"wait for a commit of {order.name}", "FAULT", "time passes"]
-
-
 @pytest.mark.parametrize(
     ("answers", "passed"),
     [

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statestore.cli.drill import KILLS
-from statestore.drills.chaos.plan import AT_LEAST, KINDS, Family, chance_of, kind_of, make_plan, parse_families
+from statestore.drills.chaos.plan import AT_LEAST, KINDS, Family, chance_of, kind_of, make_plan, parse_faults
 from statestore.errors import InvalidInput
 
 families = st.sets(st.sampled_from(Family), min_size=1)
@@ -59,22 +59,27 @@ def test_a_fault_has_its_own_chance() -> None:
     assert chance_of(7, one).random() != chance_of(8, one).random()
 
 
-def test_families_are_read_from_text() -> None:
-    assert parse_families(None) == parse_families("") == tuple(Family)
-    assert parse_families(" network ,driver") == (Family.DRIVER, Family.NETWORK)
-    with pytest.raises(InvalidInput, match=r"no fault family brokers, net\. There are: driver, worker"):
-        parse_families("net,driver,brokers")
+def test_families_and_kinds_are_read_from_text() -> None:
+    assert parse_faults(None) == parse_faults("") == tuple(Family)
+    assert parse_faults(" network ,driver-kill") == ("network", "driver-kill")
+    with pytest.raises(InvalidInput, match=r"no fault family and no kind brokers, net\. There are the families driver"):
+        parse_faults("net,driver,brokers")
 
 
 def test_a_plan_has_a_fault() -> None:
     with pytest.raises(InvalidInput, match="--kills is 0"):
         make_plan(0, 7)
-    with pytest.raises(InvalidInput, match="Faults of the family planner are done to the job of --end-to-end"):
+    with pytest.raises(InvalidInput, match="What planner does is done to the job of --end-to-end"):
         make_plan(5, 7, [Family.PLANNER])
     assert {fault.kind for fault in make_plan(5, 7, [Family.PLANNER], end_to_end=True)} == {"planner-kill"}
 
 
+def test_a_plan_has_what_was_asked_for() -> None:
+    kinds = {fault.kind for fault in make_plan(20, 7, parse_faults("worker,driver-kill-in-commit,ttl"))}
+    assert kinds == {"worker-kill", "driver-kill-in-commit", "transaction-timeout"}
+
+
 def test_the_job_from_topic_to_topic_changes_no_plan_of_a_drill_without_it() -> None:
     """The drill of the tests, whose seed was chosen for its kinds."""
-    kinds = {kind_of(fault.kind).family for fault in make_plan(12, 3802)}
+    kinds = {kind_of(fault.kind).family for fault in make_plan(12, 212071)}
     assert kinds == set(Family) - {Family.PLANNER}

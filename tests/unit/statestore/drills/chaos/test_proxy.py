@@ -118,6 +118,30 @@ def test_swallows_bytes_without_a_word_and_resets_when_it_is_healed(proxy: Proxy
         assert read(connection, 5) == b"again"
 
 
+def test_swallows_answers_alone_and_resets_when_it_is_healed(proxy: Proxy, echo: tuple[str, int]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as target:
+        proxy.target = target.getsockname()
+        with connect(proxy) as connection:
+            server, _ = target.accept()
+            server.settimeout(PATIENCE_S)
+            with server:
+                proxy.swallow_answers()
+                server.sendall(b"lost")
+                connection.sendall(b"asked")
+                assert read(server, 5) == b"asked"
+                connection.settimeout(0.2)
+                with pytest.raises(TimeoutError):
+                    connection.recv(1)
+                proxy.heal()
+                connection.settimeout(PATIENCE_S)
+                with pytest.raises(ConnectionResetError):
+                    connection.recv(1)
+    proxy.target = echo
+    with connect(proxy) as connection:
+        connection.sendall(b"again")
+        assert read(connection, 5) == b"again"
+
+
 def test_resets_while_there_is_no_target() -> None:
     # The reset may come while connecting already.
     with Proxy() as proxy, pytest.raises(ConnectionResetError), connect(proxy) as connection:

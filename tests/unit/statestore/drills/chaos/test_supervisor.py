@@ -192,14 +192,25 @@ def test_transactions_are_counted_over_all_drivers() -> None:
     supervisor.start()
     driver = world.drivers[0]
     driver.says(Word.OPENED, "rows", batch=1)
-    driver.says(Word.OPENED, "rows", batch=1)
+    driver.says(Word.SENT, "rows", batch=1)
+    driver.says(Word.OPENED, "rows", batch=1)  # the log said that it came to nothing
+    driver.says(Word.SENT, "rows", batch=1)
     driver.says(Word.COMMITTED, "rows", batch=1, skipped=True)  # a lost answer to the commit
     driver.says(Word.OPENED, "rows", batch=2)
+    driver.says(Word.SENT, "rows", batch=2)
+    driver.says(Word.HELD, "rows", batch=2)
     driver.says(Word.STARTED, "rows")
     driver.says(Word.COMMITTED, "rows", batch=2, skipped=True)  # its former run had committed it
     driver.says(Word.STARTED, "rows")
     driver.says(Word.COMMITTED, "rows", batch=2, skipped=True)  # Spark had not written down that it is done
-    assert supervisor.jobs["rows"].transactions() == Transactions("rows", 4, 3, 1, 2, 2)
+    assert supervisor.jobs["rows"].transactions() == Transactions("rows", 4, 3, 1, 3, 2)
+
+
+def test_a_commit_that_was_answered_was_never_in_doubt() -> None:
+    running = Running(JOBS[0])
+    for word in (Word.SENT, Word.HELD, Word.ANSWERED, Word.HELD, Word.COMMITTED, Word.STARTED):
+        running.see(Said(word, "rows", 1))
+    assert running.transactions().unknown_resolved == 0
 
 
 def test_batches_that_spark_hands_over_again_are_counted() -> None:

@@ -1,0 +1,229 @@
+"""The faults that are aimed at a step of a batch, on a driver that only pretends: it takes the steps and can be killed.
+
+The supervisor, its counts and the observer that holds batches are the real ones.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from eos.steps import Phase, Step
+from statestore.drills.chaos import said as words
+from statestore.drills.chaos.faults import FAULTS, commit
+from statestore.drills.chaos.job import JobSpec, Settings
+from statestore.drills.chaos.said import Said, Watch, Word
+from statestore.drills.chaos.stage import Stage
+from statestore.drills.chaos.supervisor import Supervisor
+from statestore.drills.journal import Check, Event, Fault, PlannedFault
+from tests.waiting import PATIENCE_S
+
+ROWS = JobSpec("rows", False, "t", "s", "c")
+
+
+class World:
+    """Spark's checkpoint, the sink's log and the links, which outlive drivers.
+
+    Attributes:
+        noted: batches that Spark has noted.
+        log: batches that are committed.
+        answers: whether answers arrive.
+        damage: what happens to the log when a driver starts; the job is wrong then.
+        lines: what was done to the cluster and the links.
+    """
+
+    def __init__(self, hold: Path) -> None:
+        self.hold = hold
+        self.noted, self.answers = 0, threading.Event()
+        self.answers.set()
+        self.log: set[int] = set()
+        self.damage: Callable[[], None] = lambda: None
+        self.lines: list[str] = []
+        self.threads: list[threading.Thread] = []
+
+    def link(self) -> Any:
+        def heal() -> None:
+            self.answers.set()
+            self.lines.append("heal")
+
+        return SimpleNamespace(swallow_answers=self.answers.clear, heal=heal)
+
+
+class PretendedDriver:
+    """Writes batch after batch."""
+
+    def __init__(self, world: World, hear: Callable[[Any, Said], None]) -> None:
+        self.alive, self._world, self._hear = True, world, hear
+        self._watch = Watch("rows", str(world.hold / "rows"))
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        world.threads.append(self._thread)
+        world.damage()
+
+    def tell(self, do: str, spec: JobSpec) -> None:
+        self._thread.start()
+
+    def kill(self) -> None:
+        self.alive = False
+
+    def last_words(self) -> str:
+        return ""
+
+    def say(self, told: Said) -> None:
+        if self.alive:
+            self._hear(self, told)
+
+    def _write(self) -> None:
+        self.say(Said(Word.STARTED, "rows"))
+        while self.alive:
+            batch = self._world.noted
+            self.say(Said(Word.BEGAN, "rows", batch))
+            skipped = batch in self._world.log
+            if not skipped:
+                for step in (Step.OPEN, Step.INTENT, Step.ADD_CONTROL, Step.MARKER):
+                    self._pass(step, batch)
+                self._at(Step.END_SENT, "before", batch)
+                answered = self._world.answers.is_set()
+                self._at(Step.END_SENT, "after", batch)
+                self._world.log.update([batch] if self.alive else [])
+                if answered:
+                    self._pass(Step.END_ANSWERED, batch)
+                self._world.answers.wait(PATIENCE_S)
+            self._pass(Step.RETURN, batch)
+            self.say(Said(Word.COMMITTED, "rows", batch, skipped=skipped))
+            self._world.noted += self.alive
+
+    def _pass(self, step: Step, batch: int) -> None:
+        self._at(step, "before", batch)
+        self._at(step, "after", batch)
+
+    def _at(self, step: Step, phase: Phase, batch: int) -> None:
+        _speaker[threading.get_ident()] = self
+        if self.alive:
+            self._watch(step, phase, batch)
+
+
+_speaker: dict[int, PretendedDriver] = {}
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(words, "say", lambda told: _speaker[threading.get_ident()].say(told))
+    monkeypatch.setattr(commit, "_broker_of", lambda stage, coordinator: f"broker-{coordinator % 2}")
+    return World(tmp_path)
+
+
+@pytest.fixture
+def stage(world: World) -> Iterator[tuple[Stage, list[Event]]]:
+    def launch(settings: Settings, log: Path, hear: Callable[[Any, Said], None]) -> Any:
+        return PretendedDriver(world, hear)
+
+    class Cluster:
+        coordinators = 4
+
+        def __getitem__(self, name: str) -> Any:
+            return SimpleNamespace(kill=lambda: world.lines.append(f"kill {name}"))
+
+        def restart(self, name: str) -> None:
+            world.lines.append(f"restart {name}")
+
+    settings = Settings("pulsar://h:1", "l", "in", str(world.hold), "scratch", "local[2]", 30.0, 8.0)
+    supervisor = Supervisor(settings, [ROWS], Path("log"), launch)
+    events: list[Event] = []
+    cluster: Any = Cluster()
+    feeder: Any = SimpleNamespace(files=0)
+    made = Stage(
+        cluster, supervisor, feeder, [world.link()], world.link(), "bk://d", {}, world.hold, 0.01, events.append
+    )
+    made.fault = PlannedFault(3, "kind", "family")
+    made.let_pass = lambda seconds: world.lines.append("time passes")  # type: ignore[method-assign]
+    supervisor.start()
+    try:
+        yield made, events
+    finally:
+        supervisor.close()
+        for thread in world.threads:
+            thread.join(PATIENCE_S)
+
+
+Made = tuple[Stage, list[Event]]
+
+
+def done(made: Made, kind: str, seed: int = 1) -> dict[str, bool]:
+    """Do a fault; return what was checked, and whether it held."""
+    stage, events = made
+    FAULTS[kind](stage, random.Random(seed))
+    assert [event for event in events if isinstance(event, Fault)]
+    return {event.name.split(": ")[1]: event.passed for event in events if isinstance(event, Check)}
+
+
+def test_a_batch_that_was_not_committed_is_written_again(stage: Made) -> None:
+    assert done(stage, "driver-kill-before-commit") == {"the batch is written again": True}
+    found = stage[0].supervisor.jobs["rows"].transactions()
+    assert (found.handed_again, found.replayed) == (1, 0)
+
+
+@pytest.mark.parametrize("at", commit.BEFORE)
+def test_it_stands_still_where_it_is_to_be_killed(stage: Made, at: tuple[Step, Phase], world: World) -> None:
+    running = commit._kill_at(stage[0], at)
+    assert running.last == Said(Word.HELD, "rows", world.noted)
+    assert not list(world.hold.iterdir()), "the next batch is not held"
+    assert running.last.batch not in world.log
+
+
+def test_a_commit_without_an_answer_is_in_doubt(stage: Made) -> None:
+    assert done(stage, "driver-kill-in-commit") == {"the commit was in doubt": True}
+    found = stage[0].supervisor.jobs["rows"].transactions()
+    assert (found.unknown_resolved, found.handed_again) == (1, 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_committed_batch_is_skipped(stage: Made, seed: int) -> None:
+    assert done(stage, "driver-kill-after-commit", seed) == {"the batch is skipped": True}
+    found = stage[0].supervisor.jobs["rows"].transactions()
+    assert (found.unknown_resolved, found.handed_again, found.replayed) == (0, 1, 1)
+
+
+def test_a_committed_batch_that_is_written_again_is_found(stage: Made, world: World) -> None:
+    world.damage = world.log.clear
+    assert done(stage, "driver-kill-after-commit") == {"the batch is skipped": False}
+
+
+def test_a_batch_that_is_skipped_though_it_was_not_written_is_found(stage: Made, world: World) -> None:
+    world.damage = lambda: world.log.add(world.noted)
+    assert done(stage, "driver-kill-before-commit") == {"the batch is written again": False}
+
+
+def test_an_answer_is_lost_and_the_driver_lives(stage: Made, world: World) -> None:
+    assert done(stage, "commit-answer-lost") == {"the commit was in doubt": True}
+    assert world.lines == ["time passes", "heal"]
+    found = stage[0].supervisor.jobs["rows"].transactions()
+    assert (found.unknown_resolved, found.handed_again) == (1, 0)
+
+
+def test_an_answer_that_came_all_the_same_is_found(stage: Made) -> None:
+    stage[0].broker_links[0].swallow_answers = lambda: None  # type: ignore[method-assign]
+    assert done(stage, "commit-answer-lost") == {"the commit was in doubt": False}
+
+
+def test_the_broker_of_the_coordinator_is_killed_behind_the_commit_and_started_again(stage: Made, world: World) -> None:
+    assert done(stage, "broker-kill-in-commit") == {}
+    assert world.lines[0] == "time passes"
+    assert [line.split()[0] for line in world.lines] == ["time", "kill", "time", "restart"]
+    assert len({line.split()[-1] for line in world.lines if "broker" in line}) == 1
+
+
+def test_a_batch_is_held_for_longer_than_its_transaction_lives(stage: Made, world: World) -> None:
+    made, events = stage
+    passed: list[float] = []
+    made.let_pass = passed.append  # type: ignore[method-assign, assignment]
+    assert done(stage, "transaction-timeout") == {}
+    assert passed[0] > made.ttl_s
+    (fault,) = (event for event in events if isinstance(event, Fault))
+    assert fault.detail.startswith("batch ")
+    made.supervisor.one_more("the batch goes on")
