@@ -61,8 +61,14 @@ class PulsarBrokers:
     def topics(self, *, all_named: bool) -> Iterable[str]:
         """Return the physical topics that the options select now.
 
-        Raises TopicMissing for a named one that is missing, if all of them must be there.
+        A query that begins needs all that are named, and is told at once if no broker can be asked; one that runs asks
+        again. Raises TopicMissing for a named one that is missing, if all of them must be there.
         """
+        select = self._selected if all_named else _patient(self._selected)
+        return select(all_named)
+
+    def _selected(self, all_named: bool) -> list[str]:
+        found: list[str] = []
         for topic in self._named():
             try:
                 partitions = self._client.partitions(topic)
@@ -70,10 +76,10 @@ class PulsarBrokers:
                 if all_named:
                     raise
                 continue
-            if partitions:
-                yield from (partition_name(topic, partition) for partition in range(partitions))
-            else:
-                yield topic
+            found.extend(partition_name(topic, partition) for partition in range(partitions))
+            if not partitions:
+                found.append(topic)
+        return found
 
     @_patient
     def pin(self, topic: str, start: Boundary) -> EntryId:

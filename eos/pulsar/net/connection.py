@@ -32,7 +32,9 @@ KEEP_ALIVE_S = 30.0
 
 
 _MESSAGE, _SEND_RECEIPT = int(Type.MESSAGE), int(Type.SEND_RECEIPT)  # looked up once: they come by the thousand
-_CLOSED_EARLY = "Check that this is the broker's port, and whether it is its TLS port, which takes pulsar+ssl://"
+_CLOSED_EARLY = (
+    "Check that the broker is up, that this is its port, and whether it is its TLS port, which takes pulsar+ssl://"
+)
 
 
 class Listener(Protocol):
@@ -190,11 +192,11 @@ class Connection:
                 reply = None
                 data = self._transport.receive(limit)
             except OSError as error:
-                raise self._gone(f"{error}, while we connected. {_CLOSED_EARLY}") from error
+                raise self._cut_short(str(error)) from error
             if data is None:
                 raise Unanswered(f"connect: no answer from {self.broker} within {limit:g} s")
             if not data:
-                raise self._gone(f"it was closed while we connected. {_CLOSED_EARLY}")
+                raise self._cut_short("the connection was closed")
             for frame in self._first_frames(data):
                 try:
                     state = handshake.receive(frame.command)
@@ -313,6 +315,10 @@ class Connection:
     def _failure_now(self) -> EosError:
         assert self._failure is not None
         return self._failure
+
+    def _cut_short(self, why: str) -> Unreachable:
+        """What took the connection is no broker, or one that comes or goes, or a proxy without a broker behind it."""
+        return Unreachable(f"can't connect to {self.broker}: {why} before it answered. {_CLOSED_EARLY}")
 
     def _gone(self, why: str) -> ConnectionLost:
         return ConnectionLost(f"the connection to {self.broker} is gone ({why})")

@@ -8,7 +8,7 @@ import weakref
 from concurrent.futures import CancelledError, Future
 
 from eos.config import Cluster
-from eos.errors import EosError, Unreachable
+from eos.errors import EosError, Unanswered, Unreachable
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import Address, addresses
 from eos.pulsar.protocol.lookup import BrokerAddress
@@ -41,14 +41,14 @@ class Pool:
     def service(self) -> Connection:
         """Return a connection to one of the service URL's hosts, the one that answered last if it can.
 
-        Raises Unreachable when none of them can be reached.
+        Raises Unreachable when none of them can be reached, Unanswered when there is one, which says nothing.
         """
-        problems = []
+        problems: list[EosError] = []
         for step in range(len(self._services)):
             place = (self._first + step) % len(self._services)
             try:
                 connection = self.get(self._services[place])
-            except Unreachable as error:
+            except (Unreachable, Unanswered) as error:  # a broker that hangs takes connections, and says nothing
                 problems.append(error)
             else:
                 self._first = place

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import IntegerType
 
-from eos.errors import InvalidInput, Refused, RefusedForGood
+from eos.errors import ConnectionLost, InvalidInput, Refused, RefusedForGood
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
@@ -19,7 +19,7 @@ from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchemaResponse, Sc
 from eos.source.brokers import LOOKS_AT_ONCE, PulsarBrokers
 from eos.source.options import parse_options
 from eos.source.ranges import Found
-from tests.unit.pulsar.net.fake_broker import FakeBroker, Session
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, cut, first_then_well
 
 TOPIC = "persistent://public/default/t"
 LAST = EntryId(3, 7)
@@ -48,6 +48,15 @@ def brokers(cursor: Cursor) -> PulsarBrokers:
 def test_a_bookie_that_is_away_for_a_moment_does_not_end_the_query() -> None:
     away = Refused("ask for the last message id", "MetadataError", "Bookie handle is not available")
     assert brokers(Cursor(away, away, LAST)).last(TOPIC) == LAST
+
+
+def test_a_broker_that_is_away_for_a_moment_ends_no_query_that_runs_and_none_begins(broker: FakeBroker) -> None:
+    made = PulsarBrokers(parse_options({"service.url": broker.url, "topic": "t", "subscription": "s"}, "stream"))
+    broker.handlers[Type.PARTITIONED_METADATA] = first_then_well(cut)
+    with pytest.raises(ConnectionLost):
+        made.topics(all_named=True)
+    broker.handlers[Type.PARTITIONED_METADATA] = first_then_well(cut)
+    assert made.topics(all_named=False) == [TOPIC]
 
 
 def test_what_is_refused_for_good_is_asked_once() -> None:

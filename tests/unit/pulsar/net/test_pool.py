@@ -1,7 +1,9 @@
-"""Connections that several threads want at once."""
+"""Connections that several threads want at once, and hosts that give none."""
 
 from __future__ import annotations
 
+import socket
+import struct
 import threading
 from concurrent.futures import Future
 from typing import ClassVar
@@ -9,12 +11,14 @@ from typing import ClassVar
 import pytest
 
 from eos.config import Cluster
-from eos.errors import Unreachable
+from eos.errors import EosError, Unanswered, Unreachable
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import Transport, connect
-from tests.unit.pulsar.net.fake_broker import FakeBroker
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.frames import Frame
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, cut, first_then_well, silent
 from tests.waiting import PATIENCE_S, until
 
 
@@ -101,3 +105,40 @@ def test_an_interrupted_dial_is_made_again_by_a_thread_that_waited(
     client.close()
     assert sorted(map(repr, answers)) == ["0", "0", "0", "KeyboardInterrupt()"]
     assert len(dials) == 2
+
+
+def reset(session: Session, _: Frame) -> None:
+    """As a proxy does whose broker is gone."""
+    session._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    session._socket.close()
+
+
+@pytest.mark.parametrize(
+    ("greeting", "error", "why"),
+    [
+        (reset, Unreachable, "can't connect to .*reset by peer before it answered.* Check that the broker is up"),
+        (cut, Unreachable, "can't connect to .*was closed before it answered.* Check that the broker is up"),
+        (silent, Unanswered, "no answer from"),
+    ],
+)
+def test_a_host_that_takes_connections_and_says_nothing_is_passed_over(
+    broker: FakeBroker, greeting: Handler, error: type[EosError], why: str
+) -> None:
+    with FakeBroker() as gone:
+        gone.handlers[Type.CONNECT] = greeting
+        with gone.client(0.3) as client, pytest.raises(error, match=why):
+            client.partitions("t")
+        both = Cluster(f"{gone.url},127.0.0.1:{broker.port}", request_timeout_s=0.3)
+        with Client(both) as client:
+            assert client.partitions("t") == 0
+
+
+def test_a_host_that_was_a_broker_is_waited_for(broker: FakeBroker) -> None:
+    """A broker that starts again may take connections before it answers, and a proxy does all the while."""
+    with broker.client() as client:
+        first = client._pool.service()
+        broker.handlers[Type.CONNECT] = first_then_well(cut)
+        broker.cut_all()
+        until(lambda: not first.alive)
+        assert client.partitions("t") == 0
+    assert len(broker.sessions) == 3
