@@ -244,7 +244,8 @@ class OwningRun(Run):
         if action is Action.WRITE and newest is not None:
             rows, size = sum(newest.rows.values()), sum(newest.bytes.values())
             self._delivery.committed(rows, size)
-            self._metrics.committed(rows, size)
+            self._metrics.committed(newest.rows, newest.bytes)
+            log.info("%s", self._metrics.story(newest))
         return action
 
     def _markers_since(self) -> int | None:
