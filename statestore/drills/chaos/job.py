@@ -7,7 +7,8 @@ Each writes through `eos.sink` into a topic. Two read the same growing folder of
 - `rows` is stateless: each row as it came, written by tasks.
 - `sums` is stateful: count and sum of each key so far, on RocksDB with changelog, written by the driver.
 
-A third one, `copies`, reads a topic through `format("pulsar")`, as much as there is, and writes it as it is, by tasks.
+A third one, `copies`, reads a topic through `format("pulsar")` and writes it as it is, by tasks; what is waiting
+becomes batches that take some seconds each.
 
 Checkpoints are on `bk://`. When standard input ends, this process and all that belongs to it die.
 """
@@ -49,6 +50,7 @@ _CONF = SPARK | {
 _ERROR = re.compile(r"\b(?:eos|statestore)\.errors\.(\w+: [^\n]*)")
 _SHORT = 400
 _CONNECT_S = 5.0
+_BATCH_S = 5  # far less than a transaction lives: on a busy machine one of all that is waiting would never be over
 
 
 @dataclass(frozen=True)
@@ -224,6 +226,7 @@ def _copies(spark: SparkSession, settings: Settings, spec: JobSpec) -> DataFrame
         "topic": spec.source,
         "subscription": f"drill-{spec.job}",  # the same over new checkpoints and new names of the sink
         "startingOffsets": "earliest",
+        "targetBatchSeconds": f"{_BATCH_S}",
         "request_timeout_s": f"{settings.request_timeout_s:g}",
         "connect_timeout_s": f"{_CONNECT_S:g}",
     }
