@@ -55,9 +55,9 @@ class StoreNeeds:
     from_snapshot: bool
 
     def without(self, files: Files, *paths: str) -> Chain:
-        """What would make up the state if some files were not there."""
+        """What makes up the state once Spark has failed over some snapshots."""
         have = [file for file in self.have if file.path not in paths]
-        return chain_for(files, self.folder, have, self.chain.version, self.uid, self.from_snapshot)
+        return chain_for(files, self.folder, have, self.chain.version, self.uid, self.from_snapshot, from_empty=True)
 
 
 @dataclass(slots=True)
@@ -202,10 +202,17 @@ def stores_of(operator: Operator, commit: Commit) -> Iterator[tuple[int, str, st
 
 
 def chain_for(
-    files: Files, folder: str, have: Sequence[StoreFile], version: int, uid: str, from_snapshot: bool = False
+    files: Files,
+    folder: str,
+    have: Sequence[StoreFile],
+    version: int,
+    uid: str,
+    from_snapshot: bool = False,
+    *,
+    from_empty: bool = False,
 ) -> Chain:
     """Return what makes up a version of a store, in either checkpoint format."""
-    found = chain_of(files, folder, have, version, uid) if uid else chain(folder, have, version)
+    found = chain_of(files, folder, have, version, uid, from_empty) if uid else chain(folder, have, version)
     if from_snapshot and not found.base and not found.gaps:
         gap = Gap(join(folder, "*.zip"), "the store has column families, which only a snapshot brings back")
         return Chain(version, found.files, (gap,))

@@ -127,10 +127,16 @@ def chain(folder: str, have: Sequence[StoreFile], version: int) -> Chain:
     return Chain(version, (*base, *(changes[number] for number in wanted if number in changes)), tuple(gaps))
 
 
-def chain_of(files: Files, folder: str, have: Sequence[StoreFile], version: int, uid: str) -> Chain:
+def chain_of(
+    files: Files, folder: str, have: Sequence[StoreFile], version: int, uid: str, from_empty: bool = False
+) -> Chain:
     """Return what makes up the version with this unique id, in checkpoint format 2.
 
     Reads one changelog, and more where the snapshot that its lineage begins with isn't there.
+
+    Args:
+        from_empty: without any snapshot the lineage is lengthened down to version 1, too. Spark does so once it has
+            failed over a snapshot, but not where it finds none.
     """
     zips = {(file.version, file.uid): file for file in have if file.is_snapshot}
     changes = {(file.version, file.uid): file for file in have if not file.is_snapshot}
@@ -144,7 +150,7 @@ def chain_of(files: Files, folder: str, have: Sequence[StoreFile], version: int,
         lineage = {*read_lineage(files.read(last.path)), Ancestor(version, uid)}
     except (Damaged, NotFound, Unavailable) as error:
         return Chain(version, (last,), (Gap(last.path, f"its lineage can't be read: {error}", damaged=True),))
-    steps = _back_to_a_snapshot(files, sorted(lineage, key=lambda step: step.version), zips, changes)
+    steps = _back_to_a_snapshot(files, sorted(lineage, key=lambda step: step.version), zips, changes, from_empty)
     bases = [index for index, step in enumerate(steps) if (step.version, step.uid) in zips]
     gaps = []
     if bases:
@@ -180,10 +186,12 @@ def _back_to_a_snapshot(
     steps: list[Ancestor],
     zips: Mapping[tuple[int, str], StoreFile],
     changes: Mapping[tuple[int, str], StoreFile],
+    from_empty: bool,
 ) -> list[Ancestor]:
     """Lengthen a lineage that begins at a snapshot that isn't there, by that of the changelog of the same version.
 
-    Spark does so since 4.3 (RocksDB.getFullLineage). Without any snapshot the lineage is returned as it is.
+    Spark does so since 4.3 (RocksDB.getFullLineage). Without any snapshot the lineage is returned as it is, unless
+    it may begin with an empty store and does.
     """
     longer = steps
     while longer[0].version > 1 and not any((step.version, step.uid) in zips for step in longer):
@@ -196,7 +204,8 @@ def _back_to_a_snapshot(
         if not before:
             return steps
         longer = [*sorted(before, key=lambda step: step.version), *longer]
-    return longer if any((step.version, step.uid) in zips for step in longer) else steps
+    ends = any((step.version, step.uid) in zips for step in longer) or (from_empty and longer[0].version == 1)
+    return longer if ends else steps
 
 
 def check_checksum(path: str, data: bytes, checksum: bytes) -> None:

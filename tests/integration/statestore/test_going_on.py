@@ -60,6 +60,7 @@ CHOICE = {
         ("commits/7", "gone"),
         (f"state/0/0/left-keyToNumValues/{SNAPSHOT}", "gone"),
         (f"state/0/0/left-keyToNumValues/{SNAPSHOT}", "empty"),
+        ("state/0/0/left-keyToNumValues/SSTs", "gone"),
     ),
     "rate": (("sources/0/0", "gone"), ("sources/0/0", "cut")),
 }

@@ -34,6 +34,11 @@ def base(folder: Path) -> Path:
     return folder / found.path
 
 
+def tables_gone(folder: Path) -> None:
+    for table in (folder / "SSTs").iterdir():
+        table.unlink()
+
+
 @pytest.mark.parametrize("name", REPAIRED)
 def test_a_damaged_snapshot_is_a_warning_that_says_where_spark_begins(name: str, copy: Copy) -> None:
     folder = copy(name)
@@ -67,13 +72,35 @@ def test_a_change_since_the_snapshot_before_is_needed_then(name: str, copy: Copy
 
 
 @pytest.mark.parametrize("name", REPAIRED[1:])
-def test_a_table_of_one_snapshot_is_a_warning_and_one_of_all_an_error(name: str, copy: Copy) -> None:
+def test_a_table_of_one_snapshot_is_a_warning(name: str, copy: Copy) -> None:
     folder = copy(name)
-    last = store(folder)
-    (folder / last.tables[-1]).unlink()
+    (folder / store(folder).tables[-1]).unlink()
     assert severities(folder) == {"warning"}
-    for table in (folder / last.folder / "SSTs").iterdir():
-        table.unlink()
+
+
+@pytest.mark.parametrize("name", [name for name in REPAIRED if name.endswith("transform")])
+def test_the_tables_of_all_snapshots_are_needed_where_there_are_column_families(name: str, copy: Copy) -> None:
+    folder = copy(name)
+    tables_gone(folder / store(folder).folder)
+    assert "error" in severities(folder)
+
+
+def test_without_a_snapshot_that_can_be_loaded_all_changes_are_needed(copy: Copy) -> None:
+    """In format 2 as in format 1, though a changelog's lineage ends at a snapshot. Once Spark has failed over one,
+    it follows the lineage down to the first version; where it finds none it does not.
+    """
+    folder = copy("changelog2-join")
+    of = folder / store(folder).folder
+    tables_gone(of)
+    (finding, *_) = inspect(LocalFiles(folder)).findings
+    assert finding.severity == "warning"
+    assert "from an empty store" in finding.remedy
+    (first,) = of.glob("1_*.changelog")
+    first.rename(of / "elsewhere")
+    assert "error" in severities(folder)
+    (of / "elsewhere").rename(first)
+    for snapshot in of.glob("*.zip"):
+        snapshot.unlink()
     assert "error" in severities(folder)
 
 
