@@ -55,11 +55,16 @@ class BatchBrokers(Protocol):
         """Return the entry behind which lies what was published at that time or later."""
         ...
 
+    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
+        """Raise InvalidInput when an entry that a read is to begin with lies behind all that is stored and the next."""
+        ...
+
 
 def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary, wanted: Wanted = EVERYTHING) -> list[Range]:
     """Return one range for each topic partition that has something between the two boundaries, as far as it is wanted.
 
-    Raises TopicMissing; InvalidInput for a boundary that names other topics than are read.
+    Raises TopicMissing; InvalidInput for a boundary that names other topics than are read, and for a start that lies
+    behind all that is stored.
     """
     topics = sorted(brokers.topics(all_named=True))
     check_named(start, topics, "startingOffsets")
@@ -67,9 +72,9 @@ def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary, wanted: 
     ranges = []
     for topic in filter(wanted.takes, topics):
         last = brokers.last(topic)
+        begin = _begin(brokers, topic, start, last)
         if last is None:
             continue
-        begin = _begin(brokers, topic, start, last)
         finish = min(_finish(brokers, topic, end, last), last)
         if wanted.from_ms is not None and not wanted.compacted:
             begin = max(begin, Position(brokers.before_time(topic, wanted.from_ms), delivered=False), key=_entry)
@@ -87,13 +92,16 @@ def _entry(position: Position) -> EntryId:
     return position.entry
 
 
-def _begin(brokers: BatchBrokers, topic: str, start: Boundary, last: EntryId) -> Position:
+def _begin(brokers: BatchBrokers, topic: str, start: Boundary, last: EntryId | None) -> Position:
     if start.where == "time":
         return Position(brokers.before_time(topic, start.time_ms), delivered=False)
     place = place_of(start, topic)
     if place == "earliest":
         return BEGINNING
-    return Position(last) if isinstance(place, str) else before(place)
+    if isinstance(place, str):
+        return BEGINNING if last is None else Position(last)
+    brokers.must_be_there(topic, place, last)
+    return before(place)
 
 
 def _finish(brokers: BatchBrokers, topic: str, end: Boundary, last: EntryId) -> EntryId:

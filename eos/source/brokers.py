@@ -90,6 +90,8 @@ class PulsarBrokers:
         behind what no earlier try can have read.
         """
         place: EntryId | str = "time" if start.where == "time" else place_of(start, topic)
+        if isinstance(place, EntryId):
+            self.must_be_there(topic, place, self.last(topic))  # before a subscription is left behind
         cursor = self._cursor(topic, "earliest" if isinstance(place, EntryId) or place == "earliest" else "latest")
         last, stands = self._positions(topic, cursor)
         if isinstance(place, EntryId):
@@ -107,10 +109,31 @@ class PulsarBrokers:
     @_patient
     def before_time(self, topic: str, time_ms: int) -> EntryId:
         """Return the entry behind which lies what was published at that time or later, as the broker finds it."""
-        name = f"spark-time-{uuid.uuid4().hex}"
-        cursor = self._client.subscription(topic, name, initial="earliest")
+        return self._sought(topic, time_ms)
+
+    @_patient
+    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
+        """Raise InvalidInput when an entry that a read is to begin with lies behind all that is stored and the next.
+
+        Args:
+            last: the last message that can be delivered. Behind it there may be a transaction that is open, of which
+                only a cursor tells that is sent there: the broker puts it back to the end.
+        """
+        if last is not None and place <= EntryId(last.ledger, last.entry + 1):
+            return
+        end = self._sought(topic, place)
+        if end < before(place).entry:
+            raise InvalidInput(
+                f"startingOffsets begins at {place} on {topic}, but the topic ends with {end}. The entry is one of "
+                'another cluster, or of a topic of this name that was deleted. Name an entry that is there, "earliest" '
+                'or "latest".'
+            )
+
+    def _sought(self, topic: str, where: int | EntryId) -> EntryId:
+        """Return the entry behind which the broker puts a cursor that is sent to a time (ms since 1970) or an entry."""
+        cursor = self._client.subscription(topic, f"spark-place-{uuid.uuid4().hex}", initial="earliest")
         try:
-            cursor.seek(time_ms)
+            cursor.seek(where)
             return self._positions(topic, cursor)[1]
         finally:
             cursor.delete()

@@ -17,7 +17,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.bounded import batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Offsets, Position
-from eos.source.options import parse_options
+from eos.source.options import Boundary, parse_options
 from tests.conftest import MakeTopic
 from tests.contract.test_transactions import end, transaction
 from tests.integration.source.conftest import Admin, Run
@@ -98,6 +98,43 @@ def test_a_query_begins_at_the_entries_that_are_named(run: Run, ours: Client, ma
     later = json.dumps({f"{topic}-partition-0": str(at[0]), topic: "earliest"})
     with pytest.raises(InvalidInput, match=rf"begins at {at[0]} on .*'job' has let go of everything up to {at[0]}"):
         run(topic=topic, startingOffsets=later).plan.first()
+
+
+def test_a_start_behind_the_end_is_refused_and_the_next_entry_is_not(
+    run: Run, ours: Client, make_topic: MakeTopic
+) -> None:
+    """An entry of another cluster, or of the topic that had this name before: all that comes would count as read."""
+    topic = make_topic("behind")
+    empty = run(topic=topic, startingOffsets="earliest").plan.first().topics[topic].entry
+
+    def starts(where: EntryId, subscription: str = "named") -> list[str]:
+        query = run(topic=topic, subscription=subscription, startingOffsets=json.dumps({topic: str(where)}))
+        return query.behind(query.plan.first())
+
+    def table(where: EntryId) -> list[str]:
+        brokers = run(topic=topic).brokers
+        return read(brokers, batch_ranges(brokers, Boundary("entries", entries={topic: where}), Boundary("latest")))
+
+    def refused(last: EntryId, *places: EntryId) -> None:
+        for place in places:
+            for begin in (starts, table):
+                with pytest.raises(InvalidInput, match=f"begins at {place} on {topic}, but the topic ends with {last}"):
+                    begin(place)
+
+    refused(empty, EntryId(10**9, 0))
+    _, last = write(ours, topic, "a", "b")
+    after = EntryId(last.ledger, last.entry + 1)
+    refused(last, EntryId(last.ledger, last.entry + 2), EntryId(last.ledger + 1_000, 0))
+    assert starts(after) == table(after) == []
+    with ours.producer(topic) as producer:
+        held = transaction(ours, topic)
+        for _ in range(2):
+            producer.send_record(b"open", held)
+    inside = EntryId(last.ledger, last.entry + 2)
+    assert starts(inside, "inside") == table(inside) == []
+    end(ours, held, commit=True)
+    assert starts(after) == table(after) == ["open", "open"]
+    assert starts(inside, "inside") == table(inside) == ["open"]
 
 
 def test_a_time_finds_what_was_published_from_then_on(run: Run, ours: Client, make_topic: MakeTopic) -> None:

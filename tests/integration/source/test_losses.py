@@ -127,6 +127,33 @@ def test_a_subscription_that_others_move_is_no_loss_while_the_data_is_there(
     assert run(topic=topic).behind(done) == ["c"]
 
 
+def test_a_trim_right_after_our_acknowledgement_is_no_loss(
+    run: Run, ours: Client, topic: str, admin: Admin, kept: Kept
+) -> None:
+    """The end of the batch before is kept, as the proof, and so is all that the next batch reads, also again."""
+    query = run(topic=topic, startingOffsets="earliest")
+    position, ledgers = query.plan.first(), set[int]()
+    for value in ("a", "b", "c"):
+        (place,) = write(ours, topic, f"{value}1", value)[:1]
+        ledgers.add(place.ledger)
+        until_here = query.latest(position)
+        admin("PUT", topic, "unload")
+        admin("POST", topic, "trim")
+        assert query.read(position, until_here) == [f"{value}1", value]
+        assert run(topic=topic).read(position, until_here) == [f"{value}1", value]
+        position = until_here
+
+    def only_the_proof_is_left() -> bool:
+        admin("POST", topic, "trim")
+        return kept() & ledgers == {position.topics[topic].entry.ledger}
+
+    assert query.latest(position) == position
+    until(only_the_proof_is_left, "what was read was not deleted", pause_s=0.3)
+    write(ours, topic, "d")
+    assert run(topic=topic).behind(position) == ["d"]
+    assert told(query) == ""
+
+
 def test_a_topic_that_was_made_again_is_another_topic(
     run: Run, ours: Client, topic: str, done: Offsets, admin: Admin
 ) -> None:

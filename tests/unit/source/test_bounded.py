@@ -24,6 +24,10 @@ class Timed(FakeBrokers):
     def before_time(self, topic: str, time_ms: int) -> EntryId:
         return EntryId(5, min(time_ms // 1000, 100) - 1)
 
+    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
+        if last is None or place > EntryId(last.ledger, last.entry + 1):
+            raise InvalidInput(f"{place} is behind the end")
+
 
 @pytest.fixture
 def brokers() -> Timed:
@@ -96,3 +100,13 @@ def test_what_is_not_wanted_is_not_read_nor_asked_for(brokers: Timed) -> None:
     (part,) = batch_ranges(brokers, EARLIEST, LATEST, Wanted(from_ms=2_000, to_ms=3_999, compacted=True))
     assert part == Range(P0, BEGINNING, at("5:9"), compacted=True), "no broker looks for times in what is compacted"
     assert batch_ranges(brokers, EARLIEST, LATEST, Wanted(takes=lambda topic: topic == P1)) == []
+
+
+@pytest.mark.parametrize("start", [by(p0="5:11", p1="earliest"), by(p0="earliest", p1="7:0")])
+def test_a_start_behind_the_end_is_refused_on_an_empty_topic_too(brokers: Timed, start: Boundary) -> None:
+    with pytest.raises(InvalidInput, match="is behind the end"):
+        batch_ranges(brokers, start, LATEST)
+
+
+def test_a_start_right_behind_the_end_is_an_empty_read(brokers: Timed) -> None:
+    assert batch_ranges(brokers, by(p0="5:10", p1="earliest"), LATEST) == []
