@@ -18,7 +18,7 @@ import httpx
 from eos.config import Credentials, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.authentication import secret
-from eos.pulsar.net.transport import tls_context
+from eos.pulsar.net.transport import tls_advice, tls_context
 from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import MessageId
@@ -236,7 +236,8 @@ class Admin:
         except httpx.TimeoutException as error:
             raise Unanswered(f"{asked}: no answer within {self._timeout_s:g} s") from error
         except httpx.TransportError as error:
-            raise Unreachable(f"{asked}: {error}. Check that the broker is up and the admin URL is right") from error
+            advice = tls_advice(str(error)) or "Check that the broker is up and the admin URL is right"
+            raise Unreachable(f"{asked}: {error}. {advice}") from error
         if answer.is_success:
             return answer
         raise _problem(asked, answer)

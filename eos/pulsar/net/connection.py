@@ -19,7 +19,7 @@ from eos.config import Cluster
 from eos.errors import ConnectionLost, DamagedFrame, EosError, NetworkError, Refused, Unanswered, Unreachable
 from eos.pulsar.net.authentication import auth_data
 from eos.pulsar.net.service_url import Address
-from eos.pulsar.net.transport import Transport, connect
+from eos.pulsar.net.transport import Transport, connect, tls_advice
 from eos.pulsar.protocol.handshake import Handshake, State
 from eos.pulsar.protocol.refusals import refused as refusal
 from eos.pulsar.protocol.requests import ANSWERING, Requests, Type
@@ -318,7 +318,8 @@ class Connection:
 
     def _cut_short(self, why: str) -> Unreachable:
         """What took the connection is no broker, or one that comes or goes, or a proxy without a broker behind it."""
-        return Unreachable(f"can't connect to {self.broker}: {why} before it answered. {_CLOSED_EARLY}")
+        advice = tls_advice(why) or _CLOSED_EARLY
+        return Unreachable(f"can't connect to {self.broker}: {why} before it answered. {advice}")
 
     def _gone(self, why: str) -> ConnectionLost:
         return ConnectionLost(f"the connection to {self.broker} is gone ({why})")

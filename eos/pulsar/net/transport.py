@@ -159,11 +159,25 @@ def connect(address: Address, cluster: Cluster) -> Transport:
     except OSError as error:
         sock.close()
         advice = (
-            "Check the trusted certificates (tls_trust_certs), and the host name in the broker's certificate"
-            if isinstance(error, ssl.SSLCertVerificationError)
-            else "Check that the port is the broker's TLS port; its plain port takes pulsar://"
+            tls_advice(str(error)) or "Check that the port is the broker's TLS port; its plain port takes pulsar://"
         )
         raise Unreachable(f"no TLS connection to {address}: {error}. {advice}") from error
+
+
+def tls_advice(why: str) -> str | None:
+    """Return what to check, by OpenSSL's words, the one thing that passes through every library; None for other words.
+
+    In TLS 1.3 a broker looks at a client's certificate when the client counts itself connected: the alert is then the
+    first that is read (RFC 8446, 4.4.2 and 6.2).
+    """
+    if "CERTIFICATE_VERIFY_FAILED" in why:
+        return "Check the trusted certificates (tls_trust_certs), and the host name in the broker's certificate"
+    if "alert" in why:
+        return (
+            "The broker refused the TLS connection. Check the client's certificate (tls_certificate, tls_key), and "
+            "whether the broker trusts the authority that signed it"
+        )
+    return None
 
 
 def tls_context(tls: Tls, credentials: Credentials) -> ssl.SSLContext:
