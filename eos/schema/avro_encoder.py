@@ -21,18 +21,12 @@ from eos.pulsar.wire.varint import binary_array
 from eos.schema.avro_defaults import default_bytes, zigzag
 from eos.schema.avro_text import Node, below
 from eos.schema.description import Record
-from eos.schema.errors import Unencodable
+from eos.schema.errors import Wrong, naming_the_row
 
 BINARY = pa.large_binary()
 """Of each column of bytes here: an array can join the items of a whole batch."""
 
 Numbers = npt.NDArray[Any]
-
-
-class _Wrong(Exception):
-    def __init__(self, path: str, why: str) -> None:
-        self.path = path
-        self.why = why
 
 
 class AvroEncoder:
@@ -45,33 +39,18 @@ class AvroEncoder:
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each value; a null stays null. Raises Unencodable."""
-        try:
-            return self._encoded(values)
-        except _Wrong as wrong:
-            row = self._first_wrong(values)
-            raise Unencodable(row, wrong.path, wrong.why) from None
+        return naming_the_row(self._encoded, values)
 
     def _encoded(self, values: pa.Array) -> pa.Array:
         if self._node.nullable or not values.null_count:
             return self._value(self._node, values, "")
         return _spread(self._value(self._node, values.drop_null(), ""), values)
 
-    def _first_wrong(self, values: pa.Array) -> int:
-        good, bad = 0, len(values)  # the first `good` rows are well, the first `bad` ones are not
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            try:
-                self._encoded(values.slice(0, middle))
-                good = middle
-            except _Wrong:
-                bad = middle
-        return good
-
     def _value(self, node: Node, column: pa.Array, path: str) -> pa.Array:
         present = column
         if column.null_count:
             if not node.nullable:
-                raise _Wrong(path, f"it is null, and the schema has {node.kind} without null")
+                raise Wrong(path, f"it is null, and the schema has {node.kind} without null")
             present = column.drop_null()
         if node.kind == "record":
             found = self._record(node, present, path)
@@ -202,7 +181,7 @@ def _broken(kind: str) -> Callable[[Node, pa.Array, str], pa.Array]:
 def _text(node: Node, column: pa.Array, path: str) -> pa.Array:
     plain = column.cast(BINARY)
     if not is_text(plain):
-        raise _Wrong(path, "it is no text in UTF-8")
+        raise Wrong(path, "it is no text in UTF-8")
     return _sized(plain)
 
 
@@ -210,7 +189,7 @@ def _symbol(node: Node, column: pa.Array, path: str) -> pa.Array:
     places = pc.index_in(column, value_set=pa.array(node.symbols, column.type))
     if places.null_count:
         unknown = column.filter(places.is_null())[0].as_py()
-        raise _Wrong(path, f"{unknown!r} is none of the schema's symbols, {', '.join(node.symbols)}")
+        raise Wrong(path, f"{unknown!r} is none of the schema's symbols, {', '.join(node.symbols)}")
     return _varints(places.to_numpy())
 
 
@@ -228,7 +207,7 @@ def _of_size(node: Node, column: pa.Array, path: str) -> pa.Array:
         plain = column.cast(BINARY)
         sizes = pc.binary_length(plain).to_numpy()
         if (wrong := sizes != node.size).any():
-            raise _Wrong(path, f"it has {sizes[wrong][0]} bytes, and the schema has fixed of {node.size}")
+            raise Wrong(path, f"it has {sizes[wrong][0]} bytes, and the schema has fixed of {node.size}")
         return plain
     numbers, spare = _unscaled(node, column)
     lacking = node.size - numbers.shape[1]
@@ -236,7 +215,7 @@ def _of_size(node: Node, column: pa.Array, path: str) -> pa.Array:
         sign = np.repeat(_sign(numbers), lacking, axis=1)
         return _fixed(np.concatenate((sign, numbers), axis=1))
     if (spare < -lacking).any():
-        raise _Wrong(path, f"the decimal needs more bytes than the schema's fixed of {node.size}")
+        raise Wrong(path, f"the decimal needs more bytes than the schema's fixed of {node.size}")
     return _fixed(numbers[:, -lacking:])
 
 

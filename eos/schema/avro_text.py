@@ -42,7 +42,8 @@ class Node:
     """One type in a schema.
 
     Attributes:
-        kind: "boolean", "int", "long", "float", "double", "bytes", "string", "enum", "fixed", "array", "map", "record".
+        kind: "boolean", "int", "long", "float", "double", "bytes", "string", "enum", "fixed", "array", "map", "record";
+            in protobuf also "uint32" and "uint64".
         logical: one of LOGICAL, or "".
         nullable: whether null may stand in its place.
         fields: of a record.

@@ -15,6 +15,7 @@ from eos.schema.description import Description, Pair, Primitive, Record
 from eos.schema.errors import Undecodable
 from eos.schema.json_values import JsonDecoder
 from eos.schema.primitives import decode_primitive, joined
+from eos.schema.protobuf_values import ProtobufDecoder
 
 
 class Values(Protocol):
@@ -82,6 +83,8 @@ def _single(writer: Description, reader: Description, target: pa.DataType) -> Va
     if isinstance(reader, Record) and isinstance(writer, Record) and writer.format == reader.format:
         if reader.format == "JSON":
             return JsonDecoder(reader.node, target)
+        if reader.format == "PROTOBUF_NATIVE":
+            return ProtobufDecoder(writer, reader, target)
         from eos.schema.avro_values import AvroDecoder  # fastavro takes 0.1 s to load, in every Python worker
 
         return AvroDecoder(writer, reader, target)

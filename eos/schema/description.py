@@ -17,10 +17,13 @@ from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Registered
 from eos.schema.avro_text import Node, parse_avro
 from eos.schema.primitives import PRIMITIVES
+from eos.schema.protobuf_schema import message_descriptor, protobuf_node
+
+Form = Literal["JSON", "AVRO", "PROTOBUF_NATIVE"]
 
 _BY_HAND = {
-    "PROTOBUF": "Read the bytes, and decode them by from_protobuf() in Spark",
-    "PROTOBUF_NATIVE": "Read the bytes, and decode them by from_protobuf() in Spark",
+    "PROTOBUF": "Read the bytes, and decode them by from_protobuf() in Spark; or register the message as "
+    "PROTOBUF_NATIVE: of PROTOBUF the registry has the numbers of the outermost fields alone",
 }
 
 
@@ -40,20 +43,21 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A value described by Avro's text.
+    """A value with fields.
 
     Attributes:
         format: how it is written.
-        text: the schema.
+        text: the schema: Avro's, or the registry's JSON with a message's descriptors.
         node: the same as a tree.
     """
 
-    format: Literal["JSON", "AVRO"]
+    format: Form
     text: bytes
     node: Node
 
     def __str__(self) -> str:
-        return f"{self.format} {self.text.decode()}"
+        told = json.loads(self.text)["rootMessageTypeName"] if self.format == "PROTOBUF_NATIVE" else self.text.decode()
+        return f"{self.format} {told}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ def _single(kind: str, definition: bytes, where: str) -> Primitive | Record:
         return Primitive(kind)
     if kind in ("JSON", "AVRO"):
         return Record("JSON" if kind == "JSON" else "AVRO", definition, parse_avro(definition, where))
+    if kind == "PROTOBUF_NATIVE":
+        return Record("PROTOBUF_NATIVE", definition, protobuf_node(message_descriptor(definition, where), where))
     advice = _BY_HAND.get(kind, "Read the bytes, and decode them in Spark")
     raise InvalidInput(f"{where} is of the type {kind}, which has no counterpart in Spark's types. {advice}.")
 

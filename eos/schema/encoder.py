@@ -10,6 +10,7 @@ from eos.errors import InvalidInput
 from eos.schema.avro_encoder import AvroEncoder
 from eos.schema.description import Description, Primitive, Record
 from eos.schema.primitives import encode_primitive
+from eos.schema.protobuf_values import ProtobufEncoder
 
 
 class Encoder(Protocol):
@@ -34,4 +35,6 @@ def encoder_of(description: Description) -> Encoder:
         return _PrimitiveEncoder(description.kind)
     if isinstance(description, Record) and description.format == "AVRO":
         return AvroEncoder(description)
+    if isinstance(description, Record) and description.format == "PROTOBUF_NATIVE":
+        return ProtobufEncoder(description)
     raise InvalidInput(f"values of the schema {description} are not written here")

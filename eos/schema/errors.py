@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pyarrow as pa
+
 
 class Undecodable(ValueError):
     """A value is not what its schema says.
@@ -33,3 +37,37 @@ class Unencodable(ValueError):
         self.row = row
         self.field = field
         self.why = why
+
+
+class Wrong(Exception):
+    """Something is wrong with one of the values in hand.
+
+    Attributes:
+        path: of the field.
+        why: as in `Unencodable`.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+        self.why = why
+
+
+def naming_the_row(encode: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:
+    """Return the values encoded; raise Unencodable with the first row that is wrong where `encode` raises Wrong.
+
+    Columns are checked as wholes, so the row is looked for once something is known to be wrong.
+    """
+    try:
+        return encode(values)
+    except Wrong as wrong:
+        first = wrong
+    good, bad = 0, len(values)  # the first `good` rows are well, the first `bad` ones are not
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            encode(values.slice(0, middle))
+            good = middle
+        except Wrong as wrong:
+            first, bad = wrong, middle
+    raise Unencodable(good, first.path, first.why) from None

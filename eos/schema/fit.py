@@ -7,7 +7,6 @@ symbols; and a column may hold nulls, also where the schema has none, since near
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from pyspark.sql.types import (
     ArrayType,
@@ -31,9 +30,8 @@ from pyspark.sql.types import (
 
 from eos.nearest import did_you_mean
 from eos.schema.avro_text import Node, below
+from eos.schema.description import Form
 from eos.schema.spark_types import OF_PRIMITIVES
-
-Form = Literal["JSON", "AVRO"]
 
 _SMALL = (ByteType, ShortType)
 _IN_JSON: Mapping[str, tuple[type[DataType], ...]] = {
@@ -59,6 +57,12 @@ _TIMES: Mapping[tuple[str, str], tuple[type[DataType], ...]] = {
     ("long", "local-timestamp-micros"): (TimestampNTZType,),
 }
 """{(type, logical type): the types of Spark that are written as such by AVRO}; a time of day is a number in Spark."""
+
+_UNSIGNED: Mapping[str, tuple[type[DataType], ...]] = {
+    "uint32": (*_SMALL, IntegerType, LongType),
+    "uint64": (*_SMALL, IntegerType, LongType),
+}
+"""{type of protobuf: the types of Spark that are written as such}, beside the decimals without a fraction."""
 
 _PRIMITIVES: Mapping[str, tuple[type[DataType], ...]] = {
     "BYTES": (BinaryType,),
@@ -110,7 +114,9 @@ def misfit(columns: DataType, node: Node, form: Form, path: str = "") -> str | N
     elif node.logical == "decimal":
         if isinstance(columns, DecimalType) and _holds(node, columns):
             return None
-    elif isinstance(columns, _taken(node, form)):
+    elif isinstance(columns, _taken(node, form)) or (
+        node.kind == "uint64" and isinstance(columns, DecimalType) and columns.scale == 0
+    ):
         return None
     return f"field {path!r} is {columns.simpleString()}, and the schema has {_named(node)}{_hint(columns, node, form)}."
 
@@ -123,12 +129,12 @@ def primitive_misfit(value: DataType, kind: str) -> str | None:
 
 
 def _taken(node: Node, form: Form) -> tuple[type[DataType], ...]:
-    if form == "AVRO":
+    if form != "JSON":
         if node.logical:
             return _TIMES[node.kind, node.logical]
         if node.kind == "string":
             return (StringType,)
-    return _IN_JSON.get(node.kind, ())
+    return _UNSIGNED.get(node.kind) or _IN_JSON.get(node.kind, ())
 
 
 def _in_record(columns: StructType, node: Node, form: Form, path: str) -> str | None:

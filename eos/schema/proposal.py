@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 
 from eos.errors import InvalidInput
 from eos.schema.avro_text import below
-from eos.schema.fit import Form
+from eos.schema.description import Form
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FULL_NAME = re.compile(rf"{_NAME.pattern}(\.{_NAME.pattern})*")

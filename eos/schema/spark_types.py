@@ -53,7 +53,7 @@ OF_PRIMITIVES: Mapping[str, DataType] = {
 """{kind: its type}. DATE and TIMESTAMP are Java's old classes: both are moments, in milliseconds since 1970.
 TIME and LOCAL_TIME are the numbers that are stored: milliseconds since 1970, and nanoseconds since midnight."""
 
-_OF_AVRO: Mapping[tuple[str, str], DataType] = {
+_OF_FIELDS: Mapping[tuple[str, str], DataType] = {
     ("boolean", ""): BooleanType(),
     ("int", ""): IntegerType(),
     ("long", ""): LongType(),
@@ -70,6 +70,8 @@ _OF_AVRO: Mapping[tuple[str, str], DataType] = {
     ("long", "timestamp-micros"): TimestampType(),
     ("long", "local-timestamp-millis"): TimestampNTZType(),
     ("long", "local-timestamp-micros"): TimestampNTZType(),
+    ("uint32", ""): LongType(),
+    ("uint64", ""): DecimalType(20, 0),
 }
 
 
@@ -98,4 +100,4 @@ def _of_node(node: Node, *, in_json: bool) -> DataType:
         return DecimalType(node.precision, node.scale)
     if in_json and node.kind in ("bytes", "fixed"):
         return StringType()
-    return _OF_AVRO[node.kind, node.logical]
+    return _OF_FIELDS[node.kind, node.logical]

@@ -11,8 +11,8 @@
 The names of the other Pulsar connector for Spark are taken as well: `__key`, `__topic`,
 `__eventTime`, `__messageProperties`. With `value_format="json"` the payload is the JSON
 object of all columns that are not in the table above, as Spark's `to_json` writes it; with
-"avro" it is the record of these columns by the AVRO schema of the topic. With "schema" the column
-`value` has the type of the topic's schema, as the source reads it.
+"avro" it is the record of these columns by the AVRO schema of the topic, with "protobuf" the message by its descriptor.
+With "schema" the column `value` has the type of the topic's schema, as the source reads it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from pyspark.sql.types import (
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 
-ValueFormat = Literal["raw", "json", "avro", "schema"]
-VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json", "avro", "schema")
-_BUILT: tuple[ValueFormat, ...] = ("json", "avro")
+ValueFormat = Literal["raw", "json", "avro", "protobuf", "schema"]
+VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json", "avro", "protobuf", "schema")
+_BUILT: tuple[ValueFormat, ...] = ("json", "avro", "protobuf")
 """Those whose payload is built from the columns without a meaning of their own."""
-_ENCODED: tuple[ValueFormat, ...] = ("avro", "schema")
+_ENCODED: tuple[ValueFormat, ...] = ("avro", "protobuf", "schema")
 """Those whose payload is encoded by the topic's schema, once Spark has made the rows."""
 _VALUE: Mapping[ValueFormat, str] = {"raw": "type binary or string", "schema": "the type of the topic's schema"}
 
@@ -73,8 +73,8 @@ def canonical(
 
     Args:
         df: what the user hands to the sink.
-        value_format: "raw" takes the column `value`; "json" builds it from the other columns; "avro" makes a struct of
-            them, which is still to be encoded, as is the column `value` with "schema".
+        value_format: "raw" takes the column `value`; "json" builds it from the other columns; "avro" and "protobuf"
+            make a struct of them, which is still to be encoded, as is the column `value` with "schema".
         topic_given: whether the sink or the write names a topic; without one each row must.
         ignore_null_fields: whether "json" leaves null fields out; None: as the session's
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
@@ -192,7 +192,7 @@ def _built(
     schema: StructType, payload: Sequence[str], value_format: ValueFormat, ignore_null_fields: bool | None
 ) -> str:
     row = f"struct({', '.join(map(_quoted, payload))})"
-    if value_format == "avro":
+    if value_format in _ENCODED:
         return f"{row} as value"
     for column in payload:
         _check_keys(column, schema[column].dataType)

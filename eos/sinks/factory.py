@@ -65,7 +65,8 @@ def sink(
         name: names the sink and its control topic; keep it over restarts, and never let two jobs share one.
         topic: where rows go that name no topic themselves; without it each row or write must name one.
         value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own;
-            "avro": a record of these columns, by the topic's AVRO schema; "schema": the column `value`, of the type
+            "avro": a record of these columns, by the topic's AVRO schema; "protobuf": a message of them, by the
+            topic's descriptor (PROTOBUF_NATIVE); "schema": the column `value`, of the type
             that the topic's schema has.
         register_schema: with "json" and "avro": the name of the record that is registered as the topic's schema where
             it has none; columns that its schema lacks are added to it. None: no schema is registered.

@@ -9,9 +9,9 @@ from pyspark.sql.types import StructType
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Declared, Registered
 from eos.schema.avro_text import parse_avro
-from eos.schema.description import Description, Primitive, Record, described
+from eos.schema.description import Description, Form, Primitive, Record, described
 from eos.schema.encoder import encoder_of
-from eos.schema.fit import Form, misfit, primitive_misfit
+from eos.schema.fit import misfit, primitive_misfit
 from eos.schema.proposal import extended, new_schema
 from eos.sinks.columns import ValueFormat, payload_of
 
@@ -43,7 +43,7 @@ def check_columns(
     alone = value_format == "schema"
     if alone and isinstance(known, Primitive):
         wrong = primitive_misfit(columns["value"].dataType, known.kind)
-    elif isinstance(known, Record) and known.format == _form(value_format):
+    elif isinstance(known, Record) and known.format in _FORMS[value_format]:
         kind, path = (columns["value"].dataType, "value") if alone else (payload_of(columns), "")
         wrong = misfit(kind, known.node, known.format, path)
     else:
@@ -62,9 +62,18 @@ def check_columns(
 _WRITES: Mapping[ValueFormat, tuple[str, str]] = {
     "json": ("JSON", "a topic with a JSON schema or without one"),
     "avro": ("AVRO", "a topic with an AVRO schema"),
-    "schema": ("primitives and AVRO", "value_format='json' for a JSON schema"),
+    "protobuf": ("PROTOBUF_NATIVE", "a topic with such a schema"),
+    "schema": ("primitives, AVRO and PROTOBUF_NATIVE", "value_format='json' for a JSON schema"),
 }
 """{format: what it writes; what to use for another schema}."""
+
+_FORMS: Mapping[ValueFormat, tuple[Form, ...]] = {
+    "json": ("JSON",),
+    "avro": ("AVRO",),
+    "protobuf": ("PROTOBUF_NATIVE",),
+    "schema": ("AVRO", "PROTOBUF_NATIVE"),
+}
+"""{format: the schemas with fields that it writes by}."""
 
 
 def new_version(
@@ -76,7 +85,7 @@ def new_version(
 
     Raises InvalidInput for a column that no schema has a place for.
     """
-    form, payload = _form(value_format), payload_of(columns)
+    (form,), payload = _FORMS[value_format], payload_of(columns)
     if schema is None:
         return Declared(form, new_schema(payload, form, name))
     known = _known(schema, value_format)
@@ -103,10 +112,6 @@ def not_taken(columns: StructType, value_format: ValueFormat, topic: str, schema
         "Correct the columns, or change the compatibility strategy: pulsar-admin topicPolicies "
         f"set-schema-compatibility-strategy STRATEGY {topic}."
     )
-
-
-def _form(value_format: ValueFormat) -> Form:
-    return "JSON" if value_format == "json" else "AVRO"
 
 
 def _known(schema: Registered, value_format: ValueFormat) -> Description:

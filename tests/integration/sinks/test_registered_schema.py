@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, date, datetime
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -26,13 +25,14 @@ from pulsar.schema import (
     String,
     StringSchema,
 )
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 
 import eos
-from eos.source.data_source import PulsarDataSource
 from tests.conftest import MakeTopic
 from tests.integration.conftest import Register
-from tests.integration.sinks.bad_input import World, identity
+from tests.integration.sinks.bad_input import identity
+from tests.integration.sinks.conftest import InWorld
+from tests.integration.sinks.readers import read_in_this_process, received, table, version_of
 
 
 class Delay(Record):  # type: ignore[misc]
@@ -65,45 +65,8 @@ Flight: Any = type("Flight", (Record,), {name: kind for name, kind in FIELDS.ite
 FlightNow: Any = type("Flight", (Record,), FIELDS | {"gate": String(required_default=True)})
 
 
-@pytest.fixture
-def in_world(spark: SparkSession, pulsar: Any, tmp_path: Path) -> Any:
-    return lambda topic: World(spark, pulsar.service_url, pulsar.admin_url, topic, tmp_path)
-
-
-def received(client: official.Client, topic: str, schema: Any, count: int) -> list[Any]:
-    """Return what a consumer of the official client gets, which is so many messages and not one more."""
-    start = official.InitialPosition.Earliest
-    consumer = client.subscribe(topic, "all", schema=schema, initial_position=start)
-    try:
-        messages = [consumer.receive(60_000) for _ in range(count)]
-        with pytest.raises(official.Timeout):
-            consumer.receive(500)
-    finally:
-        consumer.close()
-    return messages
-
-
-def version_of(message: Any) -> int:
-    """Return the number of the schema version that a message of the official client carries."""
-    version = message.schema_version()
-    return int.from_bytes(version.encode("latin-1") if isinstance(version, str) else version, "big")
-
-
-def read_in_this_process(pulsar: Any, topic: str) -> list[Any]:
-    """Return the values that our source finds, without a Spark job."""
-    source = PulsarDataSource({"service.url": pulsar.service_url, "valueformat": "schema", "topic": topic})
-    reader = source.reader(source.schema())
-    batches: Any = (batch for part in reader.partitions() for batch in reader.read(part))
-    return [row["value"] for batch in batches for row in batch.to_pylist()]
-
-
-def table(spark: SparkSession, pulsar: Any, topic: str) -> DataFrame:
-    given = {"service.url": pulsar.service_url, "valueFormat": "schema", "topic": topic}
-    return spark.read.format("pulsar").options(**given).load()
-
-
 def test_json_is_checked_against_the_topics_schema(
-    theirs: official.Client, make_topic: MakeTopic, in_world: Any
+    theirs: official.Client, make_topic: MakeTopic, in_world: InWorld
 ) -> None:
     topic = make_topic("schema", partitions=2)
     theirs.create_producer(topic, schema=JsonSchema(Delay)).close()
@@ -156,7 +119,7 @@ def plain(value: Any) -> Any:
 
 
 def test_avro_is_read_equal_field_by_field(
-    spark: SparkSession, pulsar: Any, theirs: official.Client, make_topic: MakeTopic, in_world: Any
+    spark: SparkSession, pulsar: Any, theirs: official.Client, make_topic: MakeTopic, in_world: InWorld
 ) -> None:
     topic = make_topic("avro", partitions=2)
     for version in (Flight, FlightNow):
@@ -176,7 +139,7 @@ def test_avro_is_read_equal_field_by_field(
 
 
 def test_what_does_not_fit_an_avro_schema_is_refused_and_nothing_of_it_is_seen(
-    spark: SparkSession, pulsar: Any, theirs: official.Client, make_topic: MakeTopic, in_world: Any
+    spark: SparkSession, pulsar: Any, theirs: official.Client, make_topic: MakeTopic, in_world: InWorld
 ) -> None:
     topic, bare = make_topic("avro", partitions=2), make_topic("bare")
     theirs.create_producer(topic, schema=AvroSchema(Delay)).close()
@@ -215,7 +178,7 @@ PRIMITIVES: dict[str, tuple[str, Any]] = {
 
 
 def test_each_topic_of_a_batch_is_written_by_its_own_schema(
-    pulsar: Any, theirs: official.Client, make_topic: MakeTopic, in_world: Any, register: Register
+    pulsar: Any, theirs: official.Client, make_topic: MakeTopic, in_world: InWorld, register: Register
 ) -> None:
     topics = {kind: make_topic(kind.lower()) for kind in PRIMITIVES}
     for kind, topic in topics.items():
@@ -236,7 +199,7 @@ def test_each_topic_of_a_batch_is_written_by_its_own_schema(
 
 @pytest.mark.parametrize(("value_format", "schema"), [("avro", AvroSchema), ("json", JsonSchema)])
 def test_a_schema_is_registered_and_followed_by_another_where_the_caller_asks_for_it(
-    theirs: official.Client, make_topic: MakeTopic, in_world: Any, value_format: str, schema: Any
+    theirs: official.Client, make_topic: MakeTopic, in_world: InWorld, value_format: str, schema: Any
 ) -> None:
     topic = make_topic("registers", partitions=2)
     world = in_world(topic)
@@ -257,7 +220,7 @@ def test_a_schema_is_registered_and_followed_by_another_where_the_caller_asks_fo
     assert found == [*((0, number, None) for number in range(3)), *[(1, 0, "A1")] * 3, *[(1, 7, None)] * 3]
 
 
-def test_a_schema_that_the_topic_does_not_take_is_refused(pulsar: Any, in_world: Any) -> None:
+def test_a_schema_that_the_topic_does_not_take_is_refused(pulsar: Any, in_world: InWorld) -> None:
     namespace = f"public/takes-none-{uuid.uuid4().hex[:10]}"
     with httpx.Client(base_url=f"{pulsar.admin_url}/admin/v2/", timeout=30) as admin:
         admin.put(f"namespaces/{namespace}").raise_for_status()
@@ -274,7 +237,7 @@ def test_a_schema_that_the_topic_does_not_take_is_refused(pulsar: Any, in_world:
 
 
 def test_what_the_first_batch_would_refuse_is_told_before_a_query_starts(
-    spark: SparkSession, theirs: official.Client, make_topic: MakeTopic, in_world: Any
+    spark: SparkSession, theirs: official.Client, make_topic: MakeTopic, in_world: InWorld
 ) -> None:
     topic, bare = make_topic("checked", partitions=2), make_topic("bare")
     theirs.create_producer(topic, schema=AvroSchema(Delay)).close()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from eos.pulsar.protocol.schemas import Registered
+from tests.protobuf import Messages, proto
 
 TOPIC = "persistent://public/default/t"
 GOLDEN: list[dict[str, Any]] = json.loads(
@@ -39,3 +40,10 @@ def record(*fields: dict[str, Any], **more: Any) -> dict[str, Any]:
 def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
     """Return Avro's JSON of a field."""
     return {"name": name, "type": kind} | more
+
+
+def native(
+    messages: Messages, enums: Mapping[str, Sequence[str]] | None = None, *, syntax: str = "proto3", number: int = 0
+) -> Registered:
+    """Return a topic's schema of the first message; `proto` has the arguments."""
+    return registered("PROTOBUF_NATIVE", proto(messages, enums, syntax=syntax), number=number)

@@ -33,7 +33,7 @@ def test_a_key_value_schema_holds_the_texts_of_both() -> None:
     assert other == Pair(False, given.value, given.key)
 
 
-@pytest.mark.parametrize("kind", ["PROTOBUF", "PROTOBUF_NATIVE", "AUTO_CONSUME", "99"])
+@pytest.mark.parametrize("kind", ["PROTOBUF", "AUTO_CONSUME", "99"])
 def test_a_kind_without_a_counterpart_is_refused_by_name(kind: str) -> None:
     with pytest.raises(InvalidInput, match=f"version 0 of the schema of {TOPIC} is of the type {kind}.*Read the bytes"):
         described(registered(kind))

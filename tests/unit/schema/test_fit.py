@@ -25,8 +25,8 @@ from pyspark.sql.types import (
 )
 
 from eos.schema.avro_text import LOGICAL
-from eos.schema.description import Record, described
-from eos.schema.fit import Form, misfit, primitive_misfit
+from eos.schema.description import Form, Record, described
+from eos.schema.fit import misfit, primitive_misfit
 from eos.schema.spark_types import OF_PRIMITIVES
 from tests.unit.schema.registered import field, record, registered
 

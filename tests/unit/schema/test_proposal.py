@@ -32,8 +32,8 @@ from pyspark.sql.types import (
 
 from eos.errors import InvalidInput
 from eos.schema.avro_text import parse_avro
-from eos.schema.description import described
-from eos.schema.fit import Form, misfit
+from eos.schema.description import Form, described
+from eos.schema.fit import misfit
 from eos.schema.proposal import FULL_NAME, extended, new_schema
 from eos.schema.spark_types import spark_type
 from tests.unit.schema.registered import field, record, registered

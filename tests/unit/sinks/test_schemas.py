@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import DataType, DecimalType, IntegerType, StringType, StructField, StructType, TimestampType
 
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.columns import ValueFormat
 from eos.sinks.schemas import check_columns, new_version, not_taken
-from tests.unit.schema.registered import TOPIC, field, record, registered
+from tests.unit.schema.registered import TOPIC, field, native, record, registered
 
 FLIGHT = record(field("carrier", ["null", "string"]), field("delay", "int"))
 
@@ -53,7 +53,8 @@ def test_raw_values_are_of_no_schema() -> None:
         ("json", "INT32", "JSON"),
         ("avro", "JSON", "AVRO"),
         ("avro", "BYTES", "AVRO"),
-        ("schema", "JSON", "primitives and AVRO"),
+        ("protobuf", "AVRO", "PROTOBUF_NATIVE"),
+        ("schema", "JSON", "primitives, AVRO and PROTOBUF_NATIVE"),
     ],
 )
 def test_what_the_readers_of_a_topic_could_not_read_is_refused(
@@ -76,7 +77,22 @@ def test_a_value_has_the_type_of_the_topics_schema() -> None:
         check(columns(value=TEXT), "schema", registered("AVRO", FLIGHT))
 
 
-@pytest.mark.parametrize("value_format", ["avro", "schema"])
+def test_a_message_of_protobuf_is_checked_by_its_descriptor() -> None:
+    schema = native({"Flight": ["string carrier = 1", "uint64 delay = 2", "Leg leg = 3"], "Leg": ["bool x = 1"]})
+    given = columns(key=TEXT, carrier=TEXT, delay=NUMBER)
+    assert check(given, "protobuf", schema) is schema
+    assert check(columns(value=StructType(given.fields[1:])), "schema", schema) is schema
+    for kind, words in ((TEXT, "is string"), (DecimalType(9, 2), r"is decimal\(9,2\)")):
+        with pytest.raises(InvalidInput, match=f"field 'delay' {words}, and the schema has uint64"):
+            check(columns(delay=kind), "protobuf", schema)
+    assert check(columns(delay=DecimalType(9, 0)), "protobuf", schema) is schema
+    with pytest.raises(InvalidInput, match="field 'leg' is string, and the schema has record"):
+        check(columns(leg=TEXT), "protobuf", schema)
+    with pytest.raises(InvalidInput, match="field 'late' is string, and the schema has no such field"):
+        check(columns(late=TEXT), "protobuf", schema)
+
+
+@pytest.mark.parametrize("value_format", ["avro", "protobuf", "schema"])
 def test_what_is_encoded_needs_a_schema(value_format: ValueFormat) -> None:
     with pytest.raises(InvalidInput, match=f"writes by the schema of the topic, but {TOPIC} has none. Register"):
         check(columns(a=NUMBER), value_format, None)

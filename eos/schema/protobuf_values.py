@@ -1,0 +1,232 @@
+"""Protobuf values, by Google's library: each becomes a message of the class that the topic's descriptors make.
+
+Columns become Python's lists and messages of them, and the other way round; what is checked is checked by the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from eos.errors import InvalidInput
+from eos.pulsar.wire.keys import is_text
+from eos.schema.avro_text import below
+from eos.schema.description import Record
+from eos.schema.errors import Undecodable, Wrong, naming_the_row
+from eos.schema.protobuf_schema import TIMESTAMP, entry_of, message_descriptor
+
+_MICROS = 1_000_000
+_UINT32 = (FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32)
+_UINT64 = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)
+_WIDER = {
+    FieldDescriptor.TYPE_INT32: FieldDescriptor.TYPE_INT64,
+    FieldDescriptor.TYPE_SINT32: FieldDescriptor.TYPE_SINT64,
+    FieldDescriptor.TYPE_UINT32: FieldDescriptor.TYPE_UINT64,
+}
+"""{type: the one that its bytes are read by too, as the same number}."""
+
+
+class ProtobufEncoder:
+    """Writes values by a protobuf schema; the columns have been found to fit it (`eos.schema.fit`)."""
+
+    def __init__(self, record: Record) -> None:
+        """Args: the schema. Raises InvalidInput."""
+        self._of = message_descriptor(record.text, "the schema")
+        self._message = GetMessageClass(self._of)
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Return the bytes of each value; a null stays null. Raises Unencodable."""
+        return naming_the_row(self._encoded, values)
+
+    def _encoded(self, values: pa.Array) -> pa.Array:
+        message = self._message
+        rows = _messages(self._of, values.drop_null(), "")
+        # Maps in the order of their keys: so a row that is tried again has the same bytes.
+        written = (message(**row).SerializeToString(deterministic=True) for row in rows)
+        return pa.array(_spread(written, values), pa.large_binary())
+
+
+def _spread(found: Iterable[Any], column: pa.Array) -> Iterable[Any]:
+    """Return the values in the places of those of a column that are not null, and None in the others."""
+    if not column.null_count:
+        return found
+    each = iter(found)
+    return (next(each) if there else None for there in column.is_valid().to_pylist())
+
+
+def _messages(descriptor: Descriptor, column: pa.Array, path: str) -> list[dict[str, Any]]:
+    """Return the fields of each struct of a column without nulls, as the constructor of the message takes them."""
+    names = [field.name for field in descriptor.fields if column.type.get_field_index(field.name) >= 0]
+    columns = {name: column.field(column.type.get_field_index(name)) for name in names}
+    for group in descriptor.oneofs:
+        _refuse_two(column, [columns[field.name] for field in group.fields if field.name in columns], group, path)
+    parts = [_field(descriptor.fields_by_name[name], columns[name], below(path, name)) for name in names]
+    if not parts:
+        return [{}] * len(column)
+    return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+
+
+def _refuse_two(column: pa.Array, members: list[pa.Array], group: Any, path: str) -> None:
+    given = np.zeros(len(column), dtype=np.int64)
+    for member in members:
+        given += np.asarray(member.is_valid())
+    if given.max(initial=0) > 1:
+        names = ", ".join(field.name for field in group.fields)
+        raise Wrong(below(path, group.name), f"one of {names} may be set, and there are more")
+
+
+def _field(field: FieldDescriptor, column: pa.Array, path: str) -> Iterable[Any]:
+    if column.null_count and (field.is_required or not field.has_presence):
+        raise Wrong(path, "it is null, and a field without presence has no null")
+    if entry := entry_of(field):
+        keys, items = _inner(column, column.keys), _inner(column, column.items)
+        pairs = zip(_texts(keys, f"{path}[]"), _items(entry["value"], items, f"{path}[]"), strict=True)
+        return (dict(part) for part in _cut(list(pairs), column))
+    if field.is_repeated:
+        return _cut(list(_items(field, _inner(column, column.values), f"{path}[]")), column)
+    return _spread(_values(field, column.drop_null(), path), column)
+
+
+def _inner(column: pa.Array, inner: pa.Array) -> pa.Array:
+    """Return the items of a column of lists or maps, those of all its rows and no others."""
+    offsets = column.offsets
+    first = offsets[0].as_py()
+    return inner.slice(first, offsets[-1].as_py() - first)
+
+
+def _cut(items: list[Any], column: pa.Array) -> Iterator[list[Any]]:
+    """Yield the items of each row."""
+    ends = np.asarray(column.offsets) - column.offsets[0].as_py()
+    return (items[start:end] for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+
+
+def _items(field: FieldDescriptor, column: pa.Array, path: str) -> Iterable[Any]:
+    if column.null_count:
+        raise Wrong(path, "it is null, and an item of protobuf has no null")
+    return _values(field, column, path)
+
+
+def _values(field: FieldDescriptor, column: pa.Array, path: str) -> Iterable[Any]:
+    """Return what a field holds, as the constructor of its message takes it. Args: its column, without nulls."""
+    if field.message_type is not None:
+        if field.message_type.full_name != TIMESTAMP:
+            return _messages(field.message_type, column, path)
+        micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
+        parts = zip((micros // _MICROS).tolist(), (micros % _MICROS * 1000).tolist(), strict=True)
+        return ({"seconds": seconds, "nanos": nanos} for seconds, nanos in parts)
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return _texts(column, path)
+    if field.enum_type is not None:
+        known = pc.is_in(column, pa.array(list(field.enum_type.values_by_name), column.type))
+        if known.false_count:
+            wrong = column[known.index(False).as_py()].as_py()
+            raise Wrong(path, f"{wrong!r} is none of {', '.join(field.enum_type.values_by_name)}")
+    if field.type in (*_UINT32, *_UINT64):
+        kind = pa.uint32() if field.type in _UINT32 else pa.uint64()
+        try:
+            column = column.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise Wrong(path, f"it is no {kind}: {error}") from error
+    found: Iterable[Any] = column.to_pylist()
+    return found
+
+
+def _texts(column: pa.Array, path: str) -> Iterable[str]:
+    if not is_text(column.cast(pa.large_binary())):
+        raise Wrong(path, "it is no text in UTF-8")
+    found: Iterable[str] = column.to_pylist()
+    return found
+
+
+_Read = Callable[[Any], Any]
+
+
+class ProtobufDecoder:
+    """Decodes values, those of older and newer versions too: as protobuf has it, a field is known by its number."""
+
+    def __init__(self, writer: Record, reader: Record, target: pa.DataType) -> None:
+        """Args: the schema of the messages; that of the query; the Arrow type of the values.
+
+        Raises InvalidInput where a number does not mean the same in both.
+        """
+        ours = message_descriptor(reader.text, "the schema of the query")
+        _check_numbers(message_descriptor(writer.text, "the schema of the messages"), ours, "")
+        self._message = GetMessageClass(ours)
+        self._read = _reading(ours, "")
+        self._target = target
+
+    def decode(self, values: pa.Array) -> pa.Array:
+        """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
+        rows: list[Any] = []
+        for row, value in enumerate(values.to_pylist()):
+            try:
+                rows.append(None if value is None else self._read(self._message.FromString(value)))
+            except DecodeError as error:
+                raise Undecodable(row, "", f"it can't be read as protobuf: {error}") from error
+            except Wrong as wrong:
+                raise Undecodable(row, wrong.path, wrong.why) from wrong
+        return pa.array(rows, self._target)
+
+
+def _reading(descriptor: Descriptor, path: str) -> _Read:
+    """Return what makes a row of a message."""
+    fields = [(field.name, _reading_field(field, below(path, field.name))) for field in descriptor.fields]
+    return lambda message: {name: read(message) for name, read in fields}
+
+
+def _reading_field(field: FieldDescriptor, path: str) -> _Read:
+    name = field.name
+    if entry := entry_of(field):
+        one = _reading_one(entry["value"], f"{path}[]")
+        return lambda message: [(key, one(value)) for key, value in getattr(message, name).items()]
+    one = _reading_one(field, path)
+    if field.is_repeated:
+        return lambda message: [one(item) for item in getattr(message, name)]
+    if field.has_presence:
+        return lambda message: one(getattr(message, name)) if message.HasField(name) else None
+    return lambda message: one(getattr(message, name))
+
+
+def _reading_one(field: FieldDescriptor, path: str) -> _Read:
+    if field.message_type is not None:
+        if field.message_type.full_name == TIMESTAMP:
+            return lambda moment: moment.seconds * _MICROS + moment.nanos // 1000
+        return _reading(field.message_type, path)
+    if field.enum_type is not None:
+        names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
+        return lambda number: _name(names, number, path)
+    return Decimal if field.type in _UINT64 else lambda value: value
+
+
+def _name(names: dict[int, str], number: int, path: str) -> str:
+    if number not in names:
+        raise Wrong(path, f"{number} is none of its enum's numbers, {sorted(names)}")
+    return names[number]
+
+
+def _check_numbers(writer: Descriptor, reader: Descriptor, path: str) -> None:
+    """Raise InvalidInput for a number that has another type, or another name, in two versions of a message."""
+    for number, theirs in writer.fields_by_number.items():
+        ours = reader.fields_by_number.get(number)
+        at = below(path, theirs.name)
+        if ours is None:
+            if theirs.name in reader.fields_by_name:
+                moved = reader.fields_by_name[theirs.name].number
+                raise InvalidInput(f"field {at!r} was written with the number {number}, and is read with {moved}")
+            continue
+        alike = ours.type in (theirs.type, _WIDER.get(theirs.type))
+        if not alike or (ours.name, ours.is_repeated) != (theirs.name, theirs.is_repeated):
+            raise InvalidInput(
+                f"field {at!r} was written with the number {number}, which is field {below(path, ours.name)!r} of "
+                "another name or type for the query"
+            )
+        if ours.message_type is not None and theirs.message_type is not None:
+            _check_numbers(theirs.message_type, ours.message_type, at)
