@@ -1,0 +1,149 @@
+"""Schemas that change under each of Pulsar's compatibility strategies: what the sink writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+import eos
+from tests.integration.conftest import Register
+from tests.integration.sinks.bad_input import identity
+from tests.integration.sinks.conftest import InWorld
+from tests.integration.sinks.readers import read_in_this_process
+
+CARRIER = {"name": "carrier", "type": ["null", "string"], "default": None}
+DELAY = {"name": "delay", "type": "int"}
+GATE = {"name": "gate", "type": ["null", "string"], "default": None}
+NO_SUCH = "is {}, and the schema has no such field"
+
+
+class Change(NamedTuple):
+    """What another program registers behind `carrier` and `delay`, and what the sink then says of these columns.
+
+    Attributes:
+        versions: the fields of each.
+        words: of the refusal, once the last version is the newest; None where the columns fit it.
+        before: the same while the version before is the newest.
+    """
+
+    versions: tuple[list[Any], ...]
+    words: str | None = None
+    before: str | None = None
+
+
+CHANGES = {
+    "a field with a default": Change(([CARRIER, DELAY, GATE],)),
+    "a field without a default": Change(
+        ([CARRIER, DELAY, {"name": "gate", "type": "string"}],),
+        "field 'gate' is missing, and the schema has string, neither null nor a default",
+    ),
+    "a field less": Change(([CARRIER],), f"field 'delay' {NO_SUCH.format('int')}"),
+    "a wider number": Change(([CARRIER, {"name": "delay", "type": "long"}],)),
+    "a text for a number": Change(
+        ([CARRIER, {"name": "delay", "type": "string"}],), "field 'delay' is int, and the schema has string"
+    ),
+    "another type two versions later": Change(
+        ([DELAY], [{"name": "carrier", "type": "int", "default": 0}, DELAY]),
+        "field 'carrier' is string, and the schema has int",
+        f"field 'carrier' {NO_SUCH.format('string')}",
+    ),
+}
+LATER = "another type two versions later"
+BACKWARD = {"a field with a default", "a field less", "a wider number"}
+FORWARD = {"a field with a default", "a field without a default"}
+TAKEN = {
+    "ALWAYS_COMPATIBLE": CHANGES.keys(),
+    "ALWAYS_INCOMPATIBLE": set[str](),
+    "BACKWARD": BACKWARD | {LATER},
+    "FORWARD": FORWARD | {LATER},
+    "FULL": BACKWARD & FORWARD | {LATER},
+    "BACKWARD_TRANSITIVE": BACKWARD,
+    "FORWARD_TRANSITIVE": FORWARD,
+    "FULL_TRANSITIVE": BACKWARD & FORWARD,
+}
+"""{strategy: the changes whose last version the broker takes}."""
+
+COLUMNS = ("'UA' carrier", "cast(id as int) delay")
+
+
+def avro(fields: list[Any]) -> str:
+    return json.dumps({"type": "record", "name": "Flight", "fields": fields})
+
+
+def test_the_sink_follows_each_strategy_and_names_what_no_longer_fits(
+    pulsar: Any, register: Register, in_world: InWorld
+) -> None:
+    own = {strategy: namespace_with(pulsar, strategy) for strategy in TAKEN}
+    world = in_world(topic_with(pulsar, register, own["FULL"], "first"))
+    sink, rows = world.sink(value_format="avro"), world.rows(*COLUMNS).coalesce(1)
+    written = []
+    with sink.batch(0, identity()) as txn:
+        for strategy, namespace in own.items():
+            for number, (name, change) in enumerate(CHANGES.items()):
+                topic = topic_with(pulsar, register, namespace, str(number))
+                newest = taken_by_the_broker(register, topic, change)
+                assert (newest == len(change.versions)) == (name in TAKEN[strategy]), (strategy, name)
+                wrong = (None, *([change.before] if len(change.versions) == 2 else []), change.words)[newest]
+                if wrong is None:
+                    sink.check(rows, topic)
+                    if newest:
+                        txn.write(rows, topic)
+                        written.append(topic)
+                    continue
+                for refuses in (sink.check, txn.write):
+                    with pytest.raises(eos.InvalidInput, match=f"The rows do not fit version {newest} .*: {wrong}"):
+                        refuses(rows, topic)
+    assert len(written) == 10
+    for topic in written:
+        found = [(value["carrier"], value["delay"], value.get("gate")) for value in read_in_this_process(pulsar, topic)]
+        assert found == [("UA", number, None) for number in range(3)], topic
+
+
+def test_a_version_of_the_sinks_own_is_taken_by_all_strategies_that_take_any(
+    pulsar: Any, register: Register, in_world: InWorld
+) -> None:
+    topics = {one: topic_with(pulsar, register, namespace_with(pulsar, one), "t") for one in TAKEN}
+    refused = topics.pop("ALWAYS_INCOMPATIBLE")
+    world = in_world(refused)
+    rows = world.rows(*COLUMNS, "'A1' gate").coalesce(1)
+    words = "field 'gate' is string, and the schema has no such field. The topic takes no new version for it"
+    with world.sink(value_format="avro", register_schema="Flight").batch(0, identity()) as txn:
+        with pytest.raises(eos.InvalidInput, match=words):
+            txn.write(rows)
+        for topic in topics.values():
+            txn.write(rows, topic)
+    for topic in topics.values():
+        assert [value["gate"] for value in read_in_this_process(pulsar, topic)] == ["A1"] * 3
+
+
+def namespace_with(pulsar: Any, strategy: str) -> str:
+    """Make a namespace whose topics take new schemas by this strategy."""
+    namespace = f"public/evolves-{uuid.uuid4().hex[:10]}"
+    with httpx.Client(base_url=f"{pulsar.admin_url}/admin/v2/namespaces/", timeout=30) as admin:
+        admin.put(namespace).raise_for_status()
+        admin.put(f"{namespace}/schemaCompatibilityStrategy", json=strategy).raise_for_status()
+    return namespace
+
+
+def topic_with(pulsar: Any, register: Register, namespace: str, name: str) -> str:
+    """Make a topic whose schema has `carrier` and `delay`."""
+    httpx.put(f"{pulsar.admin_url}/admin/v2/persistent/{namespace}/{name}", timeout=30).raise_for_status()
+    topic = f"persistent://{namespace}/{name}"
+    register(topic, "AVRO", avro([CARRIER, DELAY]))
+    return topic
+
+
+def taken_by_the_broker(register: Register, topic: str, change: Change) -> int:
+    """Register the versions of a change in turn; return how many the broker takes."""
+    for number, fields in enumerate(change.versions):
+        try:
+            register(topic, "AVRO", avro(fields))
+        except httpx.HTTPStatusError as refused:
+            if refused.response.status_code != 409:
+                raise
+            return number
+    return len(change.versions)
