@@ -14,7 +14,7 @@ SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report models mutants matrix crash soak drills jar java lint bench-sink bench-source bench-state bench docs clean proto format constraints
+.PHONY: help demo check test test-report models mutants matrix crash soak drills jar java lint bench-sink bench-source bench-state bench-formats bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -112,7 +112,13 @@ bench-state: $(JAR) ## commits of Spark's state on bk://, side by side with file
 	$(BIN)/python -m pytest -q -m bench tests/integration/statestore/test_bench_state.py
 	$(BIN)/python -m tests.benchmarks.state $(BENCH_ARGS)
 
-bench: bench-sink bench-source bench-state ## all benchmarks
+bench-formats: ## JSON, AVRO, protobuf and raw values of the sink, side by side with the official client
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
+	$(BIN)/python -m pytest -q -m bench tests/integration/sinks/test_bench_formats.py
+	$(BIN)/python -m tests.benchmarks.formats $(BENCH_ARGS)
+
+bench: bench-sink bench-source bench-state bench-formats ## all benchmarks
 
 docs: ## draw again what docs/ draws from code, and build the site with the API reference: build/site/index.html
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,docs

@@ -1,7 +1,7 @@
 """Puts the figures of a run into docs/benchmarks.md: `python -m tests.benchmarks.page [build/bench/sink.json …]`.
 
 The page's tables are made from the JSON and never typed. What a file is about is told by its name, `sink.json`,
-`source.json` or `state.json`; without arguments both are looked for in build/bench.
+`source.json`, `state.json` or `formats.json`; without arguments all are looked for in build/bench.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tests.benchmarks import source_table
+from tests.benchmarks import formats_table, source_table
 from tests.benchmarks.results import AIMS, Json
 from tests.benchmarks.rows import RANDOM
 from tests.benchmarks.state_table import sheets
@@ -59,7 +59,14 @@ def source_figures(found: Json) -> str:
     return "\n".join(parts)
 
 
-FIGURES = {"sink": sink_figures, "source": source_figures, "state": state_figures}
+def formats_figures(found: Json) -> str:
+    """Return the table of `make bench-formats` in Markdown."""
+    told = formats_table.sheet(found)
+    versions = {"Pulsar": "pulsar", "PySpark": "pyspark", "pulsar-client": "pulsar-client"}
+    return "\n".join([_machine(found, versions), f"{told.title}:\n", _table(told.head, told.lines)])
+
+
+FIGURES = {"sink": sink_figures, "source": source_figures, "state": state_figures, "formats": formats_figures}
 
 
 def _machine(found: Json, versions: Mapping[str, str]) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.table import Table
 
 from tests.benchmarks.one_row import EMPTY, OURS, RATE
 from tests.benchmarks.readers import CLIENT, JAVA, READY
 from tests.benchmarks.results import Json
 from tests.benchmarks.source_plan import LARGE, SMALL
 from tests.benchmarks.source_results import ADDED_AIM_MS, AIMS
-from tests.benchmarks.state_table import Sheet
+from tests.benchmarks.state_table import Sheet, print_sheet
 
 LABELS = {
     OURS: "this source",
@@ -37,12 +36,7 @@ def sheets(found: Json) -> Iterator[Sheet]:
 def show(console: Console, found: Json) -> None:
     """Print the tables."""
     for sheet in sheets(found):
-        table = Table(*sheet.head, title=sheet.title)
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for line in sheet.lines:
-            table.add_row(*line)
-        console.print(table)
+        print_sheet(console, sheet)
 
 
 def _reads(found: Json, case: str, suffix: str, title: str) -> Sheet:

@@ -53,12 +53,17 @@ def sheets(found: Json) -> Iterator[Sheet]:
 def show(console: Console, found: Json) -> None:
     """Print the tables."""
     for sheet in sheets(found):
-        table = Table(*sheet.head, title=sheet.title)
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for line in sheet.lines:
-            table.add_row(*(cell.replace("`", "") for cell in line))
-        console.print(table)
+        print_sheet(console, sheet)
+
+
+def print_sheet(console: Console, sheet: Sheet) -> None:
+    """Print one table, names without their Markdown."""
+    table = Table(*sheet.head, title=sheet.title)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for line in sheet.lines:
+        table.add_row(*(cell.replace("`", "") for cell in line))
+    console.print(table)
 
 
 def _commits(partitions: int, figures: Json) -> Sheet:

@@ -5,16 +5,25 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 import eos
+from eos.sinks.columns import ValueFormat
 
 
 class ThisSink:
-    """Writes a DataFrame in one transaction, commit and all."""
+    """Writes a DataFrame in one transaction, commit and all.
+
+    Attributes:
+        name: its name in the results.
+    """
 
     name = "this_sink"
 
-    def __init__(self, df: DataFrame, service_url: str, topic: str) -> None:
+    def __init__(
+        self, df: DataFrame, service_url: str, topic: str, *, name: str = name, value_format: ValueFormat = "raw"
+    ) -> None:
+        self.name = name
         self._df = df
-        self._sink = eos.sink(service_url, topic=topic, name=topic.rsplit("/", 1)[-1], small_batch_rows=0)
+        own = topic.rsplit("/", 1)[-1]
+        self._sink = eos.sink(service_url, topic=topic, name=own, small_batch_rows=0, value_format=value_format)
         self._next = 0
 
     def run(self) -> int:

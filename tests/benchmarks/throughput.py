@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -41,18 +42,23 @@ def compare(session: SparkSession, java: JavaClient, plan: Plan, case: Case) -> 
             CountOnly(df),
         ]
         try:
-            timed = take_turns(contenders, plan, case.name, plan.rows, before=partial(_wake_workers, session))
+            timed = take_turns(contenders, plan, case.name, plan.rows, before=partial(wake_workers, session))
         finally:
             sink.close()
-    expected = plan.rows * (plan.warm_ups + plan.rounds)
-    for name, topic in topics.items():
-        if (stored := published(broker, topic)) < expected:
-            raise RuntimeError(f"the broker has {stored} messages of {name}; it should have {expected}")
-        if stored > expected:
-            plan.tell(f"{case.name}: {name}: {stored - expected} messages of tries that were aborted are in its times")
+    look_for_all(plan, case.name, topics)
     return timed
 
 
-def _wake_workers(session: SparkSession) -> None:
+def look_for_all(plan: Plan, title: str, topics: Mapping[str, str]) -> None:
+    """Raise RuntimeError when the broker has not got every row of every run. Args: {contender: its topic}."""
+    expected = plan.rows * (plan.warm_ups + plan.rounds)
+    for name, topic in topics.items():
+        if (stored := published(plan.broker, topic)) < expected:
+            raise RuntimeError(f"the broker has {stored} messages of {name}; it should have {expected}")
+        if stored > expected:
+            plan.tell(f"{title}: {name}: {stored - expected} messages of tries that were aborted are in its times")
+
+
+def wake_workers(session: SparkSession) -> None:
     """Have Spark's Python workers up: it ends those that were idle for a minute, as while another has a long turn."""
     count_in_workers(session.range(2, numPartitions=2))
