@@ -32,7 +32,7 @@ from eos.pulsar.wire.routing import Sorted, partition_of, sort_by_partition
 from eos.pulsar.wire.row_names import row_name
 from eos.pulsar.wire.txn import TxnId
 from eos.schema.description import described
-from eos.schema.encoder import Encoder, encoder_of
+from eos.schema.encoder import Encoder, PairEncoder, encoder_of
 from eos.schema.errors import Unencodable
 from eos.side_by_side import side_by_side
 from eos.steps import Observer, Step
@@ -183,8 +183,11 @@ class Writer:
             return batch
         if self._values is None:
             self._values = encoder_of(described(schema))
+        values = batch.column(place)
         try:
-            encoded = self._values.encode(batch.column(place))
+            encoded = self._values.encode(values)
+            if isinstance(self._values, PairEncoder) and self._values.separated:
+                batch = batch.append_column("key", self._values.keys(values))
         except Unencodable as wrong:
             first = self._row + sum(before.num_rows for before in self._gathered)
             field = f"field {wrong.field!r} of its value" if wrong.field else "its value"

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 
 from eos.nearest import did_you_mean
 from eos.schema.avro_text import Node, below
-from eos.schema.description import Form
+from eos.schema.description import Description, Form, Primitive, Record
 from eos.schema.spark_types import OF_PRIMITIVES
 
 _SMALL = (ByteType, ShortType)
@@ -121,11 +121,23 @@ def misfit(columns: DataType, node: Node, form: Form, path: str = "") -> str | N
     return f"field {path!r} is {columns.simpleString()}, and the schema has {_named(node)}{_hint(columns, node, form)}."
 
 
-def primitive_misfit(value: DataType, kind: str) -> str | None:
-    """Return what doesn't fit, as a sentence; None where it fits. Args: the type that is written; the primitive."""
-    if isinstance(value, _PRIMITIVES[kind]):
-        return None
-    return f"column 'value' is {value.simpleString()}, and {kind} is written from {OF_PRIMITIVES[kind].simpleString()}."
+def value_misfit(value: DataType, known: Description, path: str = "value") -> str | None:
+    """Return what doesn't fit of a column that is a whole value, as a sentence; None where all does.
+
+    Args: the type that is written; what it is written by, which is not JSON; where it lies.
+    """
+    if isinstance(known, Record):
+        return misfit(value, known.node, known.format, path)
+    if isinstance(known, Primitive):
+        if isinstance(value, _PRIMITIVES[known.kind]):
+            return None
+        meant = OF_PRIMITIVES[known.kind].simpleString()
+        return f"column {path!r} is {value.simpleString()}, and {known.kind} is written from {meant}."
+    if not isinstance(value, StructType) or sorted(value.fieldNames()) != ["key", "value"]:
+        return f"column {path!r} is {value.simpleString()}, and a pair is written from a struct of key and value."
+    parts = (("key", known.key), ("value", known.value))
+    wrong = (value_misfit(value[name].dataType, part, below(path, name)) for name, part in parts)
+    return next(filter(None, wrong), None)
 
 
 def _taken(node: Node, form: Form) -> tuple[type[DataType], ...]:

@@ -9,9 +9,9 @@ from pyspark.sql.types import StructType
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Declared, Registered
 from eos.schema.avro_text import parse_avro
-from eos.schema.description import Description, Form, Primitive, Record, described
+from eos.schema.description import Description, Form, Pair, Primitive, Record, described
 from eos.schema.encoder import encoder_of
-from eos.schema.fit import misfit, primitive_misfit
+from eos.schema.fit import misfit, value_misfit
 from eos.schema.proposal import extended, new_schema
 from eos.sinks.columns import ValueFormat, payload_of
 
@@ -40,18 +40,21 @@ def check_columns(
     known = _known(schema, value_format)
     if value_format == "json" and known in _TAKE_ANY_TEXT:
         return schema
-    alone = value_format == "schema"
-    if alone and isinstance(known, Primitive):
-        wrong = primitive_misfit(columns["value"].dataType, known.kind)
-    elif isinstance(known, Record) and known.format in _FORMS[value_format]:
-        kind, path = (columns["value"].dataType, "value") if alone else (payload_of(columns), "")
-        wrong = misfit(kind, known.node, known.format, path)
-    else:
+    if not _writes(value_format, known):
         writes, advice = _WRITES[value_format]
         raise InvalidInput(
-            f"value_format={value_format!r} writes {writes}, but {schema} is {schema.kind}: its readers could not read "
-            f"the rows. Use {advice}, or value_format='raw' with bytes that fit."
+            f"value_format={value_format!r} writes {writes}, but {schema} is {_kind(known)}: its readers could not "
+            f"read the rows. Use {advice}, or value_format='raw' with bytes that fit."
         )
+    if isinstance(known, Pair) and known.separated and (keys := [name for name in _KEYS if name in columns.names]):
+        raise InvalidInput(
+            f"Column {keys[0]!r} gives the message's key, and so does the pair: {schema} keeps its key there. Drop it."
+        )
+    if value_format == "schema":
+        wrong = value_misfit(columns["value"].dataType, known)
+    else:
+        assert isinstance(known, Record)
+        wrong = misfit(payload_of(columns), known.node, known.format)
     if wrong:
         raise InvalidInput(f"The rows do not fit {schema}: {wrong} Nothing is written. Correct the columns.")
     if value_format != "json":
@@ -63,7 +66,7 @@ _WRITES: Mapping[ValueFormat, tuple[str, str]] = {
     "json": ("JSON", "a topic with a JSON schema or without one"),
     "avro": ("AVRO", "a topic with an AVRO schema"),
     "protobuf": ("PROTOBUF_NATIVE", "a topic with such a schema"),
-    "schema": ("primitives, AVRO and PROTOBUF_NATIVE", "value_format='json' for a JSON schema"),
+    "schema": ("primitives, AVRO, PROTOBUF_NATIVE and pairs of these", "value_format='json' for a JSON schema"),
 }
 """{format: what it writes; what to use for another schema}."""
 
@@ -74,6 +77,22 @@ _FORMS: Mapping[ValueFormat, tuple[Form, ...]] = {
     "schema": ("AVRO", "PROTOBUF_NATIVE"),
 }
 """{format: the schemas with fields that it writes by}."""
+
+_KEYS = ("key", "__key")
+
+
+def _writes(value_format: ValueFormat, known: Description) -> bool:
+    if isinstance(known, Record):
+        return known.format in _FORMS[value_format]
+    if isinstance(known, Pair):
+        return value_format == "schema" and _writes("schema", known.key) and _writes("schema", known.value)
+    return value_format == "schema"
+
+
+def _kind(known: Description) -> str:
+    if isinstance(known, Pair):
+        return f"KEY_VALUE of {_kind(known.key)} and {_kind(known.value)}"
+    return known.kind if isinstance(known, Primitive) else known.format
 
 
 def new_version(

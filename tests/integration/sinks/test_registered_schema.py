@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from datetime import UTC, date, datetime
 from enum import Enum
@@ -266,3 +267,28 @@ def test_what_the_first_batch_would_refuse_is_told_before_a_query_starts(
     theirs.create_producer(topic, schema=AvroSchema(newer)).close()
     sink.check(good.selectExpr("*", "'A1' gate"))
     assert received(theirs, topic, AvroSchema(Delay), 0) == []
+
+
+def test_pairs_are_read_equal_with_their_keys_where_the_schema_has_them(
+    spark: SparkSession, pulsar: Any, make_topic: MakeTopic, in_world: InWorld, register: Register
+) -> None:
+    topics = {encoding: make_topic(encoding.lower(), partitions=2) for encoding in ("INLINE", "SEPARATED")}
+    flight = {"type": "record", "name": "Flight", "fields": [{"name": "delay", "type": ["null", "int"]}]}
+    kinds = {"key.schema.type": "STRING", "value.schema.type": "AVRO"}
+    for encoding, topic in topics.items():
+        definition = json.dumps({"key": "", "value": flight})
+        register(topic, "KEY_VALUE", definition, **kinds, **{"kv.encoding.type": encoding})
+    world = in_world(topics["INLINE"])
+    pair = "named_struct('key', concat('größer ', id), 'value', named_struct('delay', cast(nullif(id, 1) as int)))"
+    rows = world.rows(f"if(id = 2, null, {pair}) value")
+    with world.sink(value_format="schema").batch(0, identity()) as txn:
+        for topic in topics.values():
+            txn.write(rows, topic)
+        with pytest.raises(eos.InvalidInput, match="Column 'key' gives the message's key, and so does the pair"):
+            txn.write(rows.selectExpr("*", "'k' key"), topics["SEPARATED"])
+    wanted = [None, Row(key="größer 0", value=Row(delay=0)), Row(key="größer 1", value=Row(delay=None))]
+    for encoding, topic in topics.items():
+        found = table(spark, pulsar, topic).selectExpr("value", "cast(__key as string) key").collect()
+        found.sort(key=lambda row: "" if row.value is None else row.value.key)
+        assert [row.value for row in found] == wanted
+        assert [row.key for row in found] == ([None] * 3 if encoding == "INLINE" else [None, "größer 0", "größer 1"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -23,7 +24,7 @@ from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, ServerError
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing
-from tests.unit.schema.registered import field, record, registered
+from tests.unit.schema.registered import field, golden, record, registered
 from tests.waiting import PATIENCE_S, until
 
 MIB = 1 << 20
@@ -179,3 +180,20 @@ def test_a_row_that_can_not_be_encoded_is_named_by_its_number_and_key(settings: 
         match=r'row 5 \(key "k2"\) can\'t be written by version 0 of .*: field \'a\' of its value: it is null, and',
     ):
         writing.write(wrong)
+
+
+def test_the_key_of_a_separated_pair_is_the_messages_and_routes_it(broker: FakeBroker, settings: WriteSettings) -> None:
+    schema, value = golden("KEY_VALUE SEPARATED")
+    keys = [*"abcdefgh" * 2, None]
+    rows = pa.RecordBatch.from_pydict({"value": pa.array([{"key": key, "value": 7} for key in keys])})
+    kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
+    writing = Writer(replace(settings, schema=schema), replace(TRANSACTION, partitions={"t": 2}), kept)
+    send_all(writing, [rows])
+    writing.finish()
+    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    parts = [list(unpack(one.metadata or MessageMetadata(), one.payload or b"")) for one in frames]
+    assert {payload for part in parts for _, payload in part} == {value}
+    of_parts = [Counter(one.partition_key for one, _ in part if one.HasField("partition_key")) for part in parts]
+    assert len(of_parts) == 2
+    assert sum(of_parts, Counter()) == Counter(key.encode() for key in keys if key)
+    assert all(set(part.values()) == {2} for part in of_parts), "a key is in one partition alone"

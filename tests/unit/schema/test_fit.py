@@ -25,8 +25,8 @@ from pyspark.sql.types import (
 )
 
 from eos.schema.avro_text import LOGICAL
-from eos.schema.description import Form, Record, described
-from eos.schema.fit import misfit, primitive_misfit
+from eos.schema.description import Form, Pair, Primitive, Record, described
+from eos.schema.fit import misfit, value_misfit
 from eos.schema.spark_types import OF_PRIMITIVES
 from tests.unit.schema.registered import field, record, registered
 
@@ -212,14 +212,29 @@ def test_a_field_may_be_missing_where_the_schema_has_null_or_a_default() -> None
 @pytest.mark.parametrize("kind", OF_PRIMITIVES)
 def test_a_primitive_is_written_from_the_type_that_it_is_read_as(kind: str) -> None:
     own = OF_PRIMITIVES[kind]
-    assert primitive_misfit(own, kind) is None
+    assert value_misfit(own, Primitive(kind)) is None
     wrong = f"column 'value' is array<int>, and {kind} is written from {own.simpleString()}."
-    assert primitive_misfit(ArrayType(INT), kind) == wrong
+    assert value_misfit(ArrayType(INT), Primitive(kind)) == wrong
 
 
 def test_a_primitive_of_a_number_is_written_from_smaller_ones_alone() -> None:
-    assert primitive_misfit(SHORT, "INT64") is None
-    assert primitive_misfit(INT, "DOUBLE") is None
-    assert primitive_misfit(LONG, "INT32") == "column 'value' is bigint, and INT32 is written from int."
-    assert primitive_misfit(INT, "FLOAT") == "column 'value' is int, and FLOAT is written from float."
-    assert primitive_misfit(STRING, "BYTES") == "column 'value' is string, and BYTES is written from binary."
+    assert value_misfit(SHORT, Primitive("INT64")) is None
+    assert value_misfit(INT, Primitive("DOUBLE")) is None
+    assert value_misfit(LONG, Primitive("INT32")) == "column 'value' is bigint, and INT32 is written from int."
+    assert value_misfit(INT, Primitive("FLOAT")) == "column 'value' is int, and FLOAT is written from float."
+    assert value_misfit(STRING, Primitive("BYTES")) == "column 'value' is string, and BYTES is written from binary."
+
+
+def test_a_pair_is_written_from_a_struct_of_its_two_parts() -> None:
+    flight = described(registered("AVRO", record(field("delay", "int"))))
+    assert isinstance(flight, Record)
+    pair = Pair(True, Primitive("STRING"), flight)
+    of_flight = StructType([StructField("delay", INT)])
+    assert value_misfit(StructType([StructField("value", of_flight), StructField("key", STRING)]), pair) is None
+    words = "column 'value.key' is int, and STRING is written from string."
+    assert value_misfit(StructType([StructField("key", INT), StructField("value", of_flight)]), pair) == words
+    words = "field 'value.value' is string, and the schema has record."
+    assert value_misfit(StructType([StructField("key", STRING), StructField("value", STRING)]), pair) == words
+    for other in (STRING, of_flight, StructType([StructField("key", STRING), StructField("value", INT)] * 2)):
+        words = f"column 'value' is {other.simpleString()}, and a pair is written from a struct of key and value."
+        assert value_misfit(other, pair) == words

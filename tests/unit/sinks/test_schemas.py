@@ -7,7 +7,7 @@ from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.columns import ValueFormat
 from eos.sinks.schemas import check_columns, new_version, not_taken
-from tests.unit.schema.registered import TOPIC, field, native, record, registered
+from tests.unit.schema.registered import TOPIC, field, golden, native, record, registered
 
 FLIGHT = record(field("carrier", ["null", "string"]), field("delay", "int"))
 
@@ -54,7 +54,7 @@ def test_raw_values_are_of_no_schema() -> None:
         ("avro", "JSON", "AVRO"),
         ("avro", "BYTES", "AVRO"),
         ("protobuf", "AVRO", "PROTOBUF_NATIVE"),
-        ("schema", "JSON", "primitives, AVRO and PROTOBUF_NATIVE"),
+        ("schema", "JSON", "primitives, AVRO, PROTOBUF_NATIVE and pairs of these"),
     ],
 )
 def test_what_the_readers_of_a_topic_could_not_read_is_refused(
@@ -90,6 +90,20 @@ def test_a_message_of_protobuf_is_checked_by_its_descriptor() -> None:
         check(columns(leg=TEXT), "protobuf", schema)
     with pytest.raises(InvalidInput, match="field 'late' is string, and the schema has no such field"):
         check(columns(late=TEXT), "protobuf", schema)
+
+
+def test_a_pair_is_checked_part_by_part_and_may_have_the_messages_key() -> None:
+    pair = StructType([StructField("key", TEXT), StructField("value", NUMBER)])
+    inline, separated = (golden(f"KEY_VALUE {encoding}")[0] for encoding in ("INLINE", "SEPARATED"))
+    assert check(columns(value=pair, key=TEXT), "schema", inline) is inline
+    assert check(columns(value=pair), "schema", separated) is separated
+    for name in ("key", "__key"):
+        with pytest.raises(InvalidInput, match=f"Column '{name}' gives the message's key, and so does the pair"):
+            check(StructType([StructField("value", pair), StructField(name, TEXT)]), "schema", separated)
+    with pytest.raises(InvalidInput, match=r"column 'value' is int, and a pair is written from a struct of key and"):
+        check(columns(value=NUMBER), "schema", inline)
+    with pytest.raises(InvalidInput, match=r"writes AVRO, but .* is KEY_VALUE of STRING and INT32: its readers"):
+        check(columns(delay=NUMBER), "avro", inline)
 
 
 @pytest.mark.parametrize("value_format", ["avro", "protobuf", "schema"])
