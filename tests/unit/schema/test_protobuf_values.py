@@ -113,6 +113,13 @@ def test_what_protobuf_has_no_place_for_is_named(
     assert why in raised.value.why
 
 
+def test_the_first_wrong_row_is_named_with_its_own_field() -> None:
+    schema = native({"A": ["int32 a = 1", "int32 b = 2"]})
+    with pytest.raises(Unencodable) as raised:
+        written(schema, [{"a": 1, "b": 1}, {"a": 1, "b": None}, {"a": None, "b": 1}])
+    assert (raised.value.row, raised.value.field) == (1, "b")
+
+
 def test_a_text_that_is_none_is_named() -> None:
     for lines, at in ((["string a = 1"], "a"), (["map<string, bool> a = 1"], "a[]")):
         bad = pa.array([b"\xff"], pa.binary()).view(pa.string())

@@ -92,6 +92,13 @@ def test_a_message_of_protobuf_is_checked_by_its_descriptor() -> None:
         check(columns(late=TEXT), "protobuf", schema)
 
 
+def test_a_column_that_protobuf_requires_is_not_left_out() -> None:
+    schema = native({"Flight": ["required int32 delay = 1", "optional string carrier = 2"]}, syntax="proto2")
+    assert check(columns(delay=NUMBER), "protobuf", schema) is schema
+    with pytest.raises(InvalidInput, match="field 'delay' is missing, and the schema has int, neither null nor a def"):
+        check(columns(carrier=TEXT), "protobuf", schema)
+
+
 def test_a_pair_is_checked_part_by_part_and_may_have_the_messages_key() -> None:
     pair = StructType([StructField("key", TEXT), StructField("value", NUMBER)])
     inline, separated = (golden(f"KEY_VALUE {encoding}")[0] for encoding in ("INLINE", "SEPARATED"))
