@@ -98,7 +98,7 @@ bench-sink: ## rows a second, side by side with the official client
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -q -m bench tests/integration/test_benchmark_smoke.py
-	$(BIN)/python -m tests.benchmarks.sink
+	$(BIN)/python -m tests.benchmarks.sink $(BENCH_ARGS)
 
 bench-source: ## CPU and time of reading a topic in Spark, side by side with the official clients
 	@sh tools/bootstrap.sh "$(PYTHON)" tests

@@ -51,6 +51,11 @@ class JavaPeer:
                 text=True,
             )
 
+    @property
+    def pid(self) -> int:
+        """Of the JVM."""
+        return self._process.pid
+
     def order(self, line: str, answer: str) -> str:
         """Have it do something; return what it says behind the word `answer`, that it says when it is done.
 

@@ -1,4 +1,4 @@
-"""The CPU that a Spark driver's side has used: this process, Spark's JVM and the Python workers, but no broker."""
+"""The CPU that processes have used, with their children and those that have ended, once their parent knows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ from contextlib import suppress
 import psutil
 from pyspark.sql import SparkSession
 
+Meter = Callable[[], float]
+"""Tells the seconds of CPU used so far."""
 
-def of_session(session: SparkSession) -> Callable[[], float]:
-    """Return what tells the seconds of CPU used so far; of processes that have ended too, once their parent knows."""
+
+def of_session(session: SparkSession, *more: int) -> Meter:
+    """Measure a Spark driver's side: this process, Spark's JVM and the Python workers, but no broker.
+
+    Args: the session; pids of further processes of clients.
+    """
     gateway = session.sparkContext._gateway
     assert gateway is not None
-    jvm = psutil.Process(gateway.proc.pid)
-    return lambda: time.process_time() + sum(_used(jvm))
+    meters = [of_process(pid) for pid in (gateway.proc.pid, *more)]
+    return lambda: time.process_time() + sum(meter() for meter in meters)
+
+
+def of_process(pid: int) -> Meter:
+    """Measure a process and its children."""
+    root = psutil.Process(pid)
+    return lambda: sum(_used(root))
 
 
 def _used(root: psutil.Process) -> Iterator[float]:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tests.benchmarks import formats_table, source_table
-from tests.benchmarks.results import AIMS, Json
+from tests.benchmarks.results import Json
 from tests.benchmarks.rows import RANDOM
 from tests.benchmarks.state_table import sheets
-from tests.benchmarks.table import LABELS, other_figures
+from tests.benchmarks.table import lines_of, other_figures
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 FOUND = Path("build/bench")
@@ -79,15 +79,8 @@ def _machine(found: Json, versions: Mapping[str, str]) -> str:
 
 
 def _throughput(part: Json) -> Iterable[tuple[str, ...]]:
-    for name, label in LABELS.items():
-        rate, ratio = part["rows_per_s"][name], part["ratios"].get(name)
-        yield (
-            label,
-            f"{rate['median']:,.0f}",
-            f"{rate['min']:,.0f} to {rate['max']:,.0f}",
-            "" if ratio is None else f"{ratio:g}",
-            "" if ratio is None else f"≥ {AIMS[name]:g}",
-        )
+    for _, ratio, *cells, aim in lines_of(part):
+        yield (*cells, ratio, aim)
 
 
 def _table(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.benchmarks.topics import Broker
+from tests.certificates import BrokerTls
 
 Tell = Callable[[str], None]
 
@@ -16,6 +17,8 @@ class Plan:
 
     Attributes:
         broker: where to write.
+        tls: how that broker speaks TLS; None: it doesn't, and is not measured with it.
+        broker_pid: the process whose CPU is the broker's; None: it is not measured.
         tell: takes a line about what has been done.
         stem: the names of all topics begin with it.
         rows: of each run of a contender.
@@ -33,3 +36,5 @@ class Plan:
     batches: int = 300
     batch_warm_ups: int = 40
     memory_runs: int = 3
+    tls: BrokerTls | None = None
+    broker_pid: int | None = None

@@ -47,12 +47,13 @@ class Timed:
     Attributes:
         amount: rows or bytes of each round.
         seconds: of each round, in order.
-        cpu_seconds: the same, as the `cpu` of `take_turns` tells them; none without it.
+        cpu_seconds, broker_cpu_seconds: the same, as `cpu` and `broker_cpu` of `take_turns` tell them; none without.
     """
 
     amount: int
     seconds: tuple[float, ...]
     cpu_seconds: tuple[float, ...] = ()
+    broker_cpu_seconds: tuple[float, ...] = ()
 
     @property
     def rates(self) -> list[float]:
@@ -73,20 +74,22 @@ def take_turns(
     unit: str = "rows",
     before: Callable[[], object] = lambda: None,
     cpu: Callable[[], float] | None = None,
+    broker_cpu: Callable[[], float] | None = None,
 ) -> dict[str, Timed]:
     """Run A B C A B C …; return what each took, without the warm-up and without what is done `before` each turn.
 
-    `cpu` tells the seconds of CPU used so far by the processes that count.
+    `cpu` tells the seconds of CPU used so far by the contenders' processes, `broker_cpu` by those of the broker.
     Raises RuntimeError when a contender didn't deal with the whole amount: it is out of the race.
     """
     seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
-    cpu_seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    meters = (cpu, broker_cpu)
+    used: dict[str, list[list[float]]] = {contender.name: [[] for _ in meters] for contender in contenders}
     for number in range(turns.warm_ups + turns.rounds):
         counts = number >= turns.warm_ups
         turn = f"round {number - turns.warm_ups + 1}/{turns.rounds}" if counts else "warming up"
         for contender in contenders:
             before()
-            used = 0.0 if cpu is None else cpu()
+            so_far = [0.0 if meter is None else meter() for meter in meters]
             began = time.perf_counter()
             dealt = contender.run()
             took = time.perf_counter() - began
@@ -94,7 +97,8 @@ def take_turns(
                 raise RuntimeError(f"{contender.name} dealt with {dealt} of {amount} {unit}")
             if counts:
                 seconds[contender.name].append(took)
-                if cpu is not None:
-                    cpu_seconds[contender.name].append(cpu() - used)
+                for meter, start, seen in zip(meters, so_far, used[contender.name], strict=True):
+                    if meter is not None:
+                        seen.append(meter() - start)
             turns.tell(f"{title}: {turn}: {contender.name}: {dealt / took:,.0f} {unit}/s")
-    return {name: Timed(amount, tuple(taken), tuple(cpu_seconds[name])) for name, taken in seconds.items()}
+    return {name: Timed(amount, tuple(taken), *map(tuple, used[name])) for name, taken in seconds.items()}

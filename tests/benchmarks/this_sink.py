@@ -18,12 +18,26 @@ class ThisSink:
     name = "this_sink"
 
     def __init__(
-        self, df: DataFrame, service_url: str, topic: str, *, name: str = name, value_format: ValueFormat = "raw"
+        self,
+        df: DataFrame,
+        service_url: str,
+        topic: str,
+        *,
+        name: str = name,
+        value_format: ValueFormat = "raw",
+        tls_trust_certs: str | None = None,
     ) -> None:
         self.name = name
         self._df = df
         own = topic.rsplit("/", 1)[-1]
-        self._sink = eos.sink(service_url, topic=topic, name=own, small_batch_rows=0, value_format=value_format)
+        self._sink = eos.sink(
+            service_url,
+            topic=topic,
+            name=own,
+            small_batch_rows=0,
+            value_format=value_format,
+            tls_trust_certs=tls_trust_certs,
+        )
         self._next = 0
 
     def run(self) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from functools import partial
 
 from pyspark.sql import SparkSession
 
+from tests.benchmarks import client_cpu
 from tests.benchmarks.counting import CountOnly, count_in_workers
 from tests.benchmarks.java_client import JavaClient, JavaTransaction
 from tests.benchmarks.official_client import OfficialClient
@@ -18,6 +20,9 @@ from tests.benchmarks.topics import create_topic, published
 
 WRITERS = (ThisSink, OfficialClient, JavaTransaction)
 """The contenders that write; each has a topic of its own."""
+
+TLS = "tls"
+"""The sink again, on a broker's port with TLS."""
 
 
 def topic_of(stem: str, case: Case, contender: str) -> str:
@@ -31,20 +36,28 @@ def compare(session: SparkSession, java: JavaClient, plan: Plan, case: Case) -> 
     Raises RuntimeError when the broker has not got every row of every run.
     """
     broker = plan.broker
-    topics = {one.name: create_topic(broker, topic_of(plan.stem, case, one.name)) for one in WRITERS}
-    with cached(make_rows(session, case, plan.rows)) as df:
+    names = [one.name for one in WRITERS] + ([TLS] if plan.tls else [])
+    topics = {name: create_topic(broker, topic_of(plan.stem, case, name)) for name in names}
+    with cached(make_rows(session, case, plan.rows)) as df, ExitStack() as opened:
         java.load(df.toArrow())
-        sink = ThisSink(df, broker.service_url, topics[ThisSink.name])
         contenders: list[Contender] = [
-            sink,
+            opened.enter_context(closing(ThisSink(df, broker.service_url, topics[ThisSink.name]))),
             OfficialClient(df, broker.service_url, topics[OfficialClient.name]),
             JavaTransaction(java, topics[JavaTransaction.name]),
             CountOnly(df),
         ]
-        try:
-            timed = take_turns(contenders, plan, case.name, plan.rows, before=partial(wake_workers, session))
-        finally:
-            sink.close()
+        if plan.tls:
+            over_tls = ThisSink(df, plan.tls.service_url, topics[TLS], name=TLS, tls_trust_certs=plan.tls.trust_certs)
+            contenders.insert(1, opened.enter_context(closing(over_tls)))
+        timed = take_turns(
+            contenders,
+            plan,
+            case.name,
+            plan.rows,
+            before=partial(wake_workers, session),
+            cpu=client_cpu.of_session(session, java.pid),
+            broker_cpu=client_cpu.of_process(plan.broker_pid) if plan.broker_pid else None,
+        )
     look_for_all(plan, case.name, topics)
     return timed
 

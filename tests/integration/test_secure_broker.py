@@ -5,9 +5,7 @@ One broker takes tokens, passwords and client certificates; the role `job` has t
 
 from __future__ import annotations
 
-import socket
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,13 +21,13 @@ from eos.local import LocalPulsar
 from eos.local.access import credentials, require_tokens, signed
 from eos.pulsar.net.admin import Admin
 from eos.source.options import parse_options
+from tests.certificates import make_authority, make_certificate, make_tls, openssl
 from tests.conftest import START_S
 from tests.integration.source.queries import Query
 from tests.waiting import PATIENCE_S
 
 ROLE, PASSWORD = "job", "right"
 PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
-PORTS = ("brokerServicePortTls", "webServicePortTls")
 
 
 @dataclass(frozen=True)
@@ -38,15 +36,8 @@ class Secured:
 
     broker: LocalPulsar
     home: Path
-    ports: Mapping[str, int]
-
-    @property
-    def service_url(self) -> str:
-        return f"pulsar+ssl://localhost:{self.ports[PORTS[0]]}"
-
-    @property
-    def admin_url(self) -> str:
-        return f"https://localhost:{self.ports[PORTS[1]]}"
+    service_url: str
+    admin_url: str
 
     def file(self, name: str) -> str:
         return str(self.home / name)
@@ -76,59 +67,23 @@ class Secured:
         ).raise_for_status()
 
 
-def openssl(*arguments: str) -> str:
-    return subprocess.run(["openssl", *arguments], check=True, capture_output=True, text=True).stdout
-
-
-def make_authority(home: Path, name: str) -> None:
-    openssl(
-        *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
-        *("-keyout", str(home / f"{name}.key"), "-out", str(home / f"{name}.pem")),
-    )
-
-
-def make_certificate(home: Path, name: str, authority: str, extension: str = "basicConstraints=CA:FALSE") -> None:
-    request, asked = home / f"{name}.csr", home / f"{name}.ext"
-    asked.write_text(extension)
-    openssl(
-        *("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"),
-        *("-keyout", str(home / f"{name}.key"), "-out", str(request)),
-    )
-    openssl(
-        *("x509", "-req", "-in", str(request), "-CA", str(home / f"{authority}.pem"), "-CAcreateserial"),
-        *("-CAkey", str(home / f"{authority}.key"), "-extfile", str(asked), "-days", "2"),
-        *("-out", str(home / f"{name}.pem")),
-    )
-
-
-def free_ports() -> dict[str, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("", 0))
-        other.bind(("", 0))
-        return dict(zip(PORTS, (one.getsockname()[1], other.getsockname()[1]), strict=True))
-
-
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    home, ports = tmp_path_factory.mktemp("secured"), free_ports()
-    for authority in ("authority", "other"):
-        make_authority(home, authority)
-    make_certificate(home, "broker", "authority", "subjectAltName=DNS:localhost")
+    home = tmp_path_factory.mktemp("secured")
+    tls = make_tls(home)
+    make_authority(home, "other")
     make_certificate(home, ROLE, "authority")
     make_certificate(home, "stranger", "other")
     (home / "users").write_text(f"{ROLE}:{openssl('passwd', '-apr1', PASSWORD)}")
     settings = {
         **require_tokens(home),
-        **ports,
+        **tls.settings,
         "authenticationProviders": ",".join(f"{PROVIDER}{kind}" for kind in ("Token", "Basic", "Tls")),
         "basicAuthConf": str(home / "users"),
-        "tlsCertificateFilePath": str(home / "broker.pem"),
-        "tlsKeyFilePath": str(home / "broker.key"),
-        "tlsTrustCertsFilePath": str(home / "authority.pem"),
     }
     broker = LocalPulsar(settings=settings, coordinators=1, credentials=credentials(home), start_timeout_s=START_S)
     broker.start()
-    made = Secured(broker, home, ports)
+    made = Secured(broker, home, tls.service_url, tls.admin_url)
     made.ask("POST", f"namespaces/public/default/permissions/{ROLE}", ["produce", "consume"])
     made.ask("POST", f"namespaces/pulsar/system/permissions/{ROLE}", ["consume"])
     yield made
