@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from eos.commit.decision import Identity
     from eos.contents.views import catalog
     from eos.sinks.factory import sink
+    from eos.sinks.job import JobResult, write
     from eos.sinks.sink import Batch, Sink
     from eos.source.registration import register
 
@@ -37,6 +38,7 @@ __all__ = [
     "Identity",
     "IdentityMismatch",
     "InvalidInput",
+    "JobResult",
     "NotCommitted",
     "ReplayFailed",
     "Sink",
@@ -48,16 +50,19 @@ __all__ = [
     "catalog",
     "register",
     "sink",
+    "write",
 ]
 
 
 _LATE = {
     "Batch": "eos.sinks.sink",
     "Identity": "eos.commit.decision",
+    "JobResult": "eos.sinks.job",
     "Sink": "eos.sinks.sink",
     "catalog": "eos.contents.views",
     "register": "eos.source.registration",
     "sink": "eos.sinks.factory",
+    "write": "eos.sinks.job",
 }
 
 

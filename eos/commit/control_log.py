@@ -81,7 +81,7 @@ class Marker:
     Attributes:
         number ... principal: as in `Intent`.
         rows, bytes: by topic, what the batch wrote.
-        offsets: the checkpoint's file `offsets/<batchId>`, word for word.
+        offsets: the checkpoint's file `offsets/<batchId>`, word for word; of a job, what `eos.sinks.job` knows of it.
         expired: as in `OwnerRecord`.
     """
 

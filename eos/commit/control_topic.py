@@ -18,14 +18,14 @@ _TOPIC = re.compile(r"(?:(persistent|non-persistent)://)?(?:([^/]+)/([^/]+)/)?([
 
 
 def control_topic(name: str, topic: str) -> str:
-    """Name the control topic of the sink `name`, in the tenant and namespace of the data topic `topic`.
+    """Name the control topic of the sink or job `name`, in the tenant and namespace of the data topic `topic`.
 
-    Raises InvalidInput for a sink name that is no part of a topic's name.
+    Raises InvalidInput for a name that is no part of a topic's name.
     """
     if _NAME.fullmatch(name) is None:
         raise InvalidInput(
-            f'"{name}" cannot name a sink: use up to 100 letters, digits, ".", "_" and "-", with a letter or digit'
-            " at both ends"
+            f'"{name}" cannot name a sink or a job: use up to 100 letters, digits, ".", "_" and "-", with a letter or'
+            " digit at both ends"
         )
     match = _TOPIC.fullmatch(topic)
     if match is None or match[1] == "non-persistent":

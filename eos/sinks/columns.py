@@ -123,7 +123,8 @@ def message_columns(
         )
     if "topic" not in found and not topic_given:
         raise InvalidInput(
-            "No topic: give topic= to eos.sink() or to txn.write(), or add a column 'topic' that names one per row."
+            "No topic: give topic= to eos.sink(), txn.write() or eos.write(), or add a column 'topic' that names one "
+            "per row."
         )
     for name, source in found.items():
         if name != "value":

@@ -5,31 +5,14 @@ docs/ draws its table of options from the docstring of `sink`; `SinkOptions` hol
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec
-
 from eos.config import Compression, KeyHash
 from eos.sinks.columns import ValueFormat
-from eos.sinks.options import MIB, SinkOptions, check_names, checked
+from eos.sinks.options import MIB, SinkOptions, check_names, checked, names_checked
 from eos.sinks.sink import Sink
 from eos.steps import Observer, unobserved
 
-_Parameters = ParamSpec("_Parameters")
 
-
-def _names_checked(make: Callable[_Parameters, Sink]) -> Callable[_Parameters, Sink]:
-    """Answer an unknown or a missing option with InvalidInput, in place of Python's TypeError."""
-
-    @wraps(make)
-    def call(*given: _Parameters.args, **options: _Parameters.kwargs) -> Sink:
-        check_names([option for option in options if option != "service_url"])
-        return make(*given, **options)
-
-    return call
-
-
-@_names_checked
+@names_checked(check_names)
 def sink(
     service_url: str,
     *,

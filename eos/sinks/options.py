@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, fields, replace
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from eos.commit.control_topic import control_topic
 from eos.config import COMPRESSIONS, KEY_HASHES, Cluster, Compression, Credentials, KeyHash, Tls
@@ -16,6 +18,9 @@ from eos.sinks.topics import valid_topic
 from eos.steps import Observer, unobserved
 
 MIB = 1024 * 1024
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +92,45 @@ class SinkOptions:
         return Credentials("tls") if self.tls_certificate is not None else Credentials()
 
 
-def check_names(given: Iterable[str]) -> None:
-    """Check the names of the options that a caller gives to `eos.sink()`, before their values.
+def check_names(
+    given: Iterable[str], call: str = "eos.sink()", needs: str = "name", without: Collection[str] = ()
+) -> None:
+    """Check the names of the options that a caller gives, before their values.
+
+    Args:
+        given: the names.
+        call: the function, as an error names it.
+        needs: what the function calls the option `name`.
+        without: the options that it does not take.
 
     Raises:
-        InvalidInput: an option is unknown, or `name` is missing.
+        InvalidInput: an option is unknown, or the one that is needed is missing.
     """
-    known = [field.name for field in fields(SinkOptions)]
+    known = [needs, *(field.name for field in fields(SinkOptions) if field.name not in ("name", *without))]
     for option in given:
         if option not in known:
             near = did_you_mean(option, ["service_url", *known])
-            raise InvalidInput(f"eos.sink() has no option {option!r}.{near} It takes {', '.join(sorted(known))}.")
-    if "name" not in given:
-        raise InvalidInput("eos.sink() needs name=: it finds the sink's control log again after a restart.")
+            raise InvalidInput(f"{call} has no option {option!r}.{near} It takes {', '.join(sorted(known))}.")
+    if needs not in given:
+        raise InvalidInput(f"{call} needs {needs}=: it finds the control log again after a restart.")
+
+
+def names_checked(check: Callable[[list[str]], None]) -> Callable[[Callable[_Given, _Made]], Callable[_Given, _Made]]:
+    """Answer an unknown or a missing option with InvalidInput, in place of Python's TypeError.
+
+    Args:
+        check: told the names of the options that a caller gives; raises InvalidInput.
+    """
+
+    def around(make: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+        @wraps(make)
+        def call(*given: _Given.args, **options: _Given.kwargs) -> _Made:
+            check([option for option in options if option not in ("df", "service_url")])
+            return make(*given, **options)
+
+        return call
+
+    return around
 
 
 def checked(options: SinkOptions) -> SinkOptions:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from eos.commit.attempt import attempt
+from eos.commit.control_log import Marker
 from eos.commit.decision import Action, Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
@@ -152,7 +153,7 @@ class OwningRun(Run):
         except BaseException:
             self._owner.close()
             raise
-        newest = self._owner.view.newest
+        newest = self.newest
         settings = WriteSettings(
             cluster=client.cluster,
             topic=options.topic,
@@ -168,6 +169,11 @@ class OwningRun(Run):
             last_rows=None if newest is None else sum(newest.rows.values()),
             least_care=least_care(start.session),
         )
+
+    @property
+    def newest(self) -> Marker | None:
+        """The MARKER of the newest batch that is committed."""
+        return self._owner.view.newest
 
     def _owner_of(self, client: Client) -> Owner:
         options = self._options
@@ -240,7 +246,7 @@ class OwningRun(Run):
             action = attempt(self._owner, batch_id, identity, delivery)
         finally:
             self._metrics.transaction_ended()
-        newest = self._owner.view.newest
+        newest = self.newest
         if action is Action.WRITE and newest is not None:
             rows, size = sum(newest.rows.values()), sum(newest.bytes.values())
             self._delivery.committed(rows, size)

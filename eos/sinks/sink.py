@@ -203,7 +203,7 @@ class Sink:
         if not isinstance(df, ClassicDataFrame):
             raise InvalidInput(
                 f"The sink was given a {type(df).__module__}.{type(df).__name__}; it needs a DataFrame of Spark in "
-                "classic mode, since it reads the query's checkpoint through the driver's JVM."
+                "classic mode, since it works through the driver's JVM; Spark Connect's clients have none."
             )
         where = valid_topic(topic) if topic is not None else self._options.topic
         if where is not None:

@@ -4,7 +4,8 @@
 
 Rows are numbered CSV files, one file for each micro-batch. A stateless job writes each row;
 a stateful one counts rows by key in update mode and writes each new count. Prints a line for
-each batch that has returned to Spark, and the sink's counters at the end.
+each batch that has returned to Spark, and the sink's counters at the end. A job with an id writes all
+rows by `eos.write`, twice, and prints what each call returned.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 KEYS = 7
+COLUMNS, MESSAGE = "id bigint, key string", ("key", "cast(id as string) value")
+"""Of a file's rows, and what a stateless job makes of them."""
 
 
 @dataclass
@@ -63,6 +66,7 @@ class Job:
         fault: "kill-worker" or "gate", step, phase, and the batch it is for; see `tests.crash.moments`.
         spread: rows are shuffled into this many partitions before they are written; 0: not at all.
         witness: a file for each moment and the process it happened in; "": none.
+        by_id: all input is written as one job, by `eos.write` with the job id `name`, and once more at the end.
     """
 
     service_url: str
@@ -79,6 +83,7 @@ class Job:
     fault: tuple[str, str, str, int] | None = None
     spread: int = 0
     witness: str = ""
+    by_id: bool = False
 
     @property
     def input(self) -> Path:
@@ -150,12 +155,12 @@ def start(spark: SparkSession, job: Job, write: Callable[[DataFrame, int], None]
     """Start the job's query over all of its input, with `write` as its batch function."""
     from pyspark.sql import functions as F
 
-    rows = spark.readStream.schema("id bigint, key string").option("maxFilesPerTrigger", 1).csv(str(job.input))
+    rows = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).csv(str(job.input))
     if job.stateful:
         counts = rows.groupBy("key").count()
         out = counts.select("key", F.concat_ws("=", "key", "count").alias("value"))
     else:
-        out = rows.select("key", F.col("id").cast("string").alias("value"))
+        out = rows.selectExpr(*MESSAGE)
     if job.spread:
         out = out.repartition(job.spread)
     return (
@@ -181,6 +186,13 @@ def run(job: Job) -> None:
     spark.sparkContext.setLogLevel("ERROR")
     observer = _observer(job)
     extra: dict[str, Any] = {"observer": observer} if observer else {}
+    if job.by_id:
+        rows = spark.read.schema(COLUMNS).csv(str(job.input)).selectExpr(*MESSAGE)
+        for _ in range(2):
+            done = eos.write(rows, job.service_url, job_id=job.name, topic=job.topic, **extra, **job.options)
+            print(f"wrote {done.wrote} {done.rows}", flush=True)
+        spark.stop()
+        return
     sink = eos.sink(
         job.service_url,
         topic=job.topic,

@@ -103,6 +103,38 @@ def test_each_step_of_a_task_once(pulsar: Any, make_topic: Any, tmp_path: Path) 
     crash_at(pulsar, make_topic, tmp_path, first_batch(apart(WRITER_STEPS)), turn=2)
 
 
+def crash_a_job_at(pulsar: Any, make_topic: Any, folder: Path, points: Sequence[Point]) -> None:
+    """Die at each point in turn in one job of `eos.write`; only the last may leave it committed."""
+    topic = make_topic("crash", partitions=3)
+    job = prepare(pulsar.service_url, topic, folder, 1, ROWS, by_id=True)
+    for step, phase in points:
+        run_into_crash(replace(job, crash=(step.value, phase)))
+    first, second = run_to_end(job).output.splitlines()
+    assert second == f"wrote False {ROWS}"
+    assert points[-1] in IN_DOUBT or first == f"wrote {points[-1] not in COMMITTED} {ROWS}"
+    result = account_for(pulsar.service_url, topic, 1, ROWS)
+    assert result.is_exact(), result
+
+
+COMMITTED: list[Point] = [(Step.END_ANSWERED, "after"), (Step.RETURN, "before"), (Step.RETURN, "after")]
+"""Where a job that dies is known to be committed."""
+IN_DOUBT: list[Point] = [(Step.END_SENT, "after"), (Step.END_ANSWERED, "before")]
+"""Where nobody knows it."""
+
+
+@pytest.mark.timeout(3_600)
+def test_a_job_that_dies_before_and_after_its_commit(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
+    crash_a_job_at(pulsar, make_topic, tmp_path, [(Step.MARKER, "after"), (Step.RETURN, "before")])
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("last", [*IN_DOUBT, *COMMITTED], ids=lambda point: f"{point[0]} {point[1]}")
+def test_a_job_that_dies_at_each_step(pulsar: Any, make_topic: Any, tmp_path: Path, last: Point) -> None:
+    before = [point for point in EVERYWHERE if point not in (*IN_DOUBT, *COMMITTED)]
+    crash_a_job_at(pulsar, make_topic, tmp_path, [*before, last])
+
+
 @pytest.mark.crash
 @pytest.mark.timeout(3_600)
 def test_each_step_in_a_batch_that_finds_producers_open(

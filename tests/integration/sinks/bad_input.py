@@ -328,4 +328,35 @@ def _foreach(world: World) -> None:
     pickle.dumps(world.sink())
 
 
-TABLE: tuple[Bad, ...] = (*OPTIONS, *PLACES, *COLUMNS, *CALLS)
+def job(what: str, *words: str, df: Callable[[World], Any] = lambda w: w.rows(), **options: Any) -> Bad:
+    """A batch job that is refused before anything is written."""
+
+    def give(world: World) -> None:
+        right: dict[str, Any] = {"topic": world.topic, "job_id": world.name}
+        patient = {"request_timeout_s": HOURS_S, "connect_timeout_s": HOURS_S}
+        eos.write(df(world), world.service_url, **{**right, **patient, **options})
+
+    return Bad(f"a job: {what}", give, eos.InvalidInput, words)
+
+
+def _stream(world: World) -> DataFrame:
+    return world.spark.readStream.format("rate").load().selectExpr(DATA)
+
+
+JOBS = (
+    job("a streaming DataFrame", "streaming", "foreachBatch(eos.sink(...))", df=_stream),
+    job("a DataFrame that is none", "DataFrame", "list", df=lambda w: [1, 2]),
+    job("no id", "job_id=None", "must be str", job_id=None),
+    job("an empty id", '""', "letters, digits", job_id=""),
+    job("an id that is no part of a topic's name", "a/b", "letters, digits", job_id="a/b"),
+    job("an option that only a stream has", "markers_kept", "takes", markers_kept=7),
+    job("columns that mean nothing", "'vlaue'", "Did you mean 'value'", df=lambda w: w.rows("id vlaue", DATA)),
+    job("no topic", "No topic", "eos.write()", topic=None),
+    job(
+        "columns that Spark can't compute",
+        "CAST_OVERFLOW",
+        df=lambda w: w.rows("string(cast(id + 300 as tinyint)) value"),
+    ),
+)
+
+TABLE: tuple[Bad, ...] = (*OPTIONS, *PLACES, *COLUMNS, *CALLS, *JOBS)

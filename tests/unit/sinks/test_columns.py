@@ -100,7 +100,7 @@ def test_the_columns_of_an_avro_message_become_a_struct(spark: SparkSession) -> 
 
 def test_some_topic_must_be_given() -> None:
     with pytest.raises(
-        InvalidInput, match=r"No topic: give topic= to eos.sink\(\) or to txn.write\(\), or add a column"
+        InvalidInput, match=r"No topic: give topic= to eos.sink\(\), txn.write\(\) or eos.write\(\), or add a column"
     ):
         check("value string", topic_given=False)
     check("value string, topic string", topic_given=False)

@@ -86,7 +86,7 @@ def test_a_wrong_option_is_named(given: dict[str, Any], words: str) -> None:
 
 
 def test_a_name_is_asked_for() -> None:
-    with pytest.raises(InvalidInput, match="needs name=: it finds the sink's control log again"):
+    with pytest.raises(InvalidInput, match="needs name=: it finds the control log again"):
         check_names(["topic"])
 
 

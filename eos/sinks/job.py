@@ -1,0 +1,206 @@
+"""`eos.write`: a batch DataFrame as one transaction, idempotent by the id of its job.
+
+A job is batch 0 of a query of its own. The job's id names the control log, and the facts below stand where a streaming
+query has its offsets. A job has no checkpoint: nothing but the control topic remembers that it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypedDict, Unpack
+
+from pyspark.sql import DataFrame
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+from eos.commit.control_log import Marker
+from eos.commit.decision import Identity
+from eos.config import Compression, KeyHash
+from eos.errors import DamagedLog, IdentityMismatch, InvalidInput
+from eos.sinks.columns import ValueFormat
+from eos.sinks.metrics import Metrics
+from eos.sinks.options import SinkOptions, check_names, checked, names_checked
+from eos.sinks.run import OwningRun, Start
+from eos.sinks.sink import Sink
+from eos.spark import query as spark
+from eos.steps import Observer
+
+log = logging.getLogger("eos.sink")
+
+LEFT_OUT: Final = ("markers_kept", "small_batch_rows")
+"""Options of `eos.sink` that mean nothing to a job: it has one marker, and its number of rows is not known before."""
+
+_BATCH: Final = 0
+
+
+class JobOptions(TypedDict, total=False):
+    """What `eos.write` takes besides the job's id; each option is described at `eos.sink`."""
+
+    topic: str | None
+    value_format: ValueFormat
+    register_schema: str | None
+    ignore_null_fields: bool | None
+    key_hash: KeyHash
+    compression: Compression
+    transaction_timeout_s: float
+    max_in_flight_bytes: int
+    attempts: int
+    request_timeout_s: float
+    connect_timeout_s: float
+    token: str | None
+    basic: str | None
+    tls_trust_certs: str | None
+    tls_verify_hostname: bool
+    tls_certificate: str | None
+    tls_key: str | None
+    listener_name: str | None
+    admin_url: str | None
+    principal: str | None
+    observer: Observer
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """A job that is committed.
+
+    Attributes:
+        job_id: of the job.
+        wrote: True if this call has written it; False if it was committed before, and nothing was written.
+        transaction: the Pulsar transaction that wrote it, as "(coordinator,number)".
+        rows, bytes: that it wrote, over all topics. Bytes are payload before compression.
+        rows_by_topic, bytes_by_topic: the same, by topic.
+    """
+
+    job_id: str
+    wrote: bool
+    transaction: str
+    rows: int
+    bytes: int
+    rows_by_topic: Mapping[str, int]
+    bytes_by_topic: Mapping[str, int]
+
+
+@names_checked(partial(check_names, call="eos.write()", needs="job_id", without=LEFT_OUT))
+def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[JobOptions]) -> JobResult:
+    """Write a batch DataFrame to Pulsar as one transaction, once for each job id.
+
+    The first call that commits has written the job. Every later one with its id, in whichever process, writes no row
+    and says so. A call that died on the way left nothing that readers see: the next one finds the job committed, or
+    aborts what was left open and writes it anew. Of two calls at the same time one is fenced.
+
+    The job's only memory is its control topic, `__eos-<job_id>` in the namespace of `topic`, or in public/default
+    without one; the same id in another namespace is another job. A durable subscription keeps the marker there for
+    good, however long no call comes: neither retention nor compaction touches it. Whatever deletes the topic, that
+    subscription or its records makes the next call write the job again: an administrator, a message TTL, an evicting
+    backlog quota, or `subscriptionExpirationTimeMinutes`. With `admin_url` a TTL and a quota are refused at start.
+
+    Another DataFrame under the id of a committed job is refused where that can be seen without running it: by names and
+    types of its columns, `topic`, `value_format`, `key_hash` and `ignore_null_fields`. Other rows in the same columns
+    can't be told apart.
+
+    Args:
+        df: message columns, see `eos.sinks.columns`; not a streaming one.
+        service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
+        job_id: names the job for ever, such as "flights-2026-11-23": up to 100 letters, digits, ".", "_" and "-". No
+            sink can have this name.
+        options: those of `eos.sink`, without `name`, `markers_kept` and `small_batch_rows`. Spark computes and writes
+            the DataFrame within `transaction_timeout_s`.
+
+    Returns:
+        What is committed under the id, and whether this call has written it.
+
+    Raises:
+        InvalidInput: something must be changed by hand, see its subclasses; nothing was written.
+        IdentityMismatch: the id belongs to another job or to a sink; nothing was written.
+        NotCommitted: every try failed and was aborted. Calling again is safe, also after a TookTooLong.
+        CommitUnknown: the outcome could not be settled in time. Calling again is safe: the control log decides.
+        Fenced: another call with this id has begun. What becomes of the job is for that one to say.
+    """
+    _refuse_a_stream(df)
+    sink_options = _checked(job_id, options)
+    sink = Sink(service_url, sink_options)
+    sink._message(df, None)
+    facts = _facts(df, sink_options)
+    identity = Identity(f"job:{job_id}", str(uuid.uuid4()), json.dumps(facts), sink_options.principal)
+    run = _taken_over(sink, df, identity)
+    try:
+        found = run.newest
+        if found is None:
+            run.take(_BATCH, [sink._planned(df, None)], identity)
+        else:
+            _refuse_another(job_id, found, facts)
+            log.info('job "%s": nothing is written, since transaction %s has written it', job_id, found.txn)
+        committed = run.newest
+    finally:
+        run.close()
+    assert committed is not None, "a batch that was taken is in the log"
+    return JobResult(
+        job_id,
+        committed.run_id == identity.run_id,
+        str(committed.txn),
+        sum(committed.rows.values()),
+        sum(committed.bytes.values()),
+        dict(committed.rows),
+        dict(committed.bytes),
+    )
+
+
+def _refuse_a_stream(df: DataFrame) -> None:
+    if isinstance(df, ClassicDataFrame) and df.isStreaming:
+        raise InvalidInput(
+            "eos.write() was given a streaming DataFrame, which has no end. Start it as a query: "
+            "df.writeStream.foreachBatch(eos.sink(...)) writes each of its micro-batches exactly once."
+        )
+    if spark.current_run() is not None:
+        raise InvalidInput(
+            "eos.write() was called from foreachBatch: a job id can't tell a micro-batch that is handed over again "
+            "from the next one. Use eos.sink(), which goes by the query's checkpoint."
+        )
+
+
+def _checked(job_id: str, options: JobOptions) -> SinkOptions:
+    if not isinstance(job_id, str):
+        raise InvalidInput(f"job_id={job_id!r} is {type(job_id).__name__}; it must be str.")
+    return checked(SinkOptions(name=job_id, **options))
+
+
+def _taken_over(sink: Sink, df: DataFrame, identity: Identity) -> OwningRun:
+    start = Start(sink._options, sink._client, Metrics(), df.sparkSession, None, identity, _BATCH)
+    try:
+        return OwningRun(start, None)
+    except IdentityMismatch as error:
+        name = sink._options.name
+        raise IdentityMismatch(
+            f'job_id="{name}" is the name of a sink: {sink._options.control_topic} is the control log of its query. '
+            "Nothing is written. Give the job an id of its own."
+        ) from error
+
+
+def _facts(df: DataFrame, options: SinkOptions) -> dict[str, Any]:
+    """Return what tells one job from another, as far as it is known before Spark has run: JSON in the marker."""
+    return {
+        "topic": options.topic,
+        "value_format": options.value_format,
+        "key_hash": options.key_hash,
+        "ignore_null_fields": options.ignore_null_fields,
+        "columns": [f"{field.name} {field.dataType.simpleString()}" for field in df.schema.fields],
+    }
+
+
+def _refuse_another(job_id: str, found: Marker, facts: Mapping[str, Any]) -> None:
+    """Refuse a DataFrame that is known not to be the one that was written. Raises IdentityMismatch, DamagedLog."""
+    try:
+        then: dict[str, Any] = dict(json.loads(found.offsets))
+    except (ValueError, TypeError) as error:
+        raise DamagedLog(f'the marker of job "{job_id}" does not tell what was written: {error}') from error
+    # A fact that only one of two versions of this library knows says nothing.
+    other = [f"{fact} was {then[fact]}, and is {now}" for fact, now in facts.items() if then.get(fact, now) != now]
+    if other:
+        raise IdentityMismatch(
+            f'job "{job_id}" is committed, by transaction {found.txn}, and this is another one: {"; ".join(other)}. '
+            "Nothing is written. Give this job an id of its own."
+        )
