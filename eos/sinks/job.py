@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypedDict, Unpack
@@ -19,8 +21,8 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
-from eos.config import Compression, KeyHash
-from eos.errors import DamagedLog, IdentityMismatch, InvalidInput
+from eos.config import Cluster, Compression, KeyHash
+from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput
 from eos.sinks.columns import ValueFormat
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions, check_names, checked, names_checked
@@ -35,6 +37,9 @@ LEFT_OUT: Final = ("markers_kept", "small_batch_rows")
 """Options of `eos.sink` that mean nothing to a job: it has one marker, and its number of rows is not known before."""
 
 _BATCH: Final = 0
+
+_in_hand: set[tuple[Cluster, str]] = set()
+_turn = threading.Lock()
 
 
 class JobOptions(TypedDict, total=False):
@@ -126,21 +131,22 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
     sink._message(df, None)
     facts = _facts(df, sink_options)
     identity = Identity(f"job:{job_id}", str(uuid.uuid4()), json.dumps(facts), sink_options.principal)
-    run = _taken_over(sink, df, identity)
-    try:
-        found = run.newest
-        if found is None:
-            run.take(_BATCH, [sink._planned(df, None)], identity)
-        else:
-            _refuse_another(job_id, found, facts)
-            log.info('job "%s": nothing is written, since transaction %s has written it', job_id, found.txn)
-        committed = run.newest
-    finally:
-        run.close()
+    with _alone(sink, job_id):
+        run = _taken_over(sink, df, identity)
+        try:
+            found = run.newest
+            if found is None:
+                run.take(_BATCH, [sink._planned(df, None)], identity)
+            else:
+                _refuse_another(job_id, found, facts)
+                log.info('job "%s": nothing is written, since transaction %s has written it', job_id, found.txn)
+            committed = run.newest
+        finally:
+            run.close()
     assert committed is not None, "a batch that was taken is in the log"
     return JobResult(
         job_id,
-        committed.run_id == identity.run_id,
+        found is None,
         str(committed.txn),
         sum(committed.rows.values()),
         sum(committed.bytes.values()),
@@ -166,6 +172,24 @@ def _checked(job_id: str, options: JobOptions) -> SinkOptions:
     if not isinstance(job_id, str):
         raise InvalidInput(f"job_id={job_id!r} is {type(job_id).__name__}; it must be str.")
     return checked(SinkOptions(name=job_id, **options))
+
+
+@contextmanager
+def _alone(sink: Sink, job_id: str) -> Iterator[None]:
+    """Refuse a second call in this process while one is writing: both would use one connection. Raises Fenced."""
+    key = (sink._cluster, sink._options.control_topic)
+    with _turn:
+        if key in _in_hand:
+            raise Fenced(
+                f'job "{job_id}" is being written by another thread of this process. What becomes of it is for that '
+                "one to say; this call has written nothing."
+            )
+        _in_hand.add(key)
+    try:
+        yield
+    finally:
+        with _turn:
+            _in_hand.remove(key)
 
 
 def _taken_over(sink: Sink, df: DataFrame, identity: Identity) -> OwningRun:

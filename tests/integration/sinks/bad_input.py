@@ -340,7 +340,7 @@ def job(what: str, *words: str, df: Callable[[World], Any] = lambda w: w.rows(),
 
 
 def _stream(world: World) -> DataFrame:
-    return world.spark.readStream.format("rate").load().selectExpr(DATA)
+    return world.spark.readStream.format("rate").load()
 
 
 JOBS = (

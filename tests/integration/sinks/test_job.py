@@ -80,7 +80,7 @@ class _Silent:
 
 def test_of_two_calls_at_once_one_is_fenced(spark: SparkSession, pulsar: Any, make_topic: Any) -> None:
     topic = make_topic("job", partitions=2)
-    rival = Rival(lambda: job(pulsar, rows(spark), topic))
+    rival = Rival(lambda: job(pulsar, rows(spark), topic, request_timeout_s=29.0))  # so with connections of its own
     with pytest.raises(eos.Fenced):
         job(pulsar, rows(spark), topic, observer=rival)
     assert rival.result is not None

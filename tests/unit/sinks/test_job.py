@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import eos
 from eos.commit.control_log import Marker
-from eos.errors import DamagedLog, IdentityMismatch, InvalidInput
+from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput
 from eos.pulsar.wire.txn import TxnId
 from eos.sinks import job as module
 from eos.sinks.job import LEFT_OUT, JobOptions
@@ -179,6 +179,22 @@ def test_bad_options_are_refused_before_anything_is_opened(
     monkeypatch.delattr(module, "Sink")
     with pytest.raises(InvalidInput, match=words):
         call()
+
+
+def test_two_threads_of_one_process_do_not_write_one_job(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
+    refused: list[Fenced] = []
+
+    def plan(sink: object, df: object, topic: None) -> tuple[object, None]:
+        try:
+            write()
+        except Fenced as error:
+            refused.append(error)
+        return df, topic
+
+    monkeypatch.setattr("eos.sinks.sink.Sink._planned", plan)
+    assert write().wrote
+    assert "by another thread of this process" in str(refused[0])
+    assert (log.taken, write().wrote) == ([(0, 1)], False)
 
 
 def test_a_job_is_not_written_from_a_batch_function(monkeypatch: pytest.MonkeyPatch) -> None:
