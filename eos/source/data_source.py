@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from eos.errors import InvalidInput
 from eos.source.batch import FilteredReader, PulsarReader
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import ALL, all_with, checked
@@ -44,6 +47,22 @@ class PulsarDataSource(DataSource):
         """Return the reader of a streaming query. Raises InvalidInput."""
         options = parse_options(self.options, "stream")
         return PulsarStreamReader(options, schema, self._checked(schema, options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """Refuse `df.write.format("pulsar")` and INSERT INTO: docs/why/no-writer-by-name.md. Raises InvalidInput."""
+        raise InvalidInput(
+            'df.write.format("pulsar") and INSERT INTO are refused: Spark does not tell a Python data source how often '
+            "it has run a task, so rows could be written twice. Nothing is written. Use eos.write(df, service_url, "
+            "topic=..., job_id=...), which writes a DataFrame as one transaction, once for each job id."
+        )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """Refuse `df.writeStream.format("pulsar")`, for the reasons told there. Raises InvalidInput."""
+        raise InvalidInput(
+            'df.writeStream.format("pulsar") is refused: Spark tells a Python data source neither the input of a '
+            "micro-batch nor how often it has run a task, so rows could be lost or written twice. Nothing is written. "
+            "Use df.writeStream.foreachBatch(eos.sink(service_url, name=..., topic=...))."
+        )
 
     def _checked(self, schema: StructType, options: SourceOptions) -> ValueSchema | None:
         shared = self._value_schema(options) if "value" in schema.fieldNames() else None

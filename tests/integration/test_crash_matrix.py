@@ -131,8 +131,9 @@ def test_a_job_that_dies_before_and_after_its_commit(pulsar: Any, make_topic: An
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("last", [*IN_DOUBT, *COMMITTED], ids=lambda point: f"{point[0]} {point[1]}")
 def test_a_job_that_dies_at_each_step(pulsar: Any, make_topic: Any, tmp_path: Path, last: Point) -> None:
+    """A job can be committed once, so each of the last moments has a job of its own, and the first one all others."""
     before = [point for point in EVERYWHERE if point not in (*IN_DOUBT, *COMMITTED)]
-    crash_a_job_at(pulsar, make_topic, tmp_path, [*before, last])
+    crash_a_job_at(pulsar, make_topic, tmp_path, [*(before if last == IN_DOUBT[0] else ()), last])
 
 
 @pytest.mark.crash

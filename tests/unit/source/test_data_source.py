@@ -96,3 +96,13 @@ def test_a_planner_without_an_admin_url_loads_no_http_client() -> None:
     code = "import sys, eos.source.data_source; print('httpx' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_there_is_no_writer_by_name(overwrite: bool) -> None:
+    """Spark can't prove to it that each task ran once: docs/why/no-writer-by-name.md."""
+    source = PulsarDataSource(GIVEN)
+    with pytest.raises(InvalidInput, match=r"rows could be written twice.*Use eos\.write\(df, .*job_id="):
+        source.writer(ALL, overwrite)
+    with pytest.raises(InvalidInput, match=r"rows could be lost or written twice.*Use df.*foreachBatch\(eos\.sink\("):
+        source.streamWriter(ALL, overwrite)
