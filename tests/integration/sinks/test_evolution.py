@@ -7,13 +7,18 @@ import uuid
 from typing import Any, NamedTuple
 
 import httpx
+import pulsar as official
 import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import eos
 from tests.integration.conftest import Register
 from tests.integration.sinks.bad_input import identity
 from tests.integration.sinks.conftest import InWorld
-from tests.integration.sinks.readers import read_in_this_process
+from tests.integration.sinks.readers import read_in_this_process, received, version_of
+from tests.waiting import PATIENCE_S, until_batch
 
 CARRIER = {"name": "carrier", "type": ["null", "string"], "default": None}
 DELAY = {"name": "delay", "type": "int"}
@@ -118,6 +123,44 @@ def test_a_version_of_the_sinks_own_is_taken_by_all_strategies_that_take_any(
             txn.write(rows, topic)
     for topic in topics.values():
         assert [value["gate"] for value in read_in_this_process(pulsar, topic)] == ["A1"] * 3
+
+
+def test_a_running_query_keeps_its_version_and_the_next_run_takes_the_newest_or_is_refused(
+    spark: SparkSession, pulsar: Any, theirs: official.Client, register: Register, in_world: InWorld
+) -> None:
+    world = in_world(topic_with(pulsar, register, namespace_with(pulsar, "ALWAYS_COMPATIBLE"), "t"))
+    endless = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2).option("numPartitions", 1).load()
+
+    def start(*columns: str) -> StreamingQuery:
+        writer = endless.selectExpr(*columns).writeStream.foreachBatch(world.sink(value_format="avro"))
+        return writer.option("checkpointLocation", str(world.folder / "checkpoint")).start()
+
+    def go_on(query: StreamingQuery) -> None:
+        until_batch(query, int((query.lastProgress or {"batchId": 0})["batchId"]) + 2)
+
+    before = ("cast(value as string) carrier", "cast(value as int) delay")
+    query = start(*before)
+    go_on(query)
+    register(world.topic, "AVRO", avro([CARRIER, DELAY, GATE]))
+    go_on(query)
+    query.stop()
+    query = start(*before)
+    go_on(query)
+    register(world.topic, "AVRO", avro([CARRIER, GATE]))
+    go_on(query)
+    query.stop()
+    with pytest.raises(StreamingQueryException, match=r"not fit version 2 .*: field 'delay' is int, and the schema"):
+        start(*before).awaitTermination(int(PATIENCE_S))
+    query = start(*before[:1])
+    go_on(query)
+    query.stop()
+
+    rows = sum(sink.metrics.rows for sink in world.sinks)
+    versions = [version_of(message) for message in received(theirs, world.topic, official.schema.BytesSchema(), rows)]
+    assert versions == sorted(versions)
+    assert set(versions) == {0, 1, 2}
+    values = read_in_this_process(pulsar, world.topic)
+    assert [int(value["carrier"]) for value in values] == list(range(rows))
 
 
 def namespace_with(pulsar: Any, strategy: str) -> str:
