@@ -268,11 +268,17 @@ class Hadoop:
     def explained(self, uri: str) -> Iterator[None]:
         """Turn what Java throws inside a `with` block into an error of `statestore`, for callers of `jvm` too."""
         from py4j.protocol import Py4JError, Py4JJavaError
+        from pyspark.errors.exceptions.captured import CapturedException
 
         try:
             yield
         except Py4JJavaError as error:
             raise _explain(uri, error.java_exception) from error
+        except CapturedException as error:
+            # PySpark turns some of Java's exceptions, IllegalArgumentException among them, into errors of its own.
+            if error._origin is None:
+                raise
+            raise _explain(uri, error._origin) from error
         except Py4JError as error:
             raise Unavailable(f"{uri}: the JVM does not answer: {error}") from error
 

@@ -67,9 +67,33 @@ def _launch() -> Any:
         raise Unavailable(
             f"No JVM could be started with {java}: {error}. Is a JDK 17 or newer there? JAVA_HOME names it"
         ) from error
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    gateway = JavaGateway(gateway_parameters=parameters)
+    gateway.set_gateway_client(_client(parameters))
     gateway.java_process = process
     return gateway
+
+
+def _client(parameters: Any) -> Any:
+    """Return a client of the JVM that raises Java's exceptions itself.
+
+    PySpark puts a function of its own in the place of py4j's `get_return_value`, for all gateways of the process
+    (pyspark.errors.exceptions.captured). It takes any exception for one of Spark's JVM, and asks that JVM for the
+    object of the same number: another object, or none.
+    """
+    from py4j import protocol
+    from py4j.java_gateway import GatewayClient
+
+    thrown = protocol.ERROR + protocol.REFERENCE_TYPE
+
+    class Client(GatewayClient):  # type: ignore[misc, unused-ignore]  # py4j has no types
+        def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
+            answer = super().send_command(command, retry, binary)
+            if not binary and answer.startswith(thrown):
+                protocol.get_return_value(answer, self, "Java", "")
+            return answer
+
+    return Client(gateway_parameters=parameters)
 
 
 def _end(gateway: Any) -> None:

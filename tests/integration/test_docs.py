@@ -56,7 +56,7 @@ class Reader:
 
     Attributes:
         home: the folder in which everything is done.
-        wrote: whether a block has written rows to the Pulsar that is up.
+        wrote: whether a block has written rows since the last topic was made.
         notebooks: the processes that run the blocks of Python; by whether they have bk://.
     """
 
@@ -110,7 +110,7 @@ class Reader:
         said = self._eos(*words[2:], *(["--ports", "auto"] if words[2] == "up" else []))
         if words[2] == "read" and self.wrote:
             assert said.strip(), f"no rows: {' '.join(words)}"
-        if words[2] == "down":
+        if words[2] == "topic":
             self.wrote = False
 
     def _eos(self, *words: str) -> str:

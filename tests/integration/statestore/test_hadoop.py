@@ -16,8 +16,8 @@ from statestore.hadoop.file_systems import Hadoop
 
 
 @pytest.fixture(params=["own JVM", "Spark's JVM"])
-def hadoop(request: pytest.FixtureRequest) -> Hadoop:
-    return Hadoop.of(request.getfixturevalue("spark") if request.param == "Spark's JVM" else None)
+def hadoop(request: pytest.FixtureRequest, spark: Any) -> Hadoop:
+    return Hadoop.of(spark, own_jvm=request.param == "own JVM")
 
 
 @pytest.mark.parametrize("scheme", ["bk", "file"])
@@ -81,6 +81,8 @@ def test_errors_say_what_is_wrong(hadoop: Hadoop, bk: str) -> None:
         hadoop.rename(f"{bk}/nothing", f"{bk}/x")
     with pytest.raises(InvalidInput, match="nosuch"):
         hadoop.list("nosuch://x/y")
+    with pytest.raises(InvalidInput, match="empty string"):
+        hadoop.status("")
 
 
 def test_options_hold_for_the_caller_only(spark: Any, own_tree: tuple[str, dict[str, str]]) -> None:
