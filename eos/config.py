@@ -7,9 +7,12 @@ from typing import Literal
 
 KeyHash = Literal["murmur3", "java", "boost"]
 Compression = Literal["none", "lz4", "zlib", "zstd", "snappy"]
+CompressionOption = Literal["none", "auto", "lz4", "zlib", "zstd", "snappy"]
+"""With "auto" each batch of messages decides by a sample of its own whether it is compressed."""
 
 KEY_HASHES: tuple[KeyHash, ...] = ("murmur3", "java", "boost")
 COMPRESSIONS: tuple[Compression, ...] = ("none", "lz4", "zlib", "zstd", "snappy")
+COMPRESSION_OPTIONS: tuple[CompressionOption, ...] = ("none", "auto", "lz4", "zlib", "zstd", "snappy")
 
 
 @dataclass(frozen=True, slots=True)

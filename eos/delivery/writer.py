@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos.config import Cluster, Compression, KeyHash
+from eos.config import Cluster, CompressionOption, KeyHash
 from eos.delivery.producers import FreshProducers
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
@@ -48,7 +48,7 @@ class WriteSettings:
         cluster: where to write.
         topic: the topic of rows without a `topic` column, or None.
         key_hash: which hash of the key picks the partition.
-        compression: of each frame.
+        compression: of each frame; "auto" decides for each of them.
         max_in_flight_bytes: payload bytes a task may have sent without a receipt.
         time_limit_s: seconds that the writing of one task may take: what its transaction lives. Default 600.
         schema: of the values of rows that name no topic. A column `value` that is not binary is encoded by it.
@@ -58,7 +58,7 @@ class WriteSettings:
     cluster: Cluster
     topic: str | None
     key_hash: KeyHash
-    compression: Compression
+    compression: CompressionOption
     max_in_flight_bytes: int
     time_limit_s: float = 600.0
     schema: Registered | None = None

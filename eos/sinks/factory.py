@@ -5,7 +5,7 @@ docs/ draws its table of options from the docstring of `sink`; `SinkOptions` hol
 
 from __future__ import annotations
 
-from eos.config import Compression, KeyHash
+from eos.config import CompressionOption, KeyHash
 from eos.sinks.columns import ValueFormat
 from eos.sinks.options import MIB, SinkOptions, check_names, checked, names_checked
 from eos.sinks.sink import Sink
@@ -22,7 +22,7 @@ def sink(
     register_schema: str | None = None,
     ignore_null_fields: bool | None = None,
     key_hash: KeyHash = "murmur3",
-    compression: Compression = "none",
+    compression: CompressionOption = "none",
     transaction_timeout_s: float = 600.0,
     max_in_flight_bytes: int = 32 * MIB,
     small_batch_rows: int = 1_000,
@@ -57,7 +57,8 @@ def sink(
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
         key_hash: which hash of the key picks the partition: "murmur3" (Flink, and Java with Murmur3_32Hash), "java"
             (the default of the Java and Go clients), "boost" (the default of C++ and Python).
-        compression: of each batch of messages: "none", "lz4", "zlib", "zstd" or "snappy".
+        compression: of each batch of messages: "none", "lz4", "zlib", "zstd" or "snappy"; or "auto", which tries zstd
+            on a sample of each, and sends as they are those that it would not make smaller by an eighth.
         transaction_timeout_s: seconds after which the broker aborts a batch. It must exceed the longest batch, and is
             how long a dead driver can hold up readers.
         max_in_flight_bytes: payload bytes that a task may hold between reading rows and their receipts, whatever the

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from eos.commit.control_topic import control_topic
-from eos.config import COMPRESSIONS, KEY_HASHES, Cluster, Compression, Credentials, KeyHash, Tls
+from eos.config import COMPRESSION_OPTIONS, KEY_HASHES, Cluster, CompressionOption, Credentials, KeyHash, Tls
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 from eos.schema.proposal import FULL_NAME
@@ -33,7 +33,7 @@ class SinkOptions:
     register_schema: str | None = None
     ignore_null_fields: bool | None = None
     key_hash: KeyHash = "murmur3"
-    compression: Compression = "none"
+    compression: CompressionOption = "none"
     transaction_timeout_s: float = 600.0
     max_in_flight_bytes: int = 32 * MIB
     small_batch_rows: int = 1_000
@@ -164,7 +164,7 @@ def _check_values(options: SinkOptions) -> None:
     choices: dict[str, tuple[str, ...]] = {
         "value_format": VALUE_FORMATS,
         "key_hash": KEY_HASHES,
-        "compression": COMPRESSIONS,
+        "compression": COMPRESSION_OPTIONS,
     }
     for option, allowed in choices.items():
         value = getattr(options, option)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from eos.config import COMPRESSIONS, Cluster, Compression
+from eos.config import COMPRESSION_OPTIONS, Cluster, CompressionOption
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire import pulsar_pb2
 from eos.pulsar.wire.batch import BatchEncoder
@@ -93,7 +93,7 @@ def client(pulsar: RunningPulsar) -> Iterator[Client]:
         yield ours
 
 
-def send(client: Client, topic: str, batch: pa.RecordBatch, compression: Compression = "none") -> None:
+def send(client: Client, topic: str, batch: pa.RecordBatch, compression: CompressionOption = "none") -> None:
     with client.producer(topic) as producer:
         for chunk in BatchEncoder(compression, producer.max_message_size).chunks(batch):
             producer.send(chunk, None)
@@ -107,9 +107,9 @@ def received(reader_client: official.Client, topic: str) -> Iterator[official.Me
     reader.close()
 
 
-@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("compression", COMPRESSION_OPTIONS)
 def test_the_official_client_reads_our_batches(
-    client: Client, reader_client: official.Client, make_topic: MakeTopic, compression: Compression
+    client: Client, reader_client: official.Client, make_topic: MakeTopic, compression: CompressionOption
 ) -> None:
     topic = make_topic(f"wire-{compression}")
     batch = rows("value", "key", "ordering_key", "event_time", "properties")

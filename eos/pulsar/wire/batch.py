@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
-from eos.config import Compression
+from eos.config import Compression, CompressionOption
 from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.checksum import Buffer
-from eos.pulsar.wire.compression import TYPES, compress, decompress
+from eos.pulsar.wire.compression import TYPES, chosen, compress, decompress
 from eos.pulsar.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, encode_message
 from eos.pulsar.wire.keys import as_bytes, lengths, wire_keys
 from eos.pulsar.wire.properties import Properties
@@ -79,7 +79,7 @@ class BatchEncoder:
     whole chunks, and doesn't keep the rows of one key on one consumer (Commands.resolveStickyKey).
 
     Args:
-        compression: of the chunks. Default "none".
+        compression: of the chunks; "auto" decides for each of them. Default "none".
         max_message_size: bytes; the broker's limit, which it tells in CONNECTED. The whole entry (checksum,
             metadata and payload, before compression) stays below it.
         target_bytes: bytes of payload, before compression, at which a chunk is full. Default 1 MiB.
@@ -87,7 +87,7 @@ class BatchEncoder:
 
     def __init__(
         self,
-        compression: Compression = "none",
+        compression: CompressionOption = "none",
         max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE,
         target_bytes: int = DEFAULT_TARGET_BYTES,
     ) -> None:
@@ -165,14 +165,15 @@ class BatchEncoder:
             yield part, self._chunk(columns, rows, plain)
 
     def _chunk(self, columns: _Columns, rows: slice, plain: memoryview) -> Chunk:
-        packed = compress(plain, self.compression)
+        compression = chosen(plain, self.compression)
+        packed = compress(plain, compression)
         shrunk = len(packed) < len(plain)
         return Chunk(
             messages=rows.stop - rows.start,
             payload=packed if shrunk else plain,
             uncompressed_size=len(plain),
             rows_bytes=columns.data_bytes(rows),
-            compression=self.compression if shrunk else "none",
+            compression=compression if shrunk else "none",
         )
 
 

@@ -10,7 +10,7 @@ import zlib
 
 import pyarrow as pa
 
-from eos.config import Compression
+from eos.config import Compression, CompressionOption
 from eos.errors import DamagedFrame
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.pulsar_pb2 import CompressionType
@@ -23,7 +23,23 @@ TYPES: dict[Compression, CompressionType] = {
     "snappy": CompressionType.SNAPPY,
 }
 _NAMES: dict[int, Compression] = {number: name for name, number in TYPES.items()}
+_SAMPLE_BYTES = 64 * 1024
+# Below this a broker's and a bookie's savings are worth less than what writers and readers spend.
+_WORTH = 7 / 8
 _ARROW_CODECS: dict[Compression, str] = {"lz4": "lz4_raw", "zstd": "zstd", "snappy": "snappy"}
+
+
+def chosen(data: Buffer, option: CompressionOption) -> Compression:
+    """Return what to compress the data with: what the option says; for "auto" zstd, where a sample shrinks enough.
+
+    The sample is the first 64 KiB, and shrinks enough if zstd saves an eighth of it. Trying it takes some 7 % of the
+    time of compressing 1 MiB of JSON, and 0.03 ms for bytes that don't shrink. zstd, since it left half of what lz4
+    left of JSON rows, and every official client reads it.
+    """
+    if option != "auto":
+        return option
+    sample = memoryview(data)[:_SAMPLE_BYTES]
+    return "zstd" if len(compress(sample, "zstd")) <= _WORTH * len(sample) else "none"
 
 
 def compress(data: Buffer, compression: Compression) -> Buffer:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eos.config import COMPRESSIONS, KEY_HASHES
+from eos.config import COMPRESSION_OPTIONS, KEY_HASHES
 from eos.errors import InvalidInput
 from eos.sinks.options import MIB, SinkOptions, check_names, checked
 from tests.crash.moments import Witness
@@ -42,7 +42,10 @@ def test_the_defaults_are_those_that_are_documented() -> None:
         ({"xyzzy": 1}, r"no option 'xyzzy'\. It takes"),
         ({"service_uri": "x"}, r"no option 'service_uri'\. Did you mean 'service_url'\? It takes"),
         ({"zone": "x"}, r"no option 'zone'\. It takes"),
-        ({"compression": "lz5"}, r"compression='lz5' is unknown\. Did you mean 'lz4'\?.*none, lz4, zlib, zstd, snappy"),
+        (
+            {"compression": "lz5"},
+            r"compression='lz5' is unknown\. Did you mean 'lz4'\?.*none, auto, lz4, zlib, zstd, snappy",
+        ),
         ({"compression": "LZ4"}, r"Did you mean 'lz4'\?"),
         ({"key_hash": "murmur"}, r"Did you mean 'murmur3'\?.*murmur3, java, boost"),
         (
@@ -107,7 +110,7 @@ def test_the_control_topic_lies_beside_the_data(topic: str | None, control: str)
     assert options(topic=topic).control_topic == control
 
 
-@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("compression", COMPRESSION_OPTIONS)
 @pytest.mark.parametrize("key_hash", KEY_HASHES)
 def test_each_choice_is_taken(compression: str, key_hash: str) -> None:
     taken = options(compression=compression, key_hash=key_hash, transaction_timeout_s=1, connect_timeout_s=3)

@@ -79,6 +79,15 @@ def test_rows_come_back_from_each_compression(compression: Compression) -> None:
     assert read([chunk]) == expected(batch)
 
 
+def test_auto_decides_for_each_chunk() -> None:
+    """The topics of a micro-batch share an encoder, and needn't be alike."""
+    noise, text = np.random.default_rng(0).bytes(2_000), b"again " * 300
+    batch = pa.RecordBatch.from_pydict({"value": [noise, text, noise, text]})
+    chunks = [chunk for _, chunk in BatchEncoder("auto").chunks_of_parts(batch, [1, 2, 4])]
+    assert [chunk.compression for chunk in chunks] == ["none", "zstd", "zstd"]
+    assert [row["value"] for row in read(chunks)] == [noise, text, noise, text]
+
+
 @pytest.mark.parametrize("start", range(len(ROWS["value"]) + 1))
 def test_every_slice_comes_back(start: int) -> None:
     batch = rows(*ROWS)

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import random
 import zlib
 
 import pytest
 
 from eos.config import COMPRESSIONS, Compression
 from eos.errors import DamagedFrame
-from eos.pulsar.wire.compression import TYPES, compress, decompress
+from eos.pulsar.wire.compression import TYPES, chosen, compress, decompress
 
 DATA = b"the same again and again. " * 50
+NOISE = random.Random(1).randbytes(80_000)
 
 
 @pytest.mark.parametrize("data", [b"", b"x", DATA, memoryview(DATA)], ids=["empty", "one", "much", "view"])
@@ -47,3 +49,29 @@ def test_another_size_than_the_metadata_says_is_noticed() -> None:
 def test_an_unknown_compression_is_named() -> None:
     with pytest.raises(DamagedFrame, match="compression 9"):
         decompress(b"", 9, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (DATA, "zstd"),
+        (b"", "none"),
+        (NOISE, "none"),
+        (NOISE[: 64 * 1024] + DATA * 1_000, "none"),
+        ((DATA * 60)[: 64 * 1024] + NOISE, "zstd"),
+    ],
+    ids=["repetition", "nothing", "noise", "noise at the beginning", "noise at the end"],
+)
+def test_auto_decides_by_a_sample(data: bytes, expected: str) -> None:
+    assert chosen(memoryview(data), "auto") == expected
+
+
+@pytest.mark.parametrize(("saved", "expected"), [(0.2, "zstd"), (0.05, "none")])
+def test_auto_compresses_what_is_worth_it(saved: float, expected: str) -> None:
+    mixed = NOISE[: int(60_000 * (1 - saved))] + bytes(int(60_000 * saved))
+    assert chosen(memoryview(mixed), "auto") == expected
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_compression_that_is_named_is_not_doubted(compression: Compression) -> None:
+    assert chosen(memoryview(NOISE), compression) == compression
