@@ -53,6 +53,11 @@ ALIASES = {
     "__messageProperties": "properties",
 }
 
+_HEADERS = (
+    " Kafka's headers are properties here, whose values are text: map_from_entries(transform(headers, h -> (h.key, "
+    "decode(h.value, 'UTF-8')))) as properties."
+)
+
 _BYTES = (BinaryType, StringType)
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 _EXPECTED: dict[str, tuple[tuple[type[DataType], ...], str]] = {
@@ -111,8 +116,9 @@ def message_columns(
             )
         if payload:
             known = [*_EXPECTED, *ALIASES]
+            near = _HEADERS if payload[0] == "headers" else did_you_mean(payload[0], known)
             raise InvalidInput(
-                f"Column {payload[0]!r} means nothing to the sink.{did_you_mean(payload[0], known)} "
+                f"Column {payload[0]!r} means nothing to the sink.{near} "
                 f"The columns it takes are {known}. Drop it, or use value_format='json' to put it in the payload."
             )
         columns = [_quoted(found["value"])]

@@ -26,6 +26,10 @@ def check(schema: str, value_format: ValueFormat = "raw", *, topic_given: bool =
         ("vlaue string", r"no column 'value'.*Did you mean 'vlaue'\?.*or use value_format='json'"),
         ("value string, kee string", r"Column 'kee' means nothing to the sink\. Did you mean 'key'\?"),
         ("value string, eventTime timestamp", r"Did you mean '__eventTime'\?|Did you mean 'event_time'\?"),
+        (
+            "value string, headers array<struct<key:string,value:binary>>",
+            r"Column 'headers' means nothing to the sink\. Kafka's headers are properties here.*map_from_entries",
+        ),
         ("value string, xyzzy int", r"Column 'xyzzy' means nothing to the sink\. The columns it takes are"),
         ("value bigint", "Column 'value' is bigint, but the message's value is binary or string. Cast it first"),
         ("value string, key int", "Column 'key' is int, but the message's key is binary or string"),
