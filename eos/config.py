@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 KeyHash = Literal["murmur3", "java", "boost"]
+Batching = Literal["default", "key-based"]
 Compression = Literal["none", "lz4", "zlib", "zstd", "snappy"]
 CompressionOption = Literal["none", "auto", "lz4", "zlib", "zstd", "snappy"]
 """With "auto" each batch of messages decides by a sample of its own whether it is compressed."""
 
+BATCHINGS: tuple[Batching, ...] = ("default", "key-based")
 KEY_HASHES: tuple[KeyHash, ...] = ("murmur3", "java", "boost")
 COMPRESSIONS: tuple[Compression, ...] = ("none", "lz4", "zlib", "zstd", "snappy")
 COMPRESSION_OPTIONS: tuple[CompressionOption, ...] = ("none", "auto", "lz4", "zlib", "zstd", "snappy")

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos.config import Cluster, CompressionOption, KeyHash
+from eos.config import Batching, Cluster, CompressionOption, KeyHash
 from eos.delivery.producers import FreshProducers
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
@@ -28,7 +28,7 @@ from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import full_name, partition_name, whole_topic
 from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder
-from eos.pulsar.wire.routing import Sorted, partition_of, sort_by_partition
+from eos.pulsar.wire.routing import Sorted, part_by_sticky_key, partition_of, sort_by_partition
 from eos.pulsar.wire.row_names import row_name
 from eos.pulsar.wire.txn import TxnId
 from eos.schema.description import described
@@ -53,6 +53,7 @@ class WriteSettings:
         time_limit_s: seconds that the writing of one task may take: what its transaction lives. Default 600.
         schema: of the values of rows that name no topic. A column `value` that is not binary is encoded by it.
             Default: none.
+        batching: whether the rows of a frame share their key. Default: they needn't.
     """
 
     cluster: Cluster
@@ -62,6 +63,7 @@ class WriteSettings:
     max_in_flight_bytes: int
     time_limit_s: float = 600.0
     schema: Registered | None = None
+    batching: Batching = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ class Writer:
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
         self._row = 0
+        self._keyed = settings.batching == "key-based"
         self._values: Encoder | None = None
         self._report = Report()
         self._until = time.monotonic() + settings.time_limit_s
@@ -218,10 +221,12 @@ class Writer:
             message = rows.select([name for name in MESSAGE_COLUMNS if name in rows.schema.names])
             if count == 0:
                 _refuse_partitions(rows, topic)
-                yield topic, [topic], Sorted(message, [0], [message.num_rows])
-                continue
-            parts = sort_by_partition(message, self._choose(rows, topic, count))
-            yield topic, [partition_name(topic, partition) for partition in parts.partitions], parts
+                parts = Sorted(message, [0], [message.num_rows])
+            else:
+                parts = sort_by_partition(message, self._choose(rows, topic, count))
+            if self._keyed:
+                parts = part_by_sticky_key(parts)
+            yield topic, [partition_name(topic, part) if count else topic for part in parts.partitions], parts
 
     def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         default = self._settings.topic
@@ -307,7 +312,7 @@ class Writer:
         target = self._client.frame_limits.of(topic) or DEFAULT_TARGET_BYTES
         key = (max_message_size, target)
         if key not in self._encoders:
-            self._encoders[key] = BatchEncoder(self._settings.compression, max_message_size, target)
+            self._encoders[key] = BatchEncoder(self._settings.compression, max_message_size, target, self._keyed)
         return self._encoders[key]
 
 

@@ -5,7 +5,7 @@ docs/ draws its table of options from the docstring of `sink`; `SinkOptions` hol
 
 from __future__ import annotations
 
-from eos.config import CompressionOption, KeyHash
+from eos.config import Batching, CompressionOption, KeyHash
 from eos.sinks.columns import ValueFormat
 from eos.sinks.options import MIB, SinkOptions, check_names, checked, names_checked
 from eos.sinks.sink import Sink
@@ -23,6 +23,7 @@ def sink(
     ignore_null_fields: bool | None = None,
     key_hash: KeyHash = "murmur3",
     compression: CompressionOption = "none",
+    batching: Batching = "default",
     transaction_timeout_s: float = 600.0,
     max_in_flight_bytes: int = 32 * MIB,
     small_batch_rows: int = 1_000,
@@ -59,6 +60,8 @@ def sink(
             (the default of the Java and Go clients), "boost" (the default of C++ and Python).
         compression: of each batch of messages: "none", "lz4", "zlib", "zstd" or "snappy"; or "auto", which tries zstd
             on a sample of each, and sends as they are those that it would not make smaller by an eighth.
+        batching: "default": a batch of messages holds rows of many keys; "key-based": of one ordering key, or key where
+            it has none, as Key_Shared subscriptions need. Many keys with few rows each then cost much more.
         transaction_timeout_s: seconds after which the broker aborts a batch. It must exceed the longest batch, and is
             how long a dead driver can hold up readers.
         max_in_flight_bytes: payload bytes that a task may hold between reading rows and their receipts, whatever the
@@ -93,6 +96,7 @@ def sink(
         ignore_null_fields=ignore_null_fields,
         key_hash=key_hash,
         compression=compression,
+        batching=batching,
         transaction_timeout_s=transaction_timeout_s,
         max_in_flight_bytes=max_in_flight_bytes,
         small_batch_rows=small_batch_rows,

@@ -21,7 +21,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
-from eos.config import Cluster, CompressionOption, KeyHash
+from eos.config import Batching, Cluster, CompressionOption, KeyHash
 from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput
 from eos.sinks.columns import ValueFormat
 from eos.sinks.metrics import Metrics
@@ -51,6 +51,7 @@ class JobOptions(TypedDict, total=False):
     ignore_null_fields: bool | None
     key_hash: KeyHash
     compression: CompressionOption
+    batching: Batching
     transaction_timeout_s: float
     max_in_flight_bytes: int
     attempts: int

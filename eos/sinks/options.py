@@ -9,7 +9,17 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from eos.commit.control_topic import control_topic
-from eos.config import COMPRESSION_OPTIONS, KEY_HASHES, Cluster, CompressionOption, Credentials, KeyHash, Tls
+from eos.config import (
+    BATCHINGS,
+    COMPRESSION_OPTIONS,
+    KEY_HASHES,
+    Batching,
+    Cluster,
+    CompressionOption,
+    Credentials,
+    KeyHash,
+    Tls,
+)
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 from eos.schema.proposal import FULL_NAME
@@ -34,6 +44,7 @@ class SinkOptions:
     ignore_null_fields: bool | None = None
     key_hash: KeyHash = "murmur3"
     compression: CompressionOption = "none"
+    batching: Batching = "default"
     transaction_timeout_s: float = 600.0
     max_in_flight_bytes: int = 32 * MIB
     small_batch_rows: int = 1_000
@@ -165,6 +176,7 @@ def _check_values(options: SinkOptions) -> None:
         "value_format": VALUE_FORMATS,
         "key_hash": KEY_HASHES,
         "compression": COMPRESSION_OPTIONS,
+        "batching": BATCHINGS,
     }
     for option, allowed in choices.items():
         value = getattr(options, option)

@@ -159,6 +159,7 @@ class OwningRun(Run):
             topic=options.topic,
             key_hash=options.key_hash,
             compression=options.compression,
+            batching=options.batching,
             max_in_flight_bytes=options.max_in_flight_bytes,
             time_limit_s=options.transaction_timeout_s,
         )

@@ -28,7 +28,7 @@ from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.compression import TYPES, chosen, compress, decompress
 from eos.pulsar.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, encode_message
-from eos.pulsar.wire.keys import as_bytes, lengths, wire_keys
+from eos.pulsar.wire.keys import StickyKey, WireKeys, as_bytes, lengths, sticky_key, wire_keys
 from eos.pulsar.wire.properties import Properties
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSend, KeyValue, MessageMetadata, SingleMessageMetadata
 from eos.pulsar.wire.row_names import row_name
@@ -63,6 +63,7 @@ class Chunk:
         uncompressed_size: bytes before compression.
         rows_bytes: bytes of the rows' own data: values, keys, ordering keys and properties.
         compression: what `payload` is compressed with; "none" where compressing would have made it longer.
+        sticky: the key that all its rows share; None where they needn't.
     """
 
     messages: int
@@ -70,19 +71,22 @@ class Chunk:
     uncompressed_size: int
     rows_bytes: int
     compression: Compression
+    sticky: StickyKey | None = None
 
 
 class BatchEncoder:
     """Encodes record batches as chunks that a broker accepts.
 
-    A chunk holds rows of different keys, so its frame names none: a Key_Shared subscription hands out
-    whole chunks, and doesn't keep the rows of one key on one consumer (Commands.resolveStickyKey).
+    A Key_Shared subscription hands out whole chunks. A chunk with rows of different keys names none, and the rows
+    of one key don't stay on one consumer.
 
     Args:
         compression: of the chunks; "auto" decides for each of them. Default "none".
         max_message_size: bytes; the broker's limit, which it tells in CONNECTED. The whole entry (checksum,
             metadata and payload, before compression) stays below it.
         target_bytes: bytes of payload, before compression, at which a chunk is full. Default 1 MiB.
+        keyed: the rows of each part share their sticky key, see `routing.part_by_sticky_key`, and chunks name it.
+            Default False.
     """
 
     def __init__(
@@ -90,8 +94,9 @@ class BatchEncoder:
         compression: CompressionOption = "none",
         max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE,
         target_bytes: int = DEFAULT_TARGET_BYTES,
+        keyed: bool = False,
     ) -> None:
-        self.compression = compression
+        self.compression, self.keyed = compression, keyed
         self.limit = max_message_size - FRAME_RESERVE
         if self.limit <= 0:
             raise InvalidInput(f"a maximum message size of {max_message_size} bytes leaves no room for a message")
@@ -129,28 +134,32 @@ class BatchEncoder:
         if rows.num_rows == 0:
             return
         columns = _Columns(rows, first_row)
-        largest = int(columns.sizes.argmax())
-        if columns.sizes[largest] > self.limit:
+        named = columns.sticky_sizes() if self.keyed else np.zeros(rows.num_rows, dtype=np.int64)
+        sizes = columns.sizes + named
+        largest = int(sizes.argmax())
+        if sizes[largest] > self.limit:
             raise InvalidInput(
-                f"{columns.row_name(largest)} makes a message of {columns.sizes[largest]} bytes; the broker's limit "
+                f"{columns.row_name(largest)} makes a message of {sizes[largest]} bytes; the broker's limit "
                 f"leaves {self.limit} bytes for one. Split the value, compress it before, or store it elsewhere and "
                 "send where it is; or raise maxMessageSize of the brokers and nettyMaxFrameSizeBytes of the bookies"
             )
         offsets = np.concatenate(([0], np.cumsum(columns.sizes)))
         together: list[tuple[int, slice]] = []
-        for part, chunk in self._cut(ends, offsets):
+        for part, chunk in self._cut(ends, offsets, min(self.target_bytes, self.limit - int(named.max()))):
             if together and offsets[chunk.stop] - offsets[together[0][1].start] > self.target_bytes:
                 yield from self._encode(columns, offsets, together)
                 together = []
             together.append((part, chunk))
         yield from self._encode(columns, offsets, together)
 
-    def _cut(self, ends: Sequence[int], offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, slice]]:
+    def _cut(
+        self, ends: Sequence[int], offsets: npt.NDArray[np.int64], target_bytes: int
+    ) -> Iterator[tuple[int, slice]]:
         """Yield the rows of each chunk, with the number of its part; `offsets` are the bytes before each row."""
         start = 0
         for part, end in enumerate(ends):
             while start < end:
-                full = int(np.searchsorted(offsets, offsets[start] + self.target_bytes, side="right")) - 1
+                full = int(np.searchsorted(offsets, offsets[start] + target_bytes, side="right")) - 1
                 stop = min(max(full, start + 1), end)
                 yield part, slice(start, stop)
                 start = stop
@@ -174,6 +183,7 @@ class BatchEncoder:
             uncompressed_size=len(plain),
             rows_bytes=columns.data_bytes(rows),
             compression=compression if shrunk else "none",
+            sticky=columns.sticky(rows.start) if self.keyed else None,
         )
 
 
@@ -194,8 +204,9 @@ class _Columns:
             self._fields.append(Field(_NULL_VALUE, _ones(value.is_null())))
         if (column := self._present("event_time")) is not None:
             self._fields.append(self._event_time(column))
+        self._keys: WireKeys | None = None
         if (column := self._present("key")) is not None:
-            keys = wire_keys(column)
+            self._keys = keys = wire_keys(column)
             if keys.encoded is not None:
                 self._fields.append(Field(_KEY_B64_ENCODED, _ones(keys.encoded)))
             self._add_bytes(_PARTITION_KEY, keys.text)
@@ -237,6 +248,19 @@ class _Columns:
         empty = pa.scalar(b"", self._kind)
         joined = pc.binary_join_element_wise(*columns, empty, null_handling="replace", null_replacement=b"")
         return memoryview(joined.buffers()[2]).cast("B")[: int(self.sizes[rows].sum())]
+
+    def sticky(self, row: int) -> StickyKey | None:
+        """Return what a Key_Shared subscription goes by for a row; None for a row without."""
+        return sticky_key(self._present("ordering_key"), self._keys, row)
+
+    def sticky_sizes(self) -> npt.NDArray[np.int64]:
+        """Return the bytes of what `sticky` returns for each row, at most; shape (rows,)."""
+        ordering = self._present("ordering_key")
+        sizes = np.zeros(self._rows.num_rows, dtype=np.int64)
+        for column in (ordering, None if self._keys is None else self._keys.text):
+            if column is not None:
+                sizes = np.maximum(sizes, lengths(as_bytes(column, "ordering_key")))
+        return sizes
 
     def data_bytes(self, rows: slice) -> int:
         """Return the bytes of these rows' own data."""
@@ -297,6 +321,12 @@ def send_frame(
     if chunk.compression != "none":
         metadata.compression = TYPES[chunk.compression]
         metadata.uncompressed_size = chunk.uncompressed_size
+    if (sticky := chunk.sticky) is not None:
+        if sticky.ordering_key is not None:
+            metadata.ordering_key = sticky.ordering_key
+        if sticky.key is not None:
+            metadata.partition_key = sticky.key
+            metadata.partition_key_b64_encoded = sticky.encoded
     if schema_version:
         metadata.schema_version = schema_version
     return _send(producer_id, metadata, chunk.payload, txn)

@@ -44,6 +44,20 @@ class WireKeys:
     encoded: pa.BooleanArray | None
 
 
+@dataclass(frozen=True, slots=True)
+class StickyKey:
+    """What a Key_Shared subscription picks the consumer of a whole chunk by (Commands.resolveStickyKey).
+
+    Attributes:
+        ordering_key: it comes first, where there is one.
+        key: as it goes on the wire; `encoded` says whether that is base64.
+    """
+
+    ordering_key: bytes | None = None
+    key: bytes | None = None
+    encoded: bool = False
+
+
 def as_bytes(column: pa.Array, name: str) -> pa.Array:
     """Return a text or binary column as binary or large_binary, without copying where Arrow allows.
 
@@ -69,6 +83,18 @@ def wire_keys(column: pa.Array) -> WireKeys:
     encoded = pc.invert(plain)
     in_base64 = _base64(pc.if_else(encoded, text, pa.scalar(b"", text.type)))
     return WireKeys(pc.if_else(encoded, in_base64.cast(text.type), text), encoded)
+
+
+def sticky_key(ordering: pa.Array | None, keys: WireKeys | None, row: int) -> StickyKey | None:
+    """Return what a Key_Shared subscription goes by for a row; None for a row with neither.
+
+    Args: the ordering keys, text or binary; the keys; the row.
+    """
+    if ordering is not None and ordering[row].is_valid:
+        return StickyKey(ordering_key=as_bytes(ordering.slice(row, 1), "ordering_key")[0].as_py())
+    if keys is not None and keys.text[row].is_valid:
+        return StickyKey(key=keys.text[row].as_py(), encoded=keys.encoded is not None and keys.encoded[row].as_py())
+    return None
 
 
 def is_text(column: pa.Array) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eos.config import KeyHash
 from eos.pulsar.wire.hashing import hash_keys
@@ -35,12 +36,12 @@ def partition_of(keys: pa.Array, partitions: int, key_hash: KeyHash) -> npt.NDAr
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Rows by rising partition, each partition's in the order that they had.
+    """Rows in parts, by rising partition; those of one part are in the order that they had.
 
     Attributes:
         rows: all of them.
-        partitions: those that have rows.
-        ends: where in `rows` each one's end; the next one's begin there.
+        partitions: of each part; more than once where its rows were parted by keys.
+        ends: where in `rows` each part ends; the next one begins there.
     """
 
     rows: pa.RecordBatch
@@ -60,3 +61,21 @@ def sort_by_partition(rows: pa.RecordBatch, partitions: npt.NDArray[np.int32]) -
     chosen = partitions[order]
     ends = [*(np.flatnonzero(np.diff(chosen)) + 1).tolist(), len(chosen)]
     return Sorted(rows.take(pa.array(order)), [int(chosen[end - 1]) for end in ends], ends)
+
+
+def part_by_sticky_key(parts: Sorted) -> Sorted:
+    """Part the rows of each partition by what a Key_Shared subscription goes by: the ordering key, else the key.
+
+    Rows with neither stay together. Rows of one such key keep their order; its parts begin with those that came first.
+    """
+    rows = parts.rows
+    columns = [rows.column(name) for name in ("ordering_key", "key") if name in rows.schema.names]
+    if not columns or rows.num_rows == 0:
+        return parts
+    text = [wire_keys(column).text.cast(pa.large_binary()) for column in columns]
+    codes = pc.coalesce(*text).dictionary_encode(null_encoding="encode").indices
+    in_partition = np.repeat(np.arange(len(parts.ends)), np.diff([0, *parts.ends]))
+    order = np.lexsort((np.asarray(codes), in_partition))
+    partition, code = in_partition[order], np.asarray(codes)[order]
+    ends = [*(np.flatnonzero((np.diff(partition) != 0) | (np.diff(code) != 0)) + 1).tolist(), rows.num_rows]
+    return Sorted(rows.take(pa.array(order)), [parts.partitions[partition[end - 1]] for end in ends], ends)

@@ -197,3 +197,18 @@ def test_the_key_of_a_separated_pair_is_the_messages_and_routes_it(broker: FakeB
     assert len(of_parts) == 2
     assert sum(of_parts, Counter()) == Counter(key.encode() for key in keys if key)
     assert all(set(part.values()) == {2} for part in of_parts), "a key is in one partition alone"
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_frame_holds_one_key_where_batching_is_by_keys(
+    broker: FakeBroker, settings: WriteSettings, partitions: int
+) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": [*"0123"], "key": [*"abab"]})
+    kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
+    to = replace(TRANSACTION, partitions={"t": partitions})
+    writing = Writer(replace(settings, batching="key-based"), to, kept)
+    assert send_all(writing, [rows]).rows == {"t": 4}
+    writing.finish()
+    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    assert sorted(one.metadata.partition_key for one in frames if one.metadata) == [b"a", b"b"]
+    assert sorted(sent(broker)) == [b"0", b"1", b"2", b"3"]

@@ -22,6 +22,7 @@ DIFFERENT: dict[str, Any] = {
     "ignore_null_fields": False,
     "key_hash": "java",
     "compression": "zstd",
+    "batching": "key-based",
     "transaction_timeout_s": 61.0,
     "max_in_flight_bytes": 2 * 1024 * 1024,
     "small_batch_rows": 7,

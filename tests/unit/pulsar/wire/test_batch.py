@@ -193,6 +193,43 @@ def test_a_row_that_is_too_large_is_refused_before_any_part_is_sent() -> None:
         next(encoder.chunks_of_parts(batch, [1, 2]))
 
 
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ({"key": b"k"}, {"partition_key": b"k", "partition_key_b64_encoded": False}),
+        ({"key": b"\xff"}, {"partition_key": b"/w==", "partition_key_b64_encoded": True}),
+        ({"key": b"k", "ordering_key": b"o"}, {"ordering_key": b"o"}),
+        ({"ordering_key": b""}, {"ordering_key": b""}),
+        ({}, {}),
+    ],
+)
+def test_the_frame_names_the_key_that_its_rows_share(row: dict[str, bytes], named: dict[str, Any]) -> None:
+    columns = {name: pa.array([row.get(name)], pa.binary()) for name in ("key", "ordering_key")}
+    batch = pa.record_batch({"value": ["v"], **columns})
+    (keyed,) = BatchEncoder(keyed=True).chunks(batch)
+    (plain,) = BatchEncoder().chunks(batch)
+
+    def shown(chunk: Chunk) -> dict[str, Any]:
+        metadata = frame_of(chunk).metadata
+        assert metadata is not None
+        fields = {field.name: value for field, value in metadata.ListFields()}
+        return {name: fields[name] for name in fields if "key" in name}
+
+    assert (shown(keyed), shown(plain)) == (named, {})
+    assert read([keyed]) == read([plain])
+
+
+def test_a_key_that_the_frame_names_counts_for_its_size() -> None:
+    limit = 20_000
+    rows = pa.record_batch({"value": ["v" * 1_000] * 4, "key": ["k" * 5_000] * 4})
+    encoder = BatchEncoder(max_message_size=limit, keyed=True)
+    chunks = list(encoder.chunks(rows))
+    assert [chunk.messages for chunk in chunks] == [1, 1, 1, 1]
+    assert [chunk.messages for chunk in BatchEncoder(max_message_size=limit).chunks(rows)] == [2, 2]
+    with pytest.raises(InvalidInput, match=r"row 0 .*makes a message of 160\d\d bytes"):
+        list(encoder.chunks(pa.record_batch({"value": ["v"], "key": ["k" * 8_000]})))
+
+
 def test_a_message_above_the_target_gets_a_chunk_of_its_own() -> None:
     values = [b"a", b"b" * 500, b"c", b"d"]
     chunks = list(BatchEncoder(target_bytes=100).chunks(pa.RecordBatch.from_pydict({"value": values})))

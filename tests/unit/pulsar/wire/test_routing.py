@@ -18,7 +18,7 @@ from eos.errors import InvalidInput
 from eos.pulsar.wire import hashing, long_keys
 from eos.pulsar.wire.hashing import hash_keys
 from eos.pulsar.wire.keys import wire_keys
-from eos.pulsar.wire.routing import NO_PARTITION, partition_of, sort_by_partition
+from eos.pulsar.wire.routing import NO_PARTITION, Sorted, part_by_sticky_key, partition_of, sort_by_partition
 
 VECTORS = Path(__file__).parents[3] / "vectors"
 HASHES = json.loads((VECTORS / "key_hashes.json").read_text(encoding="utf-8"))
@@ -142,3 +142,31 @@ def test_no_rows_make_no_parts() -> None:
     rows = pa.RecordBatch.from_pydict({"value": pa.array([], pa.binary())})
     found = sort_by_partition(rows, np.array([], dtype=np.int32))
     assert (found.partitions, found.ends) == ([], [])
+
+
+def test_parts_of_sticky_keys_keep_the_order_of_each_key() -> None:
+    """The ordering key comes before the key; bytes that are no text have the form that they have on the wire."""
+    batch = pa.record_batch(
+        {
+            "key": pa.array([b"a", b"b", b"a", None, b"\xff", b"b", None, b"a"], pa.binary()),
+            "ordering_key": pa.array([None, None, None, None, None, b"a", None, b"z"], pa.binary()),
+            "row": range(8),
+        }
+    )
+    parts = part_by_sticky_key(sort_by_partition(batch, np.array([1, 0, 1, 1, 1, 1, 1, 1], dtype=np.int32)))
+    starts = [0, *parts.ends[:-1]]
+    rows = [parts.rows.column("row")[start:end].to_pylist() for start, end in zip(starts, parts.ends, strict=True)]
+    assert sorted(zip(parts.partitions, rows, strict=True)) == [
+        (0, [1]),
+        (1, [0, 2, 5]),
+        (1, [3, 6]),
+        (1, [4]),
+        (1, [7]),
+    ]
+
+
+def test_rows_without_keys_are_one_part() -> None:
+    parts = Sorted(pa.record_batch({"value": ["x", "y"]}), [3], [2])
+    assert part_by_sticky_key(parts) is parts
+    nothing = Sorted(pa.record_batch({"key": pa.array([], pa.string())}), [], [])
+    assert part_by_sticky_key(nothing) is nothing
