@@ -148,20 +148,21 @@ def test_parts_of_sticky_keys_keep_the_order_of_each_key() -> None:
     """The ordering key comes before the key; bytes that are no text have the form that they have on the wire."""
     batch = pa.record_batch(
         {
-            "key": pa.array([b"a", b"b", b"a", None, b"\xff", b"b", None, b"a"], pa.binary()),
+            "key": pa.array([b"a", b"a", b"a", None, b"\xff", b"b", None, b"a"], pa.binary()),
             "ordering_key": pa.array([None, None, None, None, None, b"a", None, b"z"], pa.binary()),
             "row": range(8),
         }
     )
-    parts = part_by_sticky_key(sort_by_partition(batch, np.array([1, 0, 1, 1, 1, 1, 1, 1], dtype=np.int32)))
+    parts = part_by_sticky_key(sort_by_partition(batch, np.array([1, 0, 1, 1, 1, 1, 1, 0], dtype=np.int32)))
     starts = [0, *parts.ends[:-1]]
     rows = [parts.rows.column("row")[start:end].to_pylist() for start, end in zip(starts, parts.ends, strict=True)]
+    assert parts.partitions == [0, 0, 1, 1, 1]
     assert sorted(zip(parts.partitions, rows, strict=True)) == [
         (0, [1]),
+        (0, [7]),
         (1, [0, 2, 5]),
         (1, [3, 6]),
         (1, [4]),
-        (1, [7]),
     ]
 
 
