@@ -1,22 +1,27 @@
-"""What compaction makes of a topic that transactions write to: which value of a key is left for readers."""
+"""What compaction makes of a topic that transactions write to: which value of a key is left for a table view."""
 
 from __future__ import annotations
 
-import httpx
-import pulsar as official
 import pyarrow as pa
+import pytest
 
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.txn import TxnId
+from tests.compaction import compact, table_view
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
-from tests.contract.test_transactions import end, last_word, transaction
-from tests.waiting import until
+from tests.contract.test_entries import read_all, values
+from tests.contract.test_transactions import end, transaction
+
+
+@pytest.fixture
+def topic(make_topic: MakeTopic) -> str:
+    return make_topic("p-compaction")
 
 
 def send(client: Client, topic: str, txn: TxnId | None, **rows: bytes | None) -> None:
-    """Write a value of each key, in one batch."""
+    """Write a value of each key, in one batch; None deletes the key."""
     batch = pa.record_batch({"value": pa.array(rows.values(), pa.binary()), "key": list(rows)})
     with client.producer(topic) as producer:
         for chunk in BatchEncoder().chunks(batch):
@@ -24,62 +29,47 @@ def send(client: Client, topic: str, txn: TxnId | None, **rows: bytes | None) ->
         producer.flush()
 
 
-def compact(pulsar: Running, topic: str) -> None:
-    where = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/compaction"
-    httpx.put(where, timeout=30).raise_for_status()
-    until(lambda: httpx.get(where, timeout=30).json()["status"] == "SUCCESS", "the topic was not compacted")
+def test_compaction_keeps_what_was_committed_before_an_aborted_change(
+    pulsar: Running, ours: Client, topic: str, quiet: int
+) -> None:
+    first = transaction(ours, topic, coordinator_index=quiet)
+    send(ours, topic, first, changed=b"1", deleted=b"1", kept=b"1", spared=b"1")
+    end(ours, first, commit=True)
+    aborted = transaction(ours, topic, coordinator_index=quiet)
+    send(ours, topic, aborted, kept=b"aborted", spared=None, new=b"aborted")
+    end(ours, aborted, commit=False)
+    last = transaction(ours, topic, coordinator_index=quiet)
+    send(ours, topic, last, changed=b"2", deleted=None)
+    end(ours, last, commit=True)
+    wanted = {"changed": "2", "kept": "1", "spared": "1"}
+    assert table_view(pulsar.service_url, topic) == wanted
+    compact(pulsar.admin_url, topic)
+    assert table_view(pulsar.service_url, topic) == wanted
 
 
-def table(pulsar: Running, topic: str, *, compacted: bool = True) -> dict[str, bytes]:
-    """The newest value of each key, by the official client's reader."""
-    found: dict[str, bytes] = {}
-    client = official.Client(pulsar.service_url)
-    try:
-        reader = client.create_reader(topic, official.MessageId.earliest, is_read_compacted=compacted)
-        while reader.has_message_available():
-            message = reader.read_next(30_000)
-            if message.has_null_value():
-                found.pop(message.partition_key(), None)
-            else:
-                found[message.partition_key()] = message.data()
-    finally:
-        client.close()
-    return found
+@pytest.mark.parametrize("commit", [True, False])
+def test_compaction_stops_before_an_open_transaction_as_readers_do(
+    pulsar: Running, ours: Client, topic: str, quiet: int, commit: bool
+) -> None:
+    send(ours, topic, None, a=b"1", b=b"1")
+    first = transaction(ours, topic, coordinator_index=quiet)
+    send(ours, topic, first, a=b"2")
+    behind = transaction(ours, topic, coordinator_index=quiet)
+    send(ours, topic, behind, b=b"2")
+    end(ours, behind, commit=True)
+    compact(pulsar.admin_url, topic)
+    assert table_view(pulsar.service_url, topic) == {"a": "1", "b": "1"}
+    end(ours, first, commit=commit)
+    wanted = {"a": "2" if commit else "1", "b": "2"}
+    assert table_view(pulsar.service_url, topic) == wanted
+    compact(pulsar.admin_url, topic)
+    assert table_view(pulsar.service_url, topic) == wanted
 
 
-def test_what(pulsar: Running, ours: Client, make_topic: MakeTopic, quiet: int) -> None:
-    topic = make_topic("p-compact")
-    a = transaction(ours, topic, coordinator_index=quiet)
-    send(ours, topic, a, k0=b"a", k1=b"a", k2=b"a", k3=b"a")
-    end(ours, a, commit=True)
-    b = transaction(ours, topic, coordinator_index=quiet)
-    send(ours, topic, b, k0=b"aborted", k4=b"aborted", k3=None)
-    end(ours, b, commit=False)
-    c = transaction(ours, topic, coordinator_index=quiet)
-    send(ours, topic, c, k1=b"c", k2=None)
-    end(ours, c, commit=True)
-    print("before", table(pulsar, topic), table(pulsar, topic, compacted=False))
-    compact(pulsar, topic)
-    print("compacted", table(pulsar, topic), table(pulsar, topic, compacted=False))
-    d = transaction(ours, topic, coordinator_index=quiet)
-    send(ours, topic, d, k0=b"open", k1=None)
-    e = transaction(ours, topic, coordinator_index=quiet)
-    send(ours, topic, e, k0=b"e", k5=b"e")
-    end(ours, e, commit=True)
-    compact(pulsar, topic)
-    print("compacted with open", table(pulsar, topic))
-    end(ours, d, commit=False)
-    print("aborted then", table(pulsar, topic))
-    compact(pulsar, topic)
-    print("compacted", table(pulsar, topic), table(pulsar, topic, compacted=False))
-    last_word(ours, topic)
-    compact(pulsar, topic)
-    print("compacted", table(pulsar, topic), table(pulsar, topic, compacted=False))
-    httpx.put(f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/unload", timeout=30)
-    print("unloaded", table(pulsar, topic), table(pulsar, topic, compacted=False))
-    client = official.Client(pulsar.service_url)
-    view = client.create_table_view(topic, "view")
-    seen: dict[str, bytes] = {}
-    view.for_each(lambda k, v: seen.__setitem__(k, v))
-    print("view", seen)
-    client.close()
+def test_compaction_drops_what_has_no_key(pulsar: Running, ours: Client, topic: str) -> None:
+    with ours.producer(topic) as producer:
+        producer.send_record(b"no key", None)
+    send(ours, topic, None, key=b"1")
+    compact(pulsar.admin_url, topic)
+    assert values(read_all(ours, topic, compacted=True)) == [b"1"]
+    assert values(read_all(ours, topic)) == [b"no key", b"1"]

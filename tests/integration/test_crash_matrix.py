@@ -22,12 +22,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eos.steps import WRITER_STEPS, Step
+from tests.compaction import compact, table_view
 from tests.crash.job import Job, expected_state, prepare
 from tests.crash.process import account_for, run_into_crash, run_to_end
 
 pytestmark = pytest.mark.slow
 
 ROWS = 40
+PARTITIONS = 3
 BY_DRIVER, BY_TASKS = 1_000, 0
 Point = tuple[Step, str]
 EVERYWHERE: list[Point] = list(product(Step, ("before", "after")))
@@ -69,20 +71,31 @@ def crash_at(
     """Die at each point in turn, in the batch of the run that it says.
 
     Odd turns send small batches through the driver, even ones leave them to tasks. With `spark`, which reads the state
-    at the end, the job is a stateful one.
+    at the end, the job is a stateful one. Its topic is a live table then, and is compacted half-way and at the end.
     """
     stateful = spark is not None
     files = sum(points.values()) + 4
-    topic = make_topic("crash", partitions=3)
+    topic = make_topic("crash", partitions=PARTITIONS)
     small = BY_DRIVER if turn % 2 else BY_TASKS
     job = prepare(pulsar.service_url, topic, folder, files, ROWS, stateful=stateful, small_batch_rows=small)
-    for (step, phase), batch in points.items():
+    partitions = [f"{topic}-partition-{number}" for number in range(PARTITIONS)] if stateful else []
+    for number, ((step, phase), batch) in enumerate(points.items()):
         run_into_crash(replace(job, crash=(step.value, phase), crash_in=batch))
+        if number == len(points) // 2:
+            compact_all(pulsar, partitions)
     run_to_end(job)
     result = account_for(pulsar.service_url, topic, files, ROWS, stateful=stateful)
     assert result.is_exact(), result
     if spark is not None:
-        assert read_state(spark, job) == expected_state(files, ROWS)
+        state = expected_state(files, ROWS)
+        assert read_state(spark, job) == state
+        compact_all(pulsar, partitions)
+        assert table_view(pulsar.service_url, *partitions) == {key: f"{key}={count}" for key, count in state.items()}
+
+
+def compact_all(pulsar: Any, partitions: Sequence[str]) -> None:
+    for partition in partitions:
+        compact(pulsar.admin_url, partition)
 
 
 def read_state(spark: SparkSession, job: Job) -> dict[str, int]:
