@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,6 +13,12 @@ CompressionOption = Literal["none", "auto", "lz4", "zlib", "zstd", "snappy"]
 """With "auto" each batch of messages decides by a sample of its own whether it is compressed."""
 
 BATCHINGS: tuple[Batching, ...] = ("default", "key-based")
+Token = str | Callable[[], str]
+"""A token, "file:PATH" of a file with one, or a function that returns one."""
+
+FILE = "file:"
+"""Begins an option that names a file in place of a secret."""
+
 KEY_HASHES: tuple[KeyHash, ...] = ("murmur3", "java", "boost")
 COMPRESSIONS: tuple[Compression, ...] = ("none", "lz4", "zlib", "zstd", "snappy")
 COMPRESSION_OPTIONS: tuple[CompressionOption, ...] = ("none", "auto", "lz4", "zlib", "zstd", "snappy")
@@ -34,16 +41,34 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
+class Provider:
+    """A caller's function that returns a token, as it travels to tasks.
+
+    Attributes:
+        name: of the function, for messages: nothing of what is bound to it.
+        pickled: the function, by cloudpickle; with what it holds, which may be secret.
+    """
+
+    name: str
+    pickled: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Credentials:
     """An authentication method and where its data comes from.
 
     Attributes:
         method: Pulsar's name of it: "none", "token", "basic" or "tls".
-        data: the secret itself, or "file:PATH" to read it anew at each connection.
+        data: the secret itself; or where it comes from, anew at each connection: "file:PATH", a function.
     """
 
     method: Literal["none", "token", "basic", "tls"] = "none"
-    data: str = field(default="", repr=False)
+    data: str | Provider = field(default="", repr=False)
+
+    @property
+    def renewable(self) -> bool:
+        """Whether asking again may give another secret."""
+        return not isinstance(self.data, str) or self.data.startswith(FILE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@
 
 `Unanswered`, `Refused`, `DamagedFrame`, `UnexpectedFrame` and `ConnectionLost` (`Unreachable`) are what
 the network layer knows; the driver turns each into one of the above before it reaches the user.
-`RefusedForGood` is both, a Refused and an InvalidInput.
+`RefusedForGood` is both, a Refused and an InvalidInput; and so `BadCredentials`, a `NoCredentials` (Unreachable).
 """
 
 from __future__ import annotations
@@ -106,6 +106,14 @@ class UnexpectedFrame(NetworkError):
 
 class Unreachable(ConnectionLost):
     """No connection could be made. The message says where to, and what to look at."""
+
+
+class NoCredentials(Unreachable):
+    """No connection could be made, since no token or password was to be had. Names where from, never a secret."""
+
+
+class BadCredentials(NoCredentials, InvalidInput):
+    """What was to be had is no token or password, each time, until the caller changes something."""
 
 
 class Refused(NetworkError):

@@ -43,7 +43,7 @@ def require_tokens(home: Path) -> dict[str, Setting]:
     if not token.exists():
         home.mkdir(parents=True, exist_ok=True)
         _write_secret(key, secrets.token_bytes(_KEY_BYTES))
-        _write_secret(token, signed(ADMINISTRATOR, key.read_bytes()).encode())
+        _write_secret(token, signed({"sub": ADMINISTRATOR}, key.read_bytes()).encode())
     return {
         "authenticationEnabled": True,
         "authorizationEnabled": True,
@@ -68,9 +68,9 @@ def refuse_half(settings: Mapping[str, Setting]) -> None:
         )
 
 
-def signed(role: str, key: bytes) -> str:
-    """Return a token for a role."""
-    parts = ".".join(_text(json.dumps(part).encode()) for part in ({"alg": "HS256"}, {"sub": role}))
+def signed(claims: Mapping[str, str | int], key: bytes) -> str:
+    """Return a token with these claims, such as "sub", the role, and "exp", the second since 1970 when it expires."""
+    parts = ".".join(_text(json.dumps(part).encode()) for part in ({"alg": "HS256"}, claims))
     return f"{parts}.{_text(hmac.digest(key, parts.encode(), 'sha256'))}"
 
 

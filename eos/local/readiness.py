@@ -21,7 +21,11 @@ def ready(service_url: str, admin_url: str, coordinators: int, credentials: Cred
     """
     checked = admin_url.startswith("https:")  # loading the system's certificates takes longer than the question
     with httpx.Client(
-        base_url=admin_url, headers=headers(credentials), timeout=_ANSWER_S, verify=checked, follow_redirects=True
+        base_url=admin_url,
+        headers=headers(credentials, _ANSWER_S),
+        timeout=_ANSWER_S,
+        verify=checked,
+        follow_redirects=True,
     ) as admin:
         try:
             if not _namespaces_exist(admin):

@@ -48,7 +48,7 @@ def create(place: Place, topic: str, partitions: int) -> bool:
     where, body = (f"{url}/partitions", partitions) if partitions else (url, None)
     try:
         answer = httpx.put(
-            where, json=body, headers=headers(place.credentials), timeout=_ANSWER_S, follow_redirects=True
+            where, json=body, headers=headers(place.credentials, _ANSWER_S), timeout=_ANSWER_S, follow_redirects=True
         )
     except httpx.TransportError as error:
         raise LocalError(f"{place.admin_url} does not answer ({error}). See: eos local status") from error

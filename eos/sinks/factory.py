@@ -5,7 +5,7 @@ docs/ draws its table of options from the docstring of `sink`; `SinkOptions` hol
 
 from __future__ import annotations
 
-from eos.config import Batching, CompressionOption, KeyHash
+from eos.config import Batching, CompressionOption, KeyHash, Token
 from eos.sinks.columns import ValueFormat
 from eos.sinks.options import MIB, SinkOptions, check_names, checked, names_checked
 from eos.sinks.sink import Sink
@@ -30,7 +30,7 @@ def sink(
     attempts: int = 5,
     request_timeout_s: float = 30.0,
     connect_timeout_s: float = 10.0,
-    token: str | None = None,
+    token: Token | None = None,
     basic: str | None = None,
     tls_trust_certs: str | None = None,
     tls_verify_hostname: bool = True,
@@ -70,7 +70,8 @@ def sink(
         attempts: transactions tried for one batch before the query fails.
         request_timeout_s: seconds to wait for one answer.
         connect_timeout_s: seconds to wait for a connection.
-        token: a token for authentication; "file:PATH" is read anew at each connection.
+        token: a token for authentication; "file:PATH", or a function without arguments that returns one: asked anew at
+            each connection, and when the broker says that the token has expired.
         basic: "user:password" for basic authentication; "file:PATH" is read anew at each connection.
         tls_trust_certs: a PEM file of trusted authorities; None: the system's.
         tls_verify_hostname: refuse a certificate that was made for another host.

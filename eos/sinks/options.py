@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -19,11 +19,13 @@ from eos.config import (
     Credentials,
     KeyHash,
     Tls,
+    Token,
 )
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 from eos.schema.proposal import FULL_NAME
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat
+from eos.sinks.tokens import token_credentials
 from eos.sinks.topics import valid_topic
 from eos.steps import Observer, unobserved
 
@@ -51,8 +53,8 @@ class SinkOptions:
     attempts: int = 5
     request_timeout_s: float = 30.0
     connect_timeout_s: float = 10.0
-    token: str | None = None
-    basic: str | None = None
+    token: Token | None = field(default=None, repr=False)
+    basic: str | None = field(default=None, repr=False)
     tls_trust_certs: str | None = None
     tls_verify_hostname: bool = True
     tls_certificate: str | None = None
@@ -97,7 +99,7 @@ class SinkOptions:
 
     def _credentials(self) -> Credentials:
         if self.token is not None:
-            return Credentials("token", self.token)
+            return token_credentials(self.token)
         if self.basic is not None:
             return Credentials("basic", self.basic)
         return Credentials("tls") if self.tls_certificate is not None else Credentials()
@@ -117,7 +119,7 @@ def check_names(
     Raises:
         InvalidInput: an option is unknown, or the one that is needed is missing.
     """
-    known = [needs, *(field.name for field in fields(SinkOptions) if field.name not in ("name", *without))]
+    known = [needs, *(one.name for one in fields(SinkOptions) if one.name not in ("name", *without))]
     for option in given:
         if option not in known:
             near = did_you_mean(option, ["service_url", *known])
@@ -150,8 +152,8 @@ def checked(options: SinkOptions) -> SinkOptions:
     Raises:
         InvalidInput: an option is of a wrong type or out of range.
     """
-    for field in fields(SinkOptions):
-        _check_type(field.name, getattr(options, field.name), str(field.type))
+    for one in fields(SinkOptions):
+        _check_type(one, getattr(options, one.name))
     full = replace(options, topic=valid_topic(options.topic) if options.topic else None)
     _check_values(full)
     return full
@@ -160,7 +162,8 @@ def checked(options: SinkOptions) -> SinkOptions:
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
 
-def _check_type(option: str, value: object, annotation: str) -> None:
+def _check_type(option: Field[object], value: object) -> None:
+    annotation = str(option.type)
     words = annotation.split(" | ")
     allowed = [kind for word in words for kind in _TYPES.get(word, ())]
     if not allowed:
@@ -168,7 +171,8 @@ def _check_type(option: str, value: object, annotation: str) -> None:
     number_for_flag = isinstance(value, bool) and bool not in allowed
     if (value is None and "None" in words) or (isinstance(value, tuple(allowed)) and not number_for_flag):
         return
-    raise InvalidInput(f"{option}={value!r} is {type(value).__name__}; it must be {annotation}.")
+    shown = repr(value) if option.repr else ""  # else it is a secret
+    raise InvalidInput(f"{option.name}={shown} is {type(value).__name__}; it must be {annotation}.")
 
 
 def _check_values(options: SinkOptions) -> None:
@@ -200,6 +204,11 @@ def _check_values(options: SinkOptions) -> None:
             raise InvalidInput(f"{option}={value!r} must be a finite number: a wait without an end helps nothing.")
         if value < bound:
             raise InvalidInput(f"{option}={value!r} is too small; it must be at least {bound:g}.")
+    if not (options.token is None or isinstance(options.token, str) or callable(options.token)):
+        raise InvalidInput(
+            f'token= is {type(options.token).__name__}; it must be a str: a token or "file:PATH"; or a function that '
+            "returns a token."
+        )
     if options.token is not None and options.basic is not None:
         raise InvalidInput("token= and basic= are two ways to authenticate; give one of them.")
     if (options.tls_certificate is None) != (options.tls_key is None):

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
 from eos.doctor.retention import check_admin
-from eos.errors import EosError, Fenced, InvalidInput, NetworkError, Refused, ReplayFailed
+from eos.errors import EosError, Fenced, InvalidInput, NetworkError, NoCredentials, Refused, ReplayFailed
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.columns import canonical
@@ -284,6 +284,8 @@ class Sink:
             check_admin(self._options.admin_url, self._cluster)
 
     def _out_of_reach(self, error: NetworkError) -> InvalidInput:
+        if isinstance(error, NoCredentials):
+            return InvalidInput(f"The sink can't use {self._cluster.service_url}: {error}.")
         return InvalidInput(
             f"The sink can't use {self._cluster.service_url}: {error}. Check the address, and that the broker runs."
         )

@@ -108,7 +108,11 @@ OPTIONS: tuple[Option, ...] = (
         "entries of a micro-batch, as many as take about so long, by what the batches before took; not less than the "
         "trigger's interval",
     ),
-    _both("token", "", 'a token for authentication, or `"file:PATH"` to read it anew at each connection'),
+    _both(
+        "token",
+        "",
+        'a token for authentication, or `"file:PATH"` to read it anew at each connection and when it has expired',
+    ),
     _both("basic", "", '`"user:password"`, or `"file:PATH"`'),
     _both("tls_trust_certs", "the system's", "a PEM file of trusted authorities"),
     _both("tls_verify_hostname", "`true`", "refuse a certificate made for another host"),

@@ -38,7 +38,7 @@ class Guarded:
     key: bytes
 
     def credentials(self, role: str) -> Credentials:
-        return Credentials("token", signed(role, self.key))
+        return Credentials("token", signed({"sub": role}, self.key))
 
     def client(self, role: str) -> Client:
         return Client(Cluster(self.broker.service_url, self.credentials(role), request_timeout_s=PATIENCE_S))

@@ -5,89 +5,22 @@ One broker takes tokens, passwords and client certificates; the role `job` has t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import os
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pulsar as official
 import pytest
 from pyspark.sql import SparkSession
 
 import eos
 from eos.errors import NetworkError
-from eos.local import LocalPulsar
-from eos.local.access import credentials, require_tokens, signed
 from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
 from eos.source.options import parse_options
-from tests.certificates import make_authority, make_certificate, make_tls, openssl
-from tests.conftest import START_S
 from tests.integration.source.queries import Query
-from tests.waiting import PATIENCE_S
-
-ROLE, PASSWORD = "job", "right"
-PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
-
-
-@dataclass(frozen=True)
-class Secured:
-    """A broker, and the folder with its certificates and keys."""
-
-    broker: LocalPulsar
-    home: Path
-    service_url: str
-    admin_url: str
-
-    def file(self, name: str) -> str:
-        return str(self.home / name)
-
-    def options(self, kind: str) -> dict[str, Any]:
-        """The options of the sink and the source that show the role `job`."""
-        shown = {
-            "token": {"token": signed(ROLE, (self.home / "token.key").read_bytes())},
-            "password": {"basic": f"{ROLE}:{PASSWORD}"},
-            "certificate": {"tls_certificate": self.file("job.pem"), "tls_key": self.file("job.key")},
-            "wrong token": {"token": signed(ROLE, b"another key" * 3)},
-            "wrong password": {"basic": f"{ROLE}:wrong"},
-            "a stranger's certificate": {
-                "tls_certificate": self.file("stranger.pem"),
-                "tls_key": self.file("stranger.key"),
-            },
-            "nothing": {},
-        }
-        return {"tls_trust_certs": self.file("authority.pem"), **shown[kind]}
-
-    def ask(self, method: str, path: str, body: object = None) -> None:
-        """Ask the admin API as the administrator."""
-        url = f"{self.broker.admin_url}/admin/v2/{path}"
-        bearer = {"Authorization": f"Bearer {(self.home / 'token').read_text()}"}
-        httpx.request(
-            method, url, headers=bearer, json=body, timeout=PATIENCE_S, follow_redirects=True
-        ).raise_for_status()
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    home = tmp_path_factory.mktemp("secured")
-    tls = make_tls(home)
-    make_authority(home, "other")
-    make_certificate(home, ROLE, "authority")
-    make_certificate(home, "stranger", "other")
-    (home / "users").write_text(f"{ROLE}:{openssl('passwd', '-apr1', PASSWORD)}")
-    settings = {
-        **require_tokens(home),
-        **tls.settings,
-        "authenticationProviders": ",".join(f"{PROVIDER}{kind}" for kind in ("Token", "Basic", "Tls")),
-        "basicAuthConf": str(home / "users"),
-    }
-    broker = LocalPulsar(settings=settings, coordinators=1, credentials=credentials(home), start_timeout_s=START_S)
-    broker.start()
-    made = Secured(broker, home, tls.service_url, tls.admin_url)
-    made.ask("POST", f"namespaces/public/default/permissions/{ROLE}", ["produce", "consume"])
-    made.ask("POST", f"namespaces/pulsar/system/permissions/{ROLE}", ["consume"])
-    yield made
-    broker.stop()
+from tests.secured import PASSWORD, ROLE, Secured, ShortLived
+from tests.secured import secured as secured
+from tests.waiting import PATIENCE_S, until
 
 
 def official_client(secured: Secured, kind: str) -> official.Client:
@@ -121,11 +54,41 @@ def test_rows_go_out_and_come_in(spark: SparkSession, secured: Secured, kind: st
     assert sorted(query.behind(query.plan.first())) == sorted(rows)
     query.brokers.close()
 
+    assert sorted(official_rows(secured, kind, topic, len(rows))) == sorted(rows)
+
+
+def test_a_token_that_expires_in_mid_run_is_renewed_on_the_same_connection(
+    spark: SparkSession, secured: Secured, tmp_path: Path
+) -> None:
+    topic = "persistent://public/default/renewed"
+    secured.ask("PUT", "persistent/public/default/renewed")
+    tokens = ShortLived(secured.home, tmp_path / "asked")
+    trust = secured.options("nothing")
+    sink = eos.sink(secured.service_url, topic=topic, name="renewed", small_batch_rows=0, token=tokens, **trust)
+    write_batch(spark, sink, 0)
+    connections = dict(Client.shared(sink._cluster)._pool._connections)
+    before = len(tokens.asked())
+    until(lambda: len({token for pid, token in tokens.asked()[before:] if pid == os.getpid()}) >= len(connections))
+    write_batch(spark, sink, 1)
+    assert Client.shared(sink._cluster)._pool._connections == connections
+    assert all(connection.alive for connection in connections.values())
+    assert {pid for pid, _ in tokens.asked()} > {os.getpid()}, "tasks ask for tokens of their own"
+    found = official_rows(secured, "token", topic, 20)
+    assert sorted(found) == sorted(f"{batch}:{row}" for batch in range(2) for row in range(10))
+
+
+def write_batch(spark: SparkSession, sink: eos.Sink, batch: int) -> None:
+    rows = [(f"{batch}:{row}",) for row in range(10)]
+    with sink.batch(batch, eos.Identity("query", "run", f"offsets of batch {batch}")) as txn:
+        txn.write(spark.createDataFrame(rows, "value string"))
+
+
+def official_rows(secured: Secured, kind: str, topic: str, count: int) -> list[str]:
     client = official_client(secured, kind)
     consumer = client.subscribe(topic, "reader", initial_position=official.InitialPosition.Earliest)
-    read = [consumer.receive(timeout_millis=int(PATIENCE_S * 1000)).data().decode() for _ in rows]
-    assert sorted(read) == sorted(rows)
+    rows = [consumer.receive(timeout_millis=int(PATIENCE_S * 1000)).data().decode() for _ in range(count)]
     client.close()
+    return rows
 
 
 DENIED = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import ssl
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -132,7 +132,7 @@ class Admin:
         verify: ssl.SSLContext | bool = tls_context(tls, credentials) if admin_url.startswith("https") else True
         self._url = admin_url.rstrip("/")
         self._timeout_s = timeout_s
-        self._http = httpx.Client(timeout=timeout_s, verify=verify, headers=headers(credentials))
+        self._http = httpx.Client(timeout=timeout_s, verify=verify, auth=_Shown(credentials, timeout_s))
 
     def version(self) -> str:
         """Return the broker's version."""
@@ -252,12 +252,32 @@ class Admin:
         return answer
 
 
-def headers(credentials: Credentials) -> dict[str, str]:
-    """Return the HTTP headers that show who we are; none for "none" and "tls"."""
+class _Shown(httpx.Auth):
+    """Shows who we are with each request, by what was true at the first; anew when that is not accepted any more."""
+
+    def __init__(self, credentials: Credentials, timeout_s: float) -> None:
+        self._credentials, self._timeout_s = credentials, timeout_s
+        self._headers: dict[str, str] | None = None
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Ask, and once more where the credentials may have been renewed."""
+        asked_before = self._headers is not None
+        if self._headers is None:
+            self._headers = headers(self._credentials, self._timeout_s)
+        request.headers.update(self._headers)
+        answer = yield request
+        if answer.status_code == httpx.codes.UNAUTHORIZED and asked_before and self._credentials.renewable:
+            self._headers = headers(self._credentials, self._timeout_s)
+            request.headers.update(self._headers)
+            yield request
+
+
+def headers(credentials: Credentials, timeout_s: float) -> dict[str, str]:
+    """Return the HTTP headers that show who we are; none for "none" and "tls". Args, raises: as `secret`."""
     if credentials.method == "token":
-        return {"Authorization": f"Bearer {secret(credentials)}"}
+        return {"Authorization": f"Bearer {secret(credentials, timeout_s)}"}
     if credentials.method == "basic":
-        encoded = base64.b64encode(secret(credentials).encode()).decode()
+        encoded = base64.b64encode(secret(credentials, timeout_s).encode()).decode()
         return {"Authorization": f"Basic {encoded}", "X-Pulsar-Auth-Method-Name": "basic"}
     return {}
 

@@ -1,29 +1,134 @@
-"""Who we are, as a broker or the admin API wants to hear it."""
+"""Who we are, as a broker or the admin API wants to hear it.
+
+A caller's function runs in a thread of its own, so that one that hangs holds a connection up no longer than an answer
+may take. While it runs, nobody starts it again: who wants a token meanwhile gets the same one. So a function that never
+returns costs one thread in each process.
+"""
 
 from __future__ import annotations
 
+import os
+import pickle
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
-from eos.config import Credentials
-from eos.errors import InvalidInput
+from eos.config import FILE, Credentials, Provider
+from eos.errors import BadCredentials, NoCredentials
 
-_FILE = "file:"
+_TOKEN = re.compile(r"[\x21-\x7e]+")  # visible ASCII: all that a header of HTTP takes (RFC 9110, 5.5)
+
+_guard = threading.Lock()
+_functions: dict[Provider, Callable[[], object]] = {}
+_running: dict[Provider, Future[object]] = {}
 
 
-def secret(credentials: Credentials) -> str:
-    """Return the credentials' data, read anew when it is "file:PATH". Raises InvalidInput."""
+def provider(name: str, pickled: bytes, function: Callable[[], object]) -> Provider:
+    """Return a function as credentials carry it; this process calls the function itself, others what was pickled."""
+    made = Provider(name, pickled)
+    _functions[made] = function
+    return made
+
+
+def secret(credentials: Credentials, timeout_s: float) -> str:
+    """Return the token or password, asked for anew where it comes from a file or a function.
+
+    Args: whose; seconds that a function may take.
+
+    Raises:
+        NoCredentials: the file can't be read; the function raised something, or took too long.
+        BadCredentials: what they give is nothing, or no token.
+    """
     data = credentials.data
-    if not data.startswith(_FILE):
-        return data
-    path = data.removeprefix(_FILE).removeprefix("//")
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise InvalidInput(f"can't read the credentials for '{credentials.method}' authentication: {error}") from error
+    if isinstance(data, Provider):
+        source, found = f"the function {data.name}", _asked(data, timeout_s)
+    elif data.startswith(FILE):
+        source, found = data, _read(Path(data.removeprefix(FILE).removeprefix("//")), credentials.method)
+    else:
+        source, found = f"the option {credentials.method}", data
+    if not isinstance(found, str):
+        raise BadCredentials(f"{source} returned {type(found).__name__}; it must return a token, which is a str")
+    found = found.strip()
+    if not found:
+        raise BadCredentials(f"{source} gave an empty text in place of a {_NAMES[credentials.method]}")
+    if credentials.method == "token" and not _TOKEN.fullmatch(found):
+        raise BadCredentials(
+            f"{source} gave no token: it has characters that are no visible ASCII, such as a blank or the end of a line"
+        )
+    return found
 
 
-def auth_data(credentials: Credentials) -> bytes:
-    """Return what CONNECT carries: the token, "user:password", or nothing for "none" and "tls"."""
+_NAMES = {"token": "token", "basic": "user and password"}
+
+
+def auth_data(credentials: Credentials, timeout_s: float) -> bytes:
+    """Return what CONNECT carries: the token, "user:password", or nothing for "none" and "tls". As `secret`."""
     if credentials.method in ("none", "tls"):
         return b""
-    return secret(credentials).encode()
+    return secret(credentials, timeout_s).encode()
+
+
+def _read(path: Path, method: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"  # else its text shows what it holds
+    raise NoCredentials(f"can't read the credentials for '{method}' authentication in {path}: {why}")
+
+
+def _asked(source: Provider, timeout_s: float) -> object:
+    with _guard:
+        answer = _running.get(source)
+        if answer is None:
+            answer = Future()
+            threading.Thread(target=_run, args=(source, answer), name=f"eos {source.name}", daemon=True).start()
+            _running[source] = answer
+    try:
+        error = answer.exception(timeout_s)
+    except TimeoutError:
+        raise NoCredentials(
+            f"the function {source.name} gave no token within {timeout_s:g} s (request_timeout_s); it still runs"
+        ) from None
+    if error is not None:
+        raise NoCredentials(
+            f"the function {source.name} gave no token: it raised {type(error).__name__}{_place(error)}. What that "
+            "error says is left out, since it may hold a secret"
+        )
+    return answer.result()
+
+
+def _run(source: Provider, answer: Future[object]) -> None:
+    found: object = None
+    failed: BaseException | None = None
+    try:
+        if source not in _functions:
+            _functions[source] = pickle.loads(source.pickled)
+        found = _functions[source]()
+    except BaseException as error:  # SystemExit too: whoever waits must be told
+        failed = error
+    with _guard:
+        del _running[source]
+    if failed is None:
+        answer.set_result(found)
+    else:
+        answer.set_exception(failed)
+
+
+def _place(error: BaseException) -> str:
+    """Say which line raised it."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return "" if last is None else f" ({Path(last.tb_frame.f_code.co_filename).name}, line {last.tb_lineno})"
+
+
+def _forget_running() -> None:
+    """In a forked child the threads of its parent don't run."""
+    global _guard
+    _guard = threading.Lock()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_forget_running)

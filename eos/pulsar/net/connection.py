@@ -16,7 +16,16 @@ from itertools import groupby
 from typing import Protocol
 
 from eos.config import Cluster
-from eos.errors import ConnectionLost, DamagedFrame, EosError, NetworkError, Refused, Unanswered, Unreachable
+from eos.errors import (
+    ConnectionLost,
+    DamagedFrame,
+    EosError,
+    NetworkError,
+    NoCredentials,
+    Refused,
+    Unanswered,
+    Unreachable,
+)
 from eos.pulsar.net.authentication import auth_data
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import Transport, connect, tls_advice
@@ -183,8 +192,8 @@ class Connection:
     def _shake_hands(self) -> None:
         handshake = self._handshake
         credentials = self._cluster.credentials
-        reply: BaseCommand | None = handshake.connect(auth_data(credentials))
         limit = self._cluster.request_timeout_s
+        reply: BaseCommand | None = handshake.connect(auth_data(credentials, limit))
         while True:
             try:
                 if reply is not None:
@@ -204,7 +213,7 @@ class Connection:
                     raise refusal(f"connect to {self.broker}", refused.code, refused.detail) from None
                 if state is State.CONNECTED:
                     return
-                reply = handshake.response(auth_data(credentials))
+                reply = handshake.response(auth_data(credentials, limit))
 
     def _first_frames(self, data: bytes) -> list[Frame]:
         try:
@@ -276,7 +285,16 @@ class Connection:
             self._say(BaseCommand(type=Type.PONG, pong=CommandPong()))
         elif kind == Type.AUTH_CHALLENGE:
             self._handshake.receive(command)
-            self._say(self._handshake.response(auth_data(self._cluster.credentials)))
+            threading.Thread(target=self._show_again, name=f"eos {self.address} credentials", daemon=True).start()
+
+    def _show_again(self) -> None:
+        """Answer a challenge, in a thread of its own: where credentials take their time, receipts still come in."""
+        try:
+            data = auth_data(self._cluster.credentials, self._cluster.request_timeout_s)
+        except NoCredentials as error:
+            self._end(self._gone(f"the broker asked for fresh credentials, and there are none: {error}"))
+        else:
+            self._say(self._handshake.response(data))
 
     def _answered(self, command: BaseCommand) -> None:
         with self._lock:

@@ -126,7 +126,7 @@ class Finder:
                     raise
                 problem: EosError = refused
             except Unreachable as unreachable:
-                if not self._pool.ever_connected:
+                if not self._pool.ever_connected or isinstance(unreachable, InvalidInput):
                     raise
                 problem = unreachable
             if time.monotonic() + pause > deadline:

@@ -8,7 +8,7 @@ import weakref
 from concurrent.futures import CancelledError, Future
 
 from eos.config import Cluster
-from eos.errors import EosError, Unanswered, Unreachable
+from eos.errors import EosError, NoCredentials, Unanswered, Unreachable
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import Address, addresses
 from eos.pulsar.protocol.lookup import BrokerAddress
@@ -48,6 +48,8 @@ class Pool:
             place = (self._first + step) % len(self._services)
             try:
                 connection = self.get(self._services[place])
+            except NoCredentials:  # nothing of a host: no other one would help
+                raise
             except (Unreachable, Unanswered) as error:  # a broker that hangs takes connections, and says nothing
                 problems.append(error)
             else:

@@ -41,7 +41,7 @@ def test_credentials_are_those_of_the_token_where_there_is_one(tmp_path: Path) -
 
 
 def test_two_keys_sign_two_tokens() -> None:
-    assert signed("admin", b"a" * 32) != signed("admin", b"b" * 32)
+    assert signed({"sub": "admin"}, b"a" * 32) != signed({"sub": "admin"}, b"b" * 32)
 
 
 @pytest.mark.parametrize("value", ["true", "True", True])

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from eos.config import Credentials
-from eos.errors import InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
+from eos.errors import InvalidInput, NoCredentials, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.admin import Admin, headers
-from eos.pulsar.net.authentication import auth_data
+from eos.pulsar.net.authentication import auth_data, provider
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -161,14 +161,14 @@ def test_credentials_as_headers_and_for_the_binary_protocol(tmp_path: Path) -> N
     file = tmp_path / "token"
     file.write_text("secret\n")
     from_file = Credentials("token", f"file://{file}")
-    assert headers(from_file) == {"Authorization": "Bearer secret"}
-    assert auth_data(from_file) == b"secret"
-    basic = headers(Credentials("basic", "me:pass"))
+    assert headers(from_file, PATIENCE_S) == {"Authorization": "Bearer secret"}
+    assert auth_data(from_file, PATIENCE_S) == b"secret"
+    basic = headers(Credentials("basic", "me:pass"), PATIENCE_S)
     assert basic["Authorization"] == f"Basic {base64.b64encode(b'me:pass').decode()}"
-    assert headers(Credentials()) == {}
-    assert auth_data(Credentials("tls")) == b""
-    with pytest.raises(InvalidInput, match="can't read the credentials for 'token'"):
-        auth_data(Credentials("token", "file:/none/there"))
+    assert headers(Credentials(), PATIENCE_S) == {}
+    assert auth_data(Credentials("tls"), PATIENCE_S) == b""
+    with pytest.raises(NoCredentials, match="can't read the credentials for 'token' authentication in /none/there: No"):
+        auth_data(Credentials("token", "file:/none/there"), PATIENCE_S)
 
 
 def test_the_transaction_behind_a_position(server: Server) -> None:
@@ -199,6 +199,29 @@ def test_another_broker_is_asked_with_the_same_token(server: Server) -> None:
         with pytest.raises(Refused, match="307"):
             admin.version()
     owner.close()
+
+
+def test_a_token_is_asked_for_again_when_it_is_accepted_no_more(server: Server) -> None:
+    tokens = iter(["first", "second", "third"])
+    credentials = Credentials("token", provider("tokens", b"of this test", lambda: next(tokens)))
+    server.answers = {"/admin/v2/brokers/version": (200, "5")}
+    with Admin(server.url, credentials) as admin:
+        for _ in range(2):
+            assert admin.version() == '"5"'
+        server.answers = {"/admin/v2/brokers/version": (401, {"reason": "expired"})}
+        with pytest.raises(Refused, match="401: expired"):
+            admin.version()
+    assert [shown for *_, shown in server.asked] == [f"Bearer {one}" for one in ("first", "first", "first", "second")]
+
+
+@pytest.mark.parametrize("credentials", [Credentials("token", "same"), Credentials("basic", "same")])
+def test_what_can_not_change_is_shown_once(server: Server, credentials: Credentials) -> None:
+    server.answers = {"/admin/v2/brokers/version": (401, {"reason": "no"})}
+    with Admin(server.url, credentials) as admin:
+        for _ in range(2):
+            with pytest.raises(Refused, match="401"):
+                admin.version()
+    assert len(server.asked) == 2
 
 
 def test_the_topics_of_a_namespace(server: Server) -> None:

@@ -1,0 +1,196 @@
+"""Where tokens come from: texts, files and functions; what is refused of them, and that errors show no secret."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eos.config import Cluster, Credentials, Provider
+from eos.errors import BadCredentials, ConnectionLost, InvalidInput, NetworkError, NoCredentials
+from eos.pulsar.net.authentication import auth_data, provider, secret
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.requests import Type
+from tests.unit.pulsar.net.fake_broker import FakeBroker
+from tests.unit.pulsar.net.test_client import challenge
+from tests.waiting import PATIENCE_S, until
+
+SECRET = "s3cr3t"
+
+
+def given(function: Callable[[], object]) -> Credentials:
+    """Credentials of a function, such as no pickle has to hold: each is one of its own."""
+    return Credentials("token", provider("vault.token", os.urandom(8), function))
+
+
+def test_a_function_is_asked_each_time() -> None:
+    tokens = iter(["one", " two\n"])
+    credentials = given(lambda: next(tokens))
+    assert [auth_data(credentials, PATIENCE_S) for _ in range(2)] == [b"one", b"two"]
+
+
+def from_a_module() -> str:
+    return "of-a-module"
+
+
+def test_another_process_calls_what_was_pickled() -> None:
+    arrived = Provider("test.from_a_module", pickle.dumps(from_a_module))
+    assert secret(Credentials("token", arrived), PATIENCE_S) == "of-a-module"
+
+
+def test_what_can_not_be_loaded_there_is_said() -> None:
+    gone = Provider("gone.token", b"cgone_module\ntoken\n.")
+    with pytest.raises(NoCredentials, match=r"function gone\.token gave no token: it raised ModuleNotFoundError"):
+        secret(Credentials("token", gone), PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "returned NoneType; it must return a token"),
+        (SECRET.encode(), "returned bytes; it must return a token"),
+        ("", "gave an empty text in place of a token"),
+        (" \n", "gave an empty text in place of a token"),
+        (f"a\n{SECRET}", "gave no token: it has characters that are no visible ASCII"),
+        (f"Bearer {SECRET}", "gave no token: it has characters that are no visible ASCII"),
+        (f"{SECRET}é", "gave no token: it has characters that are no visible ASCII"),
+    ],
+)
+def test_an_answer_that_is_no_token_is_refused_for_good(answer: object, words: str) -> None:
+    with pytest.raises(BadCredentials, match=rf"^the function vault\.token {words}") as told:
+        secret(given(lambda: answer), PATIENCE_S)
+    assert isinstance(told.value, InvalidInput)
+    assert SECRET not in str(told.value)
+
+
+def test_an_empty_option_and_an_empty_file_are_refused(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch()
+    with pytest.raises(BadCredentials, match="the option basic gave an empty text in place of a user and password"):
+        secret(Credentials("basic", ""), PATIENCE_S)
+    with pytest.raises(BadCredentials, match=f"file:{empty} gave an empty text in place of a token"):
+        secret(Credentials("token", f"file:{empty}"), PATIENCE_S)
+
+
+def test_a_file_that_is_no_text_is_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(SECRET.encode() + b"\xff")
+    with pytest.raises(NoCredentials, match="it is not UTF-8") as told:
+        secret(Credentials("token", f"file://{file}"), PATIENCE_S)
+    assert told.value.__context__ is None, "its text shows the bytes"
+
+
+def test_what_a_function_raises_is_named_without_its_words() -> None:
+    def token() -> str:
+        raise KeyError(f"https://user:{SECRET}@vault")
+
+    with pytest.raises(NoCredentials, match=r"vault\.token .*KeyError \(test_authentication\.py, line \d+\)") as told:
+        secret(given(token), PATIENCE_S)
+    error: BaseException | None = told.value
+    while error is not None:
+        assert SECRET not in str(error)
+        error = error.__cause__ or error.__context__
+    assert not isinstance(told.value, InvalidInput), "it may pass"
+
+
+def test_a_function_that_ends_the_program_ends_only_its_answer() -> None:
+    def token() -> str:
+        raise SystemExit(SECRET)
+
+    with pytest.raises(NoCredentials, match="SystemExit"):
+        secret(given(token), PATIENCE_S)
+
+
+def test_a_function_that_hangs_is_named_and_not_started_again_meanwhile() -> None:
+    calls: list[int] = []
+    go_on = threading.Event()
+
+    def token() -> str:
+        calls.append(1)
+        go_on.wait(PATIENCE_S)
+        return f"token-{len(calls)}"
+
+    credentials = given(token)
+    for _ in range(3):
+        with pytest.raises(NoCredentials, match=r"vault\.token gave no token within 0\.01 s \(request_timeout_s\)"):
+            secret(credentials, 0.01)
+    assert len(calls) == 1
+    go_on.set()
+    until(lambda: secret(credentials, PATIENCE_S) != "token-1")
+    assert secret(credentials, PATIENCE_S) == f"token-{len(calls)}"
+
+
+def test_secrets_are_in_no_repr() -> None:
+    for credentials in (Credentials("token", SECRET), Credentials("token", Provider("f", SECRET.encode()))):
+        cluster = Cluster("pulsar://h", credentials)
+        assert SECRET not in f"{credentials!r} {credentials} {cluster!r} {cluster}"
+    assert SECRET not in repr(Provider("f", SECRET.encode()))
+
+
+# ---- on a connection
+
+
+def test_a_hanging_function_does_not_stop_a_connection_from_reading(broker: FakeBroker) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+    tokens = iter(["first", "second"])
+
+    def token() -> str:
+        if (one := next(tokens)) == "second":
+            asked.set()
+            go_on.wait(PATIENCE_S)
+        return one
+
+    answered = threading.Event()
+    broker.handlers[Type.AUTH_RESPONSE] = lambda session, _: answered.set()
+    with broker.client(credentials=given(token)) as client:
+        client.partitions("t")
+        challenge(broker.sessions[0])
+        assert asked.wait(PATIENCE_S)
+        assert client.partitions("u") == 0, "answers are read meanwhile"
+        assert not answered.is_set()
+        go_on.set()
+        assert answered.wait(PATIENCE_S)
+    (response,) = broker.commands(Type.AUTH_RESPONSE)
+    assert response.auth_response.response.auth_data == b"second"
+    assert len(broker.commands(Type.CONNECT)) == 1
+
+
+def test_a_challenge_without_a_fresh_token_ends_the_connection_and_says_why(broker: FakeBroker) -> None:
+    tokens = iter(["first"])
+    with broker.client(credentials=given(lambda: next(tokens))) as client:
+        client.partitions("t")
+        connection = client._pool.service()
+        challenge(broker.sessions[0])
+        until(lambda: not connection.alive)
+        with pytest.raises(ConnectionLost, match=r"asked for fresh credentials.*vault\.token.*StopIteration"):
+            connection.tell(broker.commands(Type.PARTITIONED_METADATA)[0])
+
+
+def test_no_credentials_count_as_no_fault_of_a_host(broker: FakeBroker) -> None:
+    calls: list[int] = []
+
+    def token() -> str:
+        calls.append(1)
+        raise OSError
+
+    hosts = broker.url.removeprefix("pulsar://")
+    cluster = Cluster(f"pulsar://{hosts},{hosts}", given(token))
+    with Client(cluster) as client, pytest.raises(NoCredentials, match=r"^the function") as told:
+        client.partitions("t")
+    assert isinstance(told.value, NetworkError)
+    assert len(calls) == 1
+
+
+def test_a_bad_answer_in_mid_run_is_not_tried_again(broker: FakeBroker) -> None:
+    tokens = iter(["first", "", "never asked for"])
+    with broker.client(credentials=given(lambda: next(tokens))) as client:
+        client.partitions("t")
+        broker.cut_all()
+        until(lambda: not client._pool._connections or not all(c.alive for c in client._pool._connections.values()))
+        with pytest.raises(BadCredentials, match="empty"):
+            client.partitions("t")
+    assert next(tokens) == "never asked for"

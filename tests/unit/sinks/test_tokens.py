@@ -1,0 +1,99 @@
+"""A caller's function on its way to tasks: named without what it holds, and refused where it can't travel."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from eos.config import Cluster, Credentials, Provider
+from eos.errors import InvalidInput
+from eos.pulsar.net.authentication import _functions, secret
+from eos.sinks.options import SinkOptions
+from eos.sinks.tokens import token_credentials
+from tests.waiting import PATIENCE_S
+
+SECRET = "s3cr3t"
+
+
+def fetch(password: str) -> str:
+    return f"token-{password}"
+
+
+class Vault:
+    """A source of tokens that shows its secret where it is printed."""
+
+    def __init__(self) -> None:
+        self.password = SECRET
+        self.asked = 0
+
+    def __repr__(self) -> str:
+        return f"Vault({self.password})"
+
+    def __call__(self) -> str:
+        self.asked += 1
+        return f"token-{self.asked}"
+
+    def token(self) -> str:
+        return self()
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (functools.partial(fetch, SECRET), "fetch"),
+        (functools.partial(functools.partial(fetch), SECRET), "fetch"),
+        (Vault(), "Vault"),
+        (Vault().token, "Vault.token"),
+        (lambda: SECRET, "<lambda>"),
+    ],
+)
+def test_a_function_is_named_without_what_is_bound_to_it(function: Callable[[], str], name: str) -> None:
+    credentials = token_credentials(function)
+    assert repr(credentials) == "Credentials(method='token')"
+    assert getattr(credentials.data, "name", "") == f"{__name__}.{name}"
+
+
+def test_the_driver_calls_the_function_itself_and_a_task_what_was_pickled() -> None:
+    vault = Vault()
+    cluster = Cluster("pulsar://h", token_credentials(vault))
+    assert [secret(cluster.credentials, PATIENCE_S) for _ in range(2)] == ["token-1", "token-2"]
+    assert vault.asked == 2
+
+    arrived: Cluster = pickle.loads(pickle.dumps(cluster))
+    assert arrived == cluster, "a task's client is found again by its cluster"
+    assert hash(arrived) == hash(cluster)
+    assert isinstance(arrived.credentials.data, Provider)
+    del _functions[arrived.credentials.data]  # as in another process
+    assert [secret(arrived.credentials, PATIENCE_S) for _ in range(2)] == ["token-1", "token-2"], "loaded once"
+    assert vault.asked == 2
+
+
+def test_a_function_that_can_not_be_pickled_is_refused_at_the_call() -> None:
+    lock = threading.Lock()
+
+    def token() -> str:
+        with lock:
+            return SECRET
+
+    with pytest.raises(InvalidInput, match=r"token=\S+token can't travel to the tasks that write: .*TypeError") as told:
+        SinkOptions(name="n", token=token).cluster("pulsar://h")
+    assert "holds no lock" in str(told.value)
+
+
+def test_what_pickling_says_is_not_shown() -> None:
+    class Unpicklable(Vault):
+        def __reduce__(self) -> str:
+            raise pickle.PicklingError(f"can't pickle {self!r}")
+
+    with pytest.raises(InvalidInput, match="PicklingError") as told:
+        token_credentials(Unpicklable())
+    assert SECRET not in str(told.value)
+    assert told.value.__context__ is None
+
+
+def test_texts_stay_texts() -> None:
+    assert token_credentials("file:/a") == Credentials("token", "file:/a")
