@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +15,9 @@ CompressionOption = Literal["none", "auto", "lz4", "zlib", "zstd", "snappy"]
 BATCHINGS: tuple[Batching, ...] = ("default", "key-based")
 Token = str | Callable[[], str]
 """A token, "file:PATH" of a file with one, or a function that returns one."""
+
+OAuth2Options = str | Mapping[str, str]
+"""The options of OAuth 2.0 by name, or the JSON object of them."""
 
 FILE = "file:"
 """Begins an option that names a file in place of a secret."""
@@ -54,16 +57,38 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
+class OAuth2:
+    """How a client gets tokens by its own credentials (OAuth 2.0, RFC 6749, 4.4).
+
+    Attributes:
+        issuer_url: of the authorization server; behind it comes /.well-known/openid-configuration.
+        client_id, client_secret: of the client; empty with a key file.
+        key_file: a JSON file with both, read at each request for a token; None: they are given.
+        audience, scope: sent along where given.
+        trust_certs: a PEM file of authorities that the issuer's certificate is trusted by; None: the system's.
+    """
+
+    issuer_url: str
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    key_file: str | None = None
+    audience: str | None = None
+    scope: str | None = None
+    trust_certs: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Credentials:
     """An authentication method and where its data comes from.
 
     Attributes:
         method: Pulsar's name of it: "none", "token", "basic" or "tls".
-        data: the secret itself; or where it comes from, anew at each connection: "file:PATH", a function.
+        data: the secret itself; or where it comes from, anew at each connection: "file:PATH", a function,
+            or the issuer of OAuth 2.0, which is asked when the token at hand gets old.
     """
 
     method: Literal["none", "token", "basic", "tls"] = "none"
-    data: str | Provider = field(default="", repr=False)
+    data: str | Provider | OAuth2 = field(default="", repr=False)
 
     @property
     def renewable(self) -> bool:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from eos.config import Cluster, Credentials, Tls
+from eos.config import Cluster, Tls
+from eos.credentials import credentials_of
 
 ServiceUrl = Annotated[str, typer.Option(help="The brokers: pulsar://host:6650 or pulsar+ssl://host:6651.")]
 AdminUrl = Annotated[str, typer.Option(help="The admin API: http://host:8080 or https://host:8443.")]
@@ -29,9 +30,5 @@ def cluster_of(
     tls_key: str | None,
 ) -> Cluster:
     """Return the cluster that these options name."""
-    credentials = Credentials("tls") if tls_certificate is not None else Credentials()
-    if basic is not None:
-        credentials = Credentials("basic", basic)
-    if token is not None:
-        credentials = Credentials("token", token)
+    credentials = credentials_of(token, basic, None, tls_certificate)
     return Cluster(service_url, credentials, Tls(tls_trust_certs, True, tls_certificate, tls_key))

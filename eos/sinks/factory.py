@@ -5,7 +5,7 @@ docs/ draws its table of options from the docstring of `sink`; `SinkOptions` hol
 
 from __future__ import annotations
 
-from eos.config import Batching, CompressionOption, KeyHash, Token
+from eos.config import Batching, CompressionOption, KeyHash, OAuth2Options, Token
 from eos.sinks.columns import ValueFormat
 from eos.sinks.options import MIB, SinkOptions, check_names, checked, names_checked
 from eos.sinks.sink import Sink
@@ -32,6 +32,7 @@ def sink(
     connect_timeout_s: float = 10.0,
     token: Token | None = None,
     basic: str | None = None,
+    oauth2: OAuth2Options | None = None,
     tls_trust_certs: str | None = None,
     tls_verify_hostname: bool = True,
     tls_certificate: str | None = None,
@@ -73,6 +74,9 @@ def sink(
         token: a token for authentication; "file:PATH", or a function without arguments that returns one: asked anew at
             each connection, and when the broker says that the token has expired.
         basic: "user:password" for basic authentication; "file:PATH" is read anew at each connection.
+        oauth2: tokens by OAuth 2.0, client credentials: a dict, or its JSON, with `issuer_url`; `client_id` and
+            `client_secret`, or `key_file`, the "file:PATH" of a JSON file with both; and, where the issuer wants them,
+            `audience`, `scope`, and `trust_certs`, a PEM file. The names in `authParams` of Pulsar's clients count too.
         tls_trust_certs: a PEM file of trusted authorities; None: the system's.
         tls_verify_hostname: refuse a certificate that was made for another host.
         tls_certificate: a PEM file of a client certificate; `tls_key` belongs to it.
@@ -106,6 +110,7 @@ def sink(
         connect_timeout_s=connect_timeout_s,
         token=token,
         basic=basic,
+        oauth2=oauth2,
         tls_trust_certs=tls_trust_certs,
         tls_verify_hostname=tls_verify_hostname,
         tls_certificate=tls_certificate,

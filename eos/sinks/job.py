@@ -21,7 +21,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
-from eos.config import Batching, Cluster, CompressionOption, KeyHash, Token
+from eos.config import Batching, Cluster, CompressionOption, KeyHash, OAuth2Options, Token
 from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput
 from eos.sinks.columns import ValueFormat
 from eos.sinks.metrics import Metrics
@@ -59,6 +59,7 @@ class JobOptions(TypedDict, total=False):
     connect_timeout_s: float
     token: Token | None
     basic: str | None
+    oauth2: OAuth2Options | None
     tls_trust_certs: str | None
     tls_verify_hostname: bool
     tls_certificate: str | None

@@ -16,16 +16,17 @@ from eos.config import (
     Batching,
     Cluster,
     CompressionOption,
-    Credentials,
     KeyHash,
+    OAuth2Options,
     Tls,
     Token,
 )
+from eos.credentials import credentials_of
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 from eos.schema.proposal import FULL_NAME
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat
-from eos.sinks.tokens import token_credentials
+from eos.sinks.tokens import portable
 from eos.sinks.topics import valid_topic
 from eos.steps import Observer, unobserved
 
@@ -55,6 +56,7 @@ class SinkOptions:
     connect_timeout_s: float = 10.0
     token: Token | None = field(default=None, repr=False)
     basic: str | None = field(default=None, repr=False)
+    oauth2: OAuth2Options | None = field(default=None, repr=False)
     tls_trust_certs: str | None = None
     tls_verify_hostname: bool = True
     tls_certificate: str | None = None
@@ -73,12 +75,13 @@ class SinkOptions:
     def cluster(self, service_url: str) -> Cluster:
         """Return how to reach the cluster with these options.
 
-        Raises InvalidInput for a TLS option where neither the service URL nor `admin_url` asks for TLS.
+        Raises InvalidInput for two ways to authenticate, for a function that can't be pickled, and for a TLS option
+        where neither the service URL nor `admin_url` asks for TLS.
         """
         self._refuse_tls_in_vain(service_url)
         return Cluster(
             service_url=service_url,
-            credentials=self._credentials(),
+            credentials=credentials_of(portable(self.token), self.basic, self.oauth2, self.tls_certificate),
             tls=Tls(self.tls_trust_certs, self.tls_verify_hostname, self.tls_certificate, self.tls_key),
             request_timeout_s=self.request_timeout_s,
             connect_timeout_s=self.connect_timeout_s,
@@ -96,13 +99,6 @@ class SinkOptions:
                 f"{given[0]}= is an option of TLS, and {service_url} asks for none: it would be ignored. Use "
                 "pulsar+ssl:// and the broker's TLS port (6651 as a rule), or leave the option out."
             )
-
-    def _credentials(self) -> Credentials:
-        if self.token is not None:
-            return token_credentials(self.token)
-        if self.basic is not None:
-            return Credentials("basic", self.basic)
-        return Credentials("tls") if self.tls_certificate is not None else Credentials()
 
 
 def check_names(
@@ -209,8 +205,6 @@ def _check_values(options: SinkOptions) -> None:
             f'token= is {type(options.token).__name__}; it must be a str: a token or "file:PATH"; or a function that '
             "returns a token."
         )
-    if options.token is not None and options.basic is not None:
-        raise InvalidInput("token= and basic= are two ways to authenticate; give one of them.")
     if (options.tls_certificate is None) != (options.tls_key is None):
         raise InvalidInput("tls_certificate= and tls_key= belong together; give both or neither.")
     if options.register_schema is not None:

@@ -7,22 +7,22 @@ from functools import partial
 
 from pyspark import cloudpickle
 
-from eos.config import Credentials, Token
+from eos.config import Provider, Token
 from eos.errors import InvalidInput
 from eos.pulsar.net.authentication import provider
 
 
-def token_credentials(token: Token) -> Credentials:
-    """Return the credentials of a token, of "file:PATH", or of a function. Raises InvalidInput: it can't be pickled."""
-    if isinstance(token, str):
-        return Credentials("token", token)
+def portable(token: Token | None) -> str | Provider | None:
+    """Return a token as credentials carry it: a function by what it pickles to. Raises InvalidInput where it can't."""
+    if token is None or isinstance(token, str):
+        return token
     name = _name(token)
     try:
         pickled = cloudpickle.dumps(token)  # type: ignore[no-untyped-call]
     except Exception as error:  # whatever the objects that it holds raise
         why = type(error).__name__  # what it says may show an object with a secret
     else:
-        return Credentials("token", provider(name, pickled, token))
+        return provider(name, pickled, token)
     raise InvalidInput(
         f"token={name} can't travel to the tasks that write: pickling it raised {why}. Give a function that holds no "
         "lock, connection, session or open file; it can make them when it is called."

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from eos.config import Cluster, Credentials, Tls
+from eos.config import Cluster, Tls
+from eos.credentials import credentials_of
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 from eos.pulsar.net.service_url import addresses
@@ -225,18 +226,11 @@ def _cluster(read: _Read) -> Cluster:
     if service_url is None:
         raise InvalidInput('the Pulsar source needs service.url, such as "pulsar://localhost:6650".')
     addresses(service_url)
-    if token is not None and basic is not None:
-        raise InvalidInput("token and basic are two ways to authenticate; give one of them.")
     if (certificate is None) != (key is None):
         raise InvalidInput("tls_certificate and tls_key belong together; give both or neither.")
-    credentials = Credentials("tls") if certificate is not None else Credentials()
-    if token is not None:
-        credentials = Credentials("token", token)
-    elif basic is not None:
-        credentials = Credentials("basic", basic)
     return Cluster(
         service_url=service_url,
-        credentials=credentials,
+        credentials=credentials_of(token, basic, read.text("oauth2"), certificate),
         tls=Tls(read.text("tls_trust_certs"), read.flag("tls_verify_hostname", True), certificate, key),
         request_timeout_s=read.seconds("request_timeout_s") or 30.0,
         connect_timeout_s=read.seconds("connect_timeout_s") or 10.0,

@@ -114,6 +114,12 @@ OPTIONS: tuple[Option, ...] = (
         'a token for authentication, or `"file:PATH"` to read it anew at each connection and when it has expired',
     ),
     _both("basic", "", '`"user:password"`, or `"file:PATH"`'),
+    _both(
+        "oauth2",
+        "",
+        "tokens by OAuth 2.0, client credentials: a JSON object of `issuer_url`, `client_id` and `client_secret` or "
+        "`key_file`, `audience`, `scope`, `trust_certs`, as for the sink; Pulsar's own clients call it `authParams`",
+    ),
     _both("tls_trust_certs", "the system's", "a PEM file of trusted authorities"),
     _both("tls_verify_hostname", "`true`", "refuse a certificate made for another host"),
     _both("tls_certificate", "", "a PEM file of a client certificate"),
@@ -136,7 +142,10 @@ SYNONYMS = {
 """{another connector's name, in lower case: ours, which means the same}."""
 
 _TIME = "use startingTime or endingTime, with an ISO 8601 time or milliseconds since 1970"
-_TOKEN = 'use token="…" or token="file:PATH", basic="user:password", or tls_certificate and tls_key'
+_TOKEN = (
+    'use token="…" or token="file:PATH", basic="user:password", oauth2 with the JSON that AuthenticationOAuth2 takes, '
+    "or tls_certificate and tls_key"
+)
 _SUBSCRIPTION = "Pulsar has subscriptions: use subscription, or subscriptionPrefix"
 
 ANSWERS = {

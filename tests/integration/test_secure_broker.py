@@ -5,6 +5,7 @@ One broker takes tokens, passwords and client certificates; the role `job` has t
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.source.options import parse_options
 from tests.integration.source.queries import Query
-from tests.secured import PASSWORD, ROLE, Secured, ShortLived
+from tests.issuer import CLIENT_ID, CLIENT_SECRET, issuing
+from tests.secured import LIFE_S, PASSWORD, ROLE, Secured, ShortLived, token_of
 from tests.secured import secured as secured
 from tests.waiting import PATIENCE_S, until
 
@@ -89,6 +91,38 @@ def official_rows(secured: Secured, kind: str, topic: str, count: int) -> list[s
     rows = [consumer.receive(timeout_millis=int(PATIENCE_S * 1000)).data().decode() for _ in range(count)]
     client.close()
     return rows
+
+
+def test_an_issuers_tokens_are_renewed_in_mid_run_too(spark: SparkSession, secured: Secured, tmp_path: Path) -> None:
+    topic = "persistent://public/default/issued"
+    secured.ask("PUT", "persistent/public/default/issued")
+    trust = secured.options("nothing")
+    with issuing(lambda: token_of(secured.home, life_s=LIFE_S)) as issuer:
+        issuer.lives_s = 3600  # a lie: what the broker says of a token counts
+        sink = eos.sink(
+            secured.service_url, topic=topic, name="issued", small_batch_rows=0, oauth2=issuer.options(), **trust
+        )
+        write_batch(spark, sink, 0)
+        connections = dict(Client.shared(sink._cluster)._pool._connections)
+        before = len(issuer.forms)
+        until(lambda: len(issuer.forms) > before)
+        write_batch(spark, sink, 1)
+        assert Client.shared(sink._cluster)._pool._connections == connections
+
+        key = tmp_path / "key.json"
+        key.write_text(json.dumps({"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}))
+        by_file = json.dumps({"issuerUrl": issuer.url, "privateKey": f"file://{key}"})
+        given = {"service.url": secured.service_url, "topic": topic, "subscription": "job", "oauth2": by_file}
+        query = Query(parse_options(given | {"startingOffsets": "earliest"} | trust, "stream"))
+        assert len(query.behind(query.plan.first())) == 20
+        query.brokers.close()
+        with Admin(secured.admin_url, query.brokers._options.cluster.credentials, sink._cluster.tls) as admin:
+            assert admin.ledgers(topic)
+
+        wrong = issuer.options(client_secret="wr0ng")
+        with pytest.raises(eos.InvalidInput, match=r"token answered 401 invalid_client.*Check client_id") as told:
+            eos.sink(secured.service_url, topic=topic, name="wrong", oauth2=wrong, **trust)
+        assert "wr0ng" not in str(told.value)
 
 
 DENIED = {

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import httpx
 
-from eos.config import Credentials, Tls
+from eos.config import Credentials, OAuth2, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.authentication import secret
 from eos.pulsar.net.transport import tls_advice, tls_context
@@ -266,18 +266,19 @@ class _Shown(httpx.Auth):
             self._headers = headers(self._credentials, self._timeout_s)
         request.headers.update(self._headers)
         answer = yield request
-        if answer.status_code == httpx.codes.UNAUTHORIZED and asked_before and self._credentials.renewable:
-            self._headers = headers(self._credentials, self._timeout_s)
+        kept = asked_before or isinstance(self._credentials.data, OAuth2)
+        if answer.status_code == httpx.codes.UNAUTHORIZED and kept and self._credentials.renewable:
+            self._headers = headers(self._credentials, self._timeout_s, fresh=True)
             request.headers.update(self._headers)
             yield request
 
 
-def headers(credentials: Credentials, timeout_s: float) -> dict[str, str]:
+def headers(credentials: Credentials, timeout_s: float, *, fresh: bool = False) -> dict[str, str]:
     """Return the HTTP headers that show who we are; none for "none" and "tls". Args, raises: as `secret`."""
     if credentials.method == "token":
-        return {"Authorization": f"Bearer {secret(credentials, timeout_s)}"}
+        return {"Authorization": f"Bearer {secret(credentials, timeout_s, fresh=fresh)}"}
     if credentials.method == "basic":
-        encoded = base64.b64encode(secret(credentials, timeout_s).encode()).decode()
+        encoded = base64.b64encode(secret(credentials, timeout_s, fresh=fresh).encode()).decode()
         return {"Authorization": f"Basic {encoded}", "X-Pulsar-Auth-Method-Name": "basic"}
     return {}
 

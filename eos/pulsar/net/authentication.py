@@ -1,8 +1,8 @@
 """Who we are, as a broker or the admin API wants to hear it.
 
-A caller's function runs in a thread of its own, so that one that hangs holds a connection up no longer than an answer
-may take. While it runs, nobody starts it again: who wants a token meanwhile gets the same one. So a function that never
-returns costs one thread in each process.
+A caller's function, and the question to an issuer, runs in a thread of its own, so that one that hangs holds a
+connection up no longer than an answer may take. While it runs, it is not started again: who wants a token meanwhile
+gets the same one. So a function that never returns costs one thread in each process.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
-from eos.config import FILE, Credentials, Provider
+from eos.config import FILE, Credentials, OAuth2, Provider
 from eos.errors import BadCredentials, NoCredentials
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")  # visible ASCII: all that a header of HTTP takes (RFC 9110, 5.5)
 
 _guard = threading.Lock()
 _functions: dict[Provider, Callable[[], object]] = {}
-_running: dict[Provider, Future[object]] = {}
+_running: dict[Provider | OAuth2, Future[object]] = {}
 
 
 def provider(name: str, pickled: bytes, function: Callable[[], object]) -> Provider:
@@ -32,18 +32,20 @@ def provider(name: str, pickled: bytes, function: Callable[[], object]) -> Provi
     return made
 
 
-def secret(credentials: Credentials, timeout_s: float) -> str:
+def secret(credentials: Credentials, timeout_s: float, *, fresh: bool = False) -> str:
     """Return the token or password, asked for anew where it comes from a file or a function.
 
-    Args: whose; seconds that a function may take.
+    Args: whose; seconds that a function or an issuer may take; whether an issuer is asked though a token is at hand.
 
     Raises:
-        NoCredentials: the file can't be read; the function raised something, or took too long.
+        NoCredentials: the file can't be read; the function raised something; it or the issuer took too long.
         BadCredentials: what they give is nothing, or no token.
     """
     data = credentials.data
     if isinstance(data, Provider):
         source, found = f"the function {data.name}", _asked(data, timeout_s)
+    elif isinstance(data, OAuth2):
+        source, found = f"the issuer {data.issuer_url}", _issued(data, timeout_s, fresh)
     elif data.startswith(FILE):
         source, found = data, _read(Path(data.removeprefix(FILE).removeprefix("//")), credentials.method)
     else:
@@ -63,11 +65,21 @@ def secret(credentials: Credentials, timeout_s: float) -> str:
 _NAMES = {"token": "token", "basic": "user and password"}
 
 
-def auth_data(credentials: Credentials, timeout_s: float) -> bytes:
+def auth_data(credentials: Credentials, timeout_s: float, *, fresh: bool = False) -> bytes:
     """Return what CONNECT carries: the token, "user:password", or nothing for "none" and "tls". As `secret`."""
     if credentials.method in ("none", "tls"):
         return b""
-    return secret(credentials, timeout_s).encode()
+    return secret(credentials, timeout_s, fresh=fresh).encode()
+
+
+def kept_no_longer(credentials: Credentials) -> bool:
+    """Let go of a token that may have been kept and is not accepted; False where none ever is kept."""
+    if not isinstance(credentials.data, OAuth2):
+        return False
+    from eos.pulsar.net import oauth2
+
+    oauth2.forget(credentials.data)
+    return True
 
 
 def _read(path: Path, method: str) -> str:
@@ -78,13 +90,22 @@ def _read(path: Path, method: str) -> str:
     raise NoCredentials(f"can't read the credentials for '{method}' authentication in {path}: {why}")
 
 
+def _issued(source: OAuth2, timeout_s: float, fresh: bool) -> object:
+    from eos.pulsar.net import oauth2  # with httpx, which a task seldom needs
+
+    if not fresh and (token := oauth2.kept(source)) is not None:
+        return token
+    answer = _started(source, lambda: oauth2.ask(source, timeout_s))
+    try:
+        return answer.result(timeout_s)
+    except TimeoutError:
+        raise NoCredentials(
+            f"the issuer {source.issuer_url} gave no token within {timeout_s:g} s (request_timeout_s)"
+        ) from None
+
+
 def _asked(source: Provider, timeout_s: float) -> object:
-    with _guard:
-        answer = _running.get(source)
-        if answer is None:
-            answer = Future()
-            threading.Thread(target=_run, args=(source, answer), name=f"eos {source.name}", daemon=True).start()
-            _running[source] = answer
+    answer = _started(source, lambda: _function(source)())
     try:
         error = answer.exception(timeout_s)
     except TimeoutError:
@@ -99,13 +120,28 @@ def _asked(source: Provider, timeout_s: float) -> object:
     return answer.result()
 
 
-def _run(source: Provider, answer: Future[object]) -> None:
+def _function(source: Provider) -> Callable[[], object]:
+    if source not in _functions:
+        _functions[source] = pickle.loads(source.pickled)
+    return _functions[source]
+
+
+def _started(source: Provider | OAuth2, ask: Callable[[], object]) -> Future[object]:
+    """Return what a question comes to: the one that is under way, or else this one, begun now."""
+    with _guard:
+        answer = _running.get(source)
+        if answer is None:
+            answer = Future()
+            threading.Thread(target=_run, args=(source, ask, answer), name="eos credentials", daemon=True).start()
+            _running[source] = answer
+    return answer
+
+
+def _run(source: Provider | OAuth2, ask: Callable[[], object], answer: Future[object]) -> None:
     found: object = None
     failed: BaseException | None = None
     try:
-        if source not in _functions:
-            _functions[source] = pickle.loads(source.pickled)
-        found = _functions[source]()
+        found = ask()
     except BaseException as error:  # SystemExit too: whoever waits must be told
         failed = error
     with _guard:

@@ -290,7 +290,7 @@ class Connection:
     def _show_again(self) -> None:
         """Answer a challenge, in a thread of its own: where credentials take their time, receipts still come in."""
         try:
-            data = auth_data(self._cluster.credentials, self._cluster.request_timeout_s)
+            data = auth_data(self._cluster.credentials, self._cluster.request_timeout_s, fresh=True)
         except NoCredentials as error:
             self._end(self._gone(f"the broker asked for fresh credentials, and there are none: {error}"))
         else:

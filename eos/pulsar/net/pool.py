@@ -8,7 +8,8 @@ import weakref
 from concurrent.futures import CancelledError, Future
 
 from eos.config import Cluster
-from eos.errors import EosError, NoCredentials, Unanswered, Unreachable
+from eos.errors import EosError, NoCredentials, RefusedForGood, Unanswered, Unreachable
+from eos.pulsar.net.authentication import kept_no_longer
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import Address, addresses
 from eos.pulsar.protocol.lookup import BrokerAddress
@@ -91,7 +92,7 @@ class Pool:
     def _dial(self, key: Key, result: Future[Connection]) -> Connection:
         """Make a connection, and tell those that wait for it."""
         try:
-            connection = Connection(key[0], self._cluster, key[1])
+            connection = self._connect(key)
         except EosError as error:
             self._told(key)
             result.set_exception(error)
@@ -106,6 +107,14 @@ class Pool:
             self._dialling.pop(key, None)
         result.set_result(connection)
         return connection
+
+    def _connect(self, key: Key) -> Connection:
+        try:
+            return Connection(key[0], self._cluster, key[1])
+        except RefusedForGood:
+            if not kept_no_longer(self._cluster.credentials):
+                raise
+        return Connection(key[0], self._cluster, key[1])  # by a token that is asked for now
 
     def _told(self, key: Key) -> None:
         with self._guard:

@@ -31,6 +31,7 @@ DIFFERENT: dict[str, Any] = {
     "connect_timeout_s": 4.0,
     "token": "file:/run/token",
     "basic": None,  # not together with a token
+    "oauth2": None,  # nor this
     "tls_trust_certs": "a.pem",
     "tls_verify_hostname": False,
     "tls_certificate": "c.pem",
@@ -66,10 +67,10 @@ def test_each_option_reaches_the_sink(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factory, "Sink", lambda url, options: made.append((url, options)))
     assert set(DIFFERENT) == {field.name for field in fields(SinkOptions)}
     eos.sink("pulsar://a:1", **DIFFERENT)
-    eos.sink(service_url="pulsar://a:1", name="flights", basic="user:password")
+    eos.sink(service_url="pulsar://a:1", name="flights", basic="user:password", oauth2="{}")
     assert made == [
         ("pulsar://a:1", SinkOptions(**DIFFERENT)),
-        ("pulsar://a:1", SinkOptions(name="flights", basic="user:password", observer=unobserved)),
+        ("pulsar://a:1", SinkOptions(name="flights", basic="user:password", oauth2="{}", observer=unobserved)),
     ]
 
 

@@ -37,6 +37,25 @@ def test_the_defaults_are_those_that_are_documented() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        ({"token": "t", "basic": "u:p"}, "token and basic are 2 ways"),
+        ({"token": lambda: "t", "oauth2": {}}, "token and oauth2 are 2 ways"),
+        ({"oauth2": {"issuer": "x"}}, "oauth2 has no option 'issuer'"),
+        ({"oauth2": 7}, "oauth2 is no JSON object"),
+    ],
+)
+def test_a_wrong_way_to_authenticate_is_refused_with_the_call(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        options(**given).cluster("pulsar://h")
+
+
+def test_secrets_are_in_no_repr() -> None:
+    given = options(token="s3cr3t", basic="s3cr3t", oauth2={"client_secret": "s3cr3t"})
+    assert "s3cr3t" not in f"{given!r} {given}"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
         ({"compresion": "lz4"}, r"no option 'compresion'\. Did you mean 'compression'\? It takes admin_url, attempts"),
         ({"TOPIC": "x"}, r"no option 'TOPIC'\. Did you mean 'topic'\?"),
         ({"xyzzy": 1}, r"no option 'xyzzy'\. It takes"),
@@ -66,7 +85,6 @@ def test_the_defaults_are_those_that_are_documented() -> None:
         ({"token": b"s3cr3t"}, "^token= is bytes; it must be a str"),
         ({"basic": b"s3cr3t"}, r"^basic= is bytes; it must be str \| None"),
         ({"name": None}, "name=None is NoneType; it must be str"),
-        ({"token": "t", "basic": "u:p"}, "token= and basic= are two ways"),
         ({"tls_certificate": "c.pem"}, "tls_certificate= and tls_key= belong together"),
         ({"tls_key": "k.pem"}, "tls_certificate= and tls_key= belong together"),
         ({"ignore_null_fields": True}, "ignore_null_fields= is about JSON; give value_format='json' with it"),

@@ -13,7 +13,7 @@ from eos.config import Cluster, Credentials, Provider
 from eos.errors import InvalidInput
 from eos.pulsar.net.authentication import _functions, secret
 from eos.sinks.options import SinkOptions
-from eos.sinks.tokens import token_credentials
+from eos.sinks.tokens import portable
 from tests.waiting import PATIENCE_S
 
 SECRET = "s3cr3t"
@@ -52,22 +52,22 @@ class Vault:
     ],
 )
 def test_a_function_is_named_without_what_is_bound_to_it(function: Callable[[], str], name: str) -> None:
-    credentials = token_credentials(function)
-    assert repr(credentials) == "Credentials(method='token')"
-    assert getattr(credentials.data, "name", "") == f"{__name__}.{name}"
+    carried = portable(function)
+    assert repr(carried) == str(carried) == f"Provider(name='{__name__}.{name}')"
 
 
 def test_the_driver_calls_the_function_itself_and_a_task_what_was_pickled() -> None:
     vault = Vault()
-    cluster = Cluster("pulsar://h", token_credentials(vault))
+    made = portable(vault)
+    assert isinstance(made, Provider)
+    cluster = Cluster("pulsar://h", Credentials("token", made))
     assert [secret(cluster.credentials, PATIENCE_S) for _ in range(2)] == ["token-1", "token-2"]
     assert vault.asked == 2
 
     arrived: Cluster = pickle.loads(pickle.dumps(cluster))
     assert arrived == cluster, "a task's client is found again by its cluster"
     assert hash(arrived) == hash(cluster)
-    assert isinstance(arrived.credentials.data, Provider)
-    del _functions[arrived.credentials.data]  # as in another process
+    del _functions[made]  # as in another process
     assert [secret(arrived.credentials, PATIENCE_S) for _ in range(2)] == ["token-1", "token-2"], "loaded once"
     assert vault.asked == 2
 
@@ -90,10 +90,10 @@ def test_what_pickling_says_is_not_shown() -> None:
             raise pickle.PicklingError(f"can't pickle {self!r}")
 
     with pytest.raises(InvalidInput, match="PicklingError") as told:
-        token_credentials(Unpicklable())
+        portable(Unpicklable())
     assert SECRET not in str(told.value)
     assert told.value.__context__ is None
 
 
 def test_texts_stay_texts() -> None:
-    assert token_credentials("file:/a") == Credentials("token", "file:/a")
+    assert (portable("file:/a"), portable(None)) == ("file:/a", None)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eos.config import Credentials
+from eos.config import Credentials, OAuth2
 from eos.errors import InvalidInput
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.options import Boundary, Limits, SourceOptions, kind_of, parse_options
@@ -47,6 +47,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "request_timeout_s": "5", "connect_timeout_s": "5", "admin.url": "http://localhost:8080", "minPartitions": "8",
         "maxBytesPerPartition": "1000", "valueFormat": "Schema",
         "targetBatchSeconds": "2.5", "readCompacted": "true",
+        "oauth2": '{"issuer_url": "https://i", "client_id": "i", "client_secret": "s"}',
     }  # fmt: skip
     name, kinds = option.name, option.kinds  # type: ignore[attr-defined]
     together = {
@@ -108,6 +109,12 @@ def test_credentials_are_as_the_sinks(given: dict[str, str], method: str, data: 
     assert not data or data not in repr(cluster)
 
 
+def test_oauth2_is_given_as_the_json_that_the_official_clients_take() -> None:
+    given = {"issuerUrl": "https://i", "privateKey": "file:///key.json", "audience": "urn:pulsar"}
+    cluster = stream(oauth2=json.dumps(given)).cluster
+    assert cluster.credentials == Credentials("token", OAuth2("https://i", key_file="/key.json", audience="urn:pulsar"))
+
+
 def test_names_of_the_java_client_that_mean_the_same_are_taken() -> None:
     taken = stream(**{"pulsar.client.tlstrustcertsfilepath": "ca.pem", "pulsar.client.listenername": "outside"})
     assert (taken.cluster.tls.trust_certs, taken.cluster.listener_name) == ("ca.pem", "outside")
@@ -165,7 +172,7 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"maxbytesperpartition": "8"}, r"maxBytesPerPartition cuts .* by their ledgers"),
         ({"minpartitions": "0", "admin.url": "http://h:1"}, "minPartitions='0' is no whole number"),
         ({"admin.url": "h:8080"}, r"admin\.url='h:8080' must begin with http://"),
-        ({"token": "t", "basic": "u:p"}, "token and basic are two ways"),
+        ({"token": "t", "basic": "u:p"}, "token and basic are 2 ways"),
         ({"tls_key": "k.pem"}, "tls_certificate and tls_key belong together"),
     ],
 )

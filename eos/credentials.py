@@ -1,0 +1,126 @@
+"""Which credentials a caller's options come to: one rule for the sink, the source and the command line."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from eos.config import FILE, Credentials, OAuth2, OAuth2Options, Provider
+from eos.errors import InvalidInput
+from eos.nearest import did_you_mean
+
+CLIENT_CREDENTIALS = "client_credentials"
+_NAMES = {
+    "issuer_url": ("issuerUrl",),
+    "client_id": ("clientId",),
+    "client_secret": ("clientSecret",),
+    "key_file": ("privateKey", "private_key"),
+    "audience": (),
+    "scope": (),
+    "trust_certs": ("trustCertsFilePath",),
+    "type": (),
+}
+"""{our name of an option of OAuth 2.0: those that Pulsar's own clients have for it in their authParams}."""
+
+_DATA = "data:application/json;base64,"
+
+
+def credentials_of(
+    token: str | Provider | None, basic: str | None, oauth2: OAuth2Options | None, tls_certificate: str | None
+) -> Credentials:
+    """Return what these options come to; None: not given. A certificate counts where nothing else is given.
+
+    Raises:
+        InvalidInput: two of token, basic and oauth2 are given, or oauth2 is wrong.
+    """
+    given = [name for name, one in (("token", token), ("basic", basic), ("oauth2", oauth2)) if one is not None]
+    if len(given) > 1:
+        raise InvalidInput(f"{' and '.join(given)} are {len(given)} ways to authenticate; give one of them.")
+    if token is not None:
+        return Credentials("token", token)
+    if basic is not None:
+        return Credentials("basic", basic)
+    if oauth2 is not None:
+        return Credentials("token", parse_oauth2(oauth2))
+    return Credentials("tls") if tls_certificate is not None else Credentials()
+
+
+def parse_oauth2(given: OAuth2Options) -> OAuth2:
+    """Return the options of OAuth 2.0. Names of Pulsar's own clients count too; errors show no values but the issuer's.
+
+    Args:
+        given: the options, or the JSON object of them.
+
+    Raises:
+        InvalidInput: no object of texts; an unknown option, one given twice, missing or in vain.
+    """
+    options = _named(_object("oauth2", given))
+    flow = options.pop("type", CLIENT_CREDENTIALS)
+    if flow != CLIENT_CREDENTIALS:
+        raise InvalidInput(f"oauth2: the type {flow!r} is unknown; {CLIENT_CREDENTIALS} is the one that there is.")
+    issuer = urlsplit(options.get("issuer_url", ""))
+    if issuer.scheme not in ("http", "https") or not issuer.hostname or issuer.username is not None:
+        raise InvalidInput(
+            'oauth2 needs issuer_url, such as "https://issuer.example.com/": the address before '
+            "/.well-known/openid-configuration, without a user."
+        )
+    key_file = options.pop("key_file", None)
+    own = options.keys() & {"client_id", "client_secret"}
+    if (key_file is None and len(own) < 2) or (key_file is not None and own):
+        raise InvalidInput(
+            'oauth2 needs client_id and client_secret, or in place of both key_file="file:PATH" of a JSON file that '
+            "has them."
+        )
+    if key_file is not None and key_file.startswith("data:"):
+        options |= _held(key_file)
+    elif key_file is not None:
+        options["key_file"] = key_file.removeprefix(FILE).removeprefix("//")
+    return OAuth2(**options)
+
+
+def key_of(text: str, source: str) -> tuple[str, str]:
+    """Return id and secret of a client from the JSON of a key file. Args: the text; where from. Raises InvalidInput."""
+    found = _object(source, text)
+    client_id, client_secret = found.get("client_id", ""), found.get("client_secret", "")
+    if not client_id or not client_secret:
+        raise InvalidInput(f"{source} lacks client_id or client_secret.")
+    return client_id, client_secret
+
+
+def _held(key_file: str) -> dict[str, str]:
+    try:
+        text = base64.b64decode(key_file.removeprefix(_DATA), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        text = ""  # said without the error, whose words may show the secret
+    client_id, client_secret = key_of(text, f'oauth2: key_file="{_DATA}…"')
+    return {"client_id": client_id, "client_secret": client_secret}
+
+
+def _object(source: str, given: OAuth2Options) -> dict[str, str]:
+    """Return an object of texts; those that are empty or null count as not given."""
+    found: object = given
+    if isinstance(given, str):
+        try:
+            found = json.loads(given)
+        except ValueError:
+            found = None  # said without the error, which holds the whole text
+    if not isinstance(found, Mapping) or not all(isinstance(one, str | None) for one in found.values()):
+        raise InvalidInput(f"{source} is no JSON object of texts, such as issuer_url, client_id and client_secret.")
+    return {str(name): one for name, one in found.items() if one}
+
+
+def _named(given: Mapping[str, str]) -> dict[str, str]:
+    ours = {other: name for name, others in _NAMES.items() for other in (name, *others)}
+    options: dict[str, str] = {}
+    for name, value in given.items():
+        if name not in ours:
+            raise InvalidInput(
+                f"oauth2 has no option {name!r}.{did_you_mean(name, ours)} It takes {', '.join(_NAMES)}."
+            )
+        if ours[name] in options:
+            raise InvalidInput(f"oauth2 has {ours[name]} twice, once as {name!r}. Give it once.")
+        options[ours[name]] = value
+    return options
