@@ -214,6 +214,15 @@ def test_a_token_is_asked_for_again_when_it_is_accepted_no_more(server: Server) 
     assert [shown for *_, shown in server.asked] == [f"Bearer {one}" for one in ("first", "first", "first", "second")]
 
 
+def test_a_token_that_was_asked_for_just_now_is_not_asked_for_again(server: Server) -> None:
+    tokens = iter(["first", "second"])
+    server.answers = {"/admin/v2/brokers/version": (401, {"reason": "no"})}
+    credentials = Credentials("token", provider("tokens", b"of that test", lambda: next(tokens)))
+    with Admin(server.url, credentials) as admin, pytest.raises(Refused, match="401"):
+        admin.version()
+    assert next(tokens) == "second"
+
+
 @pytest.mark.parametrize("credentials", [Credentials("token", "same"), Credentials("basic", "same")])
 def test_what_can_not_change_is_shown_once(server: Server, credentials: Credentials) -> None:
     server.answers = {"/admin/v2/brokers/version": (401, {"reason": "no"})}
