@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from eos.config import FILE, Credentials, OAuth2, OAuth2Options, Provider
@@ -13,17 +14,34 @@ from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 
 CLIENT_CREDENTIALS = "client_credentials"
-_NAMES = {
-    "issuer_url": ("issuerUrl",),
-    "client_id": ("clientId",),
-    "client_secret": ("clientSecret",),
-    "key_file": ("privateKey", "private_key"),
-    "audience": (),
-    "scope": (),
-    "trust_certs": ("trustCertsFilePath",),
-    "type": (),
+
+
+class OAuth2Option(NamedTuple):
+    """An option of OAuth 2.0.
+
+    Attributes:
+        others: its names in the authParams of Pulsar's own clients, where they differ.
+        meaning: one line of the docs.
+    """
+
+    others: tuple[str, ...]
+    meaning: str
+
+
+OAUTH2: Mapping[str, OAuth2Option] = {
+    "issuer_url": OAuth2Option(("issuerUrl",), "what stands before `/.well-known/openid-configuration`"),
+    "client_id": OAuth2Option(("clientId",), "of the client"),
+    "client_secret": OAuth2Option(("clientSecret",), "of the client"),
+    "key_file": OAuth2Option(
+        ("privateKey", "private_key"),
+        "in place of both: `file:PATH` of a JSON file with `client_id` and `client_secret`, on every machine, read at "
+        "each request for a token; or `data:application/json;base64,…`",
+    ),
+    "audience": OAuth2Option((), "sent along, where the issuer wants it"),
+    "scope": OAuth2Option((), "sent along, where the issuer wants it"),
+    "trust_certs": OAuth2Option(("trustCertsFilePath",), "a PEM file of authorities, for the issuer's certificate"),
+    "type": OAuth2Option((), "`client_credentials`, the one that there is"),
 }
-"""{our name of an option of OAuth 2.0: those that Pulsar's own clients have for it in their authParams}."""
 
 _DATA = "data:application/json;base64,"
 
@@ -113,12 +131,12 @@ def _object(source: str, given: OAuth2Options) -> dict[str, str]:
 
 
 def _named(given: Mapping[str, str]) -> dict[str, str]:
-    ours = {other: name for name, others in _NAMES.items() for other in (name, *others)}
+    ours = {other: name for name, option in OAUTH2.items() for other in (name, *option.others)}
     options: dict[str, str] = {}
     for name, value in given.items():
         if name not in ours:
             raise InvalidInput(
-                f"oauth2 has no option {name!r}.{did_you_mean(name, ours)} It takes {', '.join(_NAMES)}."
+                f"oauth2 has no option {name!r}.{did_you_mean(name, ours)} It takes {', '.join(OAUTH2)}."
             )
         if ours[name] in options:
             raise InvalidInput(f"oauth2 has {ours[name]} twice, once as {name!r}. Give it once.")

@@ -14,6 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import eos
+from eos.cli.client_conf import KEYS
+from eos.cli.connection import connection
+from eos.credentials import OAUTH2
 from eos.schema.primitives import PRIMITIVES
 from eos.schema.spark_types import OF_PRIMITIVES
 from eos.source.columns import PARTS
@@ -67,6 +70,23 @@ def source_columns() -> str:
     return _table(rows, "column | type | meaning")
 
 
+def oauth2_options() -> str:
+    """Return the table of the options of OAuth 2.0."""
+    rows = ((f"`{name}`", ", ".join(f"`{one}`" for one in told.others), told.meaning) for name, told in OAUTH2.items())
+    return _table(rows, "option | also called | meaning")
+
+
+def connection_options() -> str:
+    """Return the table of the options that each command of `eos` takes that connects."""
+    rows = []
+    for one in inspect.signature(connection, eval_str=True).parameters.values():
+        meaning, _, variable = one.annotation.__metadata__[0].help.rpartition(" Or ")
+        key = "" if one.name == "client_conf" else f"`{KEYS.get(one.name, 'authPlugin')}`"
+        flags = f"`--{one.name.replace('_', '-')}`"
+        rows.append((flags, f"`{variable.rstrip('.')}`", key, meaning))
+    return _table(rows, "option | environment | client.conf | meaning")
+
+
 def primitive_types() -> str:
     """Return the table of Pulsar's primitives and Spark's types."""
     rows = ((f"`{kind}`", type_.simpleString(), _layout(kind)) for kind, type_ in OF_PRIMITIVES.items())
@@ -78,9 +98,9 @@ def _layout(kind: str) -> str:
     return "any" if layout is None else str(layout.parts.itemsize)
 
 
-def _table(rows: Iterable[tuple[str, str, str]], head: str = "option | default | meaning") -> str:
-    lines = (f"| {name} | {default} | {' '.join(meaning.split())} |" for name, default, meaning in rows)
-    return f"| {head} |\n|---|---|---|\n" + "\n".join(lines)
+def _table(rows: Iterable[tuple[str, ...]], head: str = "option | default | meaning") -> str:
+    lines = (f"| {' | '.join(' '.join(cell.split()) for cell in row)} |" for row in rows)
+    return f"| {head} |\n|{'---|' * (head.count('|') + 1)}\n" + "\n".join(lines)
 
 
 DRAWN = (
@@ -89,6 +109,8 @@ DRAWN = (
     (DOCS / "reference" / "source.md", "source columns", source_columns),
     (DOCS / "reference" / "schemas.md", "primitive types", primitive_types),
     (DOCS / "statestore.md", "bk options", bk_options),
+    (DOCS / "how-to" / "authentication.md", "oauth2 options", oauth2_options),
+    (DOCS / "reference" / "commands.md", "connection options", connection_options),
 )
 
 

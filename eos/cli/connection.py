@@ -1,34 +1,127 @@
-"""How the commands of `eos` reach a cluster: their options, and what they come to."""
+"""How the commands of `eos` reach a cluster: one set of options for all of them, and what it comes to.
+
+A command decorated with `connecting` has a parameter `to`; on the command line it has the options in its place.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from eos.cli.client_conf import read_client_conf
+from eos.cli.layers import Layer, merged, of_environment, variable
 from eos.config import Cluster, Tls
 from eos.credentials import credentials_of
+from eos.errors import InvalidInput
 
-ServiceUrl = Annotated[str, typer.Option(help="The brokers: pulsar://host:6650 or pulsar+ssl://host:6651.")]
-AdminUrl = Annotated[str, typer.Option(help="The admin API: http://host:8080 or https://host:8443.")]
+DEFAULT_SERVICE_URL = "pulsar://localhost:6650"
+CLIENT_CONF = "PULSAR_CLIENT_CONF"
+"""The variable by which pulsar-admin and pulsar-client find their client.conf, too."""
+
 Namespace = Annotated[str, typer.Option(help="tenant/namespace of the topics.")]
-Token = Annotated[
-    str | None, typer.Option(envvar="EOS_TOKEN", help='A token for authentication, or "file:PATH" with one.')
-]
-Basic = Annotated[str | None, typer.Option(envvar="EOS_BASIC", help='"user:password", or "file:PATH" with it.')]
-TrustCerts = Annotated[str | None, typer.Option(help="A PEM file of trusted authorities. Default: the system's.")]
-Certificate = Annotated[str | None, typer.Option(help="A PEM file of a client certificate.")]
-Key = Annotated[str | None, typer.Option(help="Its key, a PEM file.")]
 
 
-def cluster_of(
-    service_url: str,
-    token: str | None,
-    basic: str | None,
-    tls_trust_certs: str | None,
-    tls_certificate: str | None,
-    tls_key: str | None,
-) -> Cluster:
-    """Return the cluster that these options name."""
-    credentials = credentials_of(token, basic, None, tls_certificate)
-    return Cluster(service_url, credentials, Tls(tls_trust_certs, True, tls_certificate, tls_key))
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What a command reaches.
+
+    Attributes:
+        cluster: the brokers, and who asks them.
+        admin_url: of the admin API, where it is named; None: nowhere.
+    """
+
+    cluster: Cluster
+    admin_url: str | None
+
+
+def _said(name: str, help: str) -> Any:
+    return typer.Option(help=f"{help} Or {variable(name)}.", rich_help_panel="Connection", show_default=False)
+
+
+def connection(
+    service_url: Annotated[
+        str | None, _said("service_url", f"The brokers, with pulsar+ssl:// for TLS. Default: {DEFAULT_SERVICE_URL}.")
+    ] = None,
+    admin_url: Annotated[
+        str | None, _said("admin_url", "The admin API: http://host:8080 or https://host:8443.")
+    ] = None,
+    token: Annotated[str | None, _said("token", 'A token for authentication, or "file:PATH" of one.')] = None,
+    basic: Annotated[str | None, _said("basic", '"user:password", or "file:PATH" of it.')] = None,
+    oauth2: Annotated[
+        str | None, _said("oauth2", 'Tokens by OAuth 2.0, as JSON: {"issuer_url": "…", "key_file": "file:PATH"}.')
+    ] = None,
+    tls_trust_certs: Annotated[
+        str | None, _said("tls_trust_certs", "A PEM file of trusted authorities. Default: the system's.")
+    ] = None,
+    tls_verify_hostname: Annotated[
+        bool | None, _said("tls_verify_hostname", "Refuse a certificate made for another host. Default: yes.")
+    ] = None,
+    tls_certificate: Annotated[str | None, _said("tls_certificate", "A PEM file of a client certificate.")] = None,
+    tls_key: Annotated[str | None, _said("tls_key", "Its key, a PEM file.")] = None,
+    client_conf: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"A client.conf of Pulsar, for what neither options nor EOS_… say. Or {CLIENT_CONF}.",
+            rich_help_panel="Connection",
+            show_default=False,
+        ),
+    ] = None,
+) -> Connection:
+    """Return what the options, the environment and a client.conf come to, the first before the others.
+
+    Raises:
+        InvalidInput: one of them is wrong, or two ways to authenticate are given in one place.
+    """
+    by_option = Layer(
+        service_url=service_url,
+        admin_url=admin_url,
+        token=token,
+        basic=basic,
+        oauth2=oauth2,
+        tls_trust_certs=tls_trust_certs,
+        tls_verify_hostname=tls_verify_hostname,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
+    )
+    named = client_conf or os.environ.get(CLIENT_CONF)
+    layers = [by_option, of_environment(os.environ)]
+    if named:
+        layers.append(read_client_conf(Path(named), credentials=not merged(layers).authenticates))
+    said = merged(layers)
+    if (said.tls_certificate is None) != (said.tls_key is None):
+        raise InvalidInput("tls_certificate and tls_key belong together; give both in one place, or neither.")
+    return Connection(
+        Cluster(
+            said.service_url or DEFAULT_SERVICE_URL,
+            credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate),
+            Tls(said.tls_trust_certs, said.tls_verify_hostname is not False, said.tls_certificate, said.tls_key),
+        ),
+        said.admin_url,
+    )
+
+
+def connecting(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `connection`; it gets what they come to as its parameter `to`."""
+    own = [one for one in inspect.signature(command).parameters.values() if one.name != "to"]
+    options = list(inspect.signature(connection).parameters.values())
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        reached = connection(**{one.name: given.pop(one.name) for one in options})
+        command(**given, to=reached)
+
+    hints = get_type_hints(command, include_extras=True) | get_type_hints(connection, include_extras=True)
+    parameters = [*own, *options]
+    told: Any = run  # what typer asks: its releases since 0.15 differ in which of the two
+    told.__annotations__ = {one.name: hints[one.name] for one in parameters}
+    told.__signature__ = inspect.Signature(
+        [one.replace(kind=one.KEYWORD_ONLY, annotation=hints[one.name]) for one in parameters]
+    )
+    return run

@@ -9,29 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import (
-    AdminUrl,
-    Basic,
-    Certificate,
-    Key,
-    Namespace,
-    ServiceUrl,
-    Token,
-    TrustCerts,
-    cluster_of,
-)
+from eos.cli.connection import Connection, Namespace, connecting
 from eos.cli.console import FINDINGS, tell
 
 if TYPE_CHECKING:
     from eos.doctor.doctor import Finding
 
+DEFAULT_ADMIN_URL = "http://localhost:8080"
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 
+@connecting
 def doctor(
+    to: Connection,
     topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all of the namespace.")] = None,
-    service_url: ServiceUrl = "pulsar://localhost:6650",
-    admin_url: AdminUrl = "http://localhost:8080",
     namespace: Namespace = "public/default",
     older_than: Annotated[
         float, typer.Option(help="Pass over transactions that are open for less, in seconds.")
@@ -43,11 +34,6 @@ def doctor(
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON list, one object for each partition held up.")
     ] = False,
-    token: Token = None,
-    basic: Basic = None,
-    tls_trust_certs: TrustCerts = None,
-    tls_certificate: Certificate = None,
-    tls_key: Key = None,
 ) -> None:
     """Find the partitions whose readers are held up, say by which sink's transaction, and free the frozen ones.
 
@@ -63,7 +49,7 @@ def doctor(
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
-    cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
+    cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
         one = Doctor(client, admin)
         partitions = list(one.partitions(topics)) if topics else one.namespace(namespace)
@@ -86,31 +72,24 @@ def doctor(
         raise typer.Exit(FINDINGS)
 
 
+@connecting
 def abort(
+    to: Connection,
     name: Annotated[str, typer.Argument(help="The sink's name.")],
-    service_url: ServiceUrl = "pulsar://localhost:6650",
     namespace: Namespace = "public/default",
-    admin_url: Annotated[
-        str | None, typer.Option(help="The admin API, to abort as a superuser what another role has opened.")
-    ] = None,
     yes: Yes = False,
-    token: Token = None,
-    basic: Basic = None,
-    tls_trust_certs: TrustCerts = None,
-    tls_certificate: Certificate = None,
-    tls_key: Key = None,
 ) -> None:
     """Abort the transaction that a sink's dead driver has left open, so that readers need not wait for its time-out.
 
-    Nothing is lost: the sink writes the batch again when its query starts. Refused while a driver owns the sink.
+    Nothing is lost: the sink writes the batch again when its query starts. Refused while a driver owns the sink. With
+    --admin-url a superuser also aborts what another role has opened.
     """
     from eos.doctor import abort as aborting
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
-    cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
     with ExitStack() as stack:
-        client = stack.enter_context(Client(cluster))
+        client = stack.enter_context(Client(to.cluster))
         found = aborting.abandoned(client, name, namespace)
         if found is None:
             tell(f'The sink "{name}" has left no transaction open.')
@@ -119,8 +98,8 @@ def abort(
             tell("Nothing was done.")
             raise typer.Exit(1)
         admin = None
-        if admin_url is not None:
-            admin = stack.enter_context(Admin(admin_url, cluster.credentials, cluster.tls))
+        if to.admin_url is not None:
+            admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
         if aborting.abort(client, found, admin):
             tell(f"Aborted {found}.")
         elif found.intent.principal and admin is None:

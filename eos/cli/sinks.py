@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import Basic, Certificate, Key, Namespace, ServiceUrl, Token, TrustCerts, cluster_of
+from eos.cli.connection import Connection, Namespace, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
 
 if TYPE_CHECKING:
@@ -21,35 +21,28 @@ LAST = 20
 Name = Annotated[str, typer.Argument(help="The sink's name.")]
 
 
+@connecting
 def sinks(
-    service_url: ServiceUrl = "pulsar://localhost:6650",
+    to: Connection,
     namespace: Namespace = "public/default",
-    admin_url: Annotated[
-        str | None, typer.Option(help="The admin API, to ask whether unfinished transactions are open.")
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each sink.")] = False,
-    token: Token = None,
-    basic: Basic = None,
-    tls_trust_certs: TrustCerts = None,
-    tls_certificate: Certificate = None,
-    tls_key: Key = None,
 ) -> None:
     """List the sinks of a namespace: whose they are, their newest committed batch, and what is unfinished.
 
     Unfinished: the last batch that was begun is not committed: it is being written, its commit is under way, or its
-    driver died; its next driver, `eos abort` or the time-out ends it. Exit codes: 0, or 1 when a log can't be read.
+    driver died; its next driver, `eos abort` or the time-out ends it. With --admin-url it is also asked whether the
+    transaction is open. Exit codes: 0, or 1 when a log can't be read.
     """
     from eos.doctor.sinks import Standing, summary
     from eos.doctor.sinks import sinks as listed
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
-    cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
     with ExitStack() as stack:
         admin = None
-        if admin_url is not None:
-            admin = stack.enter_context(Admin(admin_url, cluster.credentials, cluster.tls))
-        found = listed(stack.enter_context(Client(cluster)), namespace, admin)
+        if to.admin_url is not None:
+            admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
+        found = listed(stack.enter_context(Client(to.cluster)), namespace, admin)
     if as_json:
         print(json.dumps([summary(one) for one in found], indent=2))
     elif found:
@@ -60,17 +53,13 @@ def sinks(
         raise typer.Exit(FINDINGS)
 
 
+@connecting
 def show(
+    to: Connection,
     name: Name,
-    service_url: ServiceUrl = "pulsar://localhost:6650",
     namespace: Namespace = "public/default",
     last: Annotated[int, typer.Option(min=1, help="So many records at most.")] = LAST,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each record.")] = False,
-    token: Token = None,
-    basic: Basic = None,
-    tls_trust_certs: TrustCerts = None,
-    tls_certificate: Certificate = None,
-    tls_key: Key = None,
 ) -> None:
     """Show the last records of a sink's control log: who took it over, what was begun, and what is committed.
 
@@ -79,7 +68,7 @@ def show(
     from eos.doctor.sinks import plain, records
     from eos.pulsar.net.client import Client
 
-    with Client(cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)) as client:
+    with Client(to.cluster) as client:
         found = records(client, name, namespace, last)
     if as_json:
         print(json.dumps([plain(one) for one in found], indent=2))
@@ -87,16 +76,12 @@ def show(
         _records(found)
 
 
+@connecting
 def verify(
+    to: Connection,
     name: Name,
-    service_url: ServiceUrl = "pulsar://localhost:6650",
     namespace: Namespace = "public/default",
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
-    token: Token = None,
-    basic: Basic = None,
-    tls_trust_certs: TrustCerts = None,
-    tls_certificate: Certificate = None,
-    tls_key: Key = None,
 ) -> None:
     """Read a sink's topics afresh, and count: each committed batch's rows once, and none of an aborted transaction.
 
@@ -107,9 +92,8 @@ def verify(
     from eos.contents.audit import Verdict, audit, summary
     from eos.pulsar.net.client import Client
 
-    cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
-    with Client(cluster) as client:
-        found = audit(client, cluster, name, namespace, _progress)
+    with Client(to.cluster) as client:
+        found = audit(client, to.cluster, name, namespace, _progress)
     if as_json:
         print(json.dumps(summary(found), indent=2))
     else:

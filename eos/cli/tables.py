@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import Basic, Certificate, Key, Namespace, ServiceUrl, Token, TrustCerts, cluster_of
+from eos.cli.connection import Connection, Namespace, connecting
 from eos.cli.console import print_table, tell
 
 if TYPE_CHECKING:
@@ -16,15 +16,11 @@ if TYPE_CHECKING:
 LIMIT = 20
 
 
+@connecting
 def tables(
-    service_url: ServiceUrl = "pulsar://localhost:6650",
+    to: Connection,
     namespace: Namespace = "public/default",
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each topic.")] = False,
-    token: Token = None,
-    basic: Basic = None,
-    tls_trust_certs: TrustCerts = None,
-    tls_certificate: Certificate = None,
-    tls_key: Key = None,
 ) -> None:
     """List the topics of a namespace with their partitions and the kind of their schema.
 
@@ -37,7 +33,7 @@ def tables(
     from eos.contents.tables import tables as listed
     from eos.pulsar.net.client import Client
 
-    with Client(cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)) as client:
+    with Client(to.cluster) as client:
         found = listed(client, namespace)
     if as_json:
         print(json.dumps([asdict(one) for one in found], indent=2))
@@ -51,7 +47,9 @@ def tables(
     print_table(table)
 
 
+@connecting
 def peek(
+    to: Connection,
     topic: Annotated[str, typer.Argument(help="A topic, or one partition by its own name.")],
     start: Annotated[
         str,
@@ -64,12 +62,6 @@ def peek(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each row, one on a line.")] = False,
-    service_url: ServiceUrl = "pulsar://localhost:6650",
-    token: Token = None,
-    basic: Basic = None,
-    tls_trust_certs: TrustCerts = None,
-    tls_certificate: Certificate = None,
-    tls_key: Key = None,
 ) -> None:
     """Show rows of a topic that are committed, partition by partition; nothing is acknowledged.
 
@@ -83,8 +75,7 @@ def peek(
 
     if start == "latest" and not follow:
         raise InvalidInput("--from latest shows what comes from now on: give --follow too, or another place to begin")
-    cluster = cluster_of(service_url, token, basic, tls_trust_certs, tls_certificate, tls_key)
-    rows = Rows(cluster, topic, start, lose=tell)
+    rows = Rows(to.cluster, topic, start, lose=tell)
     shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
     if not as_json and not follow:
         _show(list(shown))

@@ -12,8 +12,10 @@ from pathlib import Path
 import pulsar as official
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import eos
+from eos.cli.app import typer_app
 from eos.errors import NetworkError
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -123,6 +125,29 @@ def test_an_issuers_tokens_are_renewed_in_mid_run_too(spark: SparkSession, secur
         with pytest.raises(eos.InvalidInput, match=r"token answered 401 invalid_client.*Check client_id") as told:
             eos.sink(secured.service_url, topic=topic, name="wrong", oauth2=wrong, **trust)
         assert "wr0ng" not in str(told.value)
+
+
+def test_commands_connect_by_a_client_conf_the_environment_and_options(
+    secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secured.ask("PUT", "persistent/public/default/commands")
+    conf = tmp_path / "client.conf"
+    conf.write_text(
+        f"brokerServiceUrl={secured.service_url}\nwebServiceUrl={secured.admin_url}\n"
+        f"tlsTrustCertsFilePath={secured.file('authority.pem')}\ntlsEnableHostnameVerification=true\n"
+        "authPlugin=org.apache.pulsar.client.impl.auth.AuthenticationToken\n"
+        f"authParams=file://{secured.file('token')}\n"
+    )
+    monkeypatch.setenv("PULSAR_CLIENT_CONF", str(conf))
+    for words in (["tables"], ["sinks"], ["doctor"], ["peek", "commands"]):
+        done = CliRunner().invoke(typer_app, words)
+        assert done.exit_code == 0, f"{words}: {done.exception}"
+    assert "commands" in CliRunner().invoke(typer_app, ["tables"]).stdout
+    monkeypatch.setenv("EOS_TOKEN", "wrong")
+    assert "AuthenticationError" in str(CliRunner().invoke(typer_app, ["tables"]).exception)
+    with issuing(lambda: token_of(secured.home)) as issuer:
+        done = CliRunner().invoke(typer_app, ["tables", "--oauth2", json.dumps(issuer.options())])
+        assert done.exit_code == 0, done.exception
 
 
 DENIED = {

@@ -1,0 +1,113 @@
+"""All commands that connect take one set of options, and come to the same by them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from eos.cli.app import typer_app
+from eos.cli.connection import Connection, Namespace, connecting
+from eos.cli.layers import Layer, variable
+from eos.config import Cluster, Credentials, OAuth2, Tls
+from eos.errors import InvalidInput
+
+CONNECTING = ("tables", "peek", "sinks", "show", "verify", "doctor", "abort")
+OAUTH2 = {"issuer_url": "https://i", "client_id": "c", "client_secret": "s3cr3t"}
+
+
+@pytest.fixture
+def reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Connection]:
+    """What commands came to, in surroundings that say nothing."""
+    for one in fields(Layer):
+        monkeypatch.delenv(variable(one.name), raising=False)
+    monkeypatch.delenv("PULSAR_CLIENT_CONF", raising=False)
+    return []
+
+
+def run(reached: list[Connection], *words: str) -> Result:
+    def one(to: Connection, namespace: Namespace = "public/default") -> None:
+        """Reach it."""
+        reached.append(to)
+
+    app = typer.Typer()
+    app.command()(connecting(one))
+    return CliRunner().invoke(app, words)
+
+
+def parameters(command: str) -> dict[str, Any]:
+    found: Any = typer.main.get_command(typer_app)
+    return {one.name: one for one in found.commands[command].params}
+
+
+def test_every_command_that_connects_takes_the_same_set() -> None:
+    wanted = {name for name, one in parameters("tables").items() if one.rich_help_panel == "Connection"}
+    assert {"service_url", "admin_url", "token", "basic", "oauth2", "tls_trust_certs", "client_conf"} < wanted
+    for command in CONNECTING:
+        mine = {
+            name for name, one in parameters(command).items() if getattr(one, "rich_help_panel", "") == "Connection"
+        }
+        assert mine == wanted
+        assert "to" not in parameters(command)
+    apart = {"local"}
+    found: Any = typer.main.get_command(typer_app)
+    assert set(found.commands) == {*CONNECTING, *apart}
+
+
+def test_nothing_said_is_this_machine_by_nobody(reached: list[Connection]) -> None:
+    assert run(reached).exit_code == 0
+    assert reached == [Connection(Cluster("pulsar://localhost:6650"), None)]
+
+
+def test_options_come_before_the_environment_and_that_before_a_client_conf(
+    reached: list[Connection], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    conf = tmp_path / "client.conf"
+    conf.write_text(
+        "brokerServiceUrl=pulsar://conf:1\nwebServiceUrl=http://conf:2\nauthPlugin=token\nauthParams=token:conf\n"
+        "tlsEnableHostnameVerification=false\ntlsTrustCertsFilePath=conf.pem\n"
+    )
+    assert run(reached, "--client-conf", str(conf)).exit_code == 0
+    monkeypatch.setenv("PULSAR_CLIENT_CONF", str(conf))
+    assert run(reached).exit_code == 0
+    by_conf = Cluster("pulsar://conf:1", Credentials("token", "conf"), Tls("conf.pem", False))
+    assert reached == [Connection(by_conf, "http://conf:2")] * 2
+
+    monkeypatch.setenv("EOS_BASIC", "u:env")
+    monkeypatch.setenv("EOS_SERVICE_URL", "pulsar://env:1")
+    conf.write_text("authPlugin=org.example.Kerberos\nwebServiceUrl=http://conf:2\n")
+    assert run(reached).exit_code == 0, "a plugin that does not count"
+    assert run(reached, "--oauth2", json.dumps(OAUTH2), "--admin-url", "http://option:2").exit_code == 0
+    by_environment, by_option = reached[2:]
+    assert by_environment == Connection(Cluster("pulsar://env:1", Credentials("basic", "u:env")), "http://conf:2")
+    issuer = OAuth2("https://i", "c", "s3cr3t")
+    assert by_option == Connection(Cluster("pulsar://env:1", Credentials("token", issuer)), "http://option:2")
+
+
+def test_flags_and_certificates(reached: list[Connection]) -> None:
+    words = ("--tls-certificate", "c.pem", "--tls-key", "k.pem", "--no-tls-verify-hostname")
+    assert run(reached, *words).exit_code == 0
+    wanted = Cluster("pulsar://localhost:6650", Credentials("tls"), Tls(None, False, "c.pem", "k.pem"))
+    assert reached == [Connection(wanted, None)]
+    assert reached[0].cluster.tls.key == "k.pem"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--token", "t", "--basic", "u:p"), "token and basic are 2 ways"),
+        (("--tls-key", "k.pem"), "tls_certificate and tls_key belong together"),
+        (("--oauth2", "{}"), "oauth2 needs issuer_url"),
+        (("--client-conf", "/none"), "can't read /none"),
+    ],
+)
+def test_wrong_options_are_bad_input(reached: list[Connection], words: tuple[str, ...], told: str) -> None:
+    error = run(reached, *words).exception
+    assert isinstance(error, InvalidInput)
+    assert told in str(error)
+    assert reached == []
