@@ -22,6 +22,8 @@ from eos.errors import (
 if TYPE_CHECKING:
     from eos.commit.decision import Identity
     from eos.contents.views import catalog
+    from eos.metrics.batch import FinishedBatch
+    from eos.metrics.progress import listener
     from eos.sinks.factory import sink
     from eos.sinks.job import JobResult, write
     from eos.sinks.sink import Batch, Sink
@@ -35,6 +37,7 @@ __all__ = [
     "DamagedLog",
     "EosError",
     "Fenced",
+    "FinishedBatch",
     "Identity",
     "IdentityMismatch",
     "InvalidInput",
@@ -48,6 +51,7 @@ __all__ = [
     "TopicMissing",
     "__version__",
     "catalog",
+    "listener",
     "register",
     "sink",
     "write",
@@ -56,10 +60,12 @@ __all__ = [
 
 _LATE = {
     "Batch": "eos.sinks.sink",
+    "FinishedBatch": "eos.metrics.batch",
     "Identity": "eos.commit.decision",
     "JobResult": "eos.sinks.job",
     "Sink": "eos.sinks.sink",
     "catalog": "eos.contents.views",
+    "listener": "eos.metrics.progress",
     "register": "eos.source.registration",
     "sink": "eos.sinks.factory",
     "write": "eos.sinks.job",
@@ -75,7 +81,7 @@ def __getattr__(name: str) -> Any:
     if name in _LATE:
         from importlib import import_module
 
-        if _LATE[name].startswith(("eos.sinks", "eos.source", "eos.contents")):
+        if _LATE[name].startswith(("eos.sinks", "eos.source", "eos.contents", "eos.metrics.progress")):
             from eos.spark.installed import require_pyspark
 
             require_pyspark()

@@ -17,6 +17,7 @@ GENERATED = ("pulsar_pb2.py",)
 NO_MODULE = {
     "commit/test_no_network": "what no module of the room may load",
     "commit/test_stopped": "a query that was stopped, seen by all modules of the room",
+    "metrics/test_dashboard": "the dashboard and the alerts, which are no modules",
     "pulsar/net/test_limping": "one broker that limps, seen by all modules of the room",
     "pulsar/net/test_tls": "one broker with TLS, seen by all modules of the room",
     "pulsar/protocol/test_tables": "what holds for the tables of all machines",

@@ -17,6 +17,8 @@ import eos
 from eos.cli.client_conf import KEYS
 from eos.cli.connection import connection
 from eos.credentials import OAUTH2
+from eos.metrics import opentelemetry, prometheus
+from eos.metrics.figures import FIGURES
 from eos.schema.primitives import PRIMITIVES
 from eos.schema.spark_types import OF_PRIMITIVES
 from eos.source.columns import PARTS
@@ -46,6 +48,19 @@ def _default(parameter: inspect.Parameter) -> str:
     if isinstance(value, bool):
         return f"`{value}`"
     return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+
+
+def sink_figures() -> str:
+    """Return the table of the figures of a sink, by the names of both exporters."""
+    rows = (
+        (
+            f"`{prometheus.name_of(one)}`<br>`{opentelemetry.name_of(one)}`, {opentelemetry.unit_of(one)}",
+            ", ".join(f"`{label}`" for label in one.labels),
+            f"{one.kind}: {one.meaning}",
+        )
+        for one in FIGURES
+    )
+    return _table(rows, "figure | labels | meaning")
 
 
 def bk_options() -> str:
@@ -105,6 +120,7 @@ def _table(rows: Iterable[tuple[str, ...]], head: str = "option | default | mean
 
 DRAWN = (
     (DOCS / "reference" / "sink.md", "sink options", sink_options),
+    (DOCS / "how-to" / "metrics.md", "sink figures", sink_figures),
     (DOCS / "reference" / "source.md", "source options", source_options),
     (DOCS / "reference" / "source.md", "source columns", source_columns),
     (DOCS / "reference" / "schemas.md", "primitive types", primitive_types),

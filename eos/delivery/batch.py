@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -23,17 +24,25 @@ class BatchDelivery:
         delivery: of the run.
         batch_id: of the batch.
         writes: what is to be written.
+
+    Attributes:
+        sent_in: the transaction of the last try that has sent all rows; None until then.
+        frames: how many frames these were, by topic.
+        seconds: that preparing, sending and finishing took, over all tries.
     """
 
     def __init__(self, delivery: Delivery, batch_id: int, writes: Sequence[Write]) -> None:
         self._delivery, self._batch_id, self._writes = delivery, batch_id, writes
         self._paths: list[ByDriver | ByTasks] = []
         self._collected: dict[int, pa.Table] = {}
+        self.sent_in: TxnId | None = None
+        self.frames: Mapping[str, int] = {}
+        self.seconds = 0.0
 
     def prepare(self) -> None:
         """Collect or plan each write; a second try finds collected rows, and plans jobs anew."""
         self._paths = []
-        with _around_spark():
+        with self._timed(), _around_spark():
             for place, write in enumerate(self._writes):
                 path = self._delivery.prepare(write, self._collected.get(place))
                 if isinstance(path, ByDriver):
@@ -43,14 +52,15 @@ class BatchDelivery:
     def send(self, txn: TxnId) -> Report:
         """Send every write of the batch into the transaction."""
         total = Report()
-        with _around_spark():
+        with self._timed(), _around_spark():
             for path in self._paths:
                 total.merge(path.send(self._delivery.transaction(txn, self._batch_id, path.partitions)))
+        self.sent_in, self.frames = txn, total.frames
         return total
 
     def finish(self) -> None:
         """Await the receipts of what the driver sent; prove that each task ran once."""
-        with _around_spark():
+        with self._timed(), _around_spark():
             for path in self._paths:
                 path.finish()
 
@@ -58,6 +68,14 @@ class BatchDelivery:
         """Give up the producers in use."""
         for path in self._paths:
             path.abandon()
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds += time.monotonic() - began
 
 
 @contextmanager

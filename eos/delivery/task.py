@@ -49,7 +49,7 @@ def transaction_property(transaction: BatchTransaction) -> str:
 def writing_task(settings: WriteSettings, observer: Observer) -> Task:
     """Return the function for `mapInArrow`; it yields one row of `SUMMARY` for each task.
 
-    `report` is the JSON of rows and bytes for each topic; `problem` is that of `eos.delivery.problems`, or null.
+    `report` is the JSON of rows, bytes and frames for each topic; `problem` that of `eos.delivery.problems`, or null.
     """
 
     def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,7 +74,7 @@ def writing_task(settings: WriteSettings, observer: Observer) -> Task:
             {
                 "stage": [context.stageId()],
                 "partition": [context.partitionId()],
-                "report": [json.dumps([report.rows, report.bytes])],
+                "report": [json.dumps([report.rows, report.bytes, report.frames])],
                 "problem": pa.array([problem], pa.string()),
             }
         )
@@ -84,8 +84,7 @@ def writing_task(settings: WriteSettings, observer: Observer) -> Task:
 
 def parse_report(text: str) -> Report:
     """Return what a summary row's `report` says."""
-    rows, size = json.loads(text)
-    return Report(rows, size)
+    return Report(*json.loads(text))
 
 
 def _transaction(text: str | None, observer: Observer) -> BatchTransaction:

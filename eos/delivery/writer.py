@@ -87,20 +87,22 @@ class BatchTransaction:
 
 @dataclass(slots=True)
 class Report:
-    """Rows and payload bytes written, for each topic."""
+    """Rows, payload bytes and frames written, for each topic."""
 
     rows: dict[str, int] = field(default_factory=dict)
     bytes: dict[str, int] = field(default_factory=dict)
+    frames: dict[str, int] = field(default_factory=dict)
 
     def add(self, topic: str, rows: int, size: int) -> None:
-        """Count rows and bytes for a topic."""
-        self.rows[topic] = self.rows.get(topic, 0) + rows
-        self.bytes[topic] = self.bytes.get(topic, 0) + size
+        """Count a frame for a topic, its rows and bytes."""
+        self.merge(Report({topic: rows}, {topic: size}, {topic: 1}))
 
     def merge(self, other: Report) -> None:
         """Count what another report counted."""
-        for topic, rows in other.rows.items():
-            self.add(topic, rows, other.bytes[topic])
+        both = ((self.rows, other.rows), (self.bytes, other.bytes), (self.frames, other.frames))
+        for ours, theirs in both:
+            for topic, number in theirs.items():
+                ours[topic] = ours.get(topic, 0) + number
 
 
 class Writer:

@@ -6,6 +6,7 @@ docs/ draws its table of options from the docstring of `sink`; `SinkOptions` hol
 from __future__ import annotations
 
 from eos.config import Batching, CompressionOption, KeyHash, OAuth2Options, Token
+from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
 from eos.sinks.options import MIB, SinkOptions, check_names, checked, names_checked
 from eos.sinks.sink import Sink
@@ -42,6 +43,7 @@ def sink(
     markers_kept: int = 1_000,
     principal: str | None = None,
     observer: Observer = unobserved,
+    metrics: Observers | None = None,
 ) -> Sink:
     """Make an exactly-once sink for `foreachBatch`.
 
@@ -88,6 +90,8 @@ def sink(
             savepoint can be brought in step with the output.
         principal: the role that the broker knows this job by; kept in the control log.
         observer: told before and after each step of the protocol, for tests and drills; it must be picklable.
+        metrics: called with an `eos.metrics.batch.FinishedBatch` for each micro-batch, when its outcome is known; one
+            or a list. What it raises is logged and fails nothing.
 
     Raises:
         InvalidInput: an option is wrong, the topic is missing, or the broker is out of reach
@@ -120,5 +124,6 @@ def sink(
         markers_kept=markers_kept,
         principal=principal,
         observer=observer,
+        metrics=metrics,
     )
     return Sink(service_url, checked(options))

@@ -23,8 +23,8 @@ from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
 from eos.config import Batching, Cluster, CompressionOption, KeyHash, OAuth2Options, Token
 from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput
+from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
-from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions, check_names, checked, names_checked
 from eos.sinks.run import OwningRun, Start
 from eos.sinks.sink import Sink
@@ -68,6 +68,7 @@ class JobOptions(TypedDict, total=False):
     admin_url: str | None
     principal: str | None
     observer: Observer
+    metrics: Observers | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +130,12 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
     """
     _refuse_a_stream(df)
     sink_options = _checked(job_id, options)
-    sink = Sink(service_url, sink_options)
+    sink = Sink(service_url, sink_options, job=True)
     sink._message(df, None)
     facts = _facts(df, sink_options)
     identity = Identity(f"job:{job_id}", str(uuid.uuid4()), json.dumps(facts), sink_options.principal)
-    with _alone(sink, job_id):
+    with _alone(sink, job_id), sink._observed(_BATCH):
+        sink._metrics.identified(identity)
         run = _taken_over(sink, df, identity)
         try:
             found = run.newest
@@ -141,6 +143,7 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
                 run.take(_BATCH, [sink._planned(df, None)], identity)
             else:
                 _refuse_another(job_id, found, facts)
+                sink._metrics.skipped(found)
                 log.info('job "%s": nothing is written, since transaction %s has written it', job_id, found.txn)
             committed = run.newest
         finally:
@@ -195,7 +198,7 @@ def _alone(sink: Sink, job_id: str) -> Iterator[None]:
 
 
 def _taken_over(sink: Sink, df: DataFrame, identity: Identity) -> OwningRun:
-    start = Start(sink._options, sink._client, Metrics(), df.sparkSession, None, identity, _BATCH)
+    start = Start(sink._options, sink._client, sink._metrics, df.sparkSession, None, identity, _BATCH)
     try:
         return OwningRun(start, None)
     except IdentityMismatch as error:

@@ -23,6 +23,7 @@ from eos.config import (
 )
 from eos.credentials import credentials_of
 from eos.errors import InvalidInput
+from eos.metrics.batch import Observers
 from eos.nearest import did_you_mean
 from eos.schema.proposal import FULL_NAME
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat
@@ -66,6 +67,7 @@ class SinkOptions:
     markers_kept: int = 1_000
     principal: str | None = None
     observer: Observer = unobserved
+    metrics: Observers | None = None
 
     @property
     def control_topic(self) -> str:
@@ -222,4 +224,10 @@ def _check_values(options: SinkOptions) -> None:
         raise InvalidInput("ignore_null_fields= is about JSON; give value_format='json' with it, or leave it out.")
     if not callable(options.observer):
         raise InvalidInput(f"observer={options.observer!r} can't be called; see eos.steps.Observer.")
+    given = () if options.metrics is None or callable(options.metrics) else options.metrics
+    if not isinstance(given, (list, tuple)) or not all(callable(one) for one in given):
+        raise InvalidInput(
+            f"metrics={options.metrics!r} can't be called; give a function that takes an "
+            "eos.metrics.batch.FinishedBatch, or a list of such."
+        )
     options.control_topic  # noqa: B018  checks the sink's name

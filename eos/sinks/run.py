@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -17,7 +17,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from eos.commit.attempt import attempt
 from eos.commit.control_log import Marker
-from eos.commit.decision import Action, Identity
+from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
 from eos.commit.registration import KEEP, REGISTRATION, Registration, fits, keeps_state, retained_since
@@ -118,6 +118,11 @@ class Run:
             "stays, and these rows are not written. Put both writes into one `with sink.batch(batch_id) as txn:`."
         }
 
+    @property
+    def newest(self) -> Marker | None:
+        """The MARKER of the newest batch that is committed, as far as this run has asked: never."""
+        return None
+
     def _write(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
         self._skip(batch_id, writes, "this checkpoint is a shadow of a live one")
 
@@ -127,7 +132,7 @@ class Run:
     def _skip(self, batch_id: int, writes: Sequence[Write], why: str) -> None:
         """Write nothing, `why` says because of what, and run the DataFrames. Raises ReplayFailed."""
         log.info("batch %d: nothing is written, since %s", batch_id, why)
-        self._metrics.skipped()
+        self._metrics.skipped(self.newest)
         try:
             for write in writes:
                 jobs.run_to_end(write.df)
@@ -226,13 +231,17 @@ class OwningRun(Run):
             reraise=True,
         )
         delivery = BatchDelivery(self._delivery, batch_id, writes)
-        for one in tries:
-            with one:
-                action = self._try(batch_id, identity, delivery)
-        if action is Action.SKIP:
-            # An earlier try of this call has run the DataFrames already.
-            once = tries.statistics["attempt_number"] == 1
-            self._skip(batch_id, writes if once else (), "the control log has it as committed")
+        try:
+            for one in tries:
+                with one:
+                    self._try(batch_id, identity, delivery)
+        finally:
+            self._metrics.delivered(delivery.seconds)
+        newest = self.newest
+        if newest is not None and newest.txn == delivery.sent_in:
+            self._note_commit(newest, delivery.frames)
+        else:
+            self._skip(batch_id, writes, "the control log has it as committed")
         self._observer(Step.RETURN, "before", batch_id)
         self._observer(Step.RETURN, "after", batch_id)
 
@@ -241,19 +250,18 @@ class OwningRun(Run):
         self._delivery.close()
         self._owner.close()
 
-    def _try(self, batch_id: int, identity: Identity, delivery: BatchDelivery) -> Action:
+    def _try(self, batch_id: int, identity: Identity, delivery: BatchDelivery) -> None:
         """Decide by the log, then write the batch in one transaction where that is the decision."""
         try:
-            action = attempt(self._owner, batch_id, identity, delivery)
+            attempt(self._owner, batch_id, identity, delivery)
         finally:
             self._metrics.transaction_ended()
-        newest = self.newest
-        if action is Action.WRITE and newest is not None:
-            rows, size = sum(newest.rows.values()), sum(newest.bytes.values())
-            self._delivery.committed(rows, size)
-            self._metrics.committed(newest.rows, newest.bytes)
-            log.info("%s", self._metrics.story(newest))
-        return action
+
+    def _note_commit(self, marker: Marker, frames: Mapping[str, int]) -> None:
+        rows, size = sum(marker.rows.values()), sum(marker.bytes.values())
+        self._delivery.committed(rows, size)
+        self._metrics.committed(marker, frames)
+        log.info("%s", self._metrics.story(marker))
 
     def _markers_since(self) -> int | None:
         """The first batch whose marker must be retained: the oldest savepoint's, or of a roll forward under way."""

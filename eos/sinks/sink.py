@@ -24,6 +24,7 @@ from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
 from eos.doctor.retention import check_admin
 from eos.errors import EosError, Fenced, InvalidInput, NetworkError, NoCredentials, Refused, ReplayFailed
+from eos.metrics.observers import Told
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.columns import canonical
@@ -79,11 +80,12 @@ class Sink:
     once: each needs a sink with a name of its own.
     """
 
-    def __init__(self, service_url: str, options: SinkOptions) -> None:
+    def __init__(self, service_url: str, options: SinkOptions, *, job: bool = False) -> None:
         self._options = options
         self._cluster = options.cluster(service_url)
         self._client = Client.shared(self._cluster)
-        self._metrics = Metrics()
+        self._metrics = Metrics(options.name, job)
+        self._told = Told(options.metrics)
         self._run: Run | None = None
         self._failed: _Failed | None = None  # until the batch was taken again
         self._topics: set[str] = set()
@@ -91,6 +93,7 @@ class Sink:
         self._turn = threading.RLock()
         self._check_cluster()
         log_in_one_line()
+        self._told.watch(self._metrics)
 
     def __reduce__(self) -> NoReturn:
         raise InvalidInput(
@@ -161,7 +164,7 @@ class Sink:
             raise InvalidInput(
                 f"batch_id={batch_id!r} is {type(batch_id).__name__}; it must be the int that Spark gives."
             )
-        with self._turn:
+        with self._turn, self._observed(batch_id):
             collected = Batch(batch_id, self)
             try:
                 try:
@@ -188,6 +191,17 @@ class Sink:
             if self._run is not None:
                 self._run.close()
                 self._run = None
+
+    @contextmanager
+    def _observed(self, batch_id: int) -> Iterator[None]:
+        """Tell the observers of a batch when its outcome is known."""
+        self._metrics.begin(batch_id)
+        try:
+            yield
+        except BaseException as error:
+            self._told.finished(self._metrics.finished(error))
+            raise
+        self._told.finished(self._metrics.finished(None))
 
     def _planned(self, df: DataFrame, topic: str | None) -> Write:
         columns, where = self._message(df, topic)
@@ -224,6 +238,7 @@ class Sink:
                 offsets = query.offsets(batch.batch_id)
                 identity = Identity(query.query_id, query.run_id, offsets, self._options.principal)
             self._refuse_a_hole(batch.batch_id, identity.run_id)
+            self._metrics.identified(identity)
             if self._run is None or self._run.run_id != identity.run_id:
                 self.close()
                 start = Start(self._options, self._client, self._metrics, session, query, identity, batch.batch_id)

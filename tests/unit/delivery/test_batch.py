@@ -36,7 +36,7 @@ class Path(ByDriver):
     def send(self, transaction: BatchTransaction) -> Report:
         assert (transaction.txn, transaction.batch_id, transaction.partitions) == (TXN, 3, {self.name: 2})
         self._do("send")
-        return Report({self.name: 1}, {self.name: 10})
+        return Report({self.name: 1}, {self.name: 10}, {self.name: 2})
 
     def finish(self) -> None:
         self._do("finish")
@@ -70,7 +70,8 @@ def test_each_write_is_prepared_sent_and_finished() -> None:
     of = Scripted()
     one = batch(of)
     one.prepare()
-    assert one.send(TXN) == Report({"s": 1, "t": 1}, {"s": 10, "t": 10})
+    assert one.send(TXN) == Report({"s": 1, "t": 1}, {"s": 10, "t": 10}, {"s": 2, "t": 2})
+    assert (one.sent_in, one.frames) == (TXN, {"s": 2, "t": 2})
     assert of.log == ["collect s", "collect t", "send s", "send t"]
     of.log.clear()
     one.finish()
@@ -95,6 +96,7 @@ def test_a_failure_is_never_swallowed_and_all_is_given_up_after_it(
     with pytest.raises(raised):
         one.finish() if step.startswith("finish") and one.send(TXN) else one.send(TXN)
     assert of.log[-1] == step
+    assert (one.sent_in is None) == step.startswith("send"), "rows of a try that failed in sending are not all there"
     one.abandon()
     assert of.log[-2:] == ["abandon s", "abandon t"]
 

@@ -58,7 +58,7 @@ class FakeWriter:
 
     def send_rest(self) -> Report:
         self.events.append("send the rest")
-        return Report({"t": 5}, {"t": 50})
+        return Report({"t": 5}, {"t": 50}, {"t": 2})
 
     def finish(self) -> None:
         self.events.append("finish")
@@ -89,7 +89,7 @@ def test_one_summary_comes_back_after_the_producers_are_closed(monkeypatch: pyte
     (summary,) = run(monkeypatch, writer)
     assert writer.events == ["write 2", "write 2", "send the rest", "finish"]
     assert (summary["stage"], summary["partition"], summary["problem"]) == (11, 2, None)
-    assert task.parse_report(summary["report"]) == Report({"t": 5}, {"t": 50})
+    assert task.parse_report(summary["report"]) == Report({"t": 5}, {"t": 50}, {"t": 2})
 
 
 def test_a_retried_task_refuses_before_it_opens_anything(monkeypatch: pytest.MonkeyPatch) -> None:

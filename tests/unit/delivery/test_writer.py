@@ -63,6 +63,20 @@ def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroke
     assert finished.wait(PATIENCE_S)
 
 
+def test_the_report_counts_the_frames_of_each_topic_as_the_broker_gets_them(
+    broker: FakeBroker, settings: WriteSettings
+) -> None:
+    writing = writer(settings)
+    rows = ROWS.append_column("topic", pa.array(["a", "b", "b"]))
+    for _ in range(2):
+        writing.write(rows)
+        report = writing.send_rest()
+    writing.finish()
+    assert report.rows == {"a": 2, "b": 4}
+    assert report.frames == {"a": 2, "b": 2}
+    assert len(broker.commands(Type.SEND)) == 4
+
+
 def test_after_a_failed_send_every_producer_is_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
     """By the caller of the writer: here the driver's path, as `eos.commit.attempt` uses it; a task does so too."""
     broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.InvalidTxnStatus)

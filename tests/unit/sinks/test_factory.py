@@ -41,6 +41,7 @@ DIFFERENT: dict[str, Any] = {
     "markers_kept": 9,
     "principal": "role",
     "observer": print,
+    "metrics": [print],
 }
 
 

@@ -207,3 +207,16 @@ def test_a_job_is_not_written_from_a_batch_function(monkeypatch: pytest.MonkeyPa
 def _with_offsets(marker: Marker, offsets: str) -> Marker:
     values = {field.name: getattr(marker, field.name) for field in fields(marker)}
     return Marker(**{**values, "offsets": offsets})
+
+
+def test_an_observer_is_told_what_became_of_the_job(log: Log) -> None:
+    told: list[eos.FinishedBatch] = []
+    write(metrics=told.append)
+    write(metrics=told.append)
+    with pytest.raises(IdentityMismatch):
+        write(metrics=told.append, key_hash="java")
+    assert [(one.outcome, one.transaction, one.error) for one in told[1:]] == [
+        ("replayed", "(7,1)", None),
+        ("failed", None, "IdentityMismatch"),
+    ]
+    assert {(one.sink, one.job, one.batch_id, one.query_id) for one in told} == {("flights", True, 0, "job:flights")}

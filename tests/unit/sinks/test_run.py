@@ -8,9 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from eos.commit.decision import Action, Identity
+from eos.commit.control_log import Marker
+from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
 from eos.errors import CommitUnknown, ConnectionLost, EosError, Fenced, InvalidInput, NotCommitted, ReplayFailed
+from eos.pulsar.wire.txn import TxnId
 from eos.sinks.metrics import Metrics
 from eos.sinks.run import OwningRun, Run
 
@@ -92,7 +94,7 @@ class Trying(OwningRun):
         self._delivery: Any = None
         self.error = error
 
-    def _try(self, batch_id: int, identity: Identity, delivery: Any) -> Action:
+    def _try(self, batch_id: int, identity: Identity, delivery: Any) -> None:
         self.tries += 1
         raise self.error
 
@@ -108,3 +110,52 @@ def test_a_stopped_query_tries_no_more_and_keeps_what_is_known(error: EosError, 
         run.take(3, [], IDENTITY)
     assert caught.value is error
     assert run.tries == tries
+
+
+TOPIC = "persistent://public/default/t"
+
+
+def marker(txn: TxnId) -> Marker:
+    return Marker(3, "query", "run", 3, 1, txn, None, {TOPIC: 2}, {TOPIC: 20}, "offsets")
+
+
+class Settling(OwningRun):
+    """An owning run that finds out, after its first try has ended without an answer, whose batch is committed."""
+
+    def __init__(self, sent_in: TxnId, committed_in: TxnId) -> None:
+        Run.__init__(self, "run", None, Metrics())
+        self._options: Any = SimpleNamespace(attempts=5)
+        self._delivery: Any = SimpleNamespace(committed=lambda rows, size: None)
+        self._observer = lambda *_: None
+        self._sent_in, self._found = sent_in, marker(committed_in)
+        self.ran: list[Any] = []
+
+    @property
+    def newest(self) -> Marker | None:
+        return self._found
+
+    def _try(self, batch_id: int, identity: Identity, delivery: Any) -> None:
+        if delivery.sent_in is None:
+            delivery.sent_in, delivery.frames = self._sent_in, {TOPIC: 1}
+            raise CommitUnknown("no answer")
+
+    def _skip(self, batch_id: int, writes: Sequence[Any], why: str) -> None:
+        super()._skip(batch_id, [], why)
+        self.ran += writes
+
+    def _sleep(self, seconds: float) -> None:
+        pass
+
+
+def test_a_commit_whose_answer_was_lost_counts_as_this_calls_own() -> None:
+    run = Settling(TxnId(0, 7), committed_in=TxnId(0, 7))
+    run.take(3, [], IDENTITY)
+    seen, batch = run._metrics.snapshot(), run._metrics.finished(None)
+    assert (seen.committed, seen.skipped, seen.rows) == (1, 0, 2)
+    assert (batch.outcome, batch.rows, batch.frames) == ("committed", {TOPIC: 2}, {TOPIC: 1})
+
+
+def test_a_batch_of_another_transaction_is_a_replay_whose_rows_spark_must_run() -> None:
+    run, write = Settling(TxnId(0, 8), committed_in=TxnId(0, 7)), Write(cast(Any, None), None)
+    run.take(3, [write], IDENTITY)
+    assert (run._metrics.snapshot().committed, run._metrics.snapshot().skipped, run.ran) == (0, 1, [write])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -15,8 +16,10 @@ import eos
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed
+from eos.metrics.batch import FinishedBatch, LiveSink
 from eos.sinks import sink as module
 from eos.sinks.sink import Sink
+from eos.steps import Step
 from tests.waiting import PATIENCE_S, until
 
 ROWS: Any = SimpleNamespace(sparkSession=None)
@@ -186,3 +189,44 @@ def test_closing_waits_for_the_batch_that_is_being_taken(sink: Sink) -> None:
         assert not FakeRun.made[0].closed.wait(0.2)
     closing.join(PATIENCE_S)
     assert FakeRun.made[0].closed.is_set()
+
+
+def test_an_observer_is_told_of_each_batch_and_fails_none(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told when the batch was taken, with what is known of it; what it raises does not reach the query."""
+    told: list[tuple[int, str, str | None, str | None, int]] = []
+
+    def observe(batch: FinishedBatch) -> None:
+        told.append((batch.batch_id, batch.outcome, batch.error, batch.query_id, len(FakeRun.made[0].taken)))
+        raise OSError("no collector")
+
+    other = eos.sink("pulsar://nowhere", topic="t", name="watched", metrics=observe)
+    write(other, 0)
+    monkeypatch.setattr(FakeRun, "fails", frozenset({1}))
+    with pytest.raises(NotCommitted):
+        write(other, 1)
+    monkeypatch.setattr(FakeRun, "fails", frozenset())
+    raise_in_block(other, 1)
+    assert told == [
+        (0, "replayed", None, "query", 1),
+        (1, "failed", "NotCommitted", "query", 1),
+        (1, "failed", "LookupError", None, 1),
+    ]
+
+
+def test_a_watcher_sees_the_sink_for_as_long_as_it_lives(sink: Sink) -> None:
+    class Watcher:
+        sinks: ClassVar[weakref.WeakSet[LiveSink]] = weakref.WeakSet()
+
+        def __call__(self, batch: FinishedBatch) -> None: ...
+
+        def watch(self, sink: LiveSink) -> None:
+            self.sinks.add(sink)
+
+    other = eos.sink("pulsar://nowhere", topic="t", name="watched", metrics=Watcher())
+    (live,) = Watcher.sinks
+    assert (live.name, live.job, live.open_transaction_s()) == ("watched", False, None)
+    other._metrics.see(Step.OPEN, "after")
+    assert live.open_transaction_s() is not None
+    del live, other
+    gc.collect()
+    assert not Watcher.sinks

@@ -21,6 +21,8 @@ def test_each_option_is_a_row_with_its_default_and_its_words() -> None:
     )
     assert "| `subscription` | none | streams: the durable subscription that keeps" in draw_options.source_options()
     assert "| `__key` | binary or string | the key, or null |" in draw_options.source_columns()
+    figures = draw_options.sink_figures()
+    assert "| `eos_sink_payload_bytes_total`<br>`eos.sink.payload`, By | `sink`, `topic` | counter: bytes of" in figures
     assert [row.split("`")[1] for row in draw_options.bk_options().splitlines()[2:]] == [f"fs.bk.{o}" for o in OPTIONS]
 
 

@@ -1,0 +1,92 @@
+"""Tells observers of a sink's batches, and keeps whatever they do away from the sink.
+
+An observer is called when the outcome of a batch is known: no transaction is open, and readers see the rows already. It
+runs in a thread of its own, which the sink waits for, so that what it noted is there when the batch returns.
+
+- What it raises is logged, the first time with its traceback, and goes no further.
+- One that takes longer than `PATIENCE_S` is waited for no longer. It is told of no further batch until it has returned,
+  so that one that hangs costs the query these seconds once, and one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from eos.metrics.batch import BatchObserver, FinishedBatch, LiveSink, Observers, SinkWatcher
+
+log = logging.getLogger("eos.sink")
+
+PATIENCE_S: Final = 5.0
+"""Seconds that a batch waits for an observer, once it is committed."""
+
+
+class Told:
+    """The observers of one sink.
+
+    Args:
+        observers: one, several, or None.
+        patience_s: how long a batch waits for each.
+    """
+
+    def __init__(self, observers: Observers | None, patience_s: float = PATIENCE_S) -> None:
+        several = () if observers is None else (observers,) if callable(observers) else observers
+        self._each = [_Apart(one, patience_s) for one in several]
+
+    def watch(self, sink: LiveSink) -> None:
+        """Show a sink that has just been made to those who want to ask it. Raises nothing."""
+        for one in self._each:
+            if isinstance(one.observer, SinkWatcher):
+                one.call(partial(one.observer.watch, sink))
+
+    def finished(self, batch: FinishedBatch) -> None:
+        """Tell of a batch whose outcome is known. Raises nothing."""
+        for one in self._each:
+            one.call(partial(one.observer, batch))
+
+
+class _Apart:
+    """One observer, kept apart from the sink."""
+
+    def __init__(self, observer: BatchObserver, patience_s: float) -> None:
+        self.observer, self._patience_s = observer, patience_s
+        self._under_way: threading.Thread | None = None
+        self._raised = False
+
+    def call(self, what: Callable[[], object]) -> None:
+        """Call the observer, unless an earlier call has not returned yet."""
+        if self._under_way is not None and self._under_way.is_alive():
+            return
+        thread = threading.Thread(target=self._run, args=(what,), name="eos-observer", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has no thread left, or Python is ending
+            log.warning("metrics=%r is not told of a batch: %s", self.observer, error)
+            return
+        self._under_way = thread
+        thread.join(self._patience_s)
+        if thread.is_alive():
+            log.warning(
+                "metrics=%r has not returned for %g s. The batch is not affected, and waits no longer; until the "
+                "observer returns it is told of no other batch. Let it hand over to a thread what takes time.",
+                self.observer,
+                self._patience_s,
+            )
+
+    def _run(self, what: Callable[[], object]) -> None:
+        try:
+            what()
+        except Exception as error:
+            if self._raised:
+                log.debug("metrics=%r raised again: %s", self.observer, error)
+                return
+            self._raised = True
+            log.warning(
+                "metrics=%r raised %s. The batch is not affected; further errors of this observer are logged at DEBUG.",
+                self.observer,
+                type(error).__name__,
+                exc_info=error,
+            )

@@ -1,0 +1,100 @@
+"""A sink's figures for OpenTelemetry. Needs the extra `spark-pulsar-eos[opentelemetry]`: the API alone.
+
+Where they go is the business of the application's SDK: without one, nothing is kept. Set its meter provider before an
+`OpenTelemetryMetrics` is made.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from typing import Final
+
+from eos.metrics import figures
+from eos.metrics.batch import FinishedBatch, LiveSink
+from eos.metrics.extras import missing
+from eos.metrics.figures import FIGURES, JOBS, TOPICS, Figure, Labels, OpenTransactions
+
+try:
+    from opentelemetry import metrics as api
+except ImportError as error:
+    raise missing("opentelemetry", error) from error
+
+_UNITS: Final = {"seconds": "s", "bytes": "By"}  # of UCUM; what is counted stands in braces
+
+Record = Callable[[float, dict[str, str]], None]
+
+
+class OpenTelemetryMetrics:
+    """An observer for the option `metrics` of `eos.sink` and `eos.write`; one serves many sinks, from any thread.
+
+    Args:
+        meter_provider: of the SDK; None: the global one.
+        jobs: the attribute `sink` of every job of `eos.write`, in place of its id.
+        topics: how many topics keep their names in the attribute `topic`; all further ones are "other".
+    """
+
+    def __init__(
+        self, meter_provider: api.MeterProvider | None = None, *, jobs: str = JOBS, topics: int = TOPICS
+    ) -> None:
+        provider = api.get_meter_provider() if meter_provider is None else meter_provider
+        meter = api.get_meter("eos", version("spark-pulsar-eos"), provider)
+        self._labels = Labels(jobs, topics)
+        self._open = _open_of(provider)
+        self._record: dict[Figure, Record] = {
+            figure: _instrument(meter, figure) for figure in FIGURES if figure is not figures.OPEN_AGE
+        }
+        age = figures.OPEN_AGE
+        meter.create_observable_gauge(name_of(age), [self._ages], unit=unit_of(age), description=age.meaning)
+
+    def __call__(self, batch: FinishedBatch) -> None:
+        """Count a finished batch."""
+        self._add(figures.figures_of(batch, self._labels, time.time()))
+
+    def watch(self, sink: LiveSink) -> None:
+        """Show the age of this sink's open transaction whenever the SDK asks."""
+        label = self._labels.sink(sink.name, sink.job)
+        self._open.watch(sink, label)
+        self._add(figures.first_figures(label))
+
+    def _add(self, found: Iterable[tuple[Figure, tuple[str, ...], float]]) -> None:
+        for figure, labels, value in found:
+            self._record[figure](value, dict(zip(figure.labels, labels, strict=True)))
+
+    def _ages(self, options: api.CallbackOptions) -> Iterable[api.Observation]:
+        return [api.Observation(age, {"sink": label}) for label, age in self._open.ages().items()]
+
+
+def name_of(figure: Figure) -> str:
+    """Return a figure's name as OpenTelemetry has it: words with dots, without the unit."""
+    return f"eos.sink.{figure.name}"
+
+
+def unit_of(figure: Figure) -> str:
+    """Return a figure's unit in UCUM."""
+    return _UNITS.get(figure.unit, f"{{{figure.unit}}}")
+
+
+def _instrument(meter: api.Meter, figure: Figure) -> Record:
+    name, unit, meaning = name_of(figure), unit_of(figure), figure.meaning
+    match figure.kind:
+        case "counter":
+            return meter.create_counter(name, unit, meaning).add
+        case "gauge":
+            return meter.create_gauge(name, unit, meaning).set
+        case "histogram":
+            buckets = figures.DURATION_BUCKETS_S
+            return meter.create_histogram(name, unit, meaning, explicit_bucket_boundaries_advisory=buckets).record
+
+
+# Of two gauges of one name the SDK asks only the first (1.45), so all observers of a provider share what they watch.
+_providers: weakref.WeakKeyDictionary[api.MeterProvider, OpenTransactions] = weakref.WeakKeyDictionary()
+_making = threading.Lock()
+
+
+def _open_of(provider: api.MeterProvider) -> OpenTransactions:
+    with _making:
+        return _providers.setdefault(provider, OpenTransactions())

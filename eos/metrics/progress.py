@@ -1,0 +1,126 @@
+"""Spark's progress of each micro-batch beside what the sink says of it, for those on call.
+
+Spark asks no figures of `foreachBatch`: in its progress the sink has -1 rows, and what is observed
+(`DataFrame.observe`) in the batch function does not appear; only what is observed before `writeStream` does (Spark
+4.3). So the two are joined here, by the run and the number of the batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
+
+from eos.metrics.batch import FinishedBatch
+from eos.steps import Step
+
+log = logging.getLogger("eos.progress")
+
+_KEPT: Final = 1_000
+"""Batches that are kept until Spark tells of them; it tells nothing of a batch that failed."""
+
+_COMMIT: Final = (Step.MARKER, Step.END_SENT, Step.END_ANSWERED)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A micro-batch that Spark has noted as done.
+
+    Attributes:
+        spark: what Spark tells, such as `numInputRows`, `durationMs`, `stateOperators` and `observedMetrics`.
+        written: what each sink tells that was given the listener; empty where none was in the batch function.
+    """
+
+    spark: StreamingQueryProgress
+    written: tuple[FinishedBatch, ...]
+
+    def line(self) -> str:
+        """Tell the batch in one line."""
+        spark = self.spark
+        times = {name: ms / 1_000 for name, ms in spark.durationMs.items()}
+        whole = times.pop("triggerExecution", spark.batchDuration / 1_000)
+        longest = sorted((item for item in times.items() if item[1]), key=lambda item: -item[1])
+        parts = [
+            f"query {spark.name or spark.id}, batch {spark.batchId}: {spark.numInputRows:,} rows in, {whole:.3f} s"
+            f"{' with ' if longest else ''}{', '.join(f'{name} {seconds:.3f}' for name, seconds in longest)}",
+            *map(_of_sink, self.written),
+        ]
+        if spark.stateOperators:
+            parts.append(f"state {sum(one.numRowsTotal for one in spark.stateOperators):,} rows")
+        parts += [f"observed {name} {row.asDict()}" for name, row in spark.observedMetrics.items()]
+        return "; ".join(parts)
+
+
+def _of_sink(batch: FinishedBatch) -> str:
+    rows, commit_s = sum(batch.rows.values()), sum(batch.step_s.get(step.value, 0.0) for step in _COMMIT)
+    return (
+        f"sink {batch.sink} {batch.outcome} {rows:,} rows in {batch.duration_s:.3f} s with delivery "
+        f"{batch.delivery_s:.3f}, commit {commit_s:.3f}, attempts {batch.attempts}"
+    )
+
+
+def tell(progress: Progress) -> None:
+    """Log a batch in one line of level INFO, by the logger `eos.progress`."""
+    log.info("%s", progress.line())
+
+
+class ProgressListener(StreamingQueryListener):
+    """Joins the two; made by `eos.listener`. It is an observer of the sink, and a listener of Spark."""
+
+    def __init__(self, then: Callable[[Progress], object]) -> None:
+        self._then = then
+        self._finished: dict[tuple[str, int], tuple[FinishedBatch, ...]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, batch: FinishedBatch) -> None:
+        """Keep a finished batch until Spark tells of it."""
+        if batch.run_id is None or batch.job:
+            return
+        key = (batch.run_id, batch.batch_id)
+        with self._lock:
+            self._finished[key] = (*self._finished.get(key, ()), batch)
+            while len(self._finished) > _KEPT:
+                del self._finished[next(iter(self._finished))]
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  Spark's name, as those below
+        """Do nothing."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Tell of a micro-batch."""
+        spark = event.progress
+        with self._lock:
+            written = self._finished.pop((str(spark.runId), spark.batchId), ())
+        self._then(Progress(spark, written))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Do nothing."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Forget what Spark will not tell of."""
+        run = str(event.runId)
+        with self._lock:
+            self._finished = {key: batches for key, batches in self._finished.items() if key[0] != run}
+
+
+def listener(then: Callable[[Progress], object] = tell) -> ProgressListener:
+    """Join Spark's progress of each micro-batch with the figures of the sinks in it.
+
+    Give it to the sink, `eos.sink(..., metrics=listener)`, and to Spark, `spark.streams.addListener(listener)`. Spark
+    tells of a batch a moment after its end, and of none that failed: of these the sink alone tells.
+
+    Args:
+        then: called for each micro-batch, in a thread of Spark's listeners. Default: a line of level INFO by the logger
+            `eos.progress`. What it raises is logged by Spark, and does not reach the query.
+    """
+    return ProgressListener(then)

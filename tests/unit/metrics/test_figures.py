@@ -1,0 +1,60 @@
+"""The figures of a finished batch, before any exporter names them."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from eos.metrics import figures
+from eos.metrics.figures import FIGURES, JOBS, TOPICS, Labels, OpenTransactions, figures_of
+from tests.unit.metrics.batches import DELAYS, FLIGHTS, Live, failed, finished
+
+NOW = 1.7e9
+
+
+def test_every_figure_comes_with_a_value_for_each_of_its_labels() -> None:
+    batches = (finished(), failed("NotCommitted"))
+    found = [one for batch in batches for one in figures_of(batch, Labels(JOBS, TOPICS), NOW)]
+    assert all(len(labels) == len(figure.labels) for figure, labels, _ in found)
+    assert {figure for figure, _, _ in found} == set(FIGURES) - {figures.OPEN_AGE}
+    assert len({figure.name for figure in FIGURES}) == len(FIGURES)
+
+
+@pytest.mark.parametrize("outcome", ["replayed", "failed", "unknown"])
+def test_a_batch_that_this_call_has_not_committed_has_no_duration_and_is_no_commit(outcome: str) -> None:
+    found = {figure for figure, _, _ in figures_of(finished(outcome=outcome), Labels(JOBS, TOPICS), NOW)}
+    assert not found & {figures.DURATION, figures.LAST_COMMIT}
+
+
+def test_no_label_names_a_batch_a_run_or_a_transaction() -> None:
+    """Each would be a new time series for each batch."""
+    values = {value for _, labels, _ in figures_of(finished(), Labels(JOBS, TOPICS), NOW) for value in labels}
+    assert values == {"flights", "committed", FLIGHTS, DELAYS, "open", "end-answered", figures.DELIVERY}
+
+
+def test_topics_without_an_end_share_a_value() -> None:
+    labels = Labels(JOBS, topics=2)
+    assert [labels.topic(topic) for topic in "abcab"] == ["a", "b", "other", "a", "b"]
+
+
+def test_all_jobs_share_a_value() -> None:
+    """Their ids are new ones each day."""
+    labels = Labels("nightly", TOPICS)
+    assert [labels.sink("2026-11-23", True), labels.sink("2026-11-24", True)] == ["nightly", "nightly"]
+    assert labels.sink("flights", False) == "flights"
+
+
+def test_the_oldest_open_transaction_of_a_label_is_told_and_none_is_no_age() -> None:
+    watched, sinks = OpenTransactions(), [Live("a", 7.0), Live("b", 3.0), Live("c")]
+    for sink, label in zip(sinks, ("jobs", "jobs", "c"), strict=True):
+        watched.watch(sink, label)
+    assert watched.ages() == {"jobs": 7.0, "c": 0.0}
+
+
+def test_a_sink_that_is_gone_is_asked_no_more() -> None:
+    watched, sink = OpenTransactions(), Live("a", 3.0)
+    watched.watch(sink, "a")
+    del sink
+    gc.collect()
+    assert watched.ages() == {}
