@@ -19,11 +19,17 @@ from tests.benchmarks.rounds import Timed
 
 Json = dict[str, Any]
 
-AIMS = {"pulsar_client": ("≥", 20.0), "java_txn": ("≥", 3.0), "ceiling": ("≥", 0.55), "tls": ("≤", 1.3)}
-"""The sink's rows a second divided by those of each. Of TLS this is what it costs: 1.3 is 30 % more time."""
+AIMS = {
+    "pulsar_client": ("≥", 20.0),
+    "java_txn": ("≥", 3.0),
+    "ceiling": ("≥", 0.55),
+    "tls": ("≤", 1.3),
+    "metrics": ("≤", 1.02),
+}
+"""The sink's rows a second divided by those of each. Of TLS and metrics it is what they cost: 1.3 is 30 % more time."""
 
-CPU_AIMS = {"java": ("≤", 0.35), "pulsar_client": ("≤", 0.05)}
-"""The sink's CPU over counting divided by the CPU of each."""
+CPU_AIMS = {"java": ("≤", 0.35), "pulsar_client": ("≤", 0.05), "metrics": ("≤", 1.02)}
+"""The sink's CPU over counting divided by the CPU of each; of metrics, its CPU with them divided by that without."""
 
 
 def machine() -> Json:
@@ -75,6 +81,7 @@ def _cpu_of(timed: Mapping[str, Timed]) -> Json:
         "ratios": {
             "java": round(over_counting / middle["java_txn"], 3),
             "pulsar_client": round(over_counting / middle["pulsar_client"], 3),
+            "metrics": round(middle["metrics"] / middle["this_sink"], 3),
         },
         "of_each": {name: spread(seconds) for name, seconds in clients.items()},
     }

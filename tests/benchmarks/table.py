@@ -14,6 +14,7 @@ LABELS = {
     "this_sink": "this sink, one transaction",
     "pulsar_client": "foreachPartition + pulsar-client, no transaction",
     "tls": "this sink over TLS",
+    "metrics": "this sink with metrics for Prometheus",
     "java_txn": "Java client, one transaction, no Spark",
     "ceiling": "mapInArrow that only counts",
 }
@@ -53,6 +54,11 @@ def other_figures(found: Json) -> list[tuple[str, float, float | None]]:
         ("CPU seconds a million rows, the sink's over counting's", cpu["sink_over_counting"], None),
         ("the same, as a part of the Java client's", cpu["ratios"]["java"], CPU_AIMS["java"][1]),
         ("the same, as a part of `pulsar-client`'s", cpu["ratios"]["pulsar_client"], CPU_AIMS["pulsar_client"][1]),
+        *(
+            [("the sink's with metrics for Prometheus : without", cpu["ratios"]["metrics"], CPU_AIMS["metrics"][1])]
+            if "metrics" in cpu["ratios"]
+            else []
+        ),
         *([("CPU seconds of broker and bookie in the sink's turns", cpu["broker"], None)] if "broker" in cpu else []),
         ("ms added to one row by the driver over noop, p50", batch["p50"], 25.0),
         ("the same, p99", batch["p99"], None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 import eos
+from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
 
 
@@ -26,6 +27,7 @@ class ThisSink:
         name: str = name,
         value_format: ValueFormat = "raw",
         tls_trust_certs: str | None = None,
+        metrics: Observers | None = None,
     ) -> None:
         self.name = name
         self._df = df
@@ -37,6 +39,7 @@ class ThisSink:
             small_batch_rows=0,
             value_format=value_format,
             tls_trust_certs=tls_trust_certs,
+            metrics=metrics,
         )
         self._next = 0
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from functools import partial
 
+from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
+from eos.metrics.prometheus import PrometheusMetrics
 from tests.benchmarks import client_cpu
 from tests.benchmarks.counting import CountOnly, count_in_workers
 from tests.benchmarks.java_client import JavaClient, JavaTransaction
@@ -24,6 +26,9 @@ WRITERS = (ThisSink, OfficialClient, JavaTransaction)
 TLS = "tls"
 """The sink again, on a broker's port with TLS."""
 
+METRICS = "metrics"
+"""The sink again, with Prometheus told of each batch."""
+
 
 def topic_of(stem: str, case: Case, contender: str) -> str:
     """Return the last part of the name of a contender's topic."""
@@ -36,19 +41,22 @@ def compare(session: SparkSession, java: JavaClient, plan: Plan, case: Case) -> 
     Raises RuntimeError when the broker has not got every row of every run.
     """
     broker = plan.broker
-    names = [one.name for one in WRITERS] + ([TLS] if plan.tls else [])
+    names = [one.name for one in WRITERS] + [METRICS] + ([TLS] if plan.tls else [])
     topics = {name: create_topic(broker, topic_of(plan.stem, case, name)) for name in names}
     with cached(make_rows(session, case, plan.rows)) as df, ExitStack() as opened:
         java.load(df.toArrow())
+        prometheus = PrometheusMetrics(CollectorRegistry())
+        observed = ThisSink(df, broker.service_url, topics[METRICS], name=METRICS, metrics=prometheus)
         contenders: list[Contender] = [
             opened.enter_context(closing(ThisSink(df, broker.service_url, topics[ThisSink.name]))),
+            opened.enter_context(closing(observed)),
             OfficialClient(df, broker.service_url, topics[OfficialClient.name]),
             JavaTransaction(java, topics[JavaTransaction.name]),
             CountOnly(df),
         ]
         if plan.tls:
             over_tls = ThisSink(df, plan.tls.service_url, topics[TLS], name=TLS, tls_trust_certs=plan.tls.trust_certs)
-            contenders.insert(1, opened.enter_context(closing(over_tls)))
+            contenders.insert(2, opened.enter_context(closing(over_tls)))
         timed = take_turns(
             contenders,
             plan,

@@ -18,7 +18,7 @@ from tests.benchmarks.plan import Plan
 from tests.benchmarks.rows import FIXED, RANDOM, Case
 from tests.benchmarks.sink import measure
 from tests.benchmarks.table import LABELS, show
-from tests.benchmarks.throughput import TLS, WRITERS, topic_of
+from tests.benchmarks.throughput import METRICS, TLS, WRITERS, topic_of
 from tests.benchmarks.worker_memory import peak_in_fresh_process
 from tests.certificates import BrokerTls, make_tls
 from tests.conftest import START_S
@@ -56,7 +56,7 @@ def found(spark: SparkSession, plan: Plan) -> Any:
 
 
 @pytest.mark.parametrize("case", [FIXED, RANDOM], ids=lambda case: case.name)
-@pytest.mark.parametrize("contender", [TLS, *(writer.name for writer in WRITERS)])
+@pytest.mark.parametrize("contender", [TLS, METRICS, *(writer.name for writer in WRITERS)])
 def test_every_contender_writes_every_row_in_every_round(plan: Plan, found: Any, contender: str, case: Case) -> None:
     topic = f"persistent://public/default/{topic_of(plan.stem, case, contender)}"
     messages = [(one.partition_key(), one.data()) for one in messages_of(plan.broker.service_url, topic)]
@@ -71,7 +71,7 @@ def test_all_figures_are_there(plan: Plan, found: Any) -> None:
     for part in (found, found[RANDOM.name]):
         assert set(part["rounds"]) == set(part["rows_per_s"]) == set(LABELS)
         assert all(len(one["seconds"]) == plan.rounds for one in part["rounds"].values())
-        assert set(part["ratios"]) == {"pulsar_client", "java_txn", "ceiling", "tls"}
+        assert set(part["ratios"]) == {"pulsar_client", "java_txn", "ceiling", "tls", "metrics"}
         assert set(part["cpu"]["of_each"]) == set(part["cpu"]["broker_of_each"]) == set(LABELS)
         assert {"sink_over_counting", "java", "pulsar_client", "broker"} <= set(part["cpu"])
     batch = found["batch_ms"]
