@@ -12,6 +12,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+from eos.errors import (
+    CommitUnknown,
+    DamagedLog,
+    Fenced,
+    IdentityMismatch,
+    InvalidInput,
+    NotCommitted,
+    ReplayFailed,
+    StaleBatch,
+    Stopped,
+    TookTooLong,
+    TopicMissing,
+)
 from eos.metrics.batch import FinishedBatch, LiveSink, Outcome
 
 JOBS: Final = "eos.write"
@@ -22,6 +35,21 @@ TOPICS: Final = 200
 
 DELIVERY: Final = "delivery"
 """The label `step` of the time in which rows are computed, sent and acknowledged: of no single step of `eos.steps`."""
+
+ERRORS: Final = (
+    InvalidInput,
+    TopicMissing,
+    IdentityMismatch,
+    StaleBatch,
+    DamagedLog,
+    NotCommitted,
+    TookTooLong,
+    Stopped,
+    CommitUnknown,
+    ReplayFailed,
+    Fenced,
+)
+"""What a sink raises as a rule: the values of the label `error` that are there from the beginning."""
 
 DURATION_BUCKETS_S: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
@@ -52,7 +80,13 @@ BATCHES: Final = Figure(
     ("sink", "outcome"),
     "finished batches, by outcome: committed, replayed, failed, unknown",
 )
-FAILURES: Final = Figure("failures", "counter", "failure", ("sink", "error"), "calls that raised, by the error's class")
+FAILURES: Final = Figure(
+    "failures",
+    "counter",
+    "failure",
+    ("sink", "error"),
+    "calls that raised, by the error's class; Stopped: the query was stopped in the batch",
+)
 TRANSACTIONS: Final = Figure(
     "transactions",
     "counter",
@@ -134,6 +168,8 @@ def first_figures(sink: str) -> Iterator[tuple[Figure, tuple[str, ...], float]]:
     yield TRANSACTIONS, (sink,), 0
     for outcome in get_args(Outcome):
         yield BATCHES, (sink, outcome), 0
+    for error in ERRORS:
+        yield FAILURES, (sink, error.__name__), 0
 
 
 def figures_of(batch: FinishedBatch, labels: Labels, now: float) -> Iterator[tuple[Figure, tuple[str, ...], float]]:

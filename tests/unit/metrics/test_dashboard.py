@@ -19,7 +19,7 @@ from tests.unit.metrics.batches import Live, failed, finished
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "how-to"
 NAME = re.compile(r"\b(eos_sink_\w+)(?:\{([^}]*)\})?")
 BY = re.compile(r"\bby \(([^)]*)\)")
-SELECTED = re.compile(r"(\w+)=[~\"]")
+SELECTED = re.compile(r"(\w+)(?:=~|!~|!=|=)\"")
 
 
 def given() -> dict[str, set[str]]:

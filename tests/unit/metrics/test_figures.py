@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from eos.metrics import figures
-from eos.metrics.figures import FIGURES, JOBS, TOPICS, Labels, OpenTransactions, figures_of
+from eos.metrics.batch import Outcome
+from eos.metrics.figures import FIGURES, JOBS, TOPICS, Labels, OpenTransactions, figures_of, first_figures
 from tests.unit.metrics.batches import DELAYS, FLIGHTS, Live, failed, finished
 
 NOW = 1.7e9
@@ -58,3 +61,13 @@ def test_a_sink_that_is_gone_is_asked_no_more() -> None:
     del sink
     gc.collect()
     assert watched.ages() == {}
+
+
+def test_a_counter_is_there_before_it_counts_for_each_outcome_and_each_error_of_the_reference() -> None:
+    """Prometheus sees no increase of a series that begins with 1."""
+    first = {(figure, labels[1:]) for figure, labels, value in first_figures("flights") if value == 0}
+    page = (Path(__file__).resolve().parents[3] / "docs/reference/sink.md").read_text(encoding="utf-8")
+    rows = page.partition("## Errors, and what to do")[2].partition("\n## ")[0].splitlines()[4:]
+    errors = {row.split("`")[1] for row in rows if row.startswith("| `")}
+    assert {labels for figure, labels in first if figure is figures.FAILURES} == {(error,) for error in errors}
+    assert {labels for figure, labels in first if figure is figures.BATCHES} == {(one,) for one in get_args(Outcome)}
