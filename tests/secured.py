@@ -19,8 +19,9 @@ from tests.certificates import make_authority, make_certificate, make_tls, opens
 from tests.conftest import START_S
 from tests.waiting import PATIENCE_S
 
-ROLE, PASSWORD = "job", "right"
-LIFE_S = 3
+ROLE, PASSWORD = "job", "pa55word-of-the-job"
+LIFE_S = 4
+"""Seconds that a token lives which is to expire soon; a process that stands still for longer comes too late."""
 PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
 
 

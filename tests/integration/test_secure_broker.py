@@ -6,25 +6,32 @@ One broker takes tokens, passwords and client certificates; the role `job` has t
 from __future__ import annotations
 
 import json
+import logging
 import os
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pulsar as official
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from typer.testing import CliRunner
 
 import eos
 from eos.cli.app import typer_app
+from eos.commit.control_topic import control_topic
 from eos.errors import NetworkError
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.source.options import parse_options
 from tests.integration.source.queries import Query
-from tests.issuer import CLIENT_ID, CLIENT_SECRET, issuing
+from tests.issuer import CLIENT_ID, CLIENT_SECRET, Issuer, issuing
+from tests.leaks import Left, debug_logs, event_log
+from tests.planner import again_while_late
 from tests.secured import LIFE_S, PASSWORD, ROLE, Secured, ShortLived, token_of
 from tests.secured import secured as secured
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import PATIENCE_S, until, until_batch
 
 
 def official_client(secured: Secured, kind: str) -> official.Client:
@@ -150,11 +157,125 @@ def test_commands_connect_by_a_client_conf_the_environment_and_options(
         assert done.exit_code == 0, done.exception
 
 
+CANARY = "canary.of.secrets"
+
+
+def refused(driver: int, token: str) -> str:
+    """A vault that gives a token to one process only, and is talkative to others."""
+    if os.getpid() != driver:
+        raise PermissionError(f"no: {token} is another's")
+    return token
+
+
+def test_no_secret_is_left_behind(
+    spark: SparkSession, secured: Secured, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, sunk = (f"persistent://public/default/{name}" for name in ("left-in", "left-out"))
+    for topic in (source, sunk):
+        secured.ask("PUT", topic.replace("://", "/"))
+    left = Left()
+    spark.sparkContext.setJobDescription(CANARY)
+    with debug_logs(caplog), event_log(spark, tmp_path), issuing(lambda: token_of(secured.home)) as issuer:
+        secrets = [
+            *refusals(spark, secured, sunk, issuer, left),
+            *copying(spark, secured, source, sunk, tmp_path, left),
+        ]
+        given = {"service.url": secured.service_url, "topic": source, "oauth2": json.dumps(issuer.options())}
+        table = spark.read.format("pulsar").options(**given | secured.options("nothing")).load()
+        assert again_while_late(table.count) == 20
+        logging.getLogger("eos.sink").debug("%s", CANARY)
+    spark.sparkContext.setJobDescription("")
+    left.add("the plan", f"{table._jdf.queryExecution().toString()} {CANARY}")
+    left.add("logs", caplog.text)
+    left.add("environment", f"{spark.sparkContext.getConf().getAll()} {dict(spark.conf.getAll)}")
+    left.add_folder("the checkpoint", tmp_path / "checkpoint")
+    left.add_folder("the event log", next(tmp_path.glob("*leaks*")))
+
+    planted = {"logs", "the checkpoint", "the event log", "the control records", "repr", "the plan"}
+    assert left.holding(CANARY) >= planted
+    secrets += [CLIENT_SECRET, PASSWORD]
+    for place in list(left.places)[:8]:
+        print("TEXT", place, left.places[place].decode().splitlines()[-1])
+    assert {secret: places for secret in secrets if (places := left.holding(secret))} == {}
+
+
+def refusals(spark: SparkSession, secured: Secured, topic: str, issuer: Issuer, left: Left) -> list[str]:
+    """Note the errors of credentials that are of no use, at the start, in mid-run and in tasks; return the secrets."""
+    trust = secured.options("nothing")
+    wrong, read = secured.options("wrong token")["token"], token_of(secured.home)
+    expired = token_of(secured.home, life_s=-9)
+    at_start: dict[str, tuple[dict[str, Any], str]] = {
+        "a wrong token": ({"token": wrong}, "AuthenticationError"),
+        "an expired token": ({"token": expired}, "the token expired at"),
+        "a function": ({"token": partial(refused, 0, read)}, "refused gave no token: it raised PermissionError"),
+        "a wrong password": ({"basic": f"{ROLE}:{PASSWORD}-wrong"}, "AuthenticationError"),
+        "a wrong client secret": ({"oauth2": issuer.options(client_secret=f"{CLIENT_SECRET}-wrong")}, "invalid_client"),
+        "a missing right": ({"token": token_of(secured.home, "nobody")}, "pulsar/system --actions consume"),
+    }
+    for one, (shown, words) in at_start.items():
+        with pytest.raises(eos.InvalidInput, match=words) as told:
+            eos.sink(secured.service_url, name="denied", topic=topic, **shown, **trust)
+        left.add(one, told.value)
+
+    common = {"topic": topic, "attempts": 1, **trust}
+    for life_s in (LIFE_S, 4 * LIFE_S, 16 * LIFE_S):
+        short = token_of(secured.home, life_s=life_s)
+        try:
+            sink = eos.sink(secured.service_url, name="left-short", token=short, **common)
+            write_batch(spark, sink, 0)
+            break
+        except eos.InvalidInput as error:  # on a busy machine it may expire before the first batch
+            if "the token expired at" not in str(error):
+                raise
+    connections = list(sink._client._pool._connections.values())
+    until(lambda: not any(connection.alive for connection in connections), patience_s=2 * PATIENCE_S)
+    with pytest.raises(eos.InvalidInput, match=r"AuthenticationError.*the token expired at") as in_mid_run:
+        write_batch(spark, sink, 1)
+    left.add("expired in mid-run", in_mid_run.value)
+
+    sink = eos.sink(
+        secured.service_url, name="left-tasks", token=partial(refused, os.getpid(), read), small_batch_rows=0, **common
+    )
+    with pytest.raises(eos.NotCommitted, match="refused gave no token: it raised PermissionError") as in_task:
+        write_batch(spark, sink, 0)
+    left.add("in a task", in_task.value)
+    return [wrong, expired, short, read]
+
+
+def copying(spark: SparkSession, secured: Secured, source: str, topic: str, folder: Path, left: Left) -> list[str]:
+    """Copy a topic by a query whose sink's token is renewed in mid-run, and note what it leaves; give the secrets."""
+    trust, tokens, read = secured.options("nothing"), ShortLived(secured.home, folder / "asked"), token_of(secured.home)
+    common = {"small_batch_rows": 0, **trust}
+    sink = eos.sink(secured.service_url, topic=topic, name=CANARY, principal=CANARY, token=tokens, **common)
+    write_batch(spark, eos.sink(secured.service_url, topic=source, name="left-first", token=read, **common), 0)
+    given = {"service.url": secured.service_url, "topic": source, "subscription": "left", "token": read, **trust}
+    stream = spark.readStream.format("pulsar").options(**given, startingOffsets="earliest").load()
+    writer = stream.select("value").writeStream.foreachBatch(sink)
+
+    def start() -> StreamingQuery:
+        query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+        until_batch(query, 0)
+        return query
+
+    query = again_while_late(start)
+    before = len(tokens.asked())
+    until(lambda: os.getpid() in {pid for pid, _ in tokens.asked()[before:]})
+    write_batch(spark, eos.sink(secured.service_url, topic=source, name="left-second", token=read, **common), 0)
+    until_batch(query, 1)
+    left.add("what the query tells", f"{query.recentProgress} {query.status} {query._jsq.explainInternal(True)}")
+    query.stop()
+    left.add("repr", f"{sink!r} {sink._options!r} {sink._cluster!r} {sink.metrics!r}")
+    with sink._client.entry_reader(control_topic(CANARY, topic), None) as reader:
+        for entry in reader.read(PATIENCE_S):
+            left.add("the control records", str(entry.metadata).encode() + bytes(entry.payload))
+    return [read, *{token for _, token in tokens.asked()}]
+
+
 DENIED = {
-    "wrong token": ("Check the options token or basic", "401"),
-    "wrong password": ("Check the options token or basic", "401"),
+    "wrong token": ("Check the options token, basic or oauth2", "401"),
+    "wrong password": ("Check the options token, basic or oauth2", "401"),
     "a stranger's certificate": ("refused the TLS connection.*tls_certificate, tls_key", "refused the TLS connection"),
-    "nothing": ("Check the options token or basic", "401"),
+    "nothing": ("Check the options token, basic or oauth2", "401"),
 }
 
 

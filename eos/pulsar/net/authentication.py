@@ -7,12 +7,15 @@ gets the same one. So a function that never returns costs one thread in each pro
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import pickle
 import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from datetime import UTC, datetime
 from pathlib import Path
 
 from eos.config import FILE, Credentials, OAuth2, Provider
@@ -70,6 +73,19 @@ def auth_data(credentials: Credentials, timeout_s: float, *, fresh: bool = False
     if credentials.method in ("none", "tls"):
         return b""
     return secret(credentials, timeout_s, fresh=fresh).encode()
+
+
+def expiry(shown: bytes) -> str:
+    """Say when a token expired by its own claim "exp" (RFC 7519, 4.1.4), which brokers leave out of their refusals.
+
+    Args: what CONNECT carried. Returns: words for a message; "" for a token that has not expired, or does not tell.
+    """
+    try:
+        seconds = json.loads(base64.urlsafe_b64decode(shown.split(b".")[1] + b"=="))["exp"]
+        at = datetime.fromtimestamp(seconds, UTC)
+    except (LookupError, TypeError, ValueError, OverflowError, OSError):
+        return ""
+    return f" (the token expired at {at:%Y-%m-%d %H:%M:%S} UTC)" if at < datetime.now(UTC) else ""
 
 
 def kept_no_longer(credentials: Credentials) -> bool:

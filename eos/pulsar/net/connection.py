@@ -7,6 +7,7 @@ brought nothing for two keep-alive intervals is ended.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ from eos.errors import (
     Unanswered,
     Unreachable,
 )
-from eos.pulsar.net.authentication import auth_data
+from eos.pulsar.net.authentication import auth_data, expiry
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import Transport, connect, tls_advice
 from eos.pulsar.protocol.handshake import Handshake, State
@@ -35,6 +36,8 @@ from eos.pulsar.protocol.requests import ANSWERING, Requests, Type
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.frames import FRAME_PADDING, Frame, FrameDecoder, encode
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandPing, CommandPong, CommandTopicMigrated
+
+log = logging.getLogger("eos.connection")
 
 KEEP_ALIVE_S = 30.0
 """Seconds of silence after which we send PING (keepAliveIntervalSeconds of the Java client)."""
@@ -193,7 +196,8 @@ class Connection:
         handshake = self._handshake
         credentials = self._cluster.credentials
         limit = self._cluster.request_timeout_s
-        reply: BaseCommand | None = handshake.connect(auth_data(credentials, limit))
+        shown = auth_data(credentials, limit)
+        reply: BaseCommand | None = handshake.connect(shown)
         while True:
             try:
                 if reply is not None:
@@ -210,10 +214,12 @@ class Connection:
                 try:
                     state = handshake.receive(frame.command)
                 except Refused as refused:
-                    raise refusal(f"connect to {self.broker}", refused.code, refused.detail) from None
+                    words = f"{refused.detail}{expiry(shown)}"
+                    raise refusal(f"connect to {self.broker}", refused.code, words) from None
                 if state is State.CONNECTED:
                     return
-                reply = handshake.response(auth_data(credentials, limit))
+                shown = auth_data(credentials, limit)
+                reply = handshake.response(shown)
 
     def _first_frames(self, data: bytes) -> list[Frame]:
         try:
@@ -295,6 +301,7 @@ class Connection:
             self._end(self._gone(f"the broker asked for fresh credentials, and there are none: {error}"))
         else:
             self._say(self._handshake.response(data))
+            log.info("%s asked for fresh credentials, and they were sent to it", self.broker)
 
     def _answered(self, command: BaseCommand) -> None:
         with self._lock:

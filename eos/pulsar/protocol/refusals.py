@@ -38,8 +38,8 @@ MEANINGS: Mapping[str, Meaning] = {
     "PersistenceError": Meaning(passes=True),
     "AuthenticationError": Meaning(
         passes=False,
-        advice="The broker does not accept the credentials, or there are none. Check the options token or basic, "
-        "or tls_certificate and tls_key",
+        advice="The broker does not accept the credentials, or there are none. Check the options token, basic or "
+        "oauth2, or tls_certificate and tls_key",
     ),
     "AuthorizationError": Meaning(
         passes=False,

@@ -12,7 +12,9 @@ from tests.unit.pulsar.net.fake_broker import FakeBroker, free_port, refusing
 
 def test_a_bad_token_is_told_as_such_and_not_as_a_bad_address(broker: FakeBroker) -> None:
     broker.handlers[Type.CONNECT] = refusing(ServerError.AuthenticationError, "Failed to authenticate")
-    with pytest.raises(eos.InvalidInput, match=r"does not accept the credentials.* options token or basic") as caught:
+    with pytest.raises(
+        eos.InvalidInput, match=r"does not accept the credentials.* options token, basic or oauth2"
+    ) as caught:
         eos.sink(broker.url, topic="t", name="flights", token="wrong-s3cret")
     assert "Check the address" not in str(caught.value)
     assert "wrong-s3cret" not in str(caught.value)

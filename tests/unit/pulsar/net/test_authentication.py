@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import threading
@@ -11,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from eos.config import Cluster, Credentials, Provider
-from eos.errors import BadCredentials, ConnectionLost, InvalidInput, NetworkError, NoCredentials
-from eos.pulsar.net.authentication import auth_data, provider, secret
+from eos.errors import BadCredentials, ConnectionLost, InvalidInput, NetworkError, NoCredentials, Refused
+from eos.local.access import signed
+from eos.pulsar.net.authentication import auth_data, expiry, provider, secret
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
-from tests.unit.pulsar.net.fake_broker import FakeBroker
+from eos.pulsar.wire.pulsar_pb2 import ServerError
+from tests.unit.pulsar.net.fake_broker import FakeBroker, refusing
 from tests.unit.pulsar.net.test_client import challenge
 from tests.waiting import PATIENCE_S, until
 
@@ -131,10 +134,41 @@ def test_secrets_are_in_no_repr() -> None:
     assert SECRET not in repr(Provider("f", SECRET.encode()))
 
 
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        ({"sub": "etl", "exp": 1_700_000_000}, " (the token expired at 2023-11-14 22:13:20 UTC)"),
+        ({"sub": "etl", "exp": 7_000_000_000}, ""),
+        ({"sub": "etl"}, ""),
+        ({"sub": "etl", "exp": "soon"}, ""),
+        ({"sub": "etl", "exp": 10**30}, ""),
+    ],
+)
+def test_a_token_tells_when_it_expired(claims: dict[str, str | int], words: str) -> None:
+    assert expiry(signed(claims, b"key").encode()) == words
+
+
+@pytest.mark.parametrize("shown", [b"", b"user:password", b"a.b.c", b"a.\xff.c", b"a.bnVsbA.c"])
+def test_what_is_no_token_tells_nothing(shown: bytes) -> None:
+    assert expiry(shown) == ""
+
+
 # ---- on a connection
 
 
-def test_a_hanging_function_does_not_stop_a_connection_from_reading(broker: FakeBroker) -> None:
+def test_a_refusal_says_that_the_token_expired(broker: FakeBroker) -> None:
+    broker.handlers[Type.CONNECT] = refusing(ServerError.AuthenticationError, "Failed to authenticate")
+    expired = signed({"exp": 1_700_000_000}, b"key")
+    with broker.client(credentials=Credentials("token", expired)) as client, pytest.raises(Refused) as told:
+        client.partitions("t")
+    assert "Failed to authenticate (the token expired at 2023-11-14 22:13:20 UTC). The broker" in str(told.value)
+    assert expired.rpartition(".")[2] not in str(told.value)
+
+
+def test_a_hanging_function_does_not_stop_a_connection_from_reading(
+    broker: FakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "eos.connection")
     asked, go_on = threading.Event(), threading.Event()
     tokens = iter(["first", "second"])
 
@@ -157,6 +191,7 @@ def test_a_hanging_function_does_not_stop_a_connection_from_reading(broker: Fake
     (response,) = broker.commands(Type.AUTH_RESPONSE)
     assert response.auth_response.response.auth_data == b"second"
     assert len(broker.commands(Type.CONNECT)) == 1
+    until(lambda: caplog.messages == [f"{broker.url} asked for fresh credentials, and they were sent to it"])
 
 
 def test_a_challenge_without_a_fresh_token_ends_the_connection_and_says_why(broker: FakeBroker) -> None:
