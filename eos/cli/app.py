@@ -7,7 +7,7 @@ import typer
 from eos.cli import console
 from eos.cli.doctor import abort, doctor
 from eos.cli.local import app as local
-from eos.cli.sinks import show, sinks, verify
+from eos.cli.sinks import reset, show, sinks, verify
 from eos.cli.tables import peek, tables
 from eos.cli.topics import read, topic
 
@@ -27,6 +27,7 @@ typer_app.command()(show)
 typer_app.command()(verify)
 typer_app.command()(doctor)
 typer_app.command()(abort)
+typer_app.command()(reset)
 
 
 @typer_app.callback()

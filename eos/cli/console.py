@@ -48,6 +48,9 @@ Version = Annotated[
 ]
 
 
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+
+
 def run(command: Callable[[], None]) -> None:
     """Run a command line; an error raised on purpose is one sentence on standard error, and exit code 2."""
     from eos.errors import EosError

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, Namespace, connecting
-from eos.cli.console import FINDINGS, tell
+from eos.cli.console import FINDINGS, Yes, tell
 
 if TYPE_CHECKING:
     from eos.doctor.doctor import Finding
 
 DEFAULT_ADMIN_URL = "http://localhost:8080"
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 
 @connecting

@@ -1,4 +1,4 @@
-"""`eos sinks`, `eos show` and `eos verify`: which sinks there are, what one's log says, and whether readers find it."""
+"""`eos sinks`, `show`, `verify`, `reset`: which sinks there are, what a log says, whether readers find it, no log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, Namespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
+from eos.cli.console import FINDINGS, UNKNOWN, Yes, print_table, tell
 
 if TYPE_CHECKING:
     from eos.commit.control_log import Record
@@ -103,6 +103,39 @@ def verify(
         raise typer.Exit(FINDINGS)
     if verdicts:
         raise typer.Exit(UNKNOWN)
+
+
+@connecting
+def reset(
+    to: Connection,
+    name: Name,
+    namespace: Namespace = "public/default",
+    yes: Yes = False,
+    as_json: Annotated[bool, typer.Option("--json", help="What was deleted, as a JSON object.")] = False,
+) -> None:
+    """Delete a sink's control log, so that a query with a new checkpoint may begin under its name.
+
+    The rows that it wrote stay. Rows that the new query reads again are written a second time. Needs --admin-url, and a
+    role that may delete topics. Refused while a driver owns the sink. Exit codes: 0, 1 when that was not wanted.
+    """
+    from eos.doctor import reset as resetting
+    from eos.doctor.sinks import sink, summary
+    from eos.errors import InvalidInput
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+
+    if to.admin_url is None:
+        raise InvalidInput("eos reset deletes a topic, by the admin API: name it with --admin-url http://host:8080.")
+    with Client(to.cluster) as client, Admin(to.admin_url, to.cluster.credentials, to.cluster.tls) as admin:
+        found = sink(client, name, namespace)
+        tell(resetting.what_it_means(found))
+        if not yes and not typer.confirm(f'Start the sink "{name}" over?', err=True):
+            tell("Nothing was done.")
+            raise typer.Exit(FINDINGS)
+        resetting.reset(client, admin, found, namespace)
+    if as_json:
+        print(json.dumps(summary(found), indent=2))
+    tell(f'The control log of the sink "{name}" is deleted.')
 
 
 def _progress(topic: str, entries: int) -> None:

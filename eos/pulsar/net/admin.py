@@ -163,6 +163,13 @@ class Admin:
         """Return the names of a topic's durable subscriptions."""
         return tuple(self._json(f"v2/{_path(topic)}/subscriptions") or ())
 
+    def delete(self, topic: str) -> None:
+        """Delete a topic without partitions that no client is connected to, with its subscriptions.
+
+        Raises Refused where one is, or where the role may not.
+        """
+        self._ask("DELETE", f"v2/{_path(topic)}")
+
     def open_transactions(self, older_than_ms: int = 0) -> list[OpenTransaction]:
         """Return the transactions of all coordinators that are open for so many milliseconds, oldest first."""
         slow = self._json(f"v3/transactions/slowTransactions/{older_than_ms}") or {}

@@ -133,7 +133,11 @@ def test_the_records_of_a_log_are_shown(pulsar: Any, sink: Sink) -> None:
     assert f"{sink.topic.rpartition('/')[2]} 1" in eos(pulsar, "show", sink.name, admin=False).stdout
 
 
-@pytest.mark.parametrize("command", ["show", "verify", "abort"])
+@pytest.mark.parametrize("command", ["show", "verify", "abort", "reset"])
 def test_a_sink_that_is_not_there_is_told_so(command: str, pulsar: Any) -> None:
-    error = CliRunner().invoke(typer_app, [command, "nosuch", "--service-url", pulsar.service_url]).exception
+    error = (
+        CliRunner()
+        .invoke(typer_app, [command, "nosuch", "--service-url", pulsar.service_url, "--admin-url", pulsar.admin_url])
+        .exception
+    )
     assert 'There is no sink "nosuch" in public/default' in str(error)

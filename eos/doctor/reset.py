@@ -1,0 +1,60 @@
+"""Starting a sink over: its control log is deleted, so that a query with a new checkpoint may use its name.
+
+    end the last transaction → look once more, with no driver at work → delete the control topic
+
+A crash before the deletion leaves the log as it was, with its last transaction aborted: the old query may go on. Behind
+it there is no log: a new query begins with an empty one, and the old checkpoint, which remembers records, is refused
+(DamagedLog), so that its batches are not written again unawares. A driver that comes between the second look and
+the deletion keeps its log: the broker deletes no topic that a producer is connected to.
+
+What can be lost: nothing of the output. What can be doubled: all that the new query reads again.
+"""
+
+from __future__ import annotations
+
+from eos.commit.patience import Settings
+from eos.commit.reading import read_retained
+from eos.doctor.abort import Abandoned, abort, alone
+from eos.doctor.sinks import SinkState, log_of
+from eos.errors import InvalidInput
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+
+
+def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = "public/default") -> None:
+    """Delete the control log of a sink.
+
+    Args:
+        client: the cluster, with the credentials of the role that the sink's driver had.
+        admin: of a role that may delete topics of the namespace.
+        seen: what the caller decided by.
+        namespace: "tenant/namespace" of the control topic.
+
+    Raises:
+        OwnerAlive: a driver holds the sink.
+        InvalidInput: the log has moved on since `seen`, or the role may not delete the topic.
+        NetworkError: a server did not answer, or the last transaction did not end in time. The log is there still.
+    """
+    topic = log_of(client, seen.name, namespace)
+    if seen.unfinished is not None:
+        abort(client, Abandoned(seen.name, topic, seen.unfinished), admin)
+    with alone(client, seen.name, topic):
+        view = read_retained(client, topic, Settings())
+        newest = None if view.newest is None else view.newest.batch_id
+        if (newest, view.unfinished) != (seen.batch_id, seen.unfinished):
+            raise InvalidInput(f'The log of the sink "{seen.name}" has moved on: look again')
+    admin.delete(topic)
+
+
+def what_it_means(one: SinkState) -> str:
+    """Say what starting this sink over does, and what it risks."""
+    if one.batch_id is None:
+        done = "It has committed no batch that its log still knows"
+    else:
+        done = f"Its newest committed batch is {one.batch_id}, of query {one.query_id}"
+    return (
+        f'Starting the sink "{one.name}" over deletes its control log. {done}. The rows that it wrote stay in their '
+        "topics. The next query of this name begins with an empty log and writes every batch that its checkpoint hands "
+        "over: rows that it reads again are in the topics twice. The old checkpoint is refused from then on; give the "
+        "query a new one."
+    )
