@@ -1,0 +1,95 @@
+"""A real Pulsar for your own tests: pytest finds these fixtures by itself (its entry point `pytest11`).
+
+    def test_my_job(eos_pulsar, eos_topic, eos_rows):
+        topic = eos_topic("out", partitions=2)
+        run_my_job(eos_pulsar.service_url, topic)
+        assert [row.value for row in eos_rows(topic)] == [b"…"]
+
+The Pulsar is one of `eos local`, with transactions on: it takes Java, and fetches its jars the first time. With
+`--eos-service-url` and `--eos-admin-url` it is one that runs already, in a container for example. With pytest-xdist
+each worker has a Pulsar of its own, unless one is named so.
+
+Nothing of `eos` is loaded before a fixture is used.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from eos.contents.rows import Row
+
+_SERVICE_URL, _ADMIN_URL = "--eos-service-url", "--eos-admin-url"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPulsar:
+    """The Pulsar of a test session.
+
+    Attributes:
+        service_url: what clients connect to, pulsar://host:port.
+        admin_url: its admin API, http://host:port.
+    """
+
+    service_url: str
+    admin_url: str
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the addresses of a Pulsar that runs already."""
+    group = parser.getgroup("eos", "a Pulsar for tests (spark-pulsar-eos)")
+    group.addoption(_SERVICE_URL, metavar="URL", help="use this Pulsar, pulsar://host:6650, and start none")
+    group.addoption(_ADMIN_URL, metavar="URL", help="its admin API, http://host:8080")
+
+
+@pytest.fixture(scope="session")
+def eos_pulsar(request: pytest.FixtureRequest) -> Iterator[RunningPulsar]:
+    """Start a Pulsar for the session, or take the one that is named. Its data is gone at the end."""
+    service_url, admin_url = (request.config.getoption(option) for option in (_SERVICE_URL, _ADMIN_URL))
+    if (service_url is None) != (admin_url is None):
+        raise pytest.UsageError(f"{_SERVICE_URL} and {_ADMIN_URL} belong together; give both, or neither.")
+    if service_url is not None:
+        yield RunningPulsar(service_url, admin_url)
+        return
+    from eos.local import LocalPulsar
+
+    reporter = request.config.pluginmanager.getplugin("terminalreporter")  # none in a worker of pytest-xdist
+    tell = (lambda line: None) if reporter is None else reporter.write_line
+    with LocalPulsar(tell=tell) as started:
+        yield RunningPulsar(started.service_url, started.admin_url)
+
+
+@pytest.fixture
+def eos_topic(eos_pulsar: RunningPulsar) -> Callable[..., str]:
+    """Make topics that no other test has: `eos_topic("out", partitions=2)` returns the full name of a new one."""
+    from eos.config import Credentials
+    from eos.local.topics import Place, create
+
+    place = Place(eos_pulsar.service_url, eos_pulsar.admin_url, Credentials())
+
+    def make(name: str = "topic", partitions: int = 0) -> str:
+        topic = f"persistent://public/default/{name}-{uuid.uuid4().hex[:10]}"
+        create(place, topic, partitions)
+        return topic
+
+    return make
+
+
+@pytest.fixture
+def eos_rows(eos_pulsar: RunningPulsar) -> Callable[[str], list[Row]]:
+    """Read topics: `eos_rows(topic)` returns the rows that are committed now, partition by partition.
+
+    It reads afresh each time, to the last row that any reader can get, and leaves nothing behind.
+    """
+    from eos.config import Cluster
+    from eos.contents.rows import Rows
+
+    def read(topic: str) -> list[Row]:
+        return list(Rows(Cluster(eos_pulsar.service_url), topic, "earliest", pytest.fail).stored())
+
+    return read

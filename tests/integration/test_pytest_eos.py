@@ -1,0 +1,95 @@
+"""The fixtures for users' own tests, as pytest runs them in a project of theirs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+USERS_TEST = """
+import pulsar
+
+
+def test_rows_come_out(eos_pulsar, eos_topic, eos_rows):
+    topic, other = eos_topic("out", partitions=2), eos_topic("out")
+    assert topic != other
+    client = pulsar.Client(eos_pulsar.service_url)
+    producer = client.create_producer(topic)
+    for number in range(3):
+        producer.send(str(number).encode(), partition_key="one key")
+    client.close()
+    assert [(row.key, row.value) for row in eos_rows(topic)] == [(b"one key", str(n).encode()) for n in range(3)]
+    assert eos_rows(other) == []
+"""
+
+STARTS_NONE = """
+import eos.local
+
+
+class Started:
+    service_url, admin_url = "pulsar://started", "http://started"
+
+    def __init__(self, tell):
+        tell("starting")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        print("ended")
+
+
+eos.local.LocalPulsar = Started
+"""
+
+
+def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a user's project, as one where this package is installed."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "pytest_eos",
+        "-p",
+        "no:cacheprovider",
+        "-s",
+        *options,
+        str(folder),
+    ]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_a_pulsar_that_runs_already_is_taken(pulsar: Any, tmp_path: Path) -> None:
+    (tmp_path / "test_of_a_user.py").write_text(USERS_TEST)
+    done = run(tmp_path, "--eos-service-url", pulsar.service_url, "--eos-admin-url", pulsar.admin_url)
+    assert done.returncode == 0, done.stdout
+
+
+def test_without_one_a_pulsar_is_started_once_and_ended(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(STARTS_NONE)
+    asserts = "(eos_pulsar):\n    assert eos_pulsar.service_url == 'pulsar://started'\n"
+    (tmp_path / "test_of_a_user.py").write_text(f"def test_1{asserts}\n\ndef test_2{asserts}")
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert (done.stdout.count("starting"), done.stdout.count("ended")) == (1, 1)
+
+
+def test_half_an_address_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "test_of_a_user.py").write_text("def test_1(eos_pulsar):\n    pass\n")
+    done = run(tmp_path, "--eos-service-url", "pulsar://somewhere")
+    assert done.returncode != 0
+    assert "belong together; give both, or neither" in done.stdout
+
+
+def test_nothing_is_loaded_before_a_fixture_is_used(tmp_path: Path) -> None:
+    (tmp_path / "test_of_a_user.py").write_text(
+        "import sys\n\n\ndef test_1():\n    assert not {'eos', 'pyspark', 'pyarrow'} & sys.modules.keys()\n"
+    )
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stdout
