@@ -17,7 +17,7 @@ import httpx
 
 from eos.config import Credentials, OAuth2, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
-from eos.pulsar.net.authentication import secret
+from eos.pulsar.net.authentication import secret, without
 from eos.pulsar.net.transport import tls_advice, tls_context
 from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.ledgers import Ledger
@@ -295,7 +295,8 @@ def _problem(asked: str, answer: httpx.Response) -> EosError:
         reason = str(answer.json()["reason"])
     except (ValueError, KeyError, TypeError):
         reason = answer.text
-    reason = reason.strip().split("\n\nStacktrace")[0]
+    shown = answer.request.headers.get("Authorization", "").rpartition(" ")[2]
+    reason = without(shown.encode(), reason.strip().split("\n\nStacktrace")[0])
     if answer.status_code == httpx.codes.NOT_FOUND and "topic" in reason.lower():
         return TopicMissing(reason)
     return Refused(asked, str(answer.status_code), reason)

@@ -55,7 +55,8 @@ def secret(credentials: Credentials, timeout_s: float, *, fresh: bool = False) -
         source, found = f"the option {credentials.method}", data
     if not isinstance(found, str):
         raise BadCredentials(f"{source} returned {type(found).__name__}; it must return a token, which is a str")
-    found = found.strip()
+    if credentials.method == "token":
+        found = found.strip()
     if not found:
         raise BadCredentials(f"{source} gave an empty text in place of a {_NAMES[credentials.method]}")
     if credentials.method == "token" and not _TOKEN.fullmatch(found):
@@ -73,6 +74,11 @@ def auth_data(credentials: Credentials, timeout_s: float, *, fresh: bool = False
     if credentials.method in ("none", "tls"):
         return b""
     return secret(credentials, timeout_s, fresh=fresh).encode()
+
+
+def without(shown: bytes, words: str) -> str:
+    """Return what a broker says without what it was shown: a plugin for authentication may repeat it."""
+    return words.replace(shown.decode(), "…") if shown else words
 
 
 def expiry(shown: bytes) -> str:
@@ -100,7 +106,7 @@ def kept_no_longer(credentials: Credentials) -> bool:
 
 def _read(path: Path, method: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"  # else its text shows what it holds
     raise NoCredentials(f"can't read the credentials for '{method}' authentication in {path}: {why}")

@@ -27,7 +27,7 @@ from eos.errors import (
     Unanswered,
     Unreachable,
 )
-from eos.pulsar.net.authentication import auth_data, expiry
+from eos.pulsar.net.authentication import auth_data, expiry, without
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import Transport, connect, tls_advice
 from eos.pulsar.protocol.handshake import Handshake, State
@@ -214,7 +214,7 @@ class Connection:
                 try:
                     state = handshake.receive(frame.command)
                 except Refused as refused:
-                    words = f"{refused.detail}{expiry(shown)}"
+                    words = f"{without(shown, refused.detail)}{expiry(shown)}"
                     raise refusal(f"connect to {self.broker}", refused.code, words) from None
                 if state is State.CONNECTED:
                     return

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -231,6 +232,16 @@ def test_what_can_not_change_is_shown_once(server: Server, credentials: Credenti
             with pytest.raises(Refused, match="401"):
                 admin.version()
     assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("method", ["token", "basic"])
+def test_a_refusal_that_repeats_what_was_shown_is_told_without_it(
+    server: Server, method: Literal["token", "basic"]
+) -> None:
+    shown = headers(Credentials(method, "s3cr3t"), PATIENCE_S)["Authorization"].split()[1]
+    server.answers = {"/admin/v2/brokers/version": (401, {"reason": f"who is {shown}?"})}
+    with Admin(server.url, Credentials(method, "s3cr3t")) as admin, pytest.raises(Refused, match=r"401: who is …\?"):
+        admin.version()
 
 
 def test_the_topics_of_a_namespace(server: Server) -> None:

@@ -156,6 +156,23 @@ def test_what_is_no_token_tells_nothing(shown: bytes) -> None:
 # ---- on a connection
 
 
+def test_a_refusal_that_repeats_the_token_is_told_without_it(broker: FakeBroker) -> None:
+    broker.handlers[Type.CONNECT] = refusing(ServerError.AuthenticationError, f"no token: {SECRET}!")
+    with broker.client(credentials=Credentials("token", SECRET)) as client, pytest.raises(Refused) as told:
+        client.partitions("t")
+    assert "AuthenticationError: no token: …!. The broker" in str(told.value)
+    with broker.client() as client, pytest.raises(Refused, match=f"no token: {SECRET}!"):
+        client.partitions("t")
+
+
+def test_blanks_around_are_of_a_password_and_not_of_a_token(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("u:p \n")
+    assert secret(Credentials("basic", "u:p "), PATIENCE_S) == "u:p "
+    assert secret(Credentials("basic", f"file:{file}"), PATIENCE_S) == "u:p"
+    assert secret(Credentials("token", "t\n"), PATIENCE_S) == "t"
+
+
 def test_a_refusal_says_that_the_token_expired(broker: FakeBroker) -> None:
     broker.handlers[Type.CONNECT] = refusing(ServerError.AuthenticationError, "Failed to authenticate")
     expired = signed({"exp": 1_700_000_000}, b"key")
