@@ -74,6 +74,7 @@ def test_a_query_with_a_new_checkpoint_begins_under_the_old_name(pulsar: Any, si
 
 def test_nothing_is_done_unasked(pulsar: Any, sink: Sink, client: Client) -> None:
     sink.write(0)
+    assert "A driver owns the sink" in str(eos(pulsar, "reset", sink.name, "--yes").exception)
     sink.client.close()
     declined = CliRunner().invoke(
         typer_app,
