@@ -20,7 +20,7 @@ from tests.conftest import START_S
 from tests.waiting import PATIENCE_S
 
 ROLE, PASSWORD = "job", "pa55word-of-the-job"
-LIFE_S = 4
+LIFE_S = 8
 """Seconds that a token lives which is to expire soon; a process that stands still for longer comes too late."""
 PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
 
@@ -101,7 +101,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         **tls.settings,
         "authenticationProviders": ",".join(f"{PROVIDER}{kind}" for kind in ("Token", "Basic", "Tls")),
         "basicAuthConf": str(home / "users"),
-        "authenticationRefreshCheckSeconds": 1,
+        # At each look the answer to the challenge of the look before must be there: a busy machine takes its time.
+        "authenticationRefreshCheckSeconds": 3,
     }
     broker = LocalPulsar(settings=settings, coordinators=1, credentials=credentials(home), start_timeout_s=START_S)
     broker.start()
