@@ -12,7 +12,6 @@ Compression = Literal["none", "lz4", "zlib", "zstd", "snappy"]
 CompressionOption = Literal["none", "auto", "lz4", "zlib", "zstd", "snappy"]
 """With "auto" each batch of messages decides by a sample of its own whether it is compressed."""
 
-BATCHINGS: tuple[Batching, ...] = ("default", "key-based")
 Token = str | Callable[[], str]
 """A token, "file:PATH" of a file with one, or a function that returns one."""
 
@@ -22,6 +21,7 @@ OAuth2Options = str | Mapping[str, str]
 FILE = "file:"
 """Begins an option that names a file in place of a secret."""
 
+BATCHINGS: tuple[Batching, ...] = ("default", "key-based")
 KEY_HASHES: tuple[KeyHash, ...] = ("murmur3", "java", "boost")
 COMPRESSIONS: tuple[Compression, ...] = ("none", "lz4", "zlib", "zstd", "snappy")
 COMPRESSION_OPTIONS: tuple[CompressionOption, ...] = ("none", "auto", "lz4", "zlib", "zstd", "snappy")

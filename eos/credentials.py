@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -14,6 +15,21 @@ from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 
 CLIENT_CREDENTIALS = "client_credentials"
+
+
+class Unreadable(Exception):
+    """Says why a file can't be read, and nothing of what it holds."""
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file that may hold a secret. Raises Unreadable, which knows no other error: some show it."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+    except UnicodeDecodeError:
+        why = "it is not UTF-8"
+    raise Unreadable(why)
 
 
 class OAuth2Option(NamedTuple):

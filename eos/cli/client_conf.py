@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from eos.cli.layers import Layer, flag
+from eos.credentials import Unreadable, text_of
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 
@@ -40,12 +41,10 @@ def read_client_conf(path: Path, *, credentials: bool = True) -> Layer:
             plugin does not take; or it wants key stores, or certificates that are not checked.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-    else:
-        return _layer(_keys(text), path, credentials)
-    raise InvalidInput(f"can't read {path}: {why}. Give the path of a client.conf, or none")
+        text = text_of(path)
+    except Unreadable as why:
+        raise InvalidInput(f"can't read {path}: {why}. Give the path of a client.conf, or none") from None
+    return _layer(_keys(text), path, credentials)
 
 
 def _keys(text: str) -> dict[str, str]:

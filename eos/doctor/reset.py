@@ -12,10 +12,8 @@ What can be lost: nothing of the output. What can be doubled: all that the new q
 
 from __future__ import annotations
 
-from eos.commit.patience import Settings
-from eos.commit.reading import read_retained
 from eos.doctor.abort import Abandoned, abort, alone
-from eos.doctor.sinks import SinkState, log_of
+from eos.doctor.sinks import SinkState, log_of, sink
 from eos.errors import InvalidInput
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -39,9 +37,8 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = "publi
     if seen.unfinished is not None:
         abort(client, Abandoned(seen.name, topic, seen.unfinished), admin)
     with alone(client, seen.name, topic):
-        view = read_retained(client, topic, Settings())
-        newest = None if view.newest is None else view.newest.batch_id
-        if (newest, view.unfinished) != (seen.batch_id, seen.unfinished):
+        now = sink(client, seen.name, namespace)
+        if (now.batch_id, now.unfinished) != (seen.batch_id, seen.unfinished):
             raise InvalidInput(f'The log of the sink "{seen.name}" has moved on: look again')
     admin.delete(topic)
 

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eos.config import FILE, Credentials, OAuth2, Provider
+from eos.credentials import Unreadable, text_of
 from eos.errors import BadCredentials, NoCredentials
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")  # visible ASCII: all that a header of HTTP takes (RFC 9110, 5.5)
@@ -106,10 +107,9 @@ def kept_no_longer(credentials: Credentials) -> bool:
 
 def _read(path: Path, method: str) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"  # else its text shows what it holds
-    raise NoCredentials(f"can't read the credentials for '{method}' authentication in {path}: {why}")
+        return text_of(path).strip()
+    except Unreadable as why:
+        raise NoCredentials(f"can't read the credentials for '{method}' authentication in {path}: {why}") from None
 
 
 def _issued(source: OAuth2, timeout_s: float, fresh: bool) -> object:

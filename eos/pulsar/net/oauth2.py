@@ -13,7 +13,7 @@ from urllib.parse import quote_plus
 import httpx
 
 from eos.config import Credentials, OAuth2, Tls
-from eos.credentials import CLIENT_CREDENTIALS, key_of
+from eos.credentials import CLIENT_CREDENTIALS, Unreadable, key_of, text_of
 from eos.errors import BadCredentials, InvalidInput, NoCredentials
 from eos.pulsar.net.transport import tls_context
 
@@ -86,15 +86,11 @@ def _client(given: OAuth2) -> tuple[str, str]:
     if given.key_file is None:
         return given.client_id, given.client_secret
     try:
-        text = Path(given.key_file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-    else:
-        try:
-            return key_of(text, f"the key file {given.key_file}")
-        except InvalidInput as error:
-            raise BadCredentials(str(error)) from None
-    raise NoCredentials(f"can't read the key file {given.key_file}: {why}")
+        return key_of(text_of(Path(given.key_file)), f"the key file {given.key_file}")
+    except Unreadable as why:
+        raise NoCredentials(f"can't read the key file {given.key_file}: {why}") from None
+    except InvalidInput as error:
+        raise BadCredentials(str(error)) from None
 
 
 def _trust(given: OAuth2) -> ssl.SSLContext:

@@ -26,7 +26,7 @@ from google.protobuf.message import DecodeError
 from eos.config import Compression, CompressionOption
 from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.checksum import Buffer
-from eos.pulsar.wire.compression import TYPES, chosen, compress, decompress
+from eos.pulsar.wire.compression import TYPES, decompress, shrunk
 from eos.pulsar.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, encode_message
 from eos.pulsar.wire.keys import StickyKey, WireKeys, as_bytes, lengths, sticky_key, wire_keys
 from eos.pulsar.wire.properties import Properties
@@ -134,8 +134,10 @@ class BatchEncoder:
         if rows.num_rows == 0:
             return
         columns = _Columns(rows, first_row)
-        named = columns.sticky_sizes() if self.keyed else np.zeros(rows.num_rows, dtype=np.int64)
-        sizes = columns.sizes + named
+        sizes, target = columns.sizes, self.target_bytes
+        if self.keyed:
+            named = columns.sticky_sizes()
+            sizes, target = sizes + named, min(target, self.limit - int(named.max()))
         largest = int(sizes.argmax())
         if sizes[largest] > self.limit:
             raise InvalidInput(
@@ -145,7 +147,7 @@ class BatchEncoder:
             )
         offsets = np.concatenate(([0], np.cumsum(columns.sizes)))
         together: list[tuple[int, slice]] = []
-        for part, chunk in self._cut(ends, offsets, min(self.target_bytes, self.limit - int(named.max()))):
+        for part, chunk in self._cut(ends, offsets, target):
             if together and offsets[chunk.stop] - offsets[together[0][1].start] > self.target_bytes:
                 yield from self._encode(columns, offsets, together)
                 together = []
@@ -174,15 +176,13 @@ class BatchEncoder:
             yield part, self._chunk(columns, rows, plain)
 
     def _chunk(self, columns: _Columns, rows: slice, plain: memoryview) -> Chunk:
-        compression = chosen(plain, self.compression)
-        packed = compress(plain, compression)
-        shrunk = len(packed) < len(plain)
+        payload, compression = shrunk(plain, self.compression)
         return Chunk(
             messages=rows.stop - rows.start,
-            payload=packed if shrunk else plain,
+            payload=payload,
             uncompressed_size=len(plain),
             rows_bytes=columns.data_bytes(rows),
-            compression=compression if shrunk else "none",
+            compression=compression,
             sticky=columns.sticky(rows.start) if self.keyed else None,
         )
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from eos.config import KeyHash
 from eos.pulsar.wire.hashing import hash_keys
-from eos.pulsar.wire.keys import wire_keys
+from eos.pulsar.wire.keys import as_bytes, wire_keys
 
 NO_PARTITION = -1
 """What `partition_of` gives for a row without a key."""
@@ -69,11 +69,11 @@ def part_by_sticky_key(parts: Sorted) -> Sorted:
     Rows with neither stay together. Rows of one such key keep their order; its parts begin with those that came first.
     """
     rows = parts.rows
-    columns = [rows.column(name) for name in ("ordering_key", "key") if name in rows.schema.names]
-    if not columns or rows.num_rows == 0:
+    names = [name for name in ("ordering_key", "key") if name in rows.schema.names]
+    if not names or rows.num_rows == 0:
         return parts
-    text = [wire_keys(column).text.cast(pa.large_binary()) for column in columns]
-    codes = pc.coalesce(*text).dictionary_encode(null_encoding="encode").indices
+    keys = [as_bytes(rows.column(name), name).cast(pa.large_binary()) for name in names]
+    codes = pc.coalesce(*keys).dictionary_encode(null_encoding="encode").indices
     in_partition = np.repeat(np.arange(len(parts.ends)), np.diff([0, *parts.ends]))
     order = np.lexsort((np.asarray(codes), in_partition))
     partition, code = in_partition[order], np.asarray(codes)[order]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from eos.config import Cluster, Credentials, Provider
+from eos.credentials import Unreadable
 from eos.errors import BadCredentials, ConnectionLost, InvalidInput, NetworkError, NoCredentials, Refused
 from eos.local.access import signed
 from eos.pulsar.net.authentication import auth_data, expiry, provider, secret
@@ -84,7 +85,9 @@ def test_a_file_that_is_no_text_is_not_shown(tmp_path: Path) -> None:
     file.write_bytes(SECRET.encode() + b"\xff")
     with pytest.raises(NoCredentials, match="it is not UTF-8") as told:
         secret(Credentials("token", f"file://{file}"), PATIENCE_S)
-    assert told.value.__context__ is None, "its text shows the bytes"
+    known = told.value.__context__
+    assert isinstance(known, Unreadable)
+    assert known.__context__ is None, "the text of what it came from shows the bytes"
 
 
 def test_what_a_function_raises_is_named_without_its_words() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from eos.config import COMPRESSIONS, Compression
 from eos.errors import DamagedFrame
-from eos.pulsar.wire.compression import TYPES, chosen, compress, decompress
+from eos.pulsar.wire.compression import TYPES, compress, decompress, shrunk
 
 DATA = b"the same again and again. " * 50
 NOISE = random.Random(1).randbytes(80_000)
@@ -63,15 +63,23 @@ def test_an_unknown_compression_is_named() -> None:
     ids=["repetition", "nothing", "noise", "noise at the beginning", "noise at the end"],
 )
 def test_auto_decides_by_a_sample(data: bytes, expected: str) -> None:
-    assert chosen(memoryview(data), "auto") == expected
+    assert shrunk(memoryview(data), "auto")[1] == expected
 
 
 @pytest.mark.parametrize(("saved", "expected"), [(0.2, "zstd"), (0.05, "none")])
 def test_auto_compresses_what_is_worth_it(saved: float, expected: str) -> None:
     mixed = NOISE[: int(60_000 * (1 - saved))] + bytes(int(60_000 * saved))
-    assert chosen(memoryview(mixed), "auto") == expected
+    assert shrunk(memoryview(mixed), "auto")[1] == expected
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_compression_that_is_named_is_not_doubted(compression: Compression) -> None:
-    assert chosen(memoryview(NOISE), compression) == compression
+    little = bytes(3_000) + NOISE[:57_000]
+    assert shrunk(memoryview(little), compression)[1] == compression
+    assert shrunk(memoryview(NOISE), compression) == (NOISE, "none")
+
+
+@pytest.mark.parametrize("times", [1, 100], ids=["all of it was the sample", "the sample was a part"])
+def test_auto_compresses_the_whole(times: int) -> None:
+    packed, _ = shrunk(DATA * times, "auto")
+    assert bytes(decompress(packed, TYPES["zstd"], len(DATA * times))) == DATA * times

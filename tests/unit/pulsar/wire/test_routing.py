@@ -171,3 +171,11 @@ def test_rows_without_keys_are_one_part() -> None:
     assert part_by_sticky_key(parts) is parts
     nothing = Sorted(pa.record_batch({"key": pa.array([], pa.string())}), [], [])
     assert part_by_sticky_key(nothing) is nothing
+
+
+def test_a_key_and_the_base64_of_another_are_two_keys() -> None:
+    """Their form on the wire is the same but for a flag, and a frame can say but one."""
+    batch = pa.record_batch({"key": pa.array([b"\xff", b"/w==", b"\xff"], pa.binary()), "row": range(3)})
+    parts = part_by_sticky_key(Sorted(batch, [0], [3]))
+    assert parts.ends == [2, 3]
+    assert parts.rows.column("row").to_pylist() == [0, 2, 1]
