@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from eos.config import Credentials
 from eos.local import checks, class_archive, jars, jvm, process
+from eos.local.folder import InFolder
 from eos.local.jvm import QUICK_START, Jvm
 from eos.local.member import Member, State
 from eos.local.parts import HOST, PARTS, SETUP, ClusterPorts, Plan
-from eos.local.places import Tell, quiet, remove_files
-from eos.local.readiness import ready
+from eos.local.places import Tell, quiet
 from eos.local.settings import Setting
 
 _POLL_S = 0.1
@@ -28,7 +25,7 @@ _DATA_BYTES = 1_000 * checks.MEGABYTE
 
 
 @dataclass
-class LocalCluster:
+class LocalCluster(InFolder):
     """A Pulsar cluster on this machine: `with LocalCluster() as cluster: cluster["bookie-0"].kill()`.
 
     Its members are "zookeeper", "bookie-0" to "bookie-2", "broker-0" and "broker-1"; each is a `Member`. Ledgers are
@@ -61,9 +58,10 @@ class LocalCluster:
     credentials: Credentials = field(default_factory=Credentials)
     tell: Tell = field(default=quiet, repr=False)
 
+    _own_files = OWN_FILES
+
     def __post_init__(self) -> None:
-        self._temporary = self.data is None
-        self._made_folder = False
+        super().__post_init__()
         self._plan: Plan | None = None
         self._members: dict[str, Member] = {}
 
@@ -181,27 +179,14 @@ class LocalCluster:
             member.kill()
 
     def stop(self, keep_data: bool = False) -> None:
-        """Stop it and remove all that it wrote; with `keep_data` stop it in good order and leave its files."""
+        """As of every local Pulsar; what has been removed is started anew."""
+        super().stop(keep_data)
+        if not keep_data:
+            self._plan, self._members = None, {}
+
+    def _end(self, grace_s: float) -> None:
         for member in reversed(self._members.values()):
-            member.end(grace_s=10.0 if keep_data else 0.0)
-        if self.data is None or keep_data:
-            return
-        if self._temporary:
-            shutil.rmtree(self.data, ignore_errors=True)
-            self.data = None
-        else:
-            remove_files(self.data, OWN_FILES, self._made_folder)
-        self._plan, self._members = None, {}
-
-    def __enter__(self) -> LocalCluster:
-        """Start it."""
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop it, removing its data."""
-        self.stop()
+            member.end(grace_s)
 
     def _ports(self) -> ClusterPorts:
         if self._plan is None:
@@ -212,15 +197,11 @@ class LocalCluster:
         """Make the folder and choose the ports, unless that was done before; whether this was the first time."""
         if self._plan is not None:
             return False
-        if self.data is None:
-            self.data = Path(tempfile.mkdtemp(prefix="eos-cluster-"))
-        self._made_folder = not self._temporary and not self.data.exists()
-        self.data.mkdir(parents=True, exist_ok=True)
-        self.data = self.data.absolute()
-        record = self.data / RECORD
+        home = self._make_folder("eos-cluster-")
+        record = home / RECORD
         fresh = not record.exists()
         if fresh:
-            checks.free_space(self.data, _DATA_BYTES, "Starting a Pulsar cluster")
+            checks.free_space(home, _DATA_BYTES, "Starting a Pulsar cluster")
         ports = ClusterPorts.free() if fresh else Plan.from_json(record.read_text()).ports
         settings, listeners = dict(self.settings), dict(self.listeners)
         plan = Plan(ports, settings, self.memory, self.autorecovery, self.coordinators, listeners)
@@ -287,7 +268,3 @@ class LocalCluster:
         if code != 0:
             raise checks.LocalError(f"Setting up the cluster ended with {code}.\n{jvm.last_lines(log)}")
         done.touch()
-
-    def _coordinators_answer(self) -> bool:
-        on = self.settings.get("transactionCoordinatorEnabled", True) in (True, "true")
-        return ready(self.service_url, self.admin_url, self.coordinators if on else 0, self.credentials)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from eos.config import Credentials
 from eos.local import checks, class_archive, jars, jvm, process
+from eos.local.folder import InFolder
 from eos.local.jvm import QUICK_START
-from eos.local.places import Tell, quiet, remove_files
-from eos.local.readiness import ready
+from eos.local.places import Tell, quiet
 from eos.local.settings import ENVIRONMENT, OWN_FILES, Ports, Setting, broker_conf, command
 
 _POLL_S = 0.1
@@ -24,7 +21,7 @@ _DATA_BYTES = 500 * checks.MEGABYTE
 
 
 @dataclass
-class LocalPulsar:
+class LocalPulsar(InFolder):
     """A Pulsar on this machine, for this process: `with LocalPulsar() as pulsar: pulsar.service_url`.
 
     Topics keep their data without end (retention -1) unless `settings` or a policy say otherwise.
@@ -56,9 +53,10 @@ class LocalPulsar:
     credentials: Credentials = field(default_factory=Credentials)
     tell: Tell = field(default=quiet, repr=False)
 
+    _own_files = OWN_FILES
+
     def __post_init__(self) -> None:
-        self._temporary = self.data is None
-        self._made_folder = False
+        super().__post_init__()
         self._fresh = False
         self._started: process.Started | None = None
 
@@ -112,7 +110,7 @@ class LocalPulsar:
         """Wait until the transaction coordinators answer; a start that fails is ended."""
         deadline = time.monotonic() + self.start_timeout_s
         with self._removing_failure():
-            while not self._ready():
+            while not self._coordinators_answer():
                 if self.pid is None:
                     code = self._started.exit_code() if self._started is not None else None
                     raise checks.LocalError(
@@ -127,31 +125,12 @@ class LocalPulsar:
 
     def kill(self) -> None:
         """SIGKILL the whole of it, as a machine's crash would. The data stay, for `start`."""
+        self._end(0.0)
+
+    def _end(self, grace_s: float) -> None:
         if self._started is not None:
-            self._started.end()
+            self._started.end(grace_s)
             self._started = None
-
-    def stop(self, keep_data: bool = False) -> None:
-        """Stop it and remove all that it wrote; with `keep_data` stop it in good order and leave its files."""
-        if self._started is not None:
-            self._started.end(grace_s=10.0 if keep_data else 0.0)
-            self._started = None
-        if self.data is not None and not keep_data:
-            if self._temporary:
-                shutil.rmtree(self.data, ignore_errors=True)
-                self.data = None
-            else:
-                remove_files(self.data, OWN_FILES, self._made_folder)
-
-    def __enter__(self) -> LocalPulsar:
-        """Start it."""
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop it, removing its data."""
-        self.stop()
 
     def _home(self) -> Path:
         if self.data is None:
@@ -165,13 +144,7 @@ class LocalPulsar:
 
     def _make_home(self) -> bool:
         """Make the folder and choose the ports; True when no earlier run has left data in it."""
-        if self.data is None:
-            self.data = Path(tempfile.mkdtemp(prefix="eos-pulsar-"))
-        if not self.data.exists():
-            self.data.mkdir(parents=True)
-            self._made_folder = True
-        self.data = self.data.absolute()
-        made_with = recorded_ports(self.data)
+        made_with = recorded_ports(self._make_folder("eos-pulsar-"))
         if self.ports is None:
             self.ports = made_with or Ports.free()
         elif made_with is not None and made_with.bookkeeper != self.ports.bookkeeper:
@@ -204,10 +177,6 @@ class LocalPulsar:
             if self._fresh:
                 self.stop()
             raise
-
-    def _ready(self) -> bool:
-        on = self.settings.get("transactionCoordinatorEnabled", True) in (True, "true")
-        return ready(self.service_url, self.admin_url, self.coordinators if on else 0, self.credentials)
 
 
 def recorded_ports(home: Path) -> Ports | None:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pyarrow as pa
 
 
-class Undecodable(ValueError):
-    """A value is not what its schema says.
+class _WrongValue(ValueError):
+    """A value and its schema do not go together.
 
     Attributes:
-        row: its place among the values that were to be decoded.
-        field: the path of the field, as "legs.element.from"; "" for the value as a whole.
+        row: its place among the values that were to be read or written.
+        field: the path of the field; "" for the value as a whole.
         why: what is wrong, without the last full stop.
     """
 
@@ -23,20 +23,12 @@ class Undecodable(ValueError):
         self.why = why
 
 
-class Unencodable(ValueError):
-    """A value can't be written as its schema says.
+class Undecodable(_WrongValue):
+    """A value is not what its schema says; a path is like "legs.element.from"."""
 
-    Attributes:
-        row: its place among the values that were to be written.
-        field: the path of the field, as "legs[].from"; "" for the value as a whole.
-        why: what is wrong, without the last full stop.
-    """
 
-    def __init__(self, row: int, field: str, why: str) -> None:
-        super().__init__(f"row {row}, field {field!r}: {why}" if field else f"row {row}: {why}")
-        self.row = row
-        self.field = field
-        self.why = why
+class Unencodable(_WrongValue):
+    """A value can't be written as its schema says; a path is like "legs[].from"."""
 
 
 class Wrong(Exception):

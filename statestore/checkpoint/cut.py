@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from statestore.checkpoint.files import Entry, Files, join
+from statestore.checkpoint.files import Files, ListedOnce, join
 from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, batch_ids, check_checkpoint, read_query_id
 from statestore.checkpoint.needs import committed, needs_of, plain_files
 from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound
@@ -85,20 +85,8 @@ def names_its_place(path: str) -> bool:
     return _OPERATOR.fullmatch(path) is not None
 
 
-class _Seen:
+class _Seen(ListedOnce):
     """A checkpoint as it was when each directory was first listed."""
-
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._listed: dict[str, Mapping[str, Entry]] = {}
-
-    def list(self, path: str) -> Mapping[str, Entry]:
-        if path not in self._listed:
-            self._listed[path] = self._files.list(path)
-        return self._listed[path]
-
-    def read(self, path: str) -> bytes:
-        return self._files.read(path)
 
     def length(self, path: str) -> int | None:
         folder, _, name = path.rpartition("/")

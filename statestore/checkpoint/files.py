@@ -45,6 +45,24 @@ class Files(Protocol):
         ...
 
 
+class ListedOnce:
+    """A checkpoint as it was when each directory was first listed."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._listed: dict[str, Mapping[str, Entry]] = {}
+
+    def list(self, path: str) -> Mapping[str, Entry]:
+        """Return what was in a directory, by name. Empty where there was no directory."""
+        if path not in self._listed:
+            self._listed[path] = self._files.list(path)
+        return self._listed[path]
+
+    def read(self, path: str) -> bytes:
+        """Return a whole file, as it is now. Raises what `Files.read` does."""
+        return self._files.read(path)
+
+
 class LocalFiles:
     """A checkpoint in a folder of this machine, read without Hadoop: the bytes are not checked."""
 

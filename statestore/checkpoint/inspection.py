@@ -15,7 +15,7 @@ from eos.errors import DamagedLog
 from statestore.checkpoint import logs
 from statestore.checkpoint.compression import UnknownCompression
 from statestore.checkpoint.content import check_content
-from statestore.checkpoint.files import Entry, Files
+from statestore.checkpoint.files import Files, ListedOnce
 from statestore.checkpoint.findings import RESTORE, WAIT, Finding, Severity, by_severity, damaged, missing
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.needs import Need, Needs, committed, needs_of, restart_of
@@ -45,18 +45,12 @@ class Inspection:
     findings: tuple[Finding, ...]
 
 
-class _Kept:
+class _Kept(ListedOnce):
     """Files that are read once while it is found out which are needed, and not again to be checked."""
 
     def __init__(self, files: Files) -> None:
-        self._files = files
+        super().__init__(files)
         self._read: dict[str, bytes] = {}
-        self._listed: dict[str, Mapping[str, Entry]] = {}
-
-    def list(self, path: str) -> Mapping[str, Entry]:
-        if path not in self._listed:
-            self._listed[path] = self._files.list(path)
-        return self._listed[path]
 
     def read(self, path: str) -> bytes:
         if path not in self._read:

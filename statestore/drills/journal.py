@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from eos.closing import Closing
 from statestore.drills.judge import findings
 from statestore.errors import Damaged, InvalidInput, NotFound
 
@@ -255,7 +256,7 @@ E = TypeVar("E", bound=Event)
 _LINE: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 
-class Journal:
+class Journal(Closing):
     """Writes events, from any thread, each as a line that is with the operating system before `write` returns.
 
     Use it as a context manager: it closes its file.
@@ -295,12 +296,6 @@ class Journal:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def read(path: Path) -> list[Event]:

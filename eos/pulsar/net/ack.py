@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Literal
 
+from eos.closing import Closing
 from eos.pulsar.net.consumer import Hold
 from eos.pulsar.net.finder import Finder
 from eos.pulsar.wire.message_id import EntryId, MessageId
@@ -12,7 +12,7 @@ from eos.pulsar.wire.message_id import EntryId, MessageId
 Initial = EntryId | Literal["earliest", "latest"]
 
 
-class DurableCursor:
+class DurableCursor(Closing):
     """A durable subscription that reads nothing: the broker keeps every entry that it did not acknowledge.
 
     Each call joins anew after a lost connection. Thread-safe.
@@ -62,11 +62,3 @@ class DurableCursor:
     def close(self) -> None:
         """Leave; the subscription stays. Raises Unanswered, ConnectionLost."""
         self._hold.close()
-
-    def __enter__(self) -> DurableCursor:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

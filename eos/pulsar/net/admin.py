@@ -9,12 +9,12 @@ import base64
 import ssl
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
+from eos.closing import Closing
 from eos.config import Credentials, OAuth2, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.authentication import secret, without
@@ -112,7 +112,7 @@ class Buffer:
         return self.ongoing > 0 and self.readable_to < self.last
 
 
-class Admin:
+class Admin(Closing):
     """A client of the admin API.
 
     Every call may raise Unreachable, Unanswered, Refused (its code is the HTTP status) and
@@ -223,14 +223,6 @@ class Admin:
     def close(self) -> None:
         """Close its connections."""
         self._http.close()
-
-    def __enter__(self) -> Admin:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _json(self, path: str) -> Any:
         answer = self._ask("GET", path)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from types import TracebackType
 from typing import ClassVar, Literal
 
+from eos.closing import Closing
 from eos.config import Cluster
 from eos.errors import InvalidInput, Refused, TopicMissing
 from eos.pulsar.net.ack import DurableCursor, Initial
@@ -38,7 +38,7 @@ __all__ = [
 Access = Literal["shared", "exclusive", "exclusive-with-fencing"]
 
 
-class Client:
+class Client(Closing):
     """Connects when first asked for something, and again after a connection was lost. Thread-safe.
 
     Every call may raise Unreachable (a ConnectionLost: the message names the address),
@@ -249,14 +249,6 @@ class Client:
     def close(self) -> None:
         """End every connection; whatever is open on them is lost."""
         self._pool.close()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _create(self, name: str) -> None:
         try:

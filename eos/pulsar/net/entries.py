@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from types import TracebackType
 
+from eos.closing import Closing
 from eos.errors import ConnectionLost, DamagedFrame, EosError, NetworkError, Unreachable
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.consumer import Subscriber
@@ -34,7 +34,7 @@ _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
 
-class EntryReader(Subscriber[EntryLine]):
+class EntryReader(Subscriber[EntryLine], Closing):
     """Reads committed entries in order, each once, over lost connections. Keeps nothing at the broker once closed.
 
     Thread-safe; one `read` at a time.
@@ -97,14 +97,6 @@ class EntryReader(Subscriber[EntryLine]):
                     if line.failure is None:
                         raise
                     self._lost(line.failure)
-
-    def __enter__(self) -> EntryReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _line(self, connection: Connection, before: EntryLine | None) -> EntryLine:
         reached = None if before is None else before.reached

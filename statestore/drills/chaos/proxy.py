@@ -10,7 +10,8 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
+
+from eos.closing import Closing
 
 _CHUNK = 65_536
 _TICK_S = 0.02
@@ -38,7 +39,7 @@ class _End:
             self.socket.close()
 
 
-class Proxy:
+class Proxy(Closing):
     """Passes TCP connections on to `target`, from a port of its own on 127.0.0.1; one thread serves all.
 
     The port is there as soon as the proxy is made, the target may come later: until then, and while the target doesn't
@@ -95,14 +96,6 @@ class Proxy:
             end.close(reset=True)
         self._selector.close()
         self._listener.close()
-
-    def __enter__(self) -> Proxy:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _serve(self) -> None:
         while not self._closing.is_set():
