@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pulsar as official
@@ -16,12 +15,12 @@ from pulsar.schema import ProtobufNativeSchema
 from pyspark.sql import Row, SparkSession
 
 import eos
-from eos.local import checks, jars
 from eos.schema.protobuf_schema import message_descriptor
 from tests.conftest import MakeTopic
 from tests.integration.sinks.bad_input import identity
 from tests.integration.sinks.conftest import InWorld
 from tests.integration.sinks.readers import received, table, version_of
+from tests.java_peer import JavaPeer
 from tests.protobuf import proto
 
 FLIGHT = [
@@ -84,19 +83,13 @@ def made(kind: Any, row: Row) -> Any:
     return one
 
 
-def read_by_java(pulsar: Any, topic: str, count: int) -> list[str]:
-    """Return what the Java client's schema API finds: a line for each message, its version before its text."""
-    command = [str(checks.java()), "-cp", jars.classpath(), str(Path(__file__).with_name("ReadProtobuf.java"))]
-    said = subprocess.run(
-        [*command, pulsar.service_url, topic, str(count)], capture_output=True, text=True, check=False
-    )
-    assert said.returncode == 0, said.stderr[-4_000:]
-    lines = [line.partition("read ") for line in said.stdout.splitlines()]
-    return [rest for before, found, rest in lines if found and not before]  # the client logs there too
-
-
 def test_protobuf_is_read_equal_field_by_field(
-    spark: SparkSession, pulsar: Any, theirs: official.Client, make_topic: MakeTopic, in_world: InWorld
+    spark: SparkSession,
+    pulsar: Any,
+    theirs: official.Client,
+    make_topic: MakeTopic,
+    in_world: InWorld,
+    in_java: JavaPeer,
 ) -> None:
     topic = make_topic("protobuf")
     newest = message("optional bool late = 9")
@@ -111,9 +104,9 @@ def test_protobuf_is_read_equal_field_by_field(
     assert {version_of(one) for one in messages} == {1}
     by_delay = sorted((one.value() for one in messages), key=lambda one: -one.delay)
     assert by_delay == [made(newest, row) for row in wanted]
-    in_java = [line.split(" ", 1) for line in read_by_java(pulsar, topic, 40)]
-    assert {version for version, _ in in_java} == {"1"}
-    parsed = sorted((text_format.Parse(text, newest()) for _, text in in_java), key=lambda one: -one.delay)
+    told = json.loads(in_java.order(f"{topic}\t40", "read"))
+    assert {version for version, _ in told} == {1}
+    parsed = sorted((text_format.Parse(text, newest()) for _, text in told), key=lambda one: -one.delay)
     assert parsed == by_delay
     names = [f"unix_micros(value.{name}) {name}" if name == "at" else f"value.{name}" for name in wanted[0].asDict()]
     ours = table(spark, pulsar, topic).selectExpr(*names).collect()
