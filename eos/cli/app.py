@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from eos.cli import console
+from eos.cli.adopt import adopt
 from eos.cli.doctor import abort, doctor
 from eos.cli.local import app as local
 from eos.cli.sinks import reset, show, sinks, verify
@@ -28,6 +29,7 @@ typer_app.command()(verify)
 typer_app.command()(doctor)
 typer_app.command()(abort)
 typer_app.command()(reset)
+typer_app.command()(adopt)
 
 
 @typer_app.callback()

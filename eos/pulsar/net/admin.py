@@ -163,6 +163,11 @@ class Admin(Closing):
         """Return the names of a topic's durable subscriptions."""
         return tuple(self._json(f"v2/{_path(topic)}/subscriptions") or ())
 
+    def producers(self, topic: str) -> tuple[str, ...]:
+        """Return who is connected to write to a topic without partitions, or to a partition: "name (address)"."""
+        told = self._json(f"v2/{_path(topic)}/stats")["publishers"]
+        return tuple(f"{one['producerName']} ({one.get('address', 'address not told')})" for one in told)
+
     def delete(self, topic: str) -> None:
         """Delete a topic without partitions that no client is connected to, with its subscriptions.
 

@@ -1,0 +1,65 @@
+"""`eos adopt`: whether a query of another sink can go on with this one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eos.cli.connection import Connection, connecting
+from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
+
+if TYPE_CHECKING:
+    from eos.contents.adoption import Adoption
+
+
+@connecting
+def adopt(
+    to: Connection,
+    checkpoint: Annotated[str, typer.Argument(help="The query's checkpointLocation; a folder, or file:, s3:, hdfs: …")],
+    topic: Annotated[str, typer.Option(help="The topic that the query wrote to.")],
+    name: Annotated[str, typer.Option(help="The name that the sink is to have: eos.sink(name=…).")],
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
+) -> None:
+    """Look whether a query that wrote to a topic by another sink can go on with eos.sink, from its own checkpoint.
+
+    Stop the query first. Nothing is changed: the first start with eos.sink takes the checkpoint over. Exit codes: 0
+    when nothing stands in the way, 1 when something needs care, 2 when it can't be, 3 when what counts can't be known.
+    """
+    from dataclasses import asdict
+
+    from eos.contents.adoption import Verdict, adoption
+    from eos.contents.checkpoints import read_checkpoint
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+    from eos.sinks.topics import valid_topic
+
+    read = read_checkpoint(checkpoint)
+    with Client(to.cluster) as client:
+        if to.admin_url is None:
+            found = adoption(client, None, read, valid_topic(topic), name)
+        else:
+            with Admin(to.admin_url, to.cluster.credentials, to.cluster.tls) as admin:
+                found = adoption(client, admin, read, valid_topic(topic), name)
+    if as_json:
+        print(json.dumps(asdict(found), indent=2))
+    else:
+        _show(found, to.cluster.service_url)
+    verdicts = {one.verdict for one in found.findings}
+    if Verdict.UNKNOWN in verdicts:
+        raise typer.Exit(UNKNOWN)
+    if Verdict.CARE in verdicts:
+        raise typer.Exit(FINDINGS)
+
+
+def _show(found: Adoption, service_url: str) -> None:
+    from rich.table import Table
+
+    table = Table("about", "verdict", "what was found")
+    for one in found.findings:
+        table.add_row(one.about, one.verdict, one.said)
+    print_table(table)
+    options = "".join(f", {name}={value!r}" for name, value in found.options.items())
+    call = f"eos.sink({service_url!r}{options})"
+    tell(f"Query {found.query_id} goes on at batch {found.next_batch} with foreachBatch({call})")
