@@ -17,6 +17,7 @@ from eos.errors import (
     Stopped,
     TookTooLong,
     TopicMissing,
+    Unacknowledged,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ __all__ = [
     "Stopped",
     "TookTooLong",
     "TopicMissing",
+    "Unacknowledged",
     "__version__",
     "catalog",
     "listener",

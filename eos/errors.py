@@ -10,6 +10,7 @@
     │   ├── Stopped            the query was stopped, and this call has committed nothing
     │   └── TookTooLong        the batch took longer than its transaction lives: give it more time
     ├── CommitUnknown      the batch may or may not be visible: ask the control log
+    ├── Unacknowledged     without a transaction: some rows of the batch may be visible, and some lacking
     ├── ReplayFailed       nothing of the batch was to be written; Spark could not run it for the query's state
     ├── Fenced             another driver owns the sink now: stop
     └── OutOfTurn          a mistake in a program that uses the protocol: never tried again
@@ -27,7 +28,10 @@ class EosError(Exception):
 
 
 class InvalidInput(EosError, ValueError):
-    """A name, option, column or setting is wrong. Nothing of the batch is visible to a reader."""
+    """A name, option, column or setting is wrong. Nothing of the batch is visible to a reader.
+
+    Written without a transaction, rows that were sent before the wrong one may be visible: then the message says so.
+    """
 
 
 class TopicMissing(InvalidInput):
@@ -60,6 +64,13 @@ class TookTooLong(NotCommitted):
 
 class CommitUnknown(EosError):
     """The commit was asked for and its answer was lost. The control log decides."""
+
+
+class Unacknowledged(EosError):
+    """Written without a transaction, not each row of the batch has its receipt: some may be visible, and some lacking.
+
+    The batch is to be written again, as a whole.
+    """
 
 
 class ReplayFailed(EosError):

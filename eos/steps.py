@@ -1,4 +1,4 @@
-"""The steps of an exactly-once micro-batch, in the order they happen.
+"""The steps of an exactly-once micro-batch, in the order they happen; other guarantees have some of them.
 
 This list is the one source for metrics, for the crash matrix of the tests and for the
 table in docs/protocol.md: a step that is not here cannot be reported, and one that is
@@ -31,6 +31,9 @@ class Step(StrEnum):
 
 WRITER_STEPS = (Step.ADD_PARTITIONS, Step.FIRST_SEND, Step.ALL_SENT, Step.CLOSE_PRODUCERS)
 """The steps that each task takes for itself when a batch is large; the driver takes all others."""
+
+AT_LEAST_ONCE_STEPS = (Step.FIRST_SEND, Step.ALL_SENT, Step.CLOSE_PRODUCERS, Step.RETURN)
+"""The steps of a batch that is written without a transaction."""
 
 Phase = Literal["before", "after"]
 

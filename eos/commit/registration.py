@@ -1,4 +1,4 @@
-"""What a query's checkpoint folder says about its sink: two small files."""
+"""What a query's checkpoint folder says about its sink: three small files."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ REGISTRATION: Final = "eos-sink.json"
 
 KEEP: Final = "eos-keep.json"
 """The file in the query's checkpoint folder that says which markers savepoints need: {"markers_since": batch}."""
+
+UNLOGGED: Final = "eos-at-least-once.json"
+"""The file in the query's checkpoint folder that holds an `Unlogged`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,48 @@ class Registration:
                 f"{REGISTRATION} in the query's checkpoint can't be read: {error}. It tells which control log belongs "
                 "to this checkpoint. Restore the file from a backup of the checkpoint."
             ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Unlogged:
+    """What the query's checkpoint remembers of batches written at least once: no control log has them.
+
+    Attributes:
+        begun: the newest batch that was begun: its rows may be visible, once or more.
+        rows: of the last batch that was written whole; None: not known.
+    """
+
+    begun: int
+    rows: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of its file."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Unlogged:
+        """Read the text of its file. Raises DamagedLog."""
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise DamagedLog(
+                f"{UNLOGGED} in the query's checkpoint can't be read: {error}. It tells which batch was begun last"
+                ' with guarantee="at-least-once". Restore the file from a backup of the checkpoint.'
+            ) from error
+
+    def refuse_in_doubt(self, batch_id: int) -> None:
+        """Refuse to write a batch exactly once that may be visible already. Raises InvalidInput.
+
+        A later one may be written: Spark hands it over only after it has noted the end of those before.
+        """
+        if batch_id <= self.begun:
+            raise InvalidInput(
+                f'batch {batch_id} was begun with guarantee="at-least-once", and Spark did not note its end: its rows'
+                " may be visible, no control log tells, and written once more they would be there twice. Start the"
+                ' query with guarantee="at-least-once" again and let it end in good order, as'
+                ' trigger(availableNow=True) does; then start it with "exactly-once"'
+            )
 
 
 def keeps_state(registered: Registration | None, has_state: bool, batch_id: int) -> bool | None:

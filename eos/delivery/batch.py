@@ -26,7 +26,7 @@ class BatchDelivery:
         writes: what is to be written.
 
     Attributes:
-        sent_in: the transaction of the last try that has sent all rows; None until then.
+        sent_in: the transaction of the last try that has sent all rows; None until then, and without a transaction.
         frames: how many frames these were, by topic.
         seconds: that preparing, sending and finishing took, over all tries.
     """
@@ -49,8 +49,8 @@ class BatchDelivery:
                     self._collected[place] = path.rows
                 self._paths.append(path)
 
-    def send(self, txn: TxnId) -> Report:
-        """Send every write of the batch into the transaction."""
+    def send(self, txn: TxnId | None) -> Report:
+        """Send every write of the batch into the transaction; None: into none."""
         total = Report()
         with self._timed(), _around_spark():
             for path in self._paths:

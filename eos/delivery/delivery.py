@@ -127,8 +127,11 @@ class Delivery:
         if rows:
             self.row_bytes = size / rows
 
-    def transaction(self, txn: TxnId, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
-        """Return the transaction of a batch as its writers need it, with what this process knows of frame limits."""
+    def transaction(self, txn: TxnId | None, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
+        """Return the transaction of a batch as its writers need it, with what this process knows of frame limits.
+
+        Args: its id, None to write without one; the batch; numbers of partitions that are known.
+        """
         limits = Client.shared(self.settings.cluster).frame_limits.learned
         return BatchTransaction(txn, batch_id, self.observer, partitions, limits)
 

@@ -68,12 +68,14 @@ class ByTasks:
     partitions: Mapping[str, int]
     _stages: list[int] = field(default_factory=list)
     _ran: list[int] = field(default_factory=list)
+    _retries: bool = False
 
     def send(self, transaction: BatchTransaction) -> Report:
         """Run the job. Raises what Spark raises.
 
         InvalidInput for a row that can't be written; NotCommitted for a frame that its topic did not take.
         """
+        self._retries = transaction.txn is None
         with jobs.local_property(self.job.sparkSession, TRANSACTION, transaction_property(transaction)):
             summaries = self.job.collect()
         total = Report()
@@ -87,8 +89,8 @@ class ByTasks:
         return total
 
     def finish(self) -> None:
-        """Prove that each task ran once. Raises NotCommitted when that is not so."""
-        spark.prove_run_once(self.job.sparkSession, self._stages, self._ran)
+        """Prove that each task ran once; without a transaction, that it ran. Raises NotCommitted if that is not so."""
+        spark.prove_run(self.job.sparkSession, self._stages, self._ran, retries=self._retries)
 
     def abandon(self) -> None:
         """Do nothing: a task has closed, or given up, what it opened."""

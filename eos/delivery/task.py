@@ -1,8 +1,9 @@
 """The executor side: a `mapInArrow` function that writes one Spark partition into the transaction.
 
 One summary row comes back for each task, after its producers are closed. A task that
-Spark retries refuses to write at all. What a task can't see (a second stage attempt) the
-driver checks afterwards: `eos.spark.query.prove_run_once`.
+Spark retries refuses to write at all, except without a transaction: there it writes all its rows
+again. What a task can't see (a second stage attempt) the driver checks afterwards:
+`eos.spark.query.prove_run`.
 
 The transaction is not part of the function but a local property of the Spark job: so the
 driver can plan the job while the transaction is being opened.
@@ -43,7 +44,7 @@ def transaction_property(transaction: BatchTransaction) -> str:
     """Return the value of the local property `TRANSACTION` that the tasks of a batch need."""
     txn = transaction.txn
     known = [dict(transaction.partitions), dict(transaction.frame_limits)]
-    return json.dumps([txn.most, txn.least, transaction.batch_id, *known])
+    return json.dumps([None if txn is None else [txn.most, txn.least], transaction.batch_id, *known])
 
 
 def writing_task(settings: WriteSettings, observer: Observer) -> Task:
@@ -55,12 +56,12 @@ def writing_task(settings: WriteSettings, observer: Observer) -> Task:
     def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        if context.attemptNumber() > 0:
+        transaction = _transaction(context.getLocalProperty(TRANSACTION), observer)
+        if transaction.txn is not None and context.attemptNumber() > 0:
             raise NotCommitted(
                 f"Attempt {context.attemptNumber()} of a writing task refuses to run: the first one may have written "
                 "into this batch's transaction already. The batch is written again in a new transaction."
             )
-        transaction = _transaction(context.getLocalProperty(TRANSACTION), observer)
         producers = FreshProducers(settings.cluster, settings.max_in_flight_bytes)
         writer = Writer(settings, transaction, producers, context.partitionId())
         try:
@@ -92,8 +93,8 @@ def _transaction(text: str | None, observer: Observer) -> BatchTransaction:
         raise NotCommitted(
             f"The Spark job of a writing task lacks the local property {TRANSACTION!r}: no sink began it."
         )
-    most, least, batch_id, partitions, limits = json.loads(text)
-    return BatchTransaction(TxnId(most, least), batch_id, observer, partitions, limits)
+    txn, batch_id, partitions, limits = json.loads(text)
+    return BatchTransaction(None if txn is None else TxnId(*txn), batch_id, observer, partitions, limits)
 
 
 def _write(batches: Iterable[pa.RecordBatch], writer: Writer) -> Report:

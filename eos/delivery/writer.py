@@ -1,4 +1,4 @@
-"""Rows in, acknowledged transactional frames out. Tasks and the driver's small-batch path share it.
+"""Rows in, acknowledged frames out. Tasks and the driver's small-batch path share it.
 
 One `Writer` serves one task (or one small batch on the driver) inside one transaction:
 
@@ -8,6 +8,8 @@ A crash anywhere in here leaves an open transaction that is not committed: the n
 the sink aborts it. What must never happen is a send after the commit has been asked for,
 since the broker would accept it and lose the batch. Hence `finish()` waits for every receipt, and
 gives the producers back, which closes those of a task; nothing is committed before it returns.
+
+Without a transaction no partition is added, and each frame is visible once the broker has it. The rest is the same.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class WriteSettings:
         key_hash: which hash of the key picks the partition.
         compression: of each frame; "auto" decides for each of them.
         max_in_flight_bytes: payload bytes a task may have sent without a receipt.
-        time_limit_s: seconds that the writing of one task may take: what its transaction lives. Default 600.
+        time_limit_s: seconds that the writing of one task may take: what its transaction lives; infinite without one.
+            Default 600.
         schema: of the values of rows that name no topic. A column `value` that is not binary is encoded by it.
             Default: none.
         batching: whether the rows of a frame share their key. Default: they needn't.
@@ -68,17 +71,17 @@ class WriteSettings:
 
 @dataclass(frozen=True, slots=True)
 class BatchTransaction:
-    """The transaction a task writes into, and who is to be told of its steps.
+    """The transaction a task writes into, or none, and who is to be told of its steps.
 
     Attributes:
-        txn: its id.
+        txn: its id; None: rows are written without one, and are visible at once.
         batch_id: of the micro-batch that it is for.
         observer: told of the writer's steps.
         partitions: how many partitions topics have, where the driver has asked already for this batch.
         frame_limits: bytes at which the frames of a topic are full, where refusals have taught that.
     """
 
-    txn: TxnId
+    txn: TxnId | None
     batch_id: int
     observer: Observer
     partitions: Mapping[str, int] = field(default_factory=dict)
@@ -147,7 +150,7 @@ class Writer:
 
         Raises:
             InvalidInput: a row can't be written as it is.
-            NetworkError: a frame was refused, or its fate is unknown. Never resent.
+            NetworkError: a frame was refused, or its fate is unknown. This writer never sends it again.
         """
         if batch.num_rows == 0:
             return
@@ -274,16 +277,20 @@ class Writer:
         return self._partitions[topic]
 
     def _open(self, physical: set[str]) -> None:
-        """Add the new ones among these to the transaction, in one call, then open their producers."""
+        """Add the new ones among these to the transaction, if there is one, and open their producers."""
         new = sorted(physical - self._producers.keys())
         if not new:
             return
+        txn = self._to.txn
+        if txn is None:
+            self._open_all(new)
+            return
         # Opening a producer sends no data, so it need not wait for the partition to be added.
-        side_by_side(lambda: self._add(new), lambda: self._open_all(new))
+        side_by_side(lambda: self._add(txn, new), lambda: self._open_all(new))
 
-    def _add(self, new: list[str]) -> None:
+    def _add(self, txn: TxnId, new: list[str]) -> None:
         self._to.observer(Step.ADD_PARTITIONS, "before", self._to.batch_id)
-        self._client.coordinator(self._to.txn.coordinator).add_partitions(self._to.txn, new)
+        self._client.coordinator(txn.coordinator).add_partitions(txn, new)
         self._to.observer(Step.ADD_PARTITIONS, "after", self._to.batch_id)
 
     def _open_all(self, new: list[str]) -> None:

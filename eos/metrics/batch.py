@@ -9,10 +9,11 @@ from typing import Literal, Protocol, runtime_checkable
 Outcome = Literal["committed", "replayed", "failed", "unknown"]
 """What is known of a batch when the call that wrote it ends.
 
-    committed  this call has written it
+    committed  this call has written it; without a transaction: each row has its receipt
     replayed   nothing was to be written: it had been committed before, or the checkpoint is a shadow
     failed     the call has raised, and nothing that it wrote is visible
-    unknown    the call has raised, and may have committed the batch: the control log decides at the next start
+    unknown    the call has raised, and may have committed the batch: the control log decides at the next start.
+               Without a transaction: rows of it may be visible, and it is written again at the next start
 """
 
 
@@ -29,8 +30,8 @@ class FinishedBatch:
         outcome: see `Outcome`.
         error: the name of the class of the error that the call has raised, such as "NotCommitted"; None without one.
         transaction: the Pulsar transaction that wrote the batch, as "(coordinator,number)". None where nothing is
-            committed, and of a batch that is older than the newest in the log.
-        attempts: transactions that this call has opened for the batch; 0 for a replay.
+            committed, where the sink writes without transactions, and of a batch older than the newest in the log.
+        attempts: transactions that this call has opened for the batch, or its tries without one; 0 for a replay.
         rows, bytes, frames: by topic, what this call has committed; empty for any other outcome. Bytes are of values,
             keys and properties, before compression; a frame goes to the broker in one piece, with many rows in it.
         duration_s: seconds from the beginning of the call, or of the block of `sink.batch`, to its end.

@@ -24,6 +24,7 @@ from eos.errors import (
     Stopped,
     TookTooLong,
     TopicMissing,
+    Unacknowledged,
 )
 from eos.metrics.batch import FinishedBatch, LiveSink, Outcome
 
@@ -46,6 +47,7 @@ ERRORS: Final = (
     TookTooLong,
     Stopped,
     CommitUnknown,
+    Unacknowledged,
     ReplayFailed,
     Fenced,
 )
@@ -92,7 +94,7 @@ TRANSACTIONS: Final = Figure(
     "counter",
     "transaction",
     ("sink",),
-    "transactions opened; more than committed batches: tries aborted",
+    "transactions opened, or tries without one; more than committed batches: tries that failed",
 )
 ROWS: Final = Figure("rows", "counter", "row", ("sink", "topic"), "rows committed")
 PAYLOAD: Final = Figure(

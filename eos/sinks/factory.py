@@ -8,7 +8,7 @@ from __future__ import annotations
 from eos.config import Batching, CompressionOption, KeyHash, OAuth2Options, Token
 from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
-from eos.sinks.options import MIB, SinkOptions, check_names, checked, names_checked
+from eos.sinks.options import MIB, Guarantee, SinkOptions, check_names, checked, names_checked
 from eos.sinks.sink import Sink
 from eos.steps import Observer, unobserved
 
@@ -19,6 +19,7 @@ def sink(
     *,
     name: str,
     topic: str | None = None,
+    guarantee: Guarantee = "exactly-once",
     value_format: ValueFormat = "raw",
     register_schema: str | None = None,
     ignore_null_fields: bool | None = None,
@@ -45,12 +46,15 @@ def sink(
     observer: Observer = unobserved,
     metrics: Observers | None = None,
 ) -> Sink:
-    """Make an exactly-once sink for `foreachBatch`.
+    """Make a sink for `foreachBatch`: exactly-once, unless `guarantee` names another promise.
 
     Args:
         service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
         name: names the sink and its control topic; keep it over restarts, and never let two jobs share one.
         topic: where rows go that name no topic themselves; without it each row or write must name one.
+        guarantee: "exactly-once": each micro-batch is one transaction, seen whole or not at all and once;
+            "at-least-once": no transaction, rows are visible as they are written, and after a failure some are there
+            twice; none is lost.
         value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own;
             "avro": a record of these columns, by the topic's AVRO schema; "protobuf": a message of them, by the
             topic's descriptor (PROTOBUF_NATIVE); "schema": the column `value`, of the type
@@ -95,11 +99,12 @@ def sink(
 
     Raises:
         InvalidInput: an option is wrong, the topic is missing, or the broker is out of reach
-            or has transactions turned off. Nothing has been written.
+            or lacks transactions where they are needed. Nothing has been written.
     """
     options = SinkOptions(
         name=name,
         topic=topic,
+        guarantee=guarantee,
         value_format=value_format,
         register_schema=register_schema,
         ignore_null_fields=ignore_null_fields,

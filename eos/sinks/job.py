@@ -33,8 +33,12 @@ from eos.steps import Observer
 
 log = logging.getLogger("eos.sink")
 
-LEFT_OUT: Final = ("markers_kept", "small_batch_rows")
-"""Options of `eos.sink` that mean nothing to a job: it has one marker, and its number of rows is not known before."""
+LEFT_OUT: Final = {
+    "guarantee": "What is written once for each job id is written exactly once",
+    "markers_kept": "A job has one marker",
+    "small_batch_rows": "How many rows a job has is not known before it has run",
+}
+"""Options of `eos.sink` that mean nothing to a job, and why."""
 
 _BATCH: Final = 0
 
@@ -115,8 +119,8 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
         service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
         job_id: names the job for ever, such as "flights-2026-11-23": up to 100 letters, digits, ".", "_" and "-". No
             sink can have this name.
-        options: those of `eos.sink`, without `name`, `markers_kept` and `small_batch_rows`. Spark computes and writes
-            the DataFrame within `transaction_timeout_s`.
+        options: those of `eos.sink`, without `name`, `guarantee`, `markers_kept` and `small_batch_rows`. Spark
+            computes and writes the DataFrame within `transaction_timeout_s`.
 
     Returns:
         What is committed under the id, and whether this call has written it.

@@ -17,7 +17,7 @@ import logging
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from eos.errors import CommitUnknown, EosError, NotCommitted, ReplayFailed, Stopped
+from eos.errors import CommitUnknown, EosError, NotCommitted, ReplayFailed, Stopped, Unacknowledged
 from eos.spark.query import Query, reason
 
 log = logging.getLogger("eos.sink")
@@ -34,7 +34,7 @@ def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, 
 
     Returns:
         Stopped: the query was stopped, and this call has committed nothing.
-        CommitUnknown, ReplayFailed: as it was; where the query was stopped, Spark reads it as a stop, too.
+        CommitUnknown, Unacknowledged, ReplayFailed: as it was; where the query was stopped, Spark reads it as a stop.
         CommitUnknown: also for a call into Spark's JVM, since an earlier run may have committed the batch.
         EosError: any other as it was, without the frames below the sink.
     """
@@ -52,6 +52,11 @@ def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, 
             return CommitUnknown(
                 f"The query was stopped before the outcome of batch {batch_id} was known. The control log decides when "
                 f"the query starts again. {for_spark}"
+            )
+        case Unacknowledged():
+            return Unacknowledged(
+                f"The query was stopped before each row of batch {batch_id} had its receipt. Some may be visible; the "
+                f"batch is written again when the query starts again. {for_spark}"
             )
         case ReplayFailed():
             return ReplayFailed(

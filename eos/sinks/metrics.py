@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
+from eos.commit.ports import Written
 from eos.errors import InvalidInput, NotCommitted, ReplayFailed
 from eos.metrics.batch import FinishedBatch, Outcome
+from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, Phase, Step
 
 _COMMIT = (Step.MARKER, Step.END_SENT, Step.END_ANSWERED)
@@ -24,7 +26,7 @@ class Snapshot:
 
     Attributes:
         committed, skipped: batches written and committed; batches found committed already.
-        attempts: transactions opened for batches; more than `committed` means tries that were aborted.
+        attempts: transactions opened for batches, or tries without one; more than `committed`: some tries failed.
         rows, bytes: committed, over all topics. Bytes are payload before compression.
         rows_by_topic, bytes_by_topic: the same, by topic.
         step_s: seconds of the latest pass through each step on the driver, by the step's name.
@@ -50,8 +52,9 @@ class _InHand:
     batch_id: int = 0
     began: float = field(default_factory=time.monotonic)
     identity: Identity | None = None
-    marker: Marker | None = None
-    wrote: bool = False
+    transaction: TxnId | None = None
+    wrote: Written | None = None
+    shown: bool = False
     frames: Mapping[str, int] = field(default_factory=dict)
     attempts: int = 0
     delivery_s: float = 0.0
@@ -59,13 +62,13 @@ class _InHand:
 
     def outcome(self, error: BaseException | None) -> Outcome:
         """Return what is known of the batch, whose call has ended with this error."""
-        if self.wrote:
+        if self.wrote is not None:
             return "committed"
         if error is None:
             return "replayed"
         # Without an identity nothing was begun.
         known = self.identity is None or isinstance(error, (InvalidInput, NotCommitted, ReplayFailed))
-        return "failed" if known else "unknown"
+        return "failed" if known and not self.shown else "unknown"
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -110,9 +113,22 @@ class Metrics:
             self._step_s[step.value] = took
             self._batch.step_s[step.value] = self._batch.step_s.get(step.value, 0.0) + took
             if step is Step.OPEN:
-                self._attempts += 1
-                self._batch.attempts += 1
+                self._count_attempt()
                 self._open_since = now
+
+    def tries(self) -> None:
+        """Note that a batch is about to be written without a transaction."""
+        with self._lock:
+            self._count_attempt()
+
+    def sends(self) -> None:
+        """Note that rows are about to be sent without a transaction: some may be visible, whatever comes of it."""
+        with self._lock:
+            self._batch.shown = True
+
+    def _count_attempt(self) -> None:
+        self._attempts += 1
+        self._batch.attempts += 1
 
     def transaction_ended(self) -> None:
         """Note that no transaction is open any more."""
@@ -139,41 +155,49 @@ class Metrics:
         with self._lock:
             self._batch.delivery_s = seconds
 
-    def committed(self, marker: Marker, frames: Mapping[str, int]) -> None:
-        """Count a batch that this call has written. Args: what the log has of it; its frames by topic."""
+    def committed(self, wrote: Written, frames: Mapping[str, int], transaction: TxnId | None = None) -> None:
+        """Count a batch that this call has written.
+
+        Args: what; its frames by topic; the transaction that wrote it, None where there was none.
+        """
         with self._lock:
             self._committed += 1
-            self._rows.update(marker.rows)
-            self._bytes.update(marker.bytes)
-            self._batch.marker, self._batch.frames, self._batch.wrote = marker, dict(frames), True
+            self._rows.update(wrote.rows)
+            self._bytes.update(wrote.bytes)
+            self._batch.wrote, self._batch.frames, self._batch.transaction = wrote, dict(frames), transaction
 
     def story(self, marker: Marker) -> str:
         """Tell of the batch that has just been committed, in one line."""
         with self._lock:
             began = self._began.get(Step.OPEN, time.monotonic())
             end_s = sum(self._step_s.get(step.value, 0.0) for step in _COMMIT)
-        rows, size = sum(marker.rows.values()), sum(marker.bytes.values())
-        names = sorted(topic.rpartition("/")[2] for topic in marker.rows)
-        topics = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} topics"
         return (
-            f"batch {marker.batch_id}: committed {rows:,} rows, {size:,} bytes{' to ' if names else ''}{topics} in "
-            f"{time.monotonic() - began:.3f} s, {end_s:.3f} s of it for the commit; transaction {marker.txn}, "
-            f"attempt {marker.attempt}"
+            f"batch {marker.batch_id}: committed {_in_words(marker)} in {time.monotonic() - began:.3f} s, "
+            f"{end_s:.3f} s of it for the commit; transaction {marker.txn}, attempt {marker.attempt}"
         )
+
+    def plain_story(self) -> str:
+        """Tell of the batch that has just been written without a transaction, in one line."""
+        with self._lock:
+            batch = self._batch
+            assert batch.wrote is not None, "nothing was written"
+            return (
+                f"batch {batch.batch_id}: wrote {_in_words(batch.wrote)} in {time.monotonic() - batch.began:.3f} s, "
+                f"without a transaction; attempt {batch.attempts}"
+            )
 
     def skipped(self, newest: Marker | None = None) -> None:
         """Count a batch of which nothing was to be written. Args: the newest that the log has, if it was asked."""
         with self._lock:
             self._skipped += 1
             if newest is not None and newest.batch_id == self._batch.batch_id:
-                self._batch.marker = newest
+                self._batch.transaction = newest.txn
 
     def finished(self, error: BaseException | None) -> FinishedBatch:
         """Return the record of the batch in hand, whose call has ended with this error."""
         with self._lock:
             batch, now = self._batch, time.monotonic()
-            marker, whose = batch.marker, batch.identity
-            wrote = marker if batch.wrote else None
+            wrote, whose = batch.wrote, batch.identity
             return FinishedBatch(
                 sink=self.name,
                 job=self.job,
@@ -182,7 +206,7 @@ class Metrics:
                 run_id=None if whose is None else whose.run_id,
                 outcome=batch.outcome(error),
                 error=None if error is None else type(error).__name__,
-                transaction=None if marker is None else str(marker.txn),
+                transaction=None if batch.transaction is None else str(batch.transaction),
                 attempts=batch.attempts,
                 rows={} if wrote is None else dict(wrote.rows),
                 bytes={} if wrote is None else dict(wrote.bytes),
@@ -207,3 +231,10 @@ class Metrics:
                 dict(self._step_s),
                 age,
             )
+
+
+def _in_words(wrote: Written) -> str:
+    names = sorted(topic.rpartition("/")[2] for topic in wrote.rows)
+    topics = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} topics"
+    rows, size = sum(wrote.rows.values()), sum(wrote.bytes.values())
+    return f"{rows:,} rows, {size:,} bytes{' to ' if names else ''}{topics}"

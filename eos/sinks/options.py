@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar, get_args
 
 from eos.commit.control_topic import control_topic
 from eos.config import (
@@ -33,6 +33,8 @@ from eos.steps import Observer, unobserved
 
 MIB = 1024 * 1024
 
+Guarantee = Literal["exactly-once", "at-least-once"]
+
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
 
@@ -43,6 +45,7 @@ class SinkOptions:
 
     name: str
     topic: str | None = None
+    guarantee: Guarantee = "exactly-once"
     value_format: ValueFormat = "raw"
     register_schema: str | None = None
     ignore_null_fields: bool | None = None
@@ -104,7 +107,7 @@ class SinkOptions:
 
 
 def check_names(
-    given: Iterable[str], call: str = "eos.sink()", needs: str = "name", without: Collection[str] = ()
+    given: Iterable[str], call: str = "eos.sink()", needs: str = "name", without: Mapping[str, str] | None = None
 ) -> None:
     """Check the names of the options that a caller gives, before their values.
 
@@ -112,15 +115,16 @@ def check_names(
         given: the names.
         call: the function, as an error names it.
         needs: what the function calls the option `name`.
-        without: the options that it does not take.
+        without: the options that it does not take, and why, as a sentence without the full stop.
 
     Raises:
         InvalidInput: an option is unknown, or the one that is needed is missing.
     """
-    known = [needs, *(one.name for one in fields(SinkOptions) if one.name not in ("name", *without))]
+    left_out = without or {}
+    known = [needs, *(one.name for one in fields(SinkOptions) if one.name not in ("name", *left_out))]
     for option in given:
         if option not in known:
-            near = did_you_mean(option, ["service_url", *known])
+            near = f" {left_out[option]}." if option in left_out else did_you_mean(option, ["service_url", *known])
             raise InvalidInput(f"{call} has no option {option!r}.{near} It takes {', '.join(sorted(known))}.")
     if needs not in given:
         raise InvalidInput(f"{call} needs {needs}=: it finds the control log again after a restart.")
@@ -157,6 +161,8 @@ def checked(options: SinkOptions) -> SinkOptions:
     return full
 
 
+_OF_TRANSACTIONS = ("transaction_timeout_s", "markers_kept", "principal")
+
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
 
@@ -175,6 +181,7 @@ def _check_type(option: Field[object], value: object) -> None:
 
 def _check_values(options: SinkOptions) -> None:
     choices: dict[str, tuple[str, ...]] = {
+        "guarantee": get_args(Guarantee),
         "value_format": VALUE_FORMATS,
         "key_hash": KEY_HASHES,
         "compression": COMPRESSION_OPTIONS,
@@ -187,6 +194,13 @@ def _check_values(options: SinkOptions) -> None:
                 f"{option}={value!r} is unknown.{did_you_mean(str(value), allowed)} "
                 f"It must be one of {', '.join(allowed)}."
             )
+    if options.guarantee != "exactly-once":
+        for option in _OF_TRANSACTIONS:
+            if getattr(options, option) != getattr(SinkOptions, option):
+                raise InvalidInput(
+                    f"{option}= is about transactions, and guarantee={options.guarantee!r} has none: it would be "
+                    "ignored. Leave it out."
+                )
     least: dict[str, float] = {
         "transaction_timeout_s": 1,
         "max_in_flight_bytes": MIB,

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -20,13 +21,13 @@ from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
-from eos.commit.registration import KEEP, REGISTRATION, Registration, fits, keeps_state, retained_since
+from eos.commit.registration import KEEP, REGISTRATION, Registration, keeps_state, retained_since
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, Write, least_care
 from eos.delivery.writer import WriteSettings
 from eos.doctor.recovery import danger
 from eos.doctor.retention import check_retention, holders
-from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong
+from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong, Unacknowledged
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.sinks.metrics import Metrics
@@ -63,23 +64,6 @@ class Start:
     batch_id: int
 
 
-def begin(start: Start) -> Run:
-    """Begin a run: take the sink over, unless the checkpoint is a shadow of a live one.
-
-    Raises what `Owner.take_over` raises, and InvalidInput for a setting that would break exactly-once.
-    """
-    query, options = start.query, start.options
-    if query is not None:
-        spark.refuse_temporary_checkpoint(query)
-    text = None if query is None else query.read(REGISTRATION)
-    registered = None if text is None else Registration.parse(text)
-    if registered is not None and registered.shadow:
-        fits(registered, options.name, options.control_topic)
-        log.warning("this checkpoint is a shadow of a live one: nothing is written to any topic")
-        return Run(start.identity.run_id, query, start.metrics)
-    return OwningRun(start, registered)
-
-
 class Run:
     """A run that writes nothing: its checkpoint is a copy beside a live query.
 
@@ -87,6 +71,9 @@ class Run:
         run_id: Spark's.
         query: the streaming query; None outside one.
     """
+
+    _AGAIN: ClassVar[tuple[type[BaseException], ...]] = (InvalidInput, NotCommitted, Fenced)
+    """After these the same batch is taken again. The last is for good: the owner refuses whatever comes."""
 
     def __init__(self, run_id: str, query: spark.Query | None, metrics: Metrics) -> None:
         self.run_id, self.query, self._metrics = run_id, query, metrics
@@ -107,7 +94,7 @@ class Run:
         }
         try:
             self._write(batch_id, writes, identity)
-        except (InvalidInput, NotCommitted, Fenced):  # the last is for good: the owner refuses whatever comes
+        except self._AGAIN:
             self._taken = {}
             raise
         except ReplayFailed as error:
@@ -143,38 +130,86 @@ class Run:
             ) from error
 
 
-class OwningRun(Run):
-    """A run that owns the sink. Args: what it begins with; what the checkpoint says of the sink."""
+class WritingRun(Run):
+    """A run that writes each batch by tries. Args: what it begins with."""
 
-    def __init__(self, start: Start, registered: Registration | None) -> None:
+    _delivery: Delivery
+
+    def __init__(self, start: Start) -> None:
         super().__init__(start.identity.run_id, start.query, start.metrics)
-        spark.refuse_speculation(start.session)
-        options, client = start.options, start.client
-        self._options, self._registered = options, registered
-        self._observer = start.metrics.timing(options.observer)
-        self._owner = self._owner_of(client)
-        try:
-            self._take_over(client, start.identity, start.batch_id)
-        except BaseException:
-            self._owner.close()
-            raise
-        newest = self.newest
+        self._options = start.options
+        self._observer = start.metrics.timing(start.options.observer)
+
+    def _delivery_of(self, start: Start, last_rows: int | None, time_limit_s: float) -> Delivery:
+        """Make the delivery of the run. Args: what it begins with; the last two as of `Delivery`, `WriteSettings`."""
+        options = start.options
         settings = WriteSettings(
-            cluster=client.cluster,
+            cluster=start.client.cluster,
             topic=options.topic,
             key_hash=options.key_hash,
             compression=options.compression,
             batching=options.batching,
             max_in_flight_bytes=options.max_in_flight_bytes,
-            time_limit_s=options.transaction_timeout_s,
+            time_limit_s=time_limit_s,
         )
-        self._delivery = Delivery(
+        return Delivery(
             settings,
             options.observer,
             options.small_batch_rows,
-            last_rows=None if newest is None else sum(newest.rows.values()),
+            last_rows=last_rows,
             least_care=least_care(start.session),
         )
+
+    def _tries(self, batch_id: int) -> Retrying:
+        """Return the tries of a batch, with pauses between them."""
+        return Retrying(
+            stop=stop_after_attempt(self._options.attempts),
+            wait=wait_random_exponential(multiplier=0.2, max=10),
+            retry=retry_if_exception(self._worth_another_try),
+            sleep=self._sleep,
+            before_sleep=lambda state: log.warning(
+                "batch %d: try %d failed (%s); trying again",
+                batch_id,
+                state.attempt_number,
+                state.outcome.exception() if state.outcome else "",
+            ),
+            reraise=True,
+        )
+
+    def _returns(self, batch_id: int) -> None:
+        self._observer(Step.RETURN, "before", batch_id)
+        self._observer(Step.RETURN, "after", batch_id)
+
+    def _stopped(self) -> bool:
+        return self.query is not None and not self.query.is_active()
+
+    def _sleep(self, seconds: float) -> None:
+        """Sleep, but wake up soon after the query was stopped."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._stopped():
+            time.sleep(min(0.1, left))
+
+    def _worth_another_try(self, error: BaseException) -> bool:
+        can_pass = isinstance(error, (NotCommitted, CommitUnknown, Unacknowledged))
+        return can_pass and not isinstance(error, TookTooLong) and not self._stopped()
+
+
+class OwningRun(WritingRun):
+    """A run that owns the sink. Args: what it begins with; what the checkpoint says of the sink."""
+
+    def __init__(self, start: Start, registered: Registration | None) -> None:
+        super().__init__(start)
+        spark.refuse_speculation(start.session)
+        self._registered = registered
+        self._owner = self._owner_of(start.client)
+        try:
+            self._take_over(start.client, start.identity, start.batch_id)
+        except BaseException:
+            self._owner.close()
+            raise
+        newest = self.newest
+        last_rows = None if newest is None else sum(newest.rows.values())
+        self._delivery = self._delivery_of(start, last_rows, start.options.transaction_timeout_s)
 
     @property
     def newest(self) -> Marker | None:
@@ -217,22 +252,9 @@ class OwningRun(Run):
     def _write(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
         if batch_id % _LOOK_AGAIN == 0:
             self._owner.log.retain_markers_since(self._markers_since())
-        tries = Retrying(
-            stop=stop_after_attempt(self._options.attempts),
-            wait=wait_random_exponential(multiplier=0.2, max=10),
-            retry=retry_if_exception(self._worth_another_try),
-            sleep=self._sleep,
-            before_sleep=lambda state: log.warning(
-                "batch %d: try %d failed (%s); trying again",
-                batch_id,
-                state.attempt_number,
-                state.outcome.exception() if state.outcome else "",
-            ),
-            reraise=True,
-        )
         delivery = BatchDelivery(self._delivery, batch_id, writes)
         try:
-            for one in tries:
+            for one in self._tries(batch_id):
                 with one:
                     self._try(batch_id, identity, delivery)
         finally:
@@ -242,8 +264,7 @@ class OwningRun(Run):
             self._note_commit(newest, delivery.frames)
         else:
             self._skip(batch_id, writes, "the control log has it as committed")
-        self._observer(Step.RETURN, "before", batch_id)
-        self._observer(Step.RETURN, "after", batch_id)
+        self._returns(batch_id)
 
     def close(self) -> None:
         """Close the producers. Another run can take the sink over again."""
@@ -260,7 +281,7 @@ class OwningRun(Run):
     def _note_commit(self, marker: Marker, frames: Mapping[str, int]) -> None:
         rows, size = sum(marker.rows.values()), sum(marker.bytes.values())
         self._delivery.committed(rows, size)
-        self._metrics.committed(marker, frames)
+        self._metrics.committed(marker, frames, marker.txn)
         log.info("%s", self._metrics.story(marker))
 
     def _markers_since(self) -> int | None:
@@ -268,16 +289,3 @@ class OwningRun(Run):
         needed = retained_since(self.query.read(KEEP)) if self.query is not None else None
         rolled = self._registered.rolls_forward_from if self._registered is not None else None
         return min((batch for batch in (needed, rolled) if batch is not None), default=None)
-
-    def _stopped(self) -> bool:
-        return self.query is not None and not self.query.is_active()
-
-    def _sleep(self, seconds: float) -> None:
-        """Sleep, but wake up soon after the query was stopped."""
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and not self._stopped():
-            time.sleep(min(0.1, left))
-
-    def _worth_another_try(self, error: BaseException) -> bool:
-        can_pass = isinstance(error, (NotCommitted, CommitUnknown)) and not isinstance(error, TookTooLong)
-        return can_pass and not self._stopped()

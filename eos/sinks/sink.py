@@ -1,4 +1,4 @@
-"""The driver side of the exactly-once sink: what `foreachBatch` calls.
+"""The driver side of the sink: what `foreachBatch` calls.
 
 with sink.batch(batch_id) as txn:    # collects the writes; nothing is open yet
     txn.write(df)
@@ -27,11 +27,12 @@ from eos.errors import EosError, Fenced, InvalidInput, NetworkError, NoCredentia
 from eos.metrics.observers import Told
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
+from eos.sinks.beginning import begin
 from eos.sinks.columns import canonical
 from eos.sinks.leaving import as_it_leaves, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
-from eos.sinks.run import Run, Start, begin
+from eos.sinks.run import Run, Start
 from eos.sinks.schemas import check_columns, new_version, not_taken
 from eos.sinks.topics import valid_topic
 from eos.spark import query as spark
@@ -73,7 +74,7 @@ class _Failed(NamedTuple):
 
 
 class Sink:
-    """Writes each micro-batch of one streaming query as one Pulsar transaction.
+    """Writes each micro-batch of one streaming query as one Pulsar transaction, or by the guarantee it was made with.
 
     Call it as the function of `foreachBatch`, or use `batch()` in a function of your own to
     write several DataFrames and topics in one transaction. It is not for several queries at
@@ -107,13 +108,14 @@ class Sink:
         return self._metrics.snapshot()
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
-        """Write one micro-batch exactly once; this is what `foreachBatch` calls.
+        """Write one micro-batch with the sink's guarantee; this is what `foreachBatch` calls.
 
         Raises:
             InvalidInput: something must be changed by hand; see its subclasses. Also for a batch that this run of the
                 query has taken already, and for the one after a batch that failed.
             NotCommitted: every try failed and was aborted. Restarting the query is safe.
             CommitUnknown: the outcome could not be settled in time. Restarting the query is safe.
+            Unacknowledged: with `guarantee="at-least-once"`: every try failed. Restarting the query writes it again.
             ReplayFailed: nothing was to be written, and Spark could not run the batch. Restarting the query is safe.
             Fenced: another driver owns the sink now.
         """
@@ -152,7 +154,7 @@ class Sink:
     def batch(self, batch_id: int, identity: Identity | None = None) -> Iterator[Batch]:
         """Collect the writes of one micro-batch and commit them together at the end of the block.
 
-        A block that raises has written nothing. On a replay nothing is sent, but the
+        A block of your own code that raises has written nothing. On a replay nothing is sent, but the
         DataFrames are run to their end, as stateful queries need.
 
         Args:
@@ -286,9 +288,12 @@ class Sink:
         return query
 
     def _check_cluster(self) -> None:
-        """Refuse a broker out of reach, one without transactions, a missing topic, and an admin API out of reach."""
+        """Refuse a broker out of reach, one that lacks transactions, a missing topic, an admin API out of reach."""
         try:
-            self._client.coordinators()
+            if self._options.guarantee == "exactly-once":
+                self._client.coordinators()
+            else:
+                self._client.connect()
             if self._options.topic is not None:
                 self._require_topic(self._options.topic)
         except InvalidInput:

@@ -220,8 +220,10 @@ _LOOKS = 10
 _BETWEEN_LOOKS_S = 0.002
 
 
-def prove_run_once(session: SparkSession, stage_ids: Sequence[int], partitions: Sequence[int]) -> None:
-    """Return only if every partition of the writing stage was run exactly once.
+def prove_run(
+    session: SparkSession, stage_ids: Sequence[int], partitions: Sequence[int], *, retries: bool = False
+) -> None:
+    """Return only if every partition of the writing stage was run exactly once; with `retries`, at least once.
 
     Spark retries tasks, and after a FetchFailed it runs partitions again in a new stage
     attempt with attemptNumber 0, which a Python task can't see. `collect()` returns one
@@ -232,6 +234,10 @@ def prove_run_once(session: SparkSession, stage_ids: Sequence[int], partitions: 
     makes Spark run a partition of a result stage again is a task that failed, or one that was
     lost, whose second run refuses to write and fails. `listenerBus().waitUntilEmpty()` looks
     every 10 ms only, so we look a few times by ourselves first.
+
+    With `retries` a task that failed does no harm, since its second run has written the whole partition again. A second
+    attempt of the stage does: its partitions may hold other rows than those of the first, where a shuffle before it
+    was computed anew, and a row could be in none that was written.
 
     Raises:
         NotCommitted: a partition ran twice, may have, or nothing is known of the stage.
@@ -245,7 +251,7 @@ def prove_run_once(session: SparkSession, stage_ids: Sequence[int], partitions: 
     tracker = session.sparkContext.statusTracker()
     for _ in range(_LOOKS):
         stage = tracker.getStageInfo(stage_id)
-        if stage is not None and _ran_once(stage, partitions):
+        if stage is not None and _ran(stage, partitions, retries):
             return
         time.sleep(_BETWEEN_LOOKS_S)
     jsc: Jvm = session.sparkContext._jsc
@@ -258,17 +264,18 @@ def prove_run_once(session: SparkSession, stage_ids: Sequence[int], partitions: 
             f"Stage {stage_id} had {stage.currentAttemptId + 1} attempts: Spark ran partitions again after losing "
             "shuffle files."
         )
-    if not _ran_once(stage, partitions):
+    if not _ran(stage, partitions, retries):
         raise NotCommitted(
-            f"Stage {stage_id} is not proven to have run each partition once: {stage.numTasks} tasks, "
-            f"{stage.numCompletedTasks} completed, {stage.numFailedTasks} failed, {len(partitions)} reported."
+            f"Stage {stage_id} is not proven to have run each partition{'' if retries else ' once'}: "
+            f"{stage.numTasks} tasks, {stage.numCompletedTasks} completed, {stage.numFailedTasks} failed, "
+            f"{len(partitions)} reported."
         )
 
 
-def _ran_once(stage: SparkStageInfo, partitions: Sequence[int]) -> bool:
+def _ran(stage: SparkStageInfo, partitions: Sequence[int], retries: bool) -> bool:
+    once = stage.numCompletedTasks == stage.numTasks and stage.numFailedTasks == 0
     return (
         stage.currentAttemptId == 0
-        and stage.numCompletedTasks == stage.numTasks
-        and stage.numFailedTasks == 0
+        and (once or (retries and stage.numCompletedTasks >= stage.numTasks))
         and sorted(partitions) == list(range(stage.numTasks))
     )

@@ -12,12 +12,13 @@ class Enough(Exception):
     """The query has come as far as it should."""
 
 
-def run_here(spark: SparkSession, job: Job, *, last: int | None = None) -> eos.Sink:
+def run_here(spark: SparkSession, job: Job, *, last: int | None = None, unnoted: int | None = None) -> eos.Sink:
     """Run the query with a new sink over its input, or into the batch after `last`; return the closed sink.
 
+    Of the batch `unnoted` the sink has returned, but Spark doesn't get to note it.
     What the sink raises is raised as it is, and not as Spark's words about it.
     """
-    sink = eos.sink(job.service_url, topic=job.topic, name=job.name)
+    sink = eos.sink(job.service_url, topic=job.topic, name=job.name, **job.options)
     raised: list[Exception] = []
 
     def write(df: DataFrame, batch_id: int) -> None:
@@ -25,6 +26,8 @@ def run_here(spark: SparkSession, job: Job, *, last: int | None = None) -> eos.S
             if last is not None and batch_id > last:
                 raise Enough
             sink(df, batch_id)
+            if batch_id == unnoted:
+                raise Enough
         except Exception as error:
             raised.append(error)
             raise

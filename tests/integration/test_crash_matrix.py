@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from eos.steps import WRITER_STEPS, Step
+from eos.steps import AT_LEAST_ONCE_STEPS, WRITER_STEPS, Step
 from tests.compaction import compact, table_view
 from tests.crash.job import Job, expected_state, prepare
 from tests.crash.process import account_for, run_into_crash, run_to_end
@@ -147,6 +147,63 @@ def test_a_job_that_dies_at_each_step(pulsar: Any, make_topic: Any, tmp_path: Pa
     """A job can be committed once, so each of the last moments has a job of its own, and the first one all others."""
     before = [point for point in EVERYWHERE if point not in (*IN_DOUBT, *COMMITTED)]
     crash_a_job_at(pulsar, make_topic, tmp_path, [*(before if last == IN_DOUBT[0] else ()), last])
+
+
+TWICE: dict[Point, range] = {
+    (Step.FIRST_SEND, "before"): range(1),
+    (Step.FIRST_SEND, "after"): range(ROWS + 1),
+    (Step.ALL_SENT, "before"): range(ROWS + 1),
+    (Step.ALL_SENT, "after"): range(1, ROWS + 1),
+    (Step.CLOSE_PRODUCERS, "before"): range(1, ROWS + 1),
+    (Step.CLOSE_PRODUCERS, "after"): range(1, ROWS + 1),
+    (Step.RETURN, "before"): range(ROWS, ROWS + 1),
+    (Step.RETURN, "after"): range(ROWS, ROWS + 1),
+}
+"""How many rows of its batch a driver without transactions that dies there may leave behind: they come once more.
+
+Another task of the batch may have come as far as it likes, or not have begun.
+"""
+WHOLE = (Step.ALL_SENT, Step.CLOSE_PRODUCERS)
+"""When the driver itself has come there, it has sent the whole batch."""
+
+
+def crash_at_least_once_at(pulsar: Any, make_topic: Any, folder: Path, points: Sequence[tuple[Step, str, int]]) -> None:
+    """Die at each point in turn, in a batch of the size limit that it comes with: nothing is lost, and few rows double.
+
+    The first run's first batch goes by tasks, whatever its size, so the first point is met in its second batch.
+    """
+    files = len(points) + 4
+    topic = make_topic("crash", partitions=PARTITIONS)
+    job = prepare(pulsar.service_url, topic, folder, files, ROWS, options={"guarantee": "at-least-once"})
+    least = most = 0
+    for number, (step, phase, small) in enumerate(points):
+        died = replace(job, crash=(step.value, phase), crash_in=1 if number else 2, small_batch_rows=small)
+        run_into_crash(died)
+        may = TWICE[step, phase]
+        whole = small == BY_DRIVER and (step, phase) != (Step.ALL_SENT, "before") and step in WHOLE
+        least += ROWS if whole else may.start
+        most += may.stop - 1
+    run_to_end(job)
+    result = account_for(pulsar.service_url, topic, files, ROWS)
+    assert (result.lost, result.unexpected, result.found) == (0, 0, files * ROWS + result.duplicated), result
+    assert least <= result.duplicated <= most, result
+
+
+@pytest.mark.timeout(3_600)
+def test_at_least_once_loses_nothing(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
+    points = [
+        (Step.ALL_SENT, "after", BY_DRIVER),
+        (Step.FIRST_SEND, "after", BY_TASKS),
+    ]
+    crash_at_least_once_at(pulsar, make_topic, tmp_path, points)
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("small", [BY_DRIVER, BY_TASKS], ids=["driver", "tasks"])
+def test_at_least_once_loses_nothing_at_any_step(pulsar: Any, make_topic: Any, tmp_path: Path, small: int) -> None:
+    assert {step for step, _ in TWICE} == set(AT_LEAST_ONCE_STEPS)
+    crash_at_least_once_at(pulsar, make_topic, tmp_path, [(*point, small) for point in TWICE])
 
 
 @pytest.mark.crash

@@ -105,6 +105,29 @@ def test_a_killed_python_worker(pulsar: Any, make_topic: Any, tmp_path: Path) ->
     expect_exact(job)
 
 
+@pytest.mark.crash
+def test_without_a_transaction_a_task_that_lost_its_python_worker_writes_again(
+    pulsar: Any, make_topic: Any, tmp_path: Path
+) -> None:
+    """Spark tries the task again by itself, and the batch is done with it: some rows are there twice, none is lost."""
+    job = by_tasks(
+        pulsar,
+        make_topic,
+        tmp_path,
+        master="local[2,4]",
+        spread=4,
+        fault=("kill-worker", "all-sent", "after", 1),
+        options={"guarantee": "at-least-once"},
+    )
+    with started(job) as driver:
+        driver.finish()
+        assert Path(job.fault_folder, "killed").exists()
+        assert driver.metrics()["attempts"] == driver.metrics()["committed"] == FILES
+    result = account_for(job.service_url, job.topic, FILES, ROWS)
+    assert (result.lost, result.unexpected) == (0, 0)
+    assert 0 < result.duplicated == result.found - FILES * ROWS
+
+
 def test_a_second_driver_fences_the_first(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     first = by_tasks(pulsar, make_topic, tmp_path, fault=("gate", "end-sent", "before", 1))
     with started(first) as one:

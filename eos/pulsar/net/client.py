@@ -77,6 +77,10 @@ class Client(Closing):
         cls._shared = {}
         cls._sharing = threading.Lock()
 
+    def connect(self) -> None:
+        """Connect to one of the service URL's hosts, if this client is not connected."""
+        self._finder.patiently(f"connect to {self.cluster.service_url}", self._pool.service)
+
     def partitions(self, topic: str) -> int:
         """Return the number of partitions, 0 for a topic that is not partitioned. Creates nothing.
 

@@ -177,7 +177,7 @@ def partitions_in_the_transaction(query: Query, *, kept: bool) -> None:
 class AddsNothing(Writer):
     """Sends without ADD_PARTITION_TO_TXN."""
 
-    def _add(self, new: list[str]) -> None:
+    def _add(self, txn: TxnId, new: list[str]) -> None:
         return
 
 

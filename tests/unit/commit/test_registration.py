@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos.commit.registration import Registration, fits, keeps_state, retained_since
+from eos.commit.registration import Registration, Unlogged, fits, keeps_state, retained_since
 from eos.errors import DamagedLog, InvalidInput
 
 
@@ -24,6 +24,24 @@ def test_a_checkpoint_of_another_sink_is_refused() -> None:
 )
 def test_what_a_checkpoint_remembers_survives_its_file(registered: Registration) -> None:
     assert Registration.parse(registered.text) == registered
+
+
+@pytest.mark.parametrize("unlogged", [Unlogged(0), Unlogged(7, 2_000)])
+def test_what_a_checkpoint_remembers_of_batches_without_a_log_survives_its_file(unlogged: Unlogged) -> None:
+    assert Unlogged.parse(unlogged.text) == unlogged
+
+
+@pytest.mark.parametrize("text", ["cut", "[]", '{"rows": 3}'])
+def test_a_damaged_note_of_batches_without_a_log_is_refused(text: str) -> None:
+    with pytest.raises(DamagedLog, match=r"eos-at-least-once\.json in the query's checkpoint can't be read"):
+        Unlogged.parse(text)
+
+
+def test_a_batch_that_was_begun_at_least_once_is_never_written_exactly_once() -> None:
+    for batch_id in (6, 7):
+        with pytest.raises(InvalidInput, match=rf"batch {batch_id} was begun with guarantee=\"at-least-once\""):
+            Unlogged(7).refuse_in_doubt(batch_id)
+    Unlogged(7).refuse_in_doubt(8)
 
 
 def test_what_a_checkpoint_of_an_earlier_version_remembers_is_read() -> None:

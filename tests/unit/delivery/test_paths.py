@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from eos.delivery.paths import ByDriver
+from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.producers import KeptProducers
 from eos.delivery.writer import BatchTransaction, WriteSettings
 from eos.errors import NetworkError, Unanswered
@@ -83,3 +87,19 @@ def test_what_has_not_sent_has_nothing_to_finish_or_to_give_up(broker: FakeBroke
     path.finish()
     path.abandon()
     assert broker.commands(Type.SEND) == []
+
+
+@pytest.mark.parametrize(("transaction", "retries"), [(TRANSACTION, False), (replace(TRANSACTION, txn=None), True)])
+def test_a_task_may_run_again_only_without_a_transaction(
+    monkeypatch: pytest.MonkeyPatch, transaction: BatchTransaction, retries: bool
+) -> None:
+    proven: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("eos.spark.jobs.local_property", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr("eos.spark.query.prove_run", lambda *given, retries: proven.append((*given, retries)))
+    row = SimpleNamespace(stage=5, partition=0, problem=None, report='[{"t": 1}, {"t": 2}, {"t": 1}]')
+    job: Any = SimpleNamespace(sparkSession="session", collect=lambda: [row])
+    client: Any = None
+    by_tasks = ByTasks(job, client, {})
+    assert by_tasks.send(transaction).rows == {"t": 1}
+    by_tasks.finish()
+    assert proven == [("session", [5], [0], retries)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -67,19 +67,25 @@ class FakeWriter:
         self.events.append("abandon")
 
 
-def run(monkeypatch: pytest.MonkeyPatch, writer: FakeWriter, attempt: int = 0) -> list[dict[str, Any]]:
+def run(
+    monkeypatch: pytest.MonkeyPatch,
+    writer: FakeWriter,
+    attempt: int = 0,
+    transaction: BatchTransaction = TRANSACTION,
+) -> list[dict[str, Any]]:
     given: list[Any] = []
 
     def made(*args: object) -> FakeWriter:
         given.extend(args)
         return writer
 
-    monkeypatch.setattr("eos.delivery.task.TaskContext.get", staticmethod(lambda: FakeContext(attempt)))
+    context = FakeContext(attempt, task.transaction_property(transaction))
+    monkeypatch.setattr("eos.delivery.task.TaskContext.get", staticmethod(lambda: context))
     monkeypatch.setattr(task, "Writer", made)
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
     summaries = [row for batch in task.writing_task(SETTINGS, unobserved)([rows, rows]) for row in batch.to_pylist()]
-    settings, transaction, producers, partition = given
-    assert (settings, transaction, partition) == (SETTINGS, TRANSACTION, 2)
+    settings, into, producers, partition = given
+    assert (settings, into, partition) == (SETTINGS, transaction, 2)
     assert type(producers) is FreshProducers, "a task's producers are closed before it reports"
     return summaries
 
@@ -97,6 +103,17 @@ def test_a_retried_task_refuses_before_it_opens_anything(monkeypatch: pytest.Mon
     with pytest.raises(NotCommitted, match="Attempt 1 of a writing task refuses"):
         run(monkeypatch, writer, attempt=1)
     assert writer.events == []
+
+
+def test_a_retried_task_writes_all_its_rows_again_where_there_is_no_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its first attempt may have written some of them: they are there twice, and none is lost."""
+    writer = FakeWriter()
+    plain = replace(TRANSACTION, txn=None)
+    (summary,) = run(monkeypatch, writer, attempt=1, transaction=plain)
+    assert writer.events == ["write 2", "write 2", "send the rest", "finish"]
+    assert task.parse_report(summary["report"]).rows == {"t": 5}
 
 
 def test_a_job_that_carries_no_transaction_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from eos.delivery.paths import ByDriver
-from eos.delivery.producers import KeptProducers
+from eos.delivery.producers import FreshProducers, KeptProducers
 from eos.delivery.writer import BatchTransaction, Writer, WriteSettings, send_all
 from eos.errors import InvalidInput, NetworkError, Unanswered
 from eos.pulsar.net.client import Client
@@ -226,3 +226,21 @@ def test_a_frame_holds_one_key_where_batching_is_by_keys(
     frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
     assert sorted(one.metadata.partition_key for one in frames if one.metadata) == [b"a", b"b"]
     assert sorted(sent(broker)) == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["driver", "task"])
+def test_without_a_transaction_no_command_of_one_is_sent(
+    broker: FakeBroker, settings: WriteSettings, kept: bool
+) -> None:
+    """A broker that has transactions turned off knows none of them."""
+    producers = (KeptProducers if kept else FreshProducers)(settings.cluster, settings.max_in_flight_bytes)
+    writing = Writer(settings, replace(TRANSACTION, txn=None), producers)
+    rows = ROWS.append_column("topic", pa.array(["a", "b", "b"]))
+    assert send_all(writing, [rows]).rows == {"a": 1, "b": 2}
+    writing.finish()
+    sent = broker.commands(Type.SEND)
+    assert len(sent) == 2
+    assert not any(command.send.HasField("txnid_most_bits") for command in sent)
+    kinds = {Type.Name(frame.command.type) for frame in broker.received}
+    assert not {kind for kind in kinds if "TXN" in kind or kind.startswith("TC_")}
+    assert len(broker.commands(Type.CLOSE_PRODUCER)) == (0 if kept else 2)

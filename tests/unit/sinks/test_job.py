@@ -220,3 +220,12 @@ def test_an_observer_is_told_what_became_of_the_job(log: Log) -> None:
         ("failed", None, "IdentityMismatch"),
     ]
     assert {(one.sink, one.job, one.batch_id, one.query_id) for one in told} == {("flights", True, 0, "job:flights")}
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [("guarantee", "is written exactly once"), ("markers_kept", "has one marker"), ("small_batch_rows", "not known")],
+)
+def test_an_option_that_means_nothing_to_a_job_is_refused_with_the_reason(option: str, why: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"eos\.write\(\) has no option '{option}'\. .*{why}.*\. It takes "):
+        write(**{option: "at-least-once"})

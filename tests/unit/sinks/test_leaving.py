@@ -22,6 +22,7 @@ from eos.errors import (
     NotCommitted,
     ReplayFailed,
     Stopped,
+    Unacknowledged,
 )
 from eos.sinks.leaving import as_it_leaves, log_in_one_line
 from eos.spark.query import Query
@@ -57,6 +58,7 @@ def text_of(error: Exception) -> str:
         (NotCommitted("why"), Stopped, "batch 3 is not committed"),
         (Stopped("why"), Stopped, "batch 3 is not committed"),
         (CommitUnknown("why"), CommitUnknown, "before the outcome of batch 3 was known. The control log decides"),
+        (Unacknowledged("why"), Unacknowledged, "before each row of batch 3 had its receipt. Some may be visible"),
         (ReplayFailed("why"), ReplayFailed, "batch 3, of which nothing was to be written"),
         (Py4JError("why"), Stopped, "before the control log was asked about batch 3. It decides"),
         (PySparkException("why"), Stopped, "before the control log was asked about batch 3. It decides"),

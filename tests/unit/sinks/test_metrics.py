@@ -8,7 +8,7 @@ import pytest
 
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
-from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed
+from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, Unacknowledged
 from eos.pulsar.wire.txn import TxnId
 from eos.sinks.metrics import Metrics
 from eos.steps import Step
@@ -45,6 +45,27 @@ def test_a_batch_is_told_in_one_line() -> None:
     )
 
 
+def test_a_batch_without_a_transaction_is_told_in_one_line_with_its_tries() -> None:
+    metrics = begun()
+    metrics.tries()
+    metrics.tries()
+    metrics.committed(marker(flights=2_000, delays=5), {FLIGHTS: 2})
+    told = metrics.plain_story()
+    assert re.fullmatch(
+        r"batch 812: wrote 2,005 rows, 20,050 bytes to delays, flights in \d\.\d{3} s, without a transaction; "
+        r"attempt 2",
+        told,
+    )
+    assert (metrics.finished(None).transaction, metrics.snapshot().attempts) == (None, 2)
+
+
+@pytest.mark.parametrize("error", [InvalidInput("row 7"), Unacknowledged("no receipt")])
+def test_of_a_batch_whose_rows_were_sent_without_a_transaction_nobody_knows_what_is_visible(error: Exception) -> None:
+    metrics = begun()
+    metrics.sends()
+    assert metrics.finished(error).outcome == "unknown"
+
+
 def test_of_many_topics_the_number_is_told_and_of_no_rows_no_topic() -> None:
     assert " bytes to 4 topics in " in Metrics().story(marker(a=1, b=1, c=1, d=1))
     assert "committed 0 rows, 0 bytes in " in Metrics().story(marker())
@@ -60,7 +81,7 @@ def begun(batch_id: int = 812) -> Metrics:
 def test_a_committed_batch_is_told_with_what_it_wrote() -> None:
     metrics = begun()
     metrics.delivered(0.5)
-    metrics.committed(marker(flights=2_000, delays=5), {FLIGHTS: 2, DELAYS: 1})
+    metrics.committed(marker(flights=2_000, delays=5), {FLIGHTS: 2, DELAYS: 1}, TxnId(3, 1206))
     batch = metrics.finished(None)
     assert (batch.sink, batch.job, batch.batch_id, batch.query_id, batch.run_id) == (
         "flights",

@@ -174,3 +174,20 @@ def test_a_tls_option_where_nothing_asks_for_tls_is_refused(given: dict[str, Any
 
 def test_an_observer_may_be_any_callable() -> None:
     assert options(observer=Witness("steps")).observer == Witness("steps")
+
+
+@pytest.mark.parametrize("guarantee", ["deduplicated", "at least once", "", None])
+def test_a_guarantee_that_is_not_given_is_refused_with_those_that_are(guarantee: Any) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"guarantee=.* is unknown.* It must be one of exactly-once, at-least-once\."
+    ):
+        options(guarantee=guarantee)
+
+
+@pytest.mark.parametrize("option", ["transaction_timeout_s", "markers_kept", "principal"])
+def test_an_option_of_transactions_is_refused_where_there_are_none(option: str) -> None:
+    given: dict[str, Any] = {option: {"transaction_timeout_s": 61.0, "markers_kept": 9, "principal": "role"}[option]}
+    options(**given)
+    options(guarantee="at-least-once")
+    with pytest.raises(InvalidInput, match=rf"{option}= is about transactions, and guarantee='at-least-once' has none"):
+        options(guarantee="at-least-once", **given)

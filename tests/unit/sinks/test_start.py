@@ -20,6 +20,12 @@ def test_a_bad_token_is_told_as_such_and_not_as_a_bad_address(broker: FakeBroker
     assert "wrong-s3cret" not in str(caught.value)
 
 
+def test_a_sink_without_transactions_asks_for_no_coordinator(broker: FakeBroker) -> None:
+    eos.sink(broker.url, name="flights", guarantee="at-least-once")
+    assert broker.commands(Type.CONNECT)
+    assert not broker.commands(Type.PARTITIONED_METADATA)
+
+
 def test_the_address_of_the_admin_api_is_told_as_such(broker: FakeBroker) -> None:
     broker.handlers[Type.CONNECT] = lambda session, _: session._socket.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     with pytest.raises(eos.InvalidInput, match=rf"{broker.url} is no Pulsar broker \(it answers in HTTP"):
