@@ -13,7 +13,6 @@ from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import addresses
 from eos.pulsar.protocol.producer import ACCESS_MODES
 from eos.pulsar.protocol.requests import Type, granted
-from eos.pulsar.wire.batch import single_message_frame
 from eos.pulsar.wire.frames import Frame, encode_message, error_name
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.pulsar_pb2 import (
@@ -23,6 +22,7 @@ from eos.pulsar.wire.pulsar_pb2 import (
     CommandSend,
     MessageMetadata,
 )
+from eos.pulsar.wire.sending import single_message_frame
 from eos.pulsar.wire.txn import TxnId
 from tests.waiting import PATIENCE_S
 

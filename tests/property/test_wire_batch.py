@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos.config import COMPRESSIONS, Compression
-from eos.pulsar.wire.batch import BatchEncoder, send_frame, unpack
+from eos.pulsar.wire.batch import BatchEncoder, unpack
 from eos.pulsar.wire.frames import FrameDecoder
+from eos.pulsar.wire.sending import send_frame
 
 LARGE = {"value": 200_000, "key": 20_000}
 LONGEST_EVENT_TIME = 2**63 - 1

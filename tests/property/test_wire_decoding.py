@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eos.config import COMPRESSIONS, Compression
 from eos.errors import DamagedFrame
-from eos.pulsar.wire.batch import BatchEncoder, send_frame
+from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.compression import TYPES, compress
 from eos.pulsar.wire.decoding import COLUMNS, Column, decode
 from eos.pulsar.wire.entry import Entry
@@ -26,6 +26,7 @@ from eos.pulsar.wire.pulsar_pb2 import (
     MessageMetadata,
     SingleMessageMetadata,
 )
+from eos.pulsar.wire.sending import send_frame
 from tests.one_by_one import rows_one_by_one
 from tests.property.test_wire_batch import as_sent, batches
 

@@ -10,9 +10,10 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from eos.config import COMPRESSIONS
-from eos.pulsar.wire.batch import BatchEncoder, send_frame, single_message_frame, unpack
+from eos.pulsar.wire.batch import BatchEncoder, unpack
 from eos.pulsar.wire.frames import Frame, encode
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
+from eos.pulsar.wire.sending import send_frame, single_message_frame
 from eos.pulsar.wire.txn import TxnId
 
 TXN = TxnId(3 << 48, 12)

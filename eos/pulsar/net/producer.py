@@ -19,11 +19,12 @@ from eos.pulsar.protocol.producer import ENDED, ProducerLine, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.protocol.topics import full_name
-from eos.pulsar.wire.batch import Chunk, send_frame, single_message_frame
+from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
+from eos.pulsar.wire.sending import send_frame, single_message_frame
 from eos.pulsar.wire.txn import TxnId
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from eos.config import COMPRESSIONS, Compression
 from eos.errors import DamagedFrame, InvalidInput
-from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder, Chunk, send_frame, single_message_frame, unpack
+from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder, Chunk, unpack
 from eos.pulsar.wire.frames import Frame, FrameDecoder
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand, MessageMetadata, SingleMessageMetadata
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
+from eos.pulsar.wire.sending import send_frame
 from eos.pulsar.wire.txn import TxnId
 from tests.vectors.frames import ROWS, TYPES, rows
 
@@ -302,55 +303,6 @@ def test_a_bad_row_is_named_before_anything_is_yielded(bad: str) -> None:
 def test_a_limit_without_room_is_refused() -> None:
     with pytest.raises(InvalidInput, match="leaves no room"):
         BatchEncoder(max_message_size=FRAME_RESERVE)
-
-
-def test_a_send_names_its_transaction_in_command_and_metadata() -> None:
-    (chunk,) = BatchEncoder().chunks(rows("value"))
-    frame = frame_of(chunk, TxnId(1 << 48, 9), sequence_id=40)
-    assert frame.metadata is not None
-    for described in (frame.command.send, frame.metadata):
-        assert (described.txnid_most_bits, described.txnid_least_bits) == (1 << 48, 9)
-        assert (described.sequence_id, described.highest_sequence_id) == (40, 44)
-    assert (frame.command.type, frame.command.send.num_messages) == (BaseCommand.SEND, 5)
-    assert frame.metadata.num_messages_in_batch == 5
-
-
-def test_a_send_outside_a_transaction_names_none() -> None:
-    (chunk,) = BatchEncoder().chunks(rows("value"))
-    frame = frame_of(chunk)
-    assert frame.metadata is not None
-    for described in (frame.command.send, frame.metadata):
-        assert not described.HasField("txnid_most_bits")
-        assert not described.HasField("txnid_least_bits")
-
-
-def test_a_batch_of_one_is_still_a_batch() -> None:
-    (chunk,) = BatchEncoder().chunks(rows("value").slice(0, 1))
-    metadata = frame_of(chunk).metadata
-    assert metadata is not None
-    assert metadata.HasField("num_messages_in_batch")
-
-
-def test_a_single_message_is_none() -> None:
-    buffers = single_message_frame(
-        b"{}",
-        producer_id=4,
-        producer_name="p",
-        sequence_id=3,
-        publish_time_ms=5,
-        txn=None,
-        key="k",
-        properties={"kind": "intent"},
-    )
-    (frame,) = FrameDecoder().feed(b"".join(buffers))
-    assert frame.metadata is not None
-    assert frame.payload is not None
-    assert not frame.metadata.HasField("num_messages_in_batch")
-    assert frame.command.send.num_messages == 1
-    ((own, data),) = unpack(frame.metadata, frame.payload)
-    assert as_row(own, data)["key"] == b"k"
-    assert as_row(own, data)["properties"] == [("kind", "intent")]
-    assert data == b"{}"
 
 
 @pytest.mark.parametrize("cut", [1, 3, 5, 8])
