@@ -5,6 +5,7 @@ PYTHON ?= $(shell sh tools/find-python.sh)
 BIN := .venv/bin
 TEST_ARGS ?=
 DRILL_ARGS ?=
+GROWTH_ARGS ?=
 BENCH_ARGS ?=
 MUTANTS ?=
 MATRIX_ARGS ?=
@@ -14,7 +15,7 @@ SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report models mutants matrix crash soak drills jar java lint bench-sink bench-source bench-state bench-formats bench docs clean proto format constraints
+.PHONY: help demo check test test-report models mutants matrix crash soak soak-growth drills jar java lint bench-sink bench-source bench-state bench-formats bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
@@ -62,6 +63,11 @@ soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, and what
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m soak -s tests/soak tests/integration $(TEST_ARGS)
+
+soak-growth: $(JAR) ## run micro-batches for two hours, and see whether memory, threads, sockets, heaps or the control log grow
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
+	$(BIN)/python -m tests.soak.growth $(GROWTH_ARGS)
 
 drills: $(JAR) ## break everything a job stands on, 150 times, and account for all rows: up to an hour; build/drills/report.html
 	@sh tools/bootstrap.sh "$(PYTHON)" tests

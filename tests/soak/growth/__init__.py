@@ -1,0 +1,1 @@
+"""`make soak-growth`: two hours of micro-batches, and whether anything grows meanwhile."""
