@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from statestore.errors import InvalidInput
 from statestore.hadoop import options as fs_options
@@ -82,11 +81,6 @@ class Address:
 def is_bk(uri: str) -> bool:
     """Whether this is a `bk://` address, well made or not."""
     return uri.startswith(f"{SCHEME}:")
-
-
-def scheme_of(uri: str) -> str:
-    """The scheme of a Hadoop address; "file" for a plain path."""
-    return urlsplit(uri).scheme or "file"
 
 
 def _ensemble(uri: str, name: str, options: Mapping[str, str]) -> tuple[str, str]:

@@ -39,12 +39,10 @@ class RocksDbSnapshot:
     Attributes:
         tables: SST files and archived logs.
         keys: how many keys the state has; None if Spark didn't count them.
-        column_families: their names; empty if the store has only one.
     """
 
     tables: tuple[Table, ...]
     keys: int | None
-    column_families: tuple[str, ...]
 
 
 def read_snapshot(data: bytes) -> RocksDbSnapshot:
@@ -68,10 +66,9 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
         tables = [Table(f"SSTs/{sst['dfsSstFileName']}", int(sst["sizeBytes"])) for sst in said.get("sstFiles") or ()]
         tables += [Table(f"logs/{log['dfsLogFileName']}", int(log["sizeBytes"])) for log in said.get("logFiles") or ()]
         keys = int(said.get("numKeys", -1))
-        families = tuple(sorted(said.get("columnFamilyMapping") or {}))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Damaged(f"the zip's {METADATA} can't be read: {error}") from error
-    return RocksDbSnapshot(tuple(tables), keys if keys >= 0 else None, families)
+    return RocksDbSnapshot(tuple(tables), keys if keys >= 0 else None)
 
 
 def check_table(path: str, data: bytes) -> None:

@@ -7,10 +7,9 @@ a newer batch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from statestore.checkpoint.cut import Cut, cut_of, write_order
 from statestore.checkpoint.hadoop_files import HadoopFiles
@@ -19,9 +18,6 @@ from statestore.checkpoint.needs import committed, needs_of
 from statestore.checkpoint.place import Place
 from statestore.errors import CutFailed, NotFound
 from statestore.hadoop.file_systems import Hadoop
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _ATTEMPTS = 10
 _AT_ONCE = 8
@@ -44,22 +40,14 @@ class Copied:
     bytes: int
 
 
-def copy_checkpoint(
-    source: str,
-    target: str,
-    *,
-    options: Mapping[str, object] | None = None,
-    spark: SparkSession | None = None,
-    progress: Progress = lambda *_: None,
-) -> Copied:
+def copy_checkpoint(hadoop: Hadoop, source: str, target: str, progress: Progress = lambda *_: None) -> Copied:
     """Copy a checkpoint to a new place, where the same query goes on after the last batch that is in the copy.
 
     A query must not run on both: they would be one query to its sinks.
 
     Args:
-        source, target: addresses of any scheme that Hadoop knows.
-        options: Hadoop options `fs.bk.…`, for both.
-        spark: whose JVM to use; see `Hadoop.of`.
+        hadoop: access to both.
+        source, target: addresses of any scheme that it knows.
 
     Raises:
         NotFound: there is nothing at the source.
@@ -67,11 +55,6 @@ def copy_checkpoint(
         CutFailed: files that the newest batch needs are missing, and no newer batch comes; or they went faster than
             they could be copied. What was begun at the target is removed, as it is after every other error.
     """
-    return copy_with(Hadoop.of(spark, options), source, target, progress)
-
-
-def copy_with(hadoop: Hadoop, source: str, target: str, progress: Progress = lambda *_: None) -> Copied:
-    """As `copy_checkpoint`, through this access to Hadoop."""
     place = Place(hadoop, hadoop.qualified(target))
     copying = _Copying(hadoop, HadoopFiles(hadoop, source), place, progress)
     # Looked at before anything is written: a source that can't be copied leaves no trace.

@@ -46,7 +46,7 @@ def cp(
             show(done, total or None, f"{console.count(done, 'file')}, {console.size(count)}")
 
         if is_checkpoint({one.name for one in found}):
-            copied = transfer.copy_with(hadoop, source, target, progress)
+            copied = transfer.copy_checkpoint(hadoop, source, target, progress)
             facts, what = asdict(copied), f"{console.count(copied.files, 'file')}, up to batch {copied.batch}"
             count = copied.bytes
         else:

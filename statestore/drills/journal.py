@@ -316,12 +316,6 @@ def read(path: Path) -> list[Event]:
     return events
 
 
-def to_plain(event: Event) -> dict[str, object]:
-    """Return an event as the JSON object that stands in the journal."""
-    plain: dict[str, object] = _LINE.dump_python(event, mode="json")
-    return plain
-
-
 def _event(path: Path, number: int, line: bytes) -> Event:
     try:
         return _LINE.validate_json(line)

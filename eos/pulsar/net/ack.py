@@ -34,17 +34,11 @@ class DurableCursor(Closing):
         """
         self._hold.acknowledge(MessageId(entry.ledger, entry.entry))
 
-    def mark_delete(self) -> EntryId | None:
-        """Return the last entry that is acknowledged, with all before it; None when the broker doesn't say.
-
-        An entry of -1 is the place before the first one of its ledger. Raises Refused, Unanswered, ConnectionLost.
-        """
-        return self._hold.positions()[1]
-
     def last_message_id(self) -> tuple[EntryId | None, EntryId | None]:
-        """Return the last entry that a reader can get now, and `mark_delete`, both by one question.
+        """Return the last entry that a reader can get now, and the last that is acknowledged, with all before it.
 
-        Raises Refused, Unanswered, ConnectionLost.
+        The second is None when the broker doesn't say; an entry of -1 there is the place before the first one of its
+        ledger. Raises Refused, Unanswered, ConnectionLost.
         """
         return self._hold.positions()
 

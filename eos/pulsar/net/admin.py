@@ -97,14 +97,12 @@ class Buffer:
         readable_to: the last position that readers get.
         last: the last position that is stored.
         ongoing: transactions that are open on this partition.
-        low_water_marks: {coordinator: the transaction up to which all have ended}.
     """
 
     state: str
     readable_to: MessageId
     last: MessageId
     ongoing: int
-    low_water_marks: dict[int, int]
 
     @property
     def held_up(self) -> bool:
@@ -189,14 +187,13 @@ class Admin(Closing):
 
     def buffer(self, topic: str) -> Buffer:
         """Return what the broker knows of the transactions on one partition."""
-        stats = self._json(f"v3/transactions/transactionBufferStats/{_path(topic, scheme=False)}?lowWaterMarks=true")
+        stats = self._json(f"v3/transactions/transactionBufferStats/{_path(topic, scheme=False)}")
         internal = self._json(f"v2/{_path(topic)}/internalStats")
         return Buffer(
             state=stats["state"],
             readable_to=_position(stats["maxReadPosition"]),
             last=_position(internal["lastConfirmedEntry"]),
             ongoing=stats["ongoingTxnSize"],
-            low_water_marks={int(index): mark for index, mark in (stats.get("lowWaterMarks") or {}).items()},
         )
 
     def transaction_behind(self, topic: str, position: MessageId) -> TxnId | None:

@@ -118,7 +118,7 @@ def cut_of(live: Live, acts: Acts) -> Iterator[tuple[str, int]]:
     with _removing(lambda: shutil.rmtree(folder)):
         scratch = (folder / "checkpoint").as_uri()
         with acts.step("copy the checkpoint") as note:
-            copied = transfer.copy_with(live.hadoop, live.checkpoint, scratch)
+            copied = transfer.copy_checkpoint(live.hadoop, live.checkpoint, scratch)
             note.detail = f"batch {copied.batch}, {copied.files} files, {copied.bytes} bytes"
         yield scratch, copied.batch
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from statestore.checkpoint import transfer
+from statestore.hadoop.file_systems import Hadoop
 
 INTERVAL = 3
 
@@ -26,7 +27,7 @@ def test_a_copy_compacts_when_the_original_would_have(spark: Any, tmp_path: Path
     spark.conf.set("spark.sql.streaming.fileSource.log.compactInterval", INTERVAL)
     try:
         run(spark, files, original, range(7))
-        transfer.copy_checkpoint(f"file://{original}", f"file://{copy}")
+        transfer.copy_checkpoint(Hadoop.of(spark), f"file://{original}", f"file://{copy}")
         log = copy / "sources" / "0"
         assert {path.name for path in log.iterdir() if path.name[0] != "."} == {"2.compact", "5.compact", "6"}
         # Of 5.compact alone Spark concludes an interval of 6, and the next copy of that could not be started.

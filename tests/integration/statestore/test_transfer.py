@@ -62,7 +62,7 @@ def test_the_copy_of_a_running_query_goes_on_to_the_same_result(
     feed_until_committed(feeder, process, hadoop, f"{bk}/q", 8)
     target = f"{bk}/copy" if scheme == "bk" else f"file://{tmp_path}/copy"
     told: list[tuple[int, int, int]] = []
-    copied = transfer.copy_checkpoint(f"{bk}/q", target, progress=lambda *now: told.append(now))
+    copied = transfer.copy_checkpoint(hadoop, f"{bk}/q", target, lambda *now: told.append(now))
     feed_until_committed(feeder, process, hadoop, f"{bk}/q", copied.batch + 2)
     stop.touch()
     out, err = process.communicate(timeout=400)

@@ -25,8 +25,8 @@ from tests.waiting import PATIENCE_S
 ROWS = "persistent://public/default/rows"
 LOG = "persistent://public/default/__eos-rows"
 TXN = TxnId(2, 7)
-FREE = Buffer("Ready", MessageId(5, 9), MessageId(5, 9), 0, {})
-HELD = Buffer("Ready", MessageId(5, 3), MessageId(5, 9), 1, {})
+FREE = Buffer("Ready", MessageId(5, 9), MessageId(5, 9), 0)
+HELD = Buffer("Ready", MessageId(5, 3), MessageId(5, 9), 1)
 INTENT = Intent(2, "query", "run", 4, 1, TXN, None)
 MARKER = Marker(3, "query", "run", 4, 1, TXN, None, {}, {}, "offsets")
 

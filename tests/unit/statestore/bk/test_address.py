@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statestore import Address, InvalidInput
-from statestore.bk.address import is_bk, scheme_of
+from statestore.bk.address import is_bk
 
 
 def test_one_zookeeper() -> None:
@@ -64,4 +64,3 @@ def test_a_service_uri_of_another_form_is_refused(service: str) -> None:
 def test_schemes() -> None:
     assert is_bk("bk:/x")
     assert not is_bk("file:///x")
-    assert [scheme_of(uri) for uri in ("/x", "file:/x", "hdfs://h/x")] == ["file", "file", "hdfs"]

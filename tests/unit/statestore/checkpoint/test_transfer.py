@@ -13,7 +13,7 @@ from statestore import CutFailed, InvalidInput, NotFound
 from statestore.checkpoint import LocalFiles, committed, needs_of
 from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.rocksdb import read_snapshot
-from statestore.checkpoint.transfer import copy_with
+from statestore.checkpoint.transfer import copy_checkpoint
 from statestore.hadoop.file_systems import Hadoop, Status
 from tests.unit.statestore.checkpoint.checkpoints import NAMES, unpack
 from tests.waiting import until
@@ -73,7 +73,7 @@ def source(unpacked: Path, tmp_path: Path) -> Path:
 
 def copy(source: Path, before: Callable[[Path], None] = lambda path: None, progress: Any = lambda *_: None) -> Any:
     folders = Folders(before)
-    return copy_with(cast(Hadoop, folders), str(source), f"{source}-copy", progress), folders.written
+    return copy_checkpoint(cast(Hadoop, folders), str(source), f"{source}-copy", progress), folders.written
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -9,6 +9,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from statestore.drills.chaos.plan import Family, make_plan
 from statestore.drills.journal import (
     Account,
@@ -29,7 +31,6 @@ from statestore.drills.journal import (
     Step,
     Targets,
     Transactions,
-    to_plain,
 )
 from statestore.drills.judge.findings import Verdict
 
@@ -200,6 +201,12 @@ def rehearsal() -> list[Event]:
         NotTested(t=80.3, what="faults", why="A rehearsal changes nothing of a live job."),
         Ended(t=81.0),
     ]
+
+
+def to_plain(event: Event) -> dict[str, object]:
+    """Return an event as the JSON object that stands in the journal."""
+    plain: dict[str, object] = TypeAdapter(Event).dump_python(event, mode="json")
+    return plain
 
 
 def lines(events: Iterable[Event]) -> str:

@@ -7,10 +7,10 @@ from typing import get_args
 
 import pytest
 
-from statestore.drills import journal
 from statestore.drills.journal import Account, Began, Ended, Event, Fault, Journal, PlannedFault, Sample, read
 from statestore.drills.judge.findings import Verdict
 from statestore.errors import Damaged, InvalidInput, NotFound
+from tests.unit.statestore.drills.journals import to_plain
 
 BEGAN = Began(
     drill="chaos",
@@ -127,4 +127,4 @@ def test_every_event_has_a_name_of_its_own() -> None:
 def test_plain_events_are_the_objects_of_the_file(path: Path) -> None:
     with Journal.create(path, BEGAN):
         pass
-    assert journal.to_plain(read(path)[0]) == json.loads(path.read_text())
+    assert to_plain(read(path)[0]) == json.loads(path.read_text())

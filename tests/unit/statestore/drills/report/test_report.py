@@ -29,7 +29,6 @@ from statestore.drills.journal import (
     Recovered,
     Sample,
     Targets,
-    to_plain,
 )
 from statestore.drills.report.report import page as page_data
 from statestore.drills.report.report import render, write_report
@@ -298,7 +297,7 @@ def test_the_json_has_what_others_read(tmp_path: Path) -> None:
     names = ("verdict", "faults", "lost", "duplicated", "torn")
     assert [summary[name] for name in names] == ["PASS", 150, 0, 0, 0]
     assert 0 < summary["recover_s"]["p50"] <= summary["recover_s"]["p95"] < 30
-    assert found["events"] == [to_plain(event) for event in events]
+    assert found["events"] == [journals.to_plain(event) for event in events]
     assert len(found["faults"]) == sum(isinstance(event, Fault) for event in events)
     assert len(found["samples"]) == sum(isinstance(event, Sample) for event in events)
     assert len(found["jobs"]) == sum(isinstance(event, Job) for event in events)
