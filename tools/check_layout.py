@@ -1,8 +1,8 @@
 """Check how the code lies: no file is too long, and unit tests lie as the source does. Exits with 1 otherwise.
 
 `tests/unit/commit/test_owner.py` tests `eos/commit/owner.py`; under `tests/unit/statestore` it is `statestore/…`, and
-`tests/unit/benchmarks` and `tests/unit/tools` test the folders of these names. Rooms without unit tests are named,
-with the reason where there is one.
+`tests/unit/benchmarks`, `tests/unit/soak` and `tests/unit/tools` test the folders of these names. Rooms without unit
+tests are named, with the reason where there is one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def source_of(test: Path) -> list[Path]:
     module = test.with_name(test.stem.removeprefix("test_"))
     if test.parts[0] in ("statestore", "tools"):
         return [module]
-    if test.parts[0] == "benchmarks":
+    if test.parts[0] in ("benchmarks", "soak"):
         return ["tests" / module]
     return ["eos" / module] if len(test.parts) > 1 else ["eos" / module, module]
 
