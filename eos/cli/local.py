@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,8 +79,8 @@ def up(
         bool, typer.Option("--cluster", help="Two brokers, three bookies, one ZooKeeper: each a process of its own.")
     ] = False,
     data: Annotated[Path | None, typer.Option(help="Folder for its data. Default: in the cache folder.")] = None,
-    port: Annotated[int | None, typer.Option(help="The broker's port. Default 6650.")] = None,
-    http_port: Annotated[int | None, typer.Option(help="The admin API's port. Default 8080.")] = None,
+    port: Annotated[int | None, typer.Option(help="The broker's port. Default 6650; with --tls 6651.")] = None,
+    http_port: Annotated[int | None, typer.Option(help="The admin API's port. Default 8080; with --tls 8443.")] = None,
     zookeeper_port: Annotated[int | None, typer.Option(help="ZooKeeper's port. Default 2181.")] = None,
     bookkeeper_port: Annotated[int | None, typer.Option(help="The bookie's port. Default 3181.")] = None,
     ports: Annotated[PortChoice, typer.Option(help="auto: free ports for those not given.")] = PortChoice.PULSAR,
@@ -90,6 +91,9 @@ def up(
         ),
     ] = None,
     auth: Annotated[Auth, typer.Option(help="token: clients need a token; `up` shows where one is.")] = Auth.NONE,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="TLS alone, by an authority of its own; `up` shows its certificate.")
+    ] = False,
     setting: Annotated[list[str] | None, typer.Option(help="A broker setting, KEY=VALUE. Repeatable.")] = None,
     autorecovery: Annotated[
         bool, typer.Option("--autorecovery", help="Let a cluster's bookies copy what a lost one held.")
@@ -106,8 +110,9 @@ def up(
     With --cluster each part can be killed and started again alone; a second `up` starts the parts that don't run. Its
     ports are always free ones.
 
-    With --auth token clients need a token. The administrator's is made in the data folder: eos.sink(…,
-    token="file:PATH"), or --token file:PATH for `eos doctor` and `eos abort`.
+    With --auth token clients need a token; the administrator's is made in the data folder. With --tls brokers and admin
+    API speak TLS, and have no port without it; the certificate of the authority that clients are to trust is made in
+    the data folder too. ZooKeeper and the bookie have neither. `up` prints the options that commands need then.
     """
     from eos.local import access, instances
     from eos.local.checks import LocalError
@@ -118,8 +123,8 @@ def up(
     if cluster:
         if chosen:
             raise LocalError("A cluster's ports are always picked: leave out --port and its like")
-        if auth is not Auth.NONE:
-            raise LocalError("--auth is for the single process: leave out --cluster")
+        if auth is not Auth.NONE or tls:
+            raise LocalError("--auth and --tls are for the single process: leave out --cluster")
         _up_cluster(name, data, memory, _settings(setting or []), autorecovery)
         return
     if autorecovery:
@@ -133,6 +138,7 @@ def up(
             memory=memory or "1g",
             settings=_settings(setting or []),
             asks_token=auth is Auth.TOKEN,
+            tls=tls,
             tell=tell,
         )
     tell(f"{name} is up. Stop it with: eos local down --name {name}" if started else f"{name} was running already.")
@@ -140,7 +146,11 @@ def up(
         tell("It runs on other ports than those asked for; take it down first to move it.")
     if auth is Auth.TOKEN and "token" not in instance.summary():
         tell("It asks for no token; take it down first to change that.")
+    if tls and not instance.tls:
+        tell("It speaks no TLS; take it down first to change that.")
     _show(instance)
+    if options := instance.connection():
+        print(f"\nFor eos doctor, eos sinks and all that connect:\n{shlex.join(options)}")
 
 
 def _up_cluster(name: str, data: Path | None, memory: str | None, settings: dict[str, str], autorecovery: bool) -> None:

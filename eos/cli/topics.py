@@ -44,14 +44,12 @@ def read(
     """
     from itertools import islice
 
-    from eos.config import Cluster
     from eos.contents.rows import Rows
     from eos.sinks.topics import valid_topic
 
     full = valid_topic(topic)
-    place = _place(name)
     count = 0
-    for row in islice(Rows(Cluster(place.service_url, place.credentials), full, "earliest", tell).stored(), limit):
+    for row in islice(Rows(_place(name).cluster, full, "earliest", tell).stored(), limit):
         print(json.dumps(_plain(row)) if as_json else key_and_value(row))
         count += 1
     tell(f"{count} rows of {full}.")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import ClassVar, Self
 
-from eos.config import Credentials
+from eos.config import Cluster, Credentials, Tls
 from eos.local.places import remove_files
 from eos.local.readiness import ready
 from eos.local.settings import Setting
@@ -33,6 +33,16 @@ class InFolder(ABC):
     @abstractmethod
     def admin_url(self) -> str:
         """The admin API."""
+
+    @property
+    def trust(self) -> Tls:
+        """How its clients trust it."""
+        return Tls()
+
+    @property
+    def cluster(self) -> Cluster:
+        """How its administrator reaches it."""
+        return Cluster(self.service_url, self.credentials, self.trust)
 
     def __post_init__(self) -> None:
         self._temporary = self.data is None
@@ -76,4 +86,4 @@ class InFolder(ABC):
 
     def _coordinators_answer(self) -> bool:
         on = self.settings.get("transactionCoordinatorEnabled", True) in (True, "true")
-        return ready(self.service_url, self.admin_url, self.coordinators if on else 0, self.credentials)
+        return ready(self.cluster, self.admin_url, self.coordinators if on else 0)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eos.local import access, checks, clusters, records
+from eos.local import access, certificates, checks, clusters, records
 from eos.local.clusters import ClusterInstance
 from eos.local.places import Tell, locked, quiet, remove_files
 from eos.local.process import ProcessId, end_other
@@ -35,19 +35,32 @@ class Instance:
     process: ProcessId
 
     @property
+    def tls(self) -> bool:
+        """Whether it speaks TLS, and nothing else."""
+        return certificates.authority_file(self.data).exists()
+
+    @property
     def service_url(self) -> str:
         """What clients connect to."""
-        return f"pulsar://localhost:{self.ports.broker}"
+        return self.ports.service_url(self.tls)
 
     @property
     def admin_url(self) -> str:
         """The admin API."""
-        return f"http://localhost:{self.ports.http}"
+        return self.ports.admin_url(self.tls)
 
     @property
     def running(self) -> bool:
         """Whether its process still runs."""
         return self.process.alive()
+
+    def connection(self) -> list[str]:
+        """The options by which commands connect to it, where it asks for a token or speaks TLS; else none."""
+        told = self.summary()
+        names = ("service_url", "admin_url", "token", "tls_trust_certs")
+        if not {"token", "tls_trust_certs"} & set(told):
+            return []
+        return [word for name in names if name in told for word in (f"--{name.replace('_', '-')}", told[name])]
 
     def summary(self) -> dict[str, Any]:
         """What `status --json` shows."""
@@ -63,6 +76,7 @@ class Instance:
             "data": str(self.data),
             "log": str(self.data / "pulsar.log"),
             **({"token": f"file:{token}"} if token.exists() else {}),
+            **({"tls_trust_certs": str(certificates.authority_file(self.data))} if self.tls else {}),
         }
 
 
@@ -75,6 +89,7 @@ def up(
     memory: str = "1g",
     settings: Mapping[str, Setting] | None = None,
     asks_token: bool = False,
+    tls: bool = False,
     tell: Tell = quiet,
 ) -> tuple[Instance, bool]:
     """Start the instance, or find it running; the second part of the answer is whether it was started now.
@@ -87,6 +102,7 @@ def up(
         data: its folder. Default: one in the cache folder.
         memory, settings: as for `LocalPulsar`.
         asks_token: clients need a token; see `eos.local.access`.
+        tls: it speaks TLS, and nothing else; see `eos.local.certificates`.
         tell: takes lines about what is going on.
 
     Raises:
@@ -105,7 +121,8 @@ def up(
         folder = (data or records.folder(name) / "data").absolute()
         made_before = previous is not None and previous.data == folder and previous.data_is_ours
         ours = made_before or not folder.exists() or folder.is_relative_to(records.folder(name))
-        base = recorded_ports(folder) or (Ports.free() if pick_ports else Ports())
+        tls = tls or certificates.authority_file(folder).exists()
+        base = recorded_ports(folder) or (Ports.free() if pick_ports else Ports.usual(tls))
         chosen = Ports(**{**base.mapping(), **(ports or {})})
         asked = access.require_tokens(folder) if asks_token or access.token_file(folder).exists() else {}
         pulsar = LocalPulsar(
@@ -115,6 +132,7 @@ def up(
             settings={**asked, **(settings or {})},
             die_with_parent=False,
             credentials=access.credentials(folder),
+            tls=tls,
             tell=tell,
         )
         tell(f"Starting Pulsar; its log: {folder / 'pulsar.log'}")
@@ -126,7 +144,7 @@ def up(
         except BaseException:
             pulsar.kill()
             if previous is None:
-                remove_files(folder, access.FILES, ours)
+                remove_files(folder, (*access.FILES, *certificates.FILES), ours)
                 records.forget(name)
             else:
                 records.write(name, asdict(previous))
@@ -146,7 +164,7 @@ def down(name: str, keep_data: bool = False, tell: Tell = quiet) -> Instance | C
         elif instance is not None:
             end_other(instance.process, grace_s=10.0 if keep_data else 0.0)
             if not keep_data:
-                remove_files(instance.data, (*OWN_FILES, *access.FILES), instance.data_is_ours)
+                remove_files(instance.data, (*OWN_FILES, *access.FILES, *certificates.FILES), instance.data_is_ours)
             records.forget(name)
         return instance
 
@@ -161,8 +179,8 @@ def place(name: str) -> Place:
     if instance is None or not instance.running:
         option = "" if name == "default" else f" --name {name}"
         raise checks.LocalError(f"No Pulsar called {name} is up. Start one with: eos local up{option}")
-    told = instance.summary()
-    return Place(told["service_url"], told["admin_url"], access.credentials(instance.data))
+    told, data = instance.summary(), instance.data
+    return Place(told["service_url"], told["admin_url"], access.credentials(data), certificates.trust(data))
 
 
 def known() -> list[Instance | ClusterInstance]:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eos.config import Credentials
-from eos.local import checks, class_archive, jars, jvm, process
+from eos.config import Credentials, Tls
+from eos.local import certificates, checks, class_archive, jars, jvm, process
 from eos.local.folder import InFolder
 from eos.local.jvm import QUICK_START
 from eos.local.places import Tell, quiet
@@ -39,6 +39,8 @@ class LocalPulsar(InFolder):
         start_timeout_s: how long `start` waits until the coordinators answer. Default 120.
         die_with_parent: kill it, and remove a temporary `data`, when this Python process dies, even by SIGKILL.
         credentials: those of an administrator, when `settings` turn authentication on.
+        tls: the ports of broker and admin API are for TLS, and there are none without it; `trust` is what its clients
+            need. ZooKeeper and the bookie speak none. Default False.
         tell: takes lines about what is going on.
     """
 
@@ -51,9 +53,10 @@ class LocalPulsar(InFolder):
     start_timeout_s: float = 120.0
     die_with_parent: bool = True
     credentials: Credentials = field(default_factory=Credentials)
+    tls: bool = False
     tell: Tell = field(default=quiet, repr=False)
 
-    _own_files = OWN_FILES
+    _own_files = (*OWN_FILES, *certificates.FILES)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,13 +65,18 @@ class LocalPulsar(InFolder):
 
     @property
     def service_url(self) -> str:
-        """What clients connect to: pulsar://localhost:PORT."""
-        return f"pulsar://localhost:{self._ports().broker}"
+        """What clients connect to: pulsar://localhost:PORT, or pulsar+ssl://localhost:PORT."""
+        return self._ports().service_url(self.tls)
 
     @property
     def admin_url(self) -> str:
-        """The admin API: http://localhost:PORT."""
-        return f"http://localhost:{self._ports().http}"
+        """The admin API: http://localhost:PORT, or https://localhost:PORT."""
+        return self._ports().admin_url(self.tls)
+
+    @property
+    def trust(self) -> Tls:
+        """How its clients trust it: with `tls`, by the certificate of its authority."""
+        return certificates.trust(self._home()) if self.tls else Tls()
 
     @property
     def zookeeper(self) -> str:
@@ -158,7 +166,8 @@ class LocalPulsar(InFolder):
         home, ports = self._home(), self._ports()
         checks.free_space(home, _DATA_BYTES, "Starting Pulsar")
         ports.check_free()
-        (home / "broker.conf").write_text(broker_conf(ports, self.settings))
+        secured = certificates.require_tls(home, java, ports) if self.tls else {}
+        (home / "broker.conf").write_text(broker_conf(ports, {**secured, **self.settings}))
         jvm.prepare(home)
         (home / "ports.json").write_text(json.dumps(ports.mapping()))
         scratch = None

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http import HTTPStatus
 
 import httpx
 
-from eos.config import Cluster, Credentials
+from eos.config import Cluster
 from eos.errors import NetworkError
 from eos.pulsar.net.admin import headers
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.transport import tls_context
 
 _ANSWER_S = 5.0
 
 
-def ready(service_url: str, admin_url: str, coordinators: int, credentials: Credentials) -> bool:
+def ready(cluster: Cluster, admin_url: str, coordinators: int) -> bool:
     """Ask the broker once. Makes it set up more coordinators when it has fewer than `coordinators`; 0: none are asked.
 
     A coordinator counts when it lets a client connect: only then it has loaded its log.
     """
-    checked = admin_url.startswith("https:")  # loading the system's certificates takes longer than the question
+    # Loading the system's certificates takes longer than the question.
+    verify = tls_context(cluster.tls, cluster.credentials) if admin_url.startswith("https:") else False
     with httpx.Client(
         base_url=admin_url,
-        headers=headers(credentials, _ANSWER_S),
+        headers=headers(cluster.credentials, _ANSWER_S),
         timeout=_ANSWER_S,
-        verify=checked,
+        verify=verify,
         follow_redirects=True,
     ) as admin:
         try:
@@ -36,7 +39,7 @@ def ready(service_url: str, admin_url: str, coordinators: int, credentials: Cred
                 return False
         except httpx.TransportError:
             return False
-    with Client(Cluster(service_url, credentials, request_timeout_s=_ANSWER_S)) as client:
+    with Client(replace(cluster, request_timeout_s=_ANSWER_S)) as client:
         try:
             for index in range(client.coordinators()):
                 client.coordinator(index).connect()

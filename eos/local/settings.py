@@ -21,7 +21,7 @@ OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports of one instance, all on 127.0.0.1. The defaults are Pulsar's own."""
+    """The ports of one instance, all on 127.0.0.1. The defaults are Pulsar's own, without TLS."""
 
     broker: int = 6650
     http: int = 8080
@@ -29,9 +29,22 @@ class Ports:
     bookkeeper: int = 3181
 
     @classmethod
+    def usual(cls, tls: bool) -> Ports:
+        """Pulsar's own."""
+        return cls(broker=6651, http=8443) if tls else cls()
+
+    @classmethod
     def free(cls) -> Ports:
         """Ports that are free now."""
         return cls(*checks.pick_ports(len(OPTIONS)))
+
+    def service_url(self, tls: bool) -> str:
+        """What clients connect to."""
+        return f"{'pulsar+ssl' if tls else 'pulsar'}://localhost:{self.broker}"
+
+    def admin_url(self, tls: bool) -> str:
+        """The admin API."""
+        return f"{'https' if tls else 'http'}://localhost:{self.http}"
 
     def mapping(self) -> dict[str, int]:
         """The ports by their names."""

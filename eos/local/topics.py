@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import quote
 
 import httpx
 
-from eos.config import Cluster, Credentials
+from eos.config import Cluster, Credentials, Tls
 from eos.local.checks import LocalError
 from eos.pulsar.net.admin import headers
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.transport import tls_context
 
 _ANSWER_S = 30.0
 
@@ -21,13 +22,20 @@ class Place:
     """Where a Pulsar of `eos local` is, and how to be let in.
 
     Attributes:
-        service_url, admin_url: pulsar://localhost:PORT and http://localhost:PORT.
+        service_url, admin_url: pulsar://localhost:PORT and http://localhost:PORT, or with pulsar+ssl:// and https://.
         credentials: those of its administrator.
+        tls: how to trust it.
     """
 
     service_url: str
     admin_url: str
     credentials: Credentials
+    tls: Tls = field(default_factory=Tls)
+
+    @property
+    def cluster(self) -> Cluster:
+        """How its administrator reaches it."""
+        return Cluster(self.service_url, self.credentials, self.tls)
 
 
 def create(place: Place, topic: str, partitions: int) -> bool:
@@ -48,12 +56,17 @@ def create(place: Place, topic: str, partitions: int) -> bool:
     where, body = (f"{url}/partitions", partitions) if partitions else (url, None)
     try:
         answer = httpx.put(
-            where, json=body, headers=headers(place.credentials, _ANSWER_S), timeout=_ANSWER_S, follow_redirects=True
+            where,
+            json=body,
+            headers=headers(place.credentials, _ANSWER_S),
+            timeout=_ANSWER_S,
+            verify=tls_context(place.tls, place.credentials) if url.startswith("https:") else True,
+            follow_redirects=True,
         )
     except httpx.TransportError as error:
         raise LocalError(f"{place.admin_url} does not answer ({error}). See: eos local status") from error
     if answer.status_code == HTTPStatus.CONFLICT:
-        with _client(place) as client:
+        with Client(place.cluster) as client:
             found = client.partitions(topic)
         if found != partitions:
             raise LocalError(f"{topic} is there already, with {found} partitions, not {partitions}. Take another name")
@@ -61,7 +74,3 @@ def create(place: Place, topic: str, partitions: int) -> bool:
     if not answer.is_success:
         raise LocalError(f"Pulsar did not create {topic}: {answer.status_code} {answer.text.strip()}")
     return True
-
-
-def _client(place: Place) -> Client:
-    return Client(Cluster(place.service_url, place.credentials))

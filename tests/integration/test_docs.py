@@ -86,7 +86,9 @@ class Reader:
     def here(self, text: str) -> str:
         """Put this Pulsar's ports, which are free ones, in the place of the usual ones."""
         for instance in json.loads(self._eos("status", "--json")):
-            text = text.replace("pulsar://localhost:6650", instance["service_url"])
+            for usual in ("pulsar://localhost:6650", "pulsar+ssl://localhost:6651"):
+                if usual.partition(":")[0] == instance["service_url"].partition(":")[0]:
+                    text = text.replace(usual, instance["service_url"])
             text = text.replace("localhost:2181", instance["zookeeper"])
         return text
 
@@ -144,6 +146,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
         (cache() / folder).symlink_to(there / folder)
     home = tmp_path / "home"
     home.mkdir()
+    monkeypatch.chdir(home)
     one = Reader(home)
     yield one
     one.end()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -17,7 +20,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from eos.cli.app import typer_app
-from eos.config import Cluster, Credentials
+from eos.config import Cluster, Credentials, Tls
 from eos.local import LocalError, LocalPulsar, instances, jars
 from eos.local.places import cache
 from eos.pulsar.net.client import Client
@@ -68,6 +71,12 @@ def processes_about(text: str) -> list[int]:
         if process.info["status"] != psutil.STATUS_ZOMBIE and any(text in word for word in words):
             found.append(process.pid)
     return found
+
+
+def connections(pid: int) -> list[Any]:
+    """Sockets of a process and of those that it started."""
+    process = psutil.Process(pid)
+    return [socket for one in (process, *process.children(recursive=True)) for socket in one.net_connections("tcp")]
 
 
 def test_a_second_up_finds_the_running_one_two_names_run_side_by_side_and_down_leaves_nothing(
@@ -179,24 +188,45 @@ def test_messages_survive_a_kill(start_pulsar: StartPulsar) -> None:
     assert processes_about(str(data)) == []
 
 
-def test_up_with_tokens_lets_in_only_those_that_have_one(eos: Eos, tmp_path: Path) -> None:
-    up = eos("up", "--ports", "auto", "--auth", "token", "--data", tmp_path / "data")
+def test_a_secured_one_has_no_port_without_tls_and_lets_in_only_those_with_a_token(eos: Eos, tmp_path: Path) -> None:
+    up = eos("up", "--ports", "auto", "--auth", "token", "--tls", "--data", tmp_path / "data")
     assert up.exit_code == 0, up.output
     mine = shown(eos)["default"]
-    assert mine["token"] == f"file:{tmp_path}/data/token"
-    assert httpx.get(f"{mine['admin_url']}/admin/v3/transactions/coordinators", timeout=30).status_code == 401
+    authority = f"{tmp_path}/data/authority.pem"
+    assert (mine["token"], mine["tls_trust_certs"]) == (f"file:{tmp_path}/data/token", authority)
+    assert [str(mine[url]).partition(":")[0] for url in ("service_url", "admin_url")] == ["pulsar+ssl", "https"]
+    listening = {one.laddr.port for one in connections(int(str(mine["pid"]))) if one.status == psutil.CONN_LISTEN}
+    urls = ("service_url", "admin_url", "zookeeper", "bookkeeper")
+    assert listening == {int(str(mine[url]).rpartition(":")[2]) for url in urls}
+
+    coordinators = f"{mine['admin_url']}/admin/v3/transactions/coordinators"
+    trusted = ssl.create_default_context(cafile=authority)
+    assert httpx.get(coordinators, timeout=30, verify=trusted).status_code == 401
+    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+        httpx.get(coordinators, timeout=30)
+    printed = shlex.split(up.stdout.splitlines()[-1])
+    for verb in ("doctor", "sinks"):
+        answer = CliRunner().invoke(typer_app, [verb, *printed])
+        assert answer.exit_code == 0, answer.output
+    answer = CliRunner().invoke(typer_app, ["sinks", *printed[:-2]])
+    assert "Check the trusted certificates (tls_trust_certs)" in str(answer.exception)
+
     assert "is made" in eos("topic", "rows", "--partitions", 2).output
     assert "is there already" in eos("topic", "rows", "--partitions", 2).output
     assert "with 2 partitions, not 3" in str(eos("topic", "rows", "--partitions", 3).exception)
     assert "did not create" in str(eos("topic", "no/such/rows").exception)
 
-    with Client(Cluster(str(mine["service_url"]), Credentials("token", str(mine["token"])))) as client:
+    with Client(Cluster(str(mine["service_url"]), Credentials("token", str(mine["token"])), Tls(authority))) as client:
         producer = client.producer("rows-partition-1")
         producer.send_record(b"one", None)
         producer.close()
     assert eos("read", "rows").stdout == "\tone\n"
+    assert eos("down", "--keep-data").exit_code == 0
+    again = eos("up", "--data", tmp_path / "data")
+    assert shlex.split(again.stdout.splitlines()[-1]) == printed
+    assert eos("read", "rows").stdout == "\tone\n"
     assert eos("down").exit_code == 0
-    assert not (tmp_path / "data").exists()
+    assert list((tmp_path / "data").iterdir()) == []  # it was there before the second `up`
 
 
 def test_sigterm_during_up_leaves_no_process_and_no_file(eos: Eos, tmp_path: Path) -> None:

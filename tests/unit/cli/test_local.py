@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -63,6 +64,26 @@ def test_a_running_one_on_other_ports_than_asked_is_said(tmp_path: Path, monkeyp
     assert "on other ports than those asked for" in eos("up", "--port", "7")
     assert "on other ports" not in eos("up", "--port", "1")
     assert "on other ports" not in eos("up")
+
+
+def test_a_running_one_without_tls_is_said_and_a_secured_ones_options_are_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instances, "up", lambda name, **options: (instance(name, tmp_path, running=True), False))
+    assert "It speaks no TLS; take it down first" in eos("up", "--tls")
+    assert "--service-url" not in eos("up")
+    (tmp_path / "authority.pem").touch()
+    (tmp_path / "token").touch()
+    assert "speaks no TLS" not in eos("up", "--tls")
+    assert shlex.split(eos("up").splitlines()[-1]) == [
+        *("--service-url", "pulsar+ssl://localhost:1", "--admin-url", "https://localhost:2"),
+        *("--token", f"file:{tmp_path}/token", "--tls-trust-certs", f"{tmp_path}/authority.pem"),
+    ]
+
+
+def test_a_cluster_has_no_tls() -> None:
+    answer = CliRunner().invoke(cli.typer_app, ["local", "up", "--cluster", "--tls"])
+    assert "leave out --cluster" in str(answer.exception)
 
 
 def test_settings_are_passed_on_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
