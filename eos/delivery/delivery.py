@@ -115,7 +115,10 @@ class Delivery:
     _producers: KeptProducers = field(init=False)
 
     def __post_init__(self) -> None:
-        self._producers = KeptProducers(self.settings.cluster, self.settings.max_in_flight_bytes)
+        settings = self.settings
+        self._producers = KeptProducers(
+            settings.cluster, settings.max_in_flight_bytes, introduction=settings.introduced("driver")
+        )
 
     def close(self) -> None:
         """Give up the producers that are kept open. Rows can be delivered again afterwards."""

@@ -16,6 +16,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.many import close_producers, open_producers
 from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Declared
 
 KEPT_PRODUCERS = 256
@@ -25,10 +26,11 @@ KEPT_PRODUCERS = 256
 class FreshProducers:
     """Opened for one transaction, and closed when all is sent."""
 
-    def __init__(self, cluster: Cluster, max_in_flight_bytes: int) -> None:
-        """Args: where the topics are; payload bytes that may be sent without a receipt, by all of them together."""
+    def __init__(self, cluster: Cluster, max_in_flight_bytes: int, *, introduction: Introduction | None = None) -> None:
+        """Args: where the topics are; payload bytes that all of them may have sent without a receipt; who writes."""
         self._cluster = cluster
         self._budget = InFlight(max_in_flight_bytes)
+        self._introduction = introduction
 
     def open(self, topics: Sequence[str], schema: Declared | None = None) -> list[Producer]:
         """Return an open producer for each physical topic.
@@ -37,7 +39,7 @@ class FreshProducers:
 
         Raises what `Client.producer` raises, after opening none.
         """
-        return open_producers(Client.shared(self._cluster), topics, self._budget, schema)
+        return open_producers(Client.shared(self._cluster), topics, self._budget, schema, self._introduction)
 
     def give_back(self, producers: Sequence[Producer]) -> None:
         """Take producers back that have all their receipts. Returns when none can send into their transaction any more.
@@ -50,9 +52,16 @@ class FreshProducers:
 class KeptProducers(FreshProducers):
     """Opened once, and kept for later transactions of the same process. For one thread at a time."""
 
-    def __init__(self, cluster: Cluster, max_in_flight_bytes: int, limit: int = KEPT_PRODUCERS) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        max_in_flight_bytes: int,
+        limit: int = KEPT_PRODUCERS,
+        *,
+        introduction: Introduction | None = None,
+    ) -> None:
         """Args: as of `FreshProducers`; how many are kept at most."""
-        super().__init__(cluster, max_in_flight_bytes)
+        super().__init__(cluster, max_in_flight_bytes, introduction=introduction)
         self._limit = limit
         self._kept: dict[str, Producer] = {}  # the one that was given back last comes last
 

@@ -62,7 +62,12 @@ def writing_task(settings: WriteSettings, observer: Observer) -> Task:
                 f"Attempt {context.attemptNumber()} of a writing task refuses to run: the first one may have written "
                 "into this batch's transaction already. The batch is written again in a new transaction."
             )
-        producers = FreshProducers(settings.cluster, settings.max_in_flight_bytes)
+        batch, task = str(transaction.batch_id), str(context.partitionId())
+        producers = FreshProducers(
+            settings.cluster,
+            settings.max_in_flight_bytes,
+            introduction=settings.introduced(f"batch-{batch}-task-{task}", **{"eos.batch": batch, "eos.task": task}),
+        )
         writer = Writer(settings, transaction, producers, context.partitionId())
         try:
             report, problem = _write(batches, writer), None

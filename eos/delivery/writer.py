@@ -27,6 +27,7 @@ from eos.delivery.producers import FreshProducers
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import full_name, partition_name, whole_topic
 from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder
@@ -57,6 +58,7 @@ class WriteSettings:
         schema: of the values of rows that name no topic. A column `value` that is not binary is encoded by it.
             Default: none.
         batching: whether the rows of a frame share their key. Default: they needn't.
+        introduction: who writes, as brokers are told. Default: not told.
     """
 
     cluster: Cluster
@@ -67,6 +69,11 @@ class WriteSettings:
     time_limit_s: float = 600.0
     schema: Registered | None = None
     batching: Batching = "default"
+    introduction: Introduction | None = None
+
+    def introduced(self, role: str, **properties: str) -> Introduction | None:
+        """Return the introduction of a writer with this role."""
+        return None if self.introduction is None else self.introduction.part(role, **properties)
 
 
 @dataclass(frozen=True, slots=True)

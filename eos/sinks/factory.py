@@ -5,6 +5,8 @@ docs/ draws its table of options from the docstring of `sink`; `SinkOptions` hol
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from eos.config import Batching, CompressionOption, KeyHash, OAuth2Options, Token
 from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
@@ -43,6 +45,7 @@ def sink(
     admin_url: str | None = None,
     markers_kept: int = 1_000,
     principal: str | None = None,
+    producer_properties: Mapping[str, str] | None = None,
     observer: Observer = unobserved,
     metrics: Observers | None = None,
 ) -> Sink:
@@ -93,6 +96,8 @@ def sink(
         markers_kept: how many of the newest batches the control log remembers with their offsets; so far back a
             savepoint can be brought in step with the output.
         principal: the role that the broker knows this job by; kept in the control log.
+        producer_properties: a dict of texts that `pulsar-admin topics stats` shows with each producer of rows, beside
+            what the sink says of itself; whoever may see a topic's stats can read them, so never a secret.
         observer: told before and after each step of the protocol, for tests and drills; it must be picklable.
         metrics: called with an `eos.metrics.batch.FinishedBatch` for each micro-batch, when its outcome is known; one
             or a list. What it raises is logged and fails nothing.
@@ -128,6 +133,7 @@ def sink(
         admin_url=admin_url,
         markers_kept=markers_kept,
         principal=principal,
+        producer_properties=producer_properties,
         observer=observer,
         metrics=metrics,
     )

@@ -71,6 +71,7 @@ class JobOptions(TypedDict, total=False):
     listener_name: str | None
     admin_url: str | None
     principal: str | None
+    producer_properties: Mapping[str, str] | None
     observer: Observer
     metrics: Observers | None
 

@@ -27,6 +27,7 @@ from eos.metrics.batch import Observers
 from eos.nearest import did_you_mean
 from eos.schema.proposal import FULL_NAME
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat
+from eos.sinks.introduction import check_properties
 from eos.sinks.tokens import portable
 from eos.sinks.topics import valid_topic
 from eos.steps import Observer, unobserved
@@ -69,6 +70,7 @@ class SinkOptions:
     admin_url: str | None = None
     markers_kept: int = 1_000
     principal: str | None = None
+    producer_properties: Mapping[str, str] | None = None
     observer: Observer = unobserved
     metrics: Observers | None = None
 
@@ -236,6 +238,7 @@ def _check_values(options: SinkOptions) -> None:
             )
     if options.ignore_null_fields is not None and options.value_format != "json":
         raise InvalidInput("ignore_null_fields= is about JSON; give value_format='json' with it, or leave it out.")
+    check_properties(options.producer_properties, options.token, options.basic)
     if not callable(options.observer):
         raise InvalidInput(f"observer={options.observer!r} can't be called; see eos.steps.Observer.")
     given = () if options.metrics is None or callable(options.metrics) else options.metrics

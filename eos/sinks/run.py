@@ -30,6 +30,7 @@ from eos.doctor.retention import check_retention, holders
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong, Unacknowledged
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.sinks.introduction import introduction
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.spark import jobs
@@ -142,7 +143,13 @@ class WritingRun(Run):
 
     def _delivery_of(self, start: Start, last_rows: int | None, time_limit_s: float) -> Delivery:
         """Make the delivery of the run. Args: what it begins with; the last two as of `Delivery`, `WriteSettings`."""
-        options = start.options
+        options, query = start.options, start.query
+        facts = {
+            "spark.app.id": start.session.sparkContext.applicationId,
+            "spark.query.name": None if query is None else query.name,
+            "spark.query.id": None if query is None else query.query_id,
+            "spark.run.id": None if query is None else query.run_id,
+        }
         settings = WriteSettings(
             cluster=start.client.cluster,
             topic=options.topic,
@@ -151,6 +158,7 @@ class WritingRun(Run):
             batching=options.batching,
             max_in_flight_bytes=options.max_in_flight_bytes,
             time_limit_s=time_limit_s,
+            introduction=introduction(options.name, options.producer_properties, facts),
         )
         return Delivery(
             settings,

@@ -48,6 +48,11 @@ class Query:
     _root: Jvm
     _filesystem: Jvm
 
+    @property
+    def name(self) -> str | None:
+        """What the user calls the query; None where it has no name."""
+        return self._execution.name()  # type: ignore[no-any-return]
+
     def await_end(self) -> None:
         """Return when the run has ended, in whichever way. Not for the query's own thread."""
         with suppress(Exception):  # it failed, which its own error tells, or Spark's JVM is gone

@@ -6,11 +6,16 @@ import threading
 from collections.abc import Callable
 
 import httpx
+import pyarrow as pa
 import pytest
 
 from eos.errors import ConnectionLost, EosError, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.net.many import open_producers
+from eos.pulsar.protocol.introduction import Introduction
+from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from tests.conftest import MakeTopic
@@ -229,6 +234,25 @@ def test_with_deduplication_a_name_used_again_after_an_abort_loses_the_message(
     assert isinstance(second, MessageId)
     assert (second.ledger, second.entry) == (-1, -1)
     assert read_until(pulsar.service_url, topic, last_word(ours, topic)) == [b"last"]
+
+
+def test_with_deduplication_a_writer_that_writes_again_after_an_abort_loses_nothing(
+    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic
+) -> None:
+    """The same introduction makes another name each time."""
+    topic = make_topic("p-dedup-again")
+    path = topic.replace("://", "/")
+    httpx.post(f"{pulsar.admin_url}/admin/v2/{path}/deduplicationEnabled", json=True).raise_for_status()
+    until(lambda: admin.keeping(topic).deduplicates)
+    who = Introduction("flights").part("batch-8-task-3")
+    (row,) = BatchEncoder().chunks(pa.record_batch({"value": [b"row"]}))
+    for commit in (False, True):
+        txn = transaction(ours, topic)
+        (producer,) = open_producers(ours, [topic], InFlight(), introduction=who)
+        producer.send(row, txn)
+        producer.close()
+        end(ours, txn, commit=commit)
+    assert read_until(pulsar.service_url, topic, last_word(ours, topic)) == [b"row", b"last"]
 
 
 def test_a_partition_frozen_by_a_late_send_into_an_aborted_transaction_is_healed_by_a_later_one(

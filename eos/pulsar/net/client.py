@@ -19,6 +19,7 @@ from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.transactions import Transactions
+from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Declared, Registered
 from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, partition_name
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
@@ -137,6 +138,7 @@ class Client(Closing):
         budget: InFlight | None = None,
         schema: Declared | None = None,
         stamped: bool = True,
+        introduction: Introduction | None = None,
     ) -> Producer:
         """Open a producer on a physical topic.
 
@@ -150,12 +152,16 @@ class Client(Closing):
             schema: by which its values are written; the broker registers it if it is new and the topic lets it in.
                 Default: none is declared.
             stamped: whether each frame carries the version of that schema. Default True.
+            introduction: who writes, as the broker is told; a fresh name is made of it. Default: not told.
 
         Raises Fenced when the topic's epoch has moved past `topic_epoch`, TopicMissing.
         """
         name_of_topic = full_name(topic)
+        properties = None if introduction is None else introduction.properties
 
         def attempt() -> Producer:
+            # Anew at each attempt: the broker may still know the producer of one that had no answer.
+            chosen = introduction.fresh_name() if name is None and introduction is not None else name
             connection = self._finder.last_owner(name_of_topic)
             producer = Producer(
                 connection,
@@ -167,7 +173,7 @@ class Client(Closing):
             )
             try:
                 with topic_exists(name_of_topic):
-                    producer.open(access, topic_epoch, name, schema, stamped=stamped)
+                    producer.open(access, topic_epoch, chosen, schema, stamped=stamped, properties=properties)
             except BaseException:
                 self._finder.forget(name_of_topic)
                 raise

@@ -10,6 +10,7 @@ from eos.errors import Refused
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Declared
 
 Item = TypeVar("Item")
@@ -19,7 +20,11 @@ AT_ONCE = 16
 
 
 def open_producers(
-    client: Client, topics: Sequence[str], budget: InFlight, schema: Declared | None = None
+    client: Client,
+    topics: Sequence[str],
+    budget: InFlight,
+    schema: Declared | None = None,
+    introduction: Introduction | None = None,
 ) -> list[Producer]:
     """Open a producer on each physical topic; all of them, or none.
 
@@ -32,12 +37,16 @@ def open_producers(
 
     def open_one(topic: str) -> None:
         try:
-            opened.append(client.producer(topic, budget=budget, schema=schema))
+            opened.append(client.producer(topic, budget=budget, schema=schema, introduction=introduction))
         except Refused as refused:
             demanded = client.schema(topic) if schema is None and refused.code == "IncompatibleSchema" else None
             if demanded is None:
                 raise
-            opened.append(client.producer(topic, budget=budget, schema=demanded.declared, stamped=False))
+            opened.append(
+                client.producer(
+                    topic, budget=budget, schema=demanded.declared, stamped=False, introduction=introduction
+                )
+            )
 
     try:
         _each(open_one, topics)

@@ -103,11 +103,12 @@ class Producer:
         schema: Declared | None = None,
         *,
         stamped: bool = True,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         """Open it; `Client.producer` does this. Raises Fenced, Refused, Unanswered, ConnectionLost."""
         asked = f"open a producer on {self.topic}"
         with self._giving_up_on_error():
-            answer = self._connection.ask(self._line.open(access, name, topic_epoch, schema), asked)
+            answer = self._connection.ask(self._line.open(access, name, topic_epoch, schema, properties), asked)
             with self._changed:
                 self._check()
                 self._line.opened(answer, asked)

@@ -20,6 +20,7 @@ answer at all.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ from eos.pulsar.wire.pulsar_pb2 import (
     CommandProducer,
     CommandSendError,
     CommandSendReceipt,
+    KeyValue,
     ProducerAccessMode,
 )
 
@@ -156,12 +158,17 @@ class ProducerLine:
         return len(self._pending)
 
     def open(
-        self, access: str, name: str | None, topic_epoch: int | None, schema: Declared | None = None
+        self,
+        access: str,
+        name: str | None,
+        topic_epoch: int | None,
+        schema: Declared | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> BaseCommand:
         """Return PRODUCER.
 
         Args: a key of ACCESS_MODES; a name, or None for a fresh one; the epoch we hold, if any; what it writes, if that
-        is to be declared.
+        is to be declared; what is to be known of the writer.
         """
         self._machine.take(Input.OPEN)
         producer = CommandProducer(
@@ -171,6 +178,7 @@ class ProducerLine:
             user_provided_producer_name=name is not None,
             producer_access_mode=ACCESS_MODES[access],
             txn_enabled=True,
+            metadata=[KeyValue(key=key, value=value) for key, value in (properties or {}).items()],
         )
         if name is not None:
             producer.producer_name = name

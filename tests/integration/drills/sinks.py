@@ -18,6 +18,7 @@ from eos.delivery.writer import Report, Writer, send_all
 from eos.errors import ConnectionLost, DamagedLog, EosError, Fenced, NotCommitted, StaleBatch
 from eos.pulsar.net.client import Access, Client, Coordinator, Producer
 from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.txn import TxnId
 from tests.integration.drills.query import BATCHES, HIT, SIZE, Died, Driver, Query, deliver
@@ -118,8 +119,11 @@ class Unfenced(Client):
         budget: InFlight | None = None,
         schema: Declared | None = None,
         stamped: bool = True,
+        introduction: Introduction | None = None,
     ) -> Producer:
-        return super().producer(topic, name=name, budget=budget, schema=schema, stamped=stamped)
+        return super().producer(
+            topic, name=name, budget=budget, schema=schema, stamped=stamped, introduction=introduction
+        )
 
 
 def a_zombie_sends_late(query: Query, *, kept: bool) -> None:

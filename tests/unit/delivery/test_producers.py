@@ -10,6 +10,7 @@ from eos.config import Cluster
 from eos.delivery.producers import FreshProducers, KeptProducers
 from eos.errors import NetworkError, Refused, RefusedForGood
 from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.batch import Chunk
@@ -84,6 +85,44 @@ def test_bytes_are_sent_to_a_topic_that_demands_a_schema_under_its_own_and_witho
     assert frame.metadata is not None
     assert not frame.metadata.HasField("schema_version")
     assert used.schema is None
+
+
+def test_each_producer_is_introduced_by_a_name_of_its_own(cluster: Cluster, broker: FakeBroker) -> None:
+    who = Introduction("flights", {"eos.sink": "flights"}).part("batch-8-task-3", **{"eos.task": "3"})
+    for _ in range(2):
+        use(FreshProducers(cluster, MIB, introduction=who), "a", "b")
+    asked = [command.producer for command in broker.commands(Type.PRODUCER)]
+    assert len({one.producer_name for one in asked}) == 4
+    assert all(one.producer_name.startswith("flights:batch-8-task-3:") for one in asked)
+    assert [{pair.key: pair.value for pair in one.metadata} for one in asked] == [
+        {"eos.sink": "flights", "eos.task": "3"}
+    ] * 4
+
+
+def test_a_producer_that_is_not_introduced_is_named_by_the_broker(cluster: Cluster, broker: FakeBroker) -> None:
+    use(FreshProducers(cluster, MIB), "a")
+    (asked,) = (command.producer for command in broker.commands(Type.PRODUCER))
+    assert not asked.HasField("producer_name")
+    assert not asked.user_provided_producer_name
+    assert not asked.metadata
+
+
+def test_a_producer_that_is_asked_for_again_has_another_name(cluster: Cluster, broker: FakeBroker) -> None:
+    """The broker may still know the one whose opening had no answer, and would refuse its name."""
+    names: list[str] = []
+
+    def busy_at_first(session: Session, frame: Frame) -> None:
+        names.append(frame.command.producer.producer_name)
+        if len(names) == 1:
+            session.refuse(frame.command, ServerError.ServiceNotReady)
+            return
+        success = CommandProducerSuccess(producer_name=names[-1])
+        session.answer(frame.command, BaseCommand(type=Type.PRODUCER_SUCCESS, producer_success=success))
+
+    broker.handlers[Type.PRODUCER] = busy_at_first
+    (producer,) = FreshProducers(cluster, MIB, introduction=Introduction("flights")).open(["a"])
+    assert len(set(names)) == 2
+    assert producer.name == names[-1]
 
 
 def use(source: FreshProducers, *topics: str) -> list[Producer]:

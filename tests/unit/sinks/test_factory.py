@@ -41,6 +41,7 @@ DIFFERENT: dict[str, Any] = {
     "admin_url": "http://localhost:8080",
     "markers_kept": 9,
     "principal": "role",
+    "producer_properties": {"team": "flights"},
     "observer": print,
     "metrics": [print],
 }
