@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, get_args
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
-from eos.config import COMPRESSIONS, Compression
-from eos.pulsar.wire.batch import BatchEncoder, unpack
+from eos.config import COMPRESSION_OPTIONS, COMPRESSIONS, Compression, CompressionOption
+from eos.errors import InvalidInput
+from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder, Chunk, unpack
+from eos.pulsar.wire.chunks import ChunkAssembler
+from eos.pulsar.wire.decoding import Column, decode
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import FrameDecoder
+from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.sending import send_frame
 
 LARGE = {"value": 200_000, "key": 20_000}
@@ -49,6 +55,43 @@ def batches(draw: st.DrawFn) -> pa.RecordBatch:
     batch = pa.RecordBatch.from_pydict(columns)
     start = draw(st.integers(0, count))
     return batch.slice(start, draw(st.integers(0, count - start)))
+
+
+def read(chunks: Iterable[Chunk], max_message_size: int) -> list[dict[str, Any]]:
+    """Send the chunks as one producer does, and read them as the source does; no entry may be larger than the limit."""
+    assembler, whole, sequence_id = ChunkAssembler(), [], 0
+    for place, chunk in enumerate(chunks):
+        buffers = send_frame(
+            chunk, producer_id=1, producer_name="p", sequence_id=sequence_id, publish_time_ms=1, txn=None
+        )
+        assert sum(map(len, buffers)) <= max_message_size
+        sequence_id += chunk.messages
+        (frame,) = FrameDecoder().feed(b"".join(buffers))
+        assert frame.metadata is not None
+        assert frame.payload is not None
+        taken = assembler.take(Entry(EntryId(1, place), frame.metadata, frame.payload, len(frame.payload), "t"))
+        whole += [] if taken is None else [taken]
+    rows: list[dict[str, Any]] = decode(whole, list(get_args(Column))).select(list(COLUMNS)).to_pylist()
+    return rows
+
+
+@given(batches(), st.sampled_from(COMPRESSION_OPTIONS), st.integers(500, 20_000), st.integers(1, 30_000), st.booleans())
+def test_messages_that_are_too_large_come_back_whole(
+    batch: pa.RecordBatch, compression: CompressionOption, room: int, cut_above: int, keyed: bool
+) -> None:
+    largest = FRAME_RESERVE + room
+    encoder = BatchEncoder(compression, largest, keyed=keyed, cut_above=cut_above)
+    sizes = [len(row["value"] or b"") for row in batch.to_pylist()]
+    ends = range(1, batch.num_rows + 1) if keyed else [batch.num_rows]
+    try:
+        chunks = [chunk for _, chunk in encoder.chunks_of_parts(batch, ends)]
+    except InvalidInput:  # too much of keys and properties for each piece
+        assert max(len(str(row)) for row in batch.to_pylist()) > room // 4
+        return
+    event("in pieces" if any(chunk.piece is not None for chunk in chunks) else "in batches alone")
+    assert sum(chunk.messages for chunk in chunks) == batch.num_rows
+    assert sum(chunk.rows_bytes for chunk in chunks) >= sum(sizes)
+    assert read(chunks, largest) == [as_sent(row) for row in batch.to_pylist()]
 
 
 def as_sent(row: dict[str, Any]) -> dict[str, Any]:

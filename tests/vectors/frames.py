@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,13 +11,16 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from eos.config import COMPRESSIONS
-from eos.pulsar.wire.batch import BatchEncoder, unpack
+from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder, unpack
 from eos.pulsar.wire.frames import Frame, encode
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 from eos.pulsar.wire.sending import send_frame, single_message_frame
 from eos.pulsar.wire.txn import TxnId
 
 TXN = TxnId(3 << 48, 12)
+
+LATER = {"is_chunk"}
+"""Fields that came after the vectors of the commands; frames of their own have them."""
 
 # Rows that have everything, and rows that lack something.
 ROWS: dict[str, list[Any]] = {
@@ -72,7 +76,19 @@ def frames() -> dict[str, bytes]:
     made["batch of values"] = b"".join(send_frame(values_only, **numbers, txn=None))
     (one,) = BatchEncoder().chunks(rows("value", "key").slice(0, 1))
     made["batch of one"] = b"".join(send_frame(one, **numbers, txn=TXN))
+    timed = rows("value", "key").append_column("deliver_at", pa.array([1_790_000_060_000] * len(ROWS["value"])))
+    (delayed,) = BatchEncoder().chunks(timed)
+    made["batch to be delivered later"] = b"".join(send_frame(delayed, **numbers, txn=TXN))
+    cutting = BatchEncoder(max_message_size=FRAME_RESERVE + 400, cut_above=100)
+    pieces = cutting.chunks(timed.set_column(0, "value", large_values()).slice(3, 1))
+    for number, piece in enumerate(pieces):
+        made[f"piece {number} of a large message"] = b"".join(send_frame(piece, **numbers, txn=TXN))
     return made
+
+
+def large_values() -> pa.Array:
+    """Return values that are too large for an entry of 100 bytes."""
+    return pa.array([hashlib.sha512(b"%d" % number).hexdigest() * 2 for number in range(len(ROWS["value"]))])
 
 
 def describe_frame(frame: Frame) -> dict[str, Any]:
@@ -109,6 +125,8 @@ def _plain(field: FieldDescriptor, value: Any) -> Any:
 
 def _fill(message: Message) -> None:
     for field in message.DESCRIPTOR.fields:
+        if field.name in LATER:
+            continue
         if field.message_type is not None:
             _fill(getattr(message, field.name).add() if field.is_repeated else getattr(message, field.name))
         elif field.is_repeated:

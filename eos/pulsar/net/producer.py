@@ -117,13 +117,17 @@ class Producer:
     def send(self, chunk: Chunk, txn: TxnId | None, until: float = inf) -> None:
         """Hand a chunk to the socket; its receipt is awaited by `flush` and `close`.
 
+        The pieces of a message share a sequence id: one thread sends them, and nothing between them.
+
         Waits while the budget is full, at most to `until`, an instant of `time.monotonic`. Raises what ended the
         producer, Unanswered when no receipt comes for the request time-out or until then, OutOfTurn once the
         transaction's end was asked for.
         """
         version = self._line.schema_version if self.schema is not None else b""
         frame = partial(send_frame, chunk, schema_version=version)
-        self._send(frame, len(chunk.payload), chunk.messages, txn, until)
+        self._send(
+            frame, len(chunk.payload), chunk.messages, txn, until, can_be_cut=chunk.can_be_cut or chunk.messages > 1
+        )
 
     def send_record(self, data: bytes, txn: TxnId | None, properties: Mapping[str, str] | None = None) -> MessageId:
         """Send one message that is not batched, wait for its receipt, and return where it is stored.
@@ -225,14 +229,16 @@ class Producer:
         else:
             self._end(self._line.closed_by_broker)
 
-    def _send(self, frame: _Framing, size: int, messages: int, txn: TxnId | None, until: float) -> None:
+    def _send(
+        self, frame: _Framing, size: int, messages: int, txn: TxnId | None, until: float, *, can_be_cut: bool = False
+    ) -> None:
         with self._sending:
             self._budget.acquire(size, self._timeout_s, self._check, until)
             try:
                 if txn is not None:
                     self._transactions.sending(txn)
                 with self._changed:
-                    number = self._line.send(size, messages)
+                    number = self._line.send(size, messages, can_be_cut=can_be_cut)
                     self._reserved += size
             except BaseException:
                 self._budget.release(size)

@@ -116,11 +116,12 @@ ENDED = frozenset({State.CLOSED, State.CLOSED_BY_BROKER, State.FENCED, State.FAI
 
 
 class _Sent(NamedTuple):
-    """A frame without a receipt: its first sequence id, bytes of payload, messages."""
+    """A frame without a receipt: its first sequence id, bytes of payload, messages, whether it can be cut smaller."""
 
     sequence_id: int
     size: int
     messages: int
+    can_be_cut: bool
 
 
 class ProducerLine:
@@ -202,10 +203,11 @@ class ProducerLine:
         self.schema_version = success.schema_version
         self._next = success.last_sequence_id + 1
 
-    def send(self, size: int, messages: int) -> int:
+    def send(self, size: int, messages: int, *, can_be_cut: bool = False) -> int:
         """Note a frame of this many bytes and messages; return the sequence id of its first message.
 
-        Each message has a sequence id, so that with deduplication none can stand for another.
+        Each message has a sequence id, so that with deduplication none can stand for another. The chunks of a message
+        share one: all but the last have no message. `can_be_cut`: the same rows fit into smaller frames.
         Raises OutOfTurn, or why the producer ended.
         """
         if self.failure is not None:
@@ -213,7 +215,7 @@ class ProducerLine:
         self._machine.take(Input.SEND)
         sequence_id = self._next
         self._next += messages
-        self._pending.append(_Sent(sequence_id, size, messages))
+        self._pending.append(_Sent(sequence_id, size, messages, can_be_cut))
         return sequence_id
 
     def receipt(self, receipt: CommandSendReceipt) -> tuple[int, MessageId] | None:
@@ -252,15 +254,15 @@ class ProducerLine:
         """Tell a frame that can be cut smaller from a message that can't."""
         # The broker names the last message of the frame (CommandSend.highest_sequence_id), a receipt its first.
         frame = next((one for one in self._pending if 0 <= number - one.sequence_id < one.messages), None)
-        if frame is not None and frame.messages > 1:
+        if frame is not None and frame.can_be_cut:
             return FrameTooLarge(problem.asked, problem.code, problem.detail, size=frame.size)
         return RefusedForGood(
             problem.asked,
             problem.code,
             problem.detail,
             f"One message alone{f', of {frame.size} bytes,' if frame else ''} is more than the topic allows. Make it "
-            "smaller, or raise the topic's limit: pulsar-admin topicPolicies set-max-message-size "
-            f"--max-message-size BYTES {self.topic}",
+            "smaller, have the sink send it in chunks (chunking=True), or raise the topic's limit: pulsar-admin "
+            f"topicPolicies set-max-message-size --max-message-size BYTES {self.topic}",
         )
 
     def closed_by_broker(self) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.config import KeyHash
+from eos.errors import InvalidInput
 from eos.pulsar.wire.hashing import hash_keys
 from eos.pulsar.wire.keys import as_bytes, wire_keys
 
@@ -73,7 +74,34 @@ def part_by_sticky_key(parts: Sorted) -> Sorted:
     if not names or rows.num_rows == 0:
         return parts
     keys = [as_bytes(rows.column(name), name).cast(pa.large_binary()) for name in names]
-    codes = pc.coalesce(*keys).dictionary_encode(null_encoding="encode").indices
+    return _part_by(parts, pc.coalesce(*keys))
+
+
+def part_by_delivery_time(parts: Sorted) -> Sorted:
+    """Part the rows further by the column `deliver_at`, ms since 1970, since a frame has one time of delivery.
+
+    Rows of one time keep their order. A time that is not after 1970 is none. What else is in the past, the broker
+    decides: so that the same rows are parted alike whenever that is.
+
+    Raises InvalidInput for a column of another type.
+    """
+    rows = parts.rows
+    place = rows.schema.get_field_index("deliver_at")
+    if place < 0 or rows.num_rows == 0:
+        return parts
+    times = rows.column(place)
+    if not pa.types.is_int64(times.type):
+        raise InvalidInput(f'column "deliver_at" is {times.type}; it must be int64, in milliseconds since 1970')
+    times = pc.if_else(pc.greater(times, 0), times, pa.scalar(None, pa.int64()))
+    if times.null_count == len(times):
+        return Sorted(rows.remove_column(place), parts.partitions, parts.ends)
+    return _part_by(Sorted(rows.set_column(place, "deliver_at", times), parts.partitions, parts.ends), times)
+
+
+def _part_by(parts: Sorted, column: pa.Array) -> Sorted:
+    """Part the rows of each part by a column of theirs; those that are alike in it keep their order."""
+    rows = parts.rows
+    codes = column.dictionary_encode(null_encoding="encode").indices
     in_partition = np.repeat(np.arange(len(parts.ends)), np.diff([0, *parts.ends]))
     order = np.lexsort((np.asarray(codes), in_partition))
     partition, code = in_partition[order], np.asarray(codes)[order]

@@ -8,6 +8,7 @@ from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.compression import TYPES
 from eos.pulsar.wire.frames import encode_message
+from eos.pulsar.wire.large import Piece
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSend, KeyValue, MessageMetadata
 from eos.pulsar.wire.txn import TxnId
 
@@ -22,19 +23,18 @@ def send_frame(
     txn: TxnId | None,
     schema_version: bytes = b"",
 ) -> list[Buffer]:
-    """Return the frame that sends a chunk, as buffers to be sent one after the other.
+    """Return the frame that sends a chunk, or a piece of a message, as buffers to be sent one after the other.
 
     The chunk's messages have the sequence ids from `sequence_id` on, so the next frame of this producer
     starts at `sequence_id + chunk.messages`; the receipt carries `sequence_id`. `schema_version` is that of the
     schema by which the values were written; empty where they have none.
     """
-    metadata = MessageMetadata(
-        producer_name=producer_name,
-        sequence_id=sequence_id,
-        highest_sequence_id=sequence_id + chunk.messages - 1,
-        publish_time=publish_time_ms,
-        num_messages_in_batch=chunk.messages,
-    )
+    metadata = MessageMetadata(producer_name=producer_name, sequence_id=sequence_id, publish_time=publish_time_ms)
+    if chunk.piece is not None:
+        _describe_piece(metadata, chunk.piece)
+    else:
+        metadata.highest_sequence_id = sequence_id + chunk.messages - 1
+        metadata.num_messages_in_batch = chunk.messages
     if chunk.compression != "none":
         metadata.compression = TYPES[chunk.compression]
         metadata.uncompressed_size = chunk.uncompressed_size
@@ -44,9 +44,20 @@ def send_frame(
         if sticky.key is not None:
             metadata.partition_key = sticky.key
             metadata.partition_key_b64_encoded = sticky.encoded
+    if chunk.deliver_at_ms is not None:
+        metadata.deliver_at_time = chunk.deliver_at_ms
     if schema_version:
         metadata.schema_version = schema_version
     return _send(producer_id, metadata, chunk.payload, txn)
+
+
+def _describe_piece(metadata: MessageMetadata, piece: Piece) -> None:
+    metadata.MergeFrom(piece.described)
+    if piece.count > 1:
+        metadata.uuid = f"{metadata.producer_name}-{metadata.sequence_id}"
+        metadata.chunk_id = piece.number
+        metadata.num_chunks_from_msg = piece.count
+        metadata.total_chunk_msg_size = piece.total_bytes
 
 
 def single_message_frame(
@@ -78,6 +89,9 @@ def _send(producer_id: int, metadata: MessageMetadata, payload: Buffer, txn: Txn
     )
     if metadata.HasField("highest_sequence_id"):
         send.highest_sequence_id = metadata.highest_sequence_id
+    if metadata.HasField("num_chunks_from_msg"):
+        # Else deduplication drops each chunk behind the first, since all have one sequence id.
+        send.is_chunk = True
     if txn is not None:
         # In the metadata too: what an abort hides is found by the ids there.
         for described in (send, metadata):

@@ -130,9 +130,11 @@ def test_a_refused_send(broker: FakeBroker, client: Client) -> None:
 TOO_LARGE = "Exceed maximum message size"  # as Pulsar 4.2.4 says it, see tests/contract/test_frame_limits.py
 
 
-@pytest.mark.parametrize(("messages", "kind"), [(2, FrameTooLarge), (1, RefusedForGood)])
-def test_a_frame_that_the_topic_does_not_take_teaches_to_cut_smaller_unless_it_holds_one_message(
-    broker: FakeBroker, client: Client, messages: int, kind: type[Refused]
+@pytest.mark.parametrize(
+    ("messages", "cut", "kind"), [(2, False, FrameTooLarge), (1, False, RefusedForGood), (1, True, FrameTooLarge)]
+)
+def test_a_frame_that_the_topic_does_not_take_teaches_to_cut_smaller_unless_that_can_not_be(
+    broker: FakeBroker, client: Client, messages: int, cut: bool, kind: type[Refused]
 ) -> None:
     def refuse(session: Session, frame: Frame) -> None:
         last = frame.command.send.highest_sequence_id
@@ -141,13 +143,13 @@ def test_a_frame_that_the_topic_does_not_take_teaches_to_cut_smaller_unless_it_h
 
     broker.handlers[Type.SEND] = refuse
     producer = client.producer("t-partition-3")
-    chunk = Chunk(messages, payload=b"x" * 4000, uncompressed_size=4000, rows_bytes=4000, compression="none")
-    producer.send(chunk, None)
+    payload = b"x" * 4000
+    producer.send(Chunk(messages, payload, 4000, rows_bytes=4000, compression="none", can_be_cut=cut), None)
     with pytest.raises(Refused, match=TOO_LARGE) as caught:
         producer.flush()
     assert type(caught.value) is kind
-    assert ("of 4000 bytes, is more than the topic allows" in str(caught.value)) == (messages == 1)
-    assert client.frame_limits.of("t") == (500 if messages > 1 else None)
+    assert ("of 4000 bytes, is more than the topic allows" in str(caught.value)) == (kind is RefusedForGood)
+    assert client.frame_limits.of("t") == (500 if kind is FrameTooLarge else None)
     assert client.frame_limits.of("other") is None
 
 

@@ -18,7 +18,14 @@ from eos.errors import InvalidInput
 from eos.pulsar.wire import hashing, long_keys
 from eos.pulsar.wire.hashing import hash_keys
 from eos.pulsar.wire.keys import wire_keys
-from eos.pulsar.wire.routing import NO_PARTITION, Sorted, part_by_sticky_key, partition_of, sort_by_partition
+from eos.pulsar.wire.routing import (
+    NO_PARTITION,
+    Sorted,
+    part_by_delivery_time,
+    part_by_sticky_key,
+    partition_of,
+    sort_by_partition,
+)
 
 VECTORS = Path(__file__).parents[3] / "vectors"
 HASHES = json.loads((VECTORS / "key_hashes.json").read_text(encoding="utf-8"))
@@ -179,3 +186,40 @@ def test_a_key_and_the_base64_of_another_are_two_keys() -> None:
     parts = part_by_sticky_key(Sorted(batch, [0], [3]))
     assert parts.ends == [2, 3]
     assert parts.rows.column("row").to_pylist() == [0, 2, 1]
+
+
+SOON, LATER = 1_790_000_001_000, 1_790_000_002_000
+
+
+def timed(*times: int | None) -> pa.RecordBatch:
+    return pa.record_batch({"deliver_at": pa.array(times, pa.int64()), "row": range(len(times))})
+
+
+def test_parts_of_delivery_times_keep_the_order_of_each_time() -> None:
+    rows = timed(SOON, None, LATER, SOON, None, LATER, SOON)
+    parts = part_by_delivery_time(Sorted(rows, [3, 5], [4, 7]))
+    assert (parts.partitions, parts.ends) == ([3, 3, 3, 5, 5, 5], [2, 3, 4, 5, 6, 7])
+    assert parts.rows.column("row").to_pylist() == [0, 3, 1, 2, 6, 4, 5]
+    assert parts.rows.column("deliver_at").to_pylist() == [SOON, SOON, None, LATER, SOON, None, LATER]
+
+
+def test_a_time_that_is_not_after_1970_is_none() -> None:
+    due = [None, -(2**63), 0, -1]
+    parts = part_by_delivery_time(Sorted(timed(*due), [0], [4]))
+    assert parts.ends == [4]
+    assert "deliver_at" not in parts.rows.schema.names
+    parts = part_by_delivery_time(Sorted(timed(*due, 1), [0], [5]))
+    assert parts.ends == [4, 5]
+    assert parts.rows.column("deliver_at").to_pylist() == [None] * 4 + [1]
+
+
+def test_without_times_parts_stay_as_they_are() -> None:
+    parts = Sorted(pa.record_batch({"value": ["x", "y"]}), [3], [2])
+    assert part_by_delivery_time(parts) is parts
+    nothing = Sorted(timed(), [], [])
+    assert part_by_delivery_time(nothing) is nothing
+
+
+def test_times_of_another_type_are_refused() -> None:
+    with pytest.raises(InvalidInput, match='column "deliver_at" is double; it must be int64'):
+        part_by_delivery_time(Sorted(pa.record_batch({"deliver_at": [1.5]}), [0], [1]))
