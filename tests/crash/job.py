@@ -33,7 +33,7 @@ COLUMNS, MESSAGE = "id bigint, key string", ("key", "cast(id as string) value")
 
 @dataclass
 class Crash:
-    """Kill the driver's process group at the first such moment; `trace` gets a line that says so.
+    """Kill the driver's process group, and the worker that is there, at the first such moment; `trace` says so.
 
     Attributes:
         batch: in which micro-batch of this process, counted from 1; taking over comes before the first.
@@ -54,6 +54,7 @@ class Crash:
             mine.write_text(f"{step} {phase} {batch_id}")
             mine.rename(self.trace)  # whole at once: a second task may come here while the first one's is read
             os.killpg(self.group, signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)  # Spark gives its Python workers a group of their own
 
 
 @dataclass(frozen=True)
