@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, cast
 
 from eos.errors import InvalidInput
 
@@ -29,7 +30,8 @@ def require_pyspark() -> None:
             f"eos needs PySpark {wanted} or newer, and this Python has none. Install it with "
             'pip install "spark-pulsar-eos[spark]", or put the python folder of your Spark on PYTHONPATH.'
         )
-    text = Path(spec.submodule_search_locations[0], "version.py").read_text()
+    # By its loader: under spark-submit PySpark is in a zip.
+    text = cast(Any, spec.loader).get_data(str(Path(spec.submodule_search_locations[0], "version.py"))).decode()
     found = re.search(r"(\d+)\.(\d+)[\w.]*", text[text.index("__version__") :])
     if found is None or (int(found[1]), int(found[2])) < OLDEST:
         raise SparkMissing(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -46,9 +47,19 @@ def test_a_missing_pyspark_is_named_with_what_to_install() -> None:
 
 
 @pytest.mark.parametrize("version", ["3.5.4", "2.4.0.dev1"])
-def test_a_pyspark_that_is_too_old_is_named_with_its_version(version: str, tmp_path: Path) -> None:
-    package = tmp_path / "pyspark"
-    package.mkdir()
-    (package / "__init__.py").write_text("raise SyntaxError('too old to be imported')")
-    (package / "version.py").write_text(f'# licence 2.0\n__version__: str = "{version}"\n')
-    assert f"needs PySpark 4.0 or newer, and this Python has {version}" in said(str(tmp_path))
+@pytest.mark.parametrize("zipped", [False, True], ids=["in a folder", "in a zip, as under spark-submit"])
+def test_a_pyspark_that_is_too_old_is_named_with_its_version(version: str, zipped: bool, tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "raise SyntaxError('too old to be imported')",
+        "version.py": f'# licence 2.0\n__version__: str = "{version}"\n',
+    }
+    place = tmp_path / "pyspark.zip" if zipped else tmp_path
+    if zipped:
+        with zipfile.ZipFile(place, "w") as written:
+            for name, text in files.items():
+                written.writestr(f"pyspark/{name}", text)
+    else:
+        (tmp_path / "pyspark").mkdir()
+        for name, text in files.items():
+            (tmp_path / "pyspark" / name).write_text(text)
+    assert f"needs PySpark 4.0 or newer, and this Python has {version}" in said(str(place))
