@@ -13,7 +13,7 @@ from eos.local import checks, class_archive, jars, jvm, process
 from eos.local.folder import InFolder
 from eos.local.jvm import QUICK_START, Jvm
 from eos.local.member import Member, State
-from eos.local.parts import HOST, PARTS, SETUP, ClusterPorts, Plan
+from eos.local.parts import HOST, PARTS, SESSION_S, SETUP, ClusterPorts, Plan
 from eos.local.places import Tell, quiet
 from eos.local.settings import Setting
 
@@ -21,6 +21,7 @@ _POLL_S = 0.1
 RECORD = "cluster.json"
 _SET_UP = "set-up"
 OWN_FILES = (RECORD, _SET_UP, "setup", *PARTS)
+_SHORTEST_S, _LONGEST_S = 2.0, 20.0  # twice and twenty times ZooKeeper's tick
 _DATA_BYTES = 1_000 * checks.MEGABYTE
 
 
@@ -30,7 +31,7 @@ class LocalCluster(InFolder):
 
     Its members are "zookeeper", "bookie-0" to "bookie-2", "broker-0" and "broker-1"; each is a `Member`. Ledgers are
     3/3/2: while one bookie is dead, open ledgers are written on, but no new ledger can be made, so no new topic either.
-    ZooKeeper takes a silent member for dead after 8 s. Everything listens on 127.0.0.1 alone.
+    Everything listens on 127.0.0.1 alone.
 
     Attributes:
         data: a folder for everything it writes; a cluster that runs in it is found again. None: a temporary folder.
@@ -41,6 +42,7 @@ class LocalCluster(InFolder):
             to copy to, and 30 s after a bookie is lost it fences the ledgers that are being written there.
         listeners: further listeners, such as a proxy's: a name, and for each broker the port on 127.0.0.1 that clients
             which ask for that name are sent to. Default none.
+        session_s: seconds of silence after which ZooKeeper takes a bookie or a broker for dead, 2 to 20. Default 8.
         start_timeout_s: how long each member may take to answer. Default 120.
         die_with_parent: kill it, and remove a temporary `data`, when this Python process dies, even by SIGKILL.
         credentials: those of an administrator, when `settings` turn authentication on.
@@ -53,6 +55,7 @@ class LocalCluster(InFolder):
     memory: str = "384m"
     autorecovery: bool = False
     listeners: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    session_s: float = SESSION_S
     start_timeout_s: float = 120.0
     die_with_parent: bool = True
     credentials: Credentials = field(default_factory=Credentials)
@@ -62,6 +65,10 @@ class LocalCluster(InFolder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not _SHORTEST_S <= self.session_s <= _LONGEST_S:
+            raise checks.LocalError(
+                f"session_s is {self.session_s:g}; ZooKeeper here takes {_SHORTEST_S:g} to {_LONGEST_S:g} seconds."
+            )
         self._plan: Plan | None = None
         self._members: dict[str, Member] = {}
 
@@ -85,6 +92,7 @@ class LocalCluster(InFolder):
             memory=plan.memory,
             autorecovery=plan.autorecovery,
             listeners=plan.listeners,
+            session_s=plan.session_s,
             die_with_parent=False,
             tell=tell,
         )
@@ -204,7 +212,7 @@ class LocalCluster(InFolder):
             checks.free_space(home, _DATA_BYTES, "Starting a Pulsar cluster")
         ports = ClusterPorts.free() if fresh else Plan.from_json(record.read_text()).ports
         settings, listeners = dict(self.settings), dict(self.listeners)
-        plan = Plan(ports, settings, self.memory, self.autorecovery, self.coordinators, listeners)
+        plan = Plan(ports, settings, self.memory, self.autorecovery, self.coordinators, listeners, self.session_s)
         record.write_text(plan.to_json())
         self._assemble(plan)
         return fresh

@@ -19,7 +19,7 @@ SETUP = "org.apache.pulsar.PulsarClusterMetadataSetup"
 
 # How long ZooKeeper waits for a part that says nothing before others take over what it had. A part that is paused for
 # longer loses its session, as on a real cluster; there it is 30 s.
-SESSION_MS = 8_000
+SESSION_S = 8.0
 _OWN_LISTENER = "own"
 
 
@@ -69,6 +69,7 @@ class Plan:
         autorecovery: whether bookies copy what a lost bookie held.
         coordinators: how many transaction coordinators it gets; 0: one, which the start does not wait for.
         listeners: further listeners by name, each with the port of every broker that it stands for.
+        session_s: seconds of silence after which ZooKeeper takes a part for dead.
     """
 
     ports: ClusterPorts
@@ -77,6 +78,7 @@ class Plan:
     autorecovery: bool
     coordinators: int
     listeners: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    session_s: float = SESSION_S
 
     def to_json(self) -> str:
         """The text for `from_json`."""
@@ -89,6 +91,11 @@ class Plan:
         ports = held["ports"]
         several = {key: tuple(ports[key]) for key in ("bookies", "brokers", "http")}
         return cls(**{**held, "ports": ClusterPorts(ports["zookeeper"], **several)})
+
+    @property
+    def session_ms(self) -> int:
+        """`session_s`, as bookies and brokers are told it."""
+        return round(1000 * self.session_s)
 
     def parts(self, home: Path) -> list[Part]:
         """The parts of the cluster in the folder `home`, ZooKeeper first, then bookies, then brokers."""
@@ -153,7 +160,6 @@ _ZOOKEEPER: Mapping[str, Setting] = {
 }
 
 _BOOKIE: Mapping[str, Setting] = {
-    "zkTimeout": SESSION_MS,
     "advertisedAddress": HOST,
     "listeningInterface": checks.loopback(),
     "allowLoopback": True,
@@ -180,7 +186,6 @@ _BOOKIE: Mapping[str, Setting] = {
 _BROKER: Mapping[str, Setting] = {
     **{key: value for key, value in DEFAULTS.items() if key != "advertisedAddress"},
     "clusterName": CLUSTER,
-    "metadataStoreSessionTimeoutMillis": SESSION_MS,
     "managedLedgerDefaultEnsembleSize": 3,
     "managedLedgerDefaultWriteQuorum": 3,
     "managedLedgerDefaultAckQuorum": 2,
@@ -212,6 +217,7 @@ def _bookie(home: Path, number: int, plan: Plan) -> Part:
     own: Mapping[str, Setting] = {
         "bookiePort": plan.ports.bookies[number],
         "metadataServiceUri": plan.ports.metadata_service_uri,
+        "zkTimeout": plan.session_ms,
         "journalDirectories": str(home / name / "data"),
         "ledgerDirectories": str(home / name / "data"),
         "autoRecoveryDaemonEnabled": plan.autorecovery,
@@ -232,6 +238,7 @@ def _broker(number: int, plan: Plan) -> Part:
     own: Mapping[str, Setting] = {
         "metadataStoreUrl": ports.metadata_store,
         "configurationMetadataStoreUrl": ports.metadata_store,
+        "metadataStoreSessionTimeoutMillis": plan.session_ms,
         "brokerServicePort": ports.brokers[number],
         "webServicePort": ports.http[number],
     }
