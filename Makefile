@@ -6,6 +6,7 @@ BIN := .venv/bin
 TEST_ARGS ?=
 DRILL_ARGS ?=
 GROWTH_ARGS ?=
+ROUNDS ?= 5
 BENCH_ARGS ?=
 MUTANTS ?=
 MATRIX_ARGS ?=
@@ -15,10 +16,10 @@ SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report models mutants matrix crash soak soak-growth drills jar java lint bench-sink bench-source bench-state bench-formats bench docs clean proto format constraints
+.PHONY: help demo check test test-report models mutants matrix crash soak soak-growth drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs clean proto format constraints
 
 help: ## show these verbs
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-12s %s\n' "$$verb" "$$text"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-14s %s\n' "$$verb" "$$text"; done
 
 demo: $(JAR) ## count a year of flights from topic to topic, kill the driver on the way, check what came out
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,examples
@@ -75,6 +76,14 @@ drills: $(JAR) ## break everything a job stands on, 150 times, and account for a
 	@mkdir -p build/drills
 	@rm -f build/drills/journal.jsonl build/drills/driver.log
 	$(BIN)/statestore drill --end-to-end --minutes 55 --report build/drills $(DRILL_ARGS)
+
+cluster-drills: $(JAR) ## the same on a Spark master and two workers, time-outs of 6 s: brokers, bookies, executors, nodes, topics and each frame of a commit; an hour; build/cluster-drills/report.html
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
+	@mkdir -p build/cluster-drills
+	@rm -f build/cluster-drills/journal.jsonl build/cluster-drills/driver.log
+	$(BIN)/python -m pytest -v tests/integration/test_standalone.py
+	$(BIN)/statestore drill --standalone --rounds $(ROUNDS) --report build/cluster-drills $(DRILL_ARGS)
 
 jar: $(JAR) ## build the jar of the bk:// file system, if its sources are newer
 

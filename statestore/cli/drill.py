@@ -13,6 +13,7 @@ from statestore.cli import console, verdict
 from statestore.errors import InvalidInput
 
 KILLS = 150
+ROUNDS = 5
 SEED = 7
 
 typer_app = typer.Typer(
@@ -29,12 +30,17 @@ def drill(
         str | None,
         typer.Option(help="Families and kinds of faults, separated by commas. Default: all; see docs/drills.md."),
     ] = None,
-    kills: Annotated[int, typer.Option(help="How many faults.")] = KILLS,
+    kills: Annotated[int | None, typer.Option(help=f"How many faults. Default: {KILLS}.")] = None,
     seed: Annotated[int, typer.Option(help="What the plan is drawn from; the same seed gives the same plan.")] = SEED,
     report: Annotated[Path, typer.Option(help="Folder for the journal and the report.")] = Path("drill-report"),
     end_to_end: Annotated[
         bool, typer.Option("--end-to-end", help="Run a third job, from topic to topic, under load. Needs a JDK.")
     ] = False,
+    standalone: Annotated[
+        bool,
+        typer.Option("--standalone", help="Run the jobs on a Spark master and two workers, with time-outs of 6 s."),
+    ] = False,
+    rounds: Annotated[int | None, typer.Option(help=f"With --standalone: of each kind. Default: {ROUNDS}.")] = None,
     minutes: Annotated[float | None, typer.Option(help="No more faults after these. Default: no limit.")] = None,
 ) -> None:
     """Chaos: run two jobs, or three, on a local cluster, do faults to them, and count what is lost, doubled or torn.
@@ -45,16 +51,23 @@ def drill(
         return
     with verdict.needed_packages():
         from statestore.drills.chaos import chaos
-        from statestore.drills.chaos.plan import make_plan, parse_faults
+        from statestore.drills.chaos.plan import make_plan, make_rounds, parse_faults
 
-    plan = make_plan(kills, seed, parse_faults(faults), end_to_end)
+    _refuse_mixture(kills, standalone, rounds, end_to_end)
+    chosen = parse_faults(faults)
+    if standalone:
+        plan = make_rounds(ROUNDS if rounds is None else rounds, seed, chosen)
+    else:
+        plan = make_plan(KILLS if kills is None else kills, seed, chosen, end_to_end)
     if minutes is not None and minutes <= 0:
         raise InvalidInput(f"--minutes is {minutes:g}; a drill needs some time.")
-    words = ["statestore", "drill", "--kills", str(kills), "--seed", str(seed)]
+    words = ["statestore", "drill", "--seed", str(seed)]
+    words += ["--standalone", "--rounds", str(ROUNDS if rounds is None else rounds)] if standalone else []
+    words += [] if standalone else ["--kills", str(len(plan))]
     words += ["--faults", faults] if faults else []
     words += ["--end-to-end"] if end_to_end else []
     words += ["--minutes", f"{minutes:g}"] if minutes is not None else []
-    what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes, end_to_end)
+    what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes, end_to_end, standalone)
     with console.bar(total=len(plan), stays=True) as show:
 
         def tell(line: str, done: int) -> None:
@@ -64,6 +77,16 @@ def drill(
 
         journal = chaos.run(what, tell)
     verdict.report(journal)
+
+
+def _refuse_mixture(kills: int | None, standalone: bool, rounds: int | None, end_to_end: bool) -> None:
+    """Refuse options that don't go together, rather than leave one out."""
+    if standalone and kills is not None:
+        raise InvalidInput("--kills doesn't go with --standalone, which does each kind of fault --rounds times.")
+    if standalone and end_to_end:
+        raise InvalidInput("--end-to-end doesn't go with --standalone: run one drill after the other.")
+    if rounds is not None and not standalone:
+        raise InvalidInput("--rounds belongs to --standalone; without it, --kills says how many faults there are.")
 
 
 def drill_report(

@@ -49,6 +49,14 @@ _CONF = SPARK | {
 }
 _ERROR = re.compile(r"\b(?:eos|statestore)\.errors\.(\w+: [^\n]*)")
 _SHORT = 400
+STANDALONE = "spark://"
+"""What the address of a standalone cluster's master begins with."""
+# What is silent for so long is given up: each of these is far longer by default.
+_SILENCE = {
+    "spark.network.timeout": "6s",
+    "spark.network.timeoutInterval": "2s",
+    "spark.executor.heartbeatInterval": "1s",
+}
 _CONNECT_S = 5.0
 _BATCH_S = 5  # far less than a transaction lives: on a busy machine one of all that is waiting would never be over
 
@@ -179,9 +187,18 @@ def _session(settings: Settings) -> SparkSession:
     }
     for name, value in (_CONF | places).items():
         builder = builder.config(name, value)
+    if settings.master.startswith(STANDALONE):
+        # One of two executors on each of two nodes, and Python there as here.
+        nodes = {"spark.cores.max": "2", "spark.executor.cores": "1", "spark.executorEnv.PYTHONPATH": _modules()}
+        for name, value in (_SILENCE | nodes).items():
+            builder = builder.config(name, value)
     made: SparkSession = statestore.configure_spark(builder, settings.options).getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     return made
+
+
+def _modules() -> str:
+    return os.pathsep.join(part for part in sys.path if part)
 
 
 def _query(spark: SparkSession, settings: Settings, spec: JobSpec, sink: Sink) -> StreamingQuery:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from statestore.drills.journal import PlannedFault
 from statestore.errors import InvalidInput
@@ -29,6 +30,13 @@ class Family(StrEnum):
     DISK = "disk"
     CHECKPOINT = "checkpoint"
     CONTROL_TOPIC = "control-topic"
+    TOPIC = "topic"
+    COMMIT = "commit"
+
+
+Runs = Literal["in one process", "standalone", "both"]
+FRAMES = 11
+"""Boundaries of a commit between driver and brokers: before each of its ten frames, and behind the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,8 @@ class Kind:
         cheap: over in seconds, so that a plan may have more than `AT_LEAST` of it.
         on_executors: the job must run on executors of its own for it.
         end_to_end: it is done to the job from topic to topic, which not every drill has.
+        runs: the drills that have it: those with Spark in one process, those with a standalone cluster, or both.
+        times: how often it comes in a round of a drill with a standalone cluster.
     """
 
     name: str
@@ -48,6 +58,8 @@ class Kind:
     cheap: bool = False
     on_executors: bool = False
     end_to_end: bool = False
+    runs: Runs = "in one process"
+    times: int = 1
 
 
 KINDS = (
@@ -76,16 +88,31 @@ KINDS = (
         "SIGKILL the Python process that plans the batches of the Pulsar source; only with `--end-to-end`",
         end_to_end=True,
     ),
-    Kind("executor-kill", Family.EXECUTOR, "SIGKILL one of two executors and its workers", on_executors=True),
-    Kind("broker-kill", Family.BROKER, "SIGKILL a broker; start it again"),
+    Kind(
+        "executor-kill", Family.EXECUTOR, "SIGKILL one of two executors and its workers", on_executors=True, runs="both"
+    ),
+    Kind(
+        "node-kill",
+        Family.EXECUTOR,
+        "SIGKILL one of two worker nodes with all that it has started; start it again; only with `--standalone`",
+        runs="standalone",
+    ),
+    Kind("broker-kill", Family.BROKER, "SIGKILL a broker; start it again", runs="both"),
     Kind(
         "broker-kill-in-commit",
         Family.BROKER,
         "SIGKILL the broker with the transaction's coordinator up to 20 ms after a commit was sent; start it again",
+        runs="both",
+    ),
+    Kind(
+        "broker-lost",
+        Family.BROKER,
+        "SIGKILL a broker; start none before the jobs have long gone on with the other; only with `--standalone`",
+        runs="standalone",
     ),
     Kind("broker-pause", Family.BROKER, "SIGSTOP a broker for 3 to 10 s, past its session with ZooKeeper", cheap=True),
-    Kind("bookie-kill", Family.BOOKIE, "SIGKILL a bookie; start it again"),
-    Kind("bookie-pause", Family.BOOKIE, "SIGSTOP a bookie for 3 to 10 s", cheap=True),
+    Kind("bookie-kill", Family.BOOKIE, "SIGKILL a bookie; start it again", runs="both"),
+    Kind("bookie-pause", Family.BOOKIE, "SIGSTOP a bookie for 3 to 10 s", cheap=True, runs="both"),
     Kind("zookeeper-kill", Family.ZOOKEEPER, "SIGKILL the only ZooKeeper; start it again"),
     Kind("zookeeper-pause", Family.ZOOKEEPER, "SIGSTOP ZooKeeper for 2 to 5 s", cheap=True),
     Kind("broker-link-delay", Family.NETWORK, "each packet between job and brokers 0.1 to 0.4 s late", cheap=True),
@@ -108,6 +135,56 @@ KINDS = (
     Kind("checkpoint-file-deleted", Family.CHECKPOINT, "delete a file that the job needs to start"),
     Kind("checkpoint-folder-deleted", Family.CHECKPOINT, "delete the whole checkpoint while the job is down"),
     Kind("control-topic-deleted", Family.CONTROL_TOPIC, "delete the sink's control topic while the job is down"),
+    Kind(
+        "topic-unload",
+        Family.TOPIC,
+        "unload a job's topic when a task of a batch has sent its first frame; only with `--standalone`",
+        runs="standalone",
+    ),
+    Kind(
+        "topic-unload-in-commit",
+        Family.TOPIC,
+        "unload a job's topic and its sink's control topic when a commit was sent; only with `--standalone`",
+        runs="standalone",
+    ),
+    Kind(
+        "topic-move",
+        Family.TOPIC,
+        "have the other broker own a job's topic, in the middle of a batch; only with `--standalone`",
+        runs="standalone",
+    ),
+    Kind(
+        "partitions-added",
+        Family.TOPIC,
+        "add a partition to a job's topic, in the middle of a batch; only with `--standalone`",
+        runs="standalone",
+    ),
+    Kind(
+        "commit-frame-cut",
+        Family.COMMIT,
+        "reset all connections at a boundary of the frames of a commit, each in turn; only with `--standalone`",
+        runs="standalone",
+        times=FRAMES,
+    ),
+    Kind(
+        "commit-frame-half-open",
+        Family.COMMIT,
+        "swallow all packets from such a boundary on for 2 to 4 s, then cut; only with `--standalone`",
+        runs="standalone",
+        times=FRAMES,
+    ),
+    Kind(
+        "task-frame-cut",
+        Family.COMMIT,
+        "reset all connections at a boundary of the frames of a batch's tasks; only with `--standalone`",
+        runs="standalone",
+    ),
+    Kind(
+        "task-frame-half-open",
+        Family.COMMIT,
+        "swallow all packets from such a boundary on for 2 to 4 s, then cut; only with `--standalone`",
+        runs="standalone",
+    ),
 )
 """Every kind of fault. Plans, faults, docs and `--faults` are made of this table."""
 
@@ -153,14 +230,39 @@ def make_plan(
     if kills < 1:
         raise InvalidInput(f"--kills is {kills}; a drill needs one fault at least.")
     chance = random.Random(seed)
-    chosen = [kind for kind in KINDS if kind.family in faults or kind.name in faults]
+    chosen = [kind for kind in _chosen(faults) if kind.runs != "standalone"]
+    if not chosen:
+        raise InvalidInput(f"What {', '.join(faults)} does needs executors on a cluster: add --standalone.")
     kinds = [kind for kind in chosen if end_to_end or not kind.end_to_end]
     if not kinds:
         raise InvalidInput(f"What {', '.join(faults)} does is done to the job of --end-to-end: add that.")
     drawn = _draw(kinds, kills, chance)
     chance.shuffle(drawn)
-    ordered = sorted(drawn, key=lambda kind: not kind.on_executors)
-    return tuple(PlannedFault(n, kind.name, kind.family.value) for n, kind in enumerate(ordered, start=1))
+    return _numbered(sorted(drawn, key=lambda kind: not kind.on_executors))
+
+
+def make_rounds(rounds: int, seed: int, faults: Collection[str] = tuple(Family)) -> tuple[PlannedFault, ...]:
+    """Draw the plan of a drill with a standalone cluster: each kind that there is for it, `rounds` by its `times`.
+
+    Raises:
+        InvalidInput: `rounds` is less than 1, or `faults` has none for this drill.
+    """
+    if rounds < 1:
+        raise InvalidInput(f"--rounds is {rounds}; a drill needs one at least.")
+    kinds = [kind for kind in _chosen(faults) if kind.runs != "in one process"]
+    if not kinds:
+        raise InvalidInput(f"What {', '.join(faults)} does is not done with --standalone: leave that out.")
+    drawn = [kind for kind in kinds for _ in range(rounds * kind.times)]
+    random.Random(seed).shuffle(drawn)
+    return _numbered(drawn)
+
+
+def _chosen(faults: Collection[str]) -> list[Kind]:
+    return [kind for kind in KINDS if kind.family in faults or kind.name in faults]
+
+
+def _numbered(kinds: Sequence[Kind]) -> tuple[PlannedFault, ...]:
+    return tuple(PlannedFault(n, kind.name, kind.family.value) for n, kind in enumerate(kinds, start=1))
 
 
 def _draw(kinds: Sequence[Kind], kills: int, chance: random.Random) -> list[Kind]:

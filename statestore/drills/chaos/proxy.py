@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from eos.closing import Closing
+from statestore.drills.chaos.frames import Boundary, Frames
 
 _CHUNK = 65_536
 _TICK_S = 0.02
@@ -30,6 +31,7 @@ class _End:
     ended: bool = False  # the other side sends no more
     shut: bool = False  # and this side was told so
     waiting: int = 0
+    frames: Frames = field(default_factory=Frames)  # of what comes from it
 
     def close(self, reset: bool = False) -> None:
         if reset:
@@ -46,8 +48,11 @@ class Proxy(Closing):
     answer, connections are reset. Faults last until `heal`.
     """
 
-    def __init__(self, target: tuple[str, int] | None = None) -> None:
+    def __init__(self, target: tuple[str, int] | None = None, in_frames: bool = False) -> None:
+        """`in_frames`: what passes are Pulsar's frames, so that `stop_at` can tell them apart."""
         self.target = target
+        self._in_frames = in_frames
+        self._boundary: Boundary | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
@@ -78,6 +83,11 @@ class Proxy(Closing):
         """Let nothing through that the target sends; what is sent to it arrives."""
         self._mute = True
 
+    def stop_at(self, boundary: Boundary) -> None:
+        """Go silent when a frame is there, on whichever link: it and all that comes later doesn't arrive."""
+        assert self._in_frames
+        self._boundary = boundary
+
     def cut(self) -> None:
         """Reset every connection now. New ones are taken, unless the proxy is silent."""
         self._cut.set()
@@ -86,7 +96,7 @@ class Proxy(Closing):
         """End all faults. What was swallowed stays lost, so connections from a silent time are reset."""
         if self._silent or self._mute:
             self._cut.set()
-        self._delay_s, self._silent, self._mute = 0.0, False, False
+        self._delay_s, self._silent, self._mute, self._boundary = 0.0, False, False, None
 
     def close(self) -> None:
         """Reset every connection and free the port."""
@@ -145,8 +155,16 @@ class Proxy(Closing):
             self._selector.unregister(end.socket)
             to.ended = True
         elif not (self._silent or (self._mute and end.far)):
-            to.due.append((time.monotonic() + self._delay_s, chunk))
-            to.waiting += len(chunk)
+            self._pass(chunk, end, to)
+
+    def _pass(self, chunk: bytes, end: _End, to: _End) -> None:
+        boundary = self._boundary
+        for kind, piece in end.frames.split(chunk) if self._in_frames else [(None, chunk)]:
+            if boundary is not None and not boundary.passes(kind):
+                self._silent = True
+                return
+            to.due.append((time.monotonic() + self._delay_s, piece))
+            to.waiting += len(piece)
 
     def _deliver(self) -> None:
         now = time.monotonic()

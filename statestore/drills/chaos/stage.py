@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from eos.local import LocalCluster
 from statestore.drills import journal
 from statestore.drills.chaos.end_to_end import COPIES, EndToEnd
@@ -16,6 +18,7 @@ from statestore.drills.chaos.recovery import Recovery, Write
 from statestore.drills.chaos.said import Said
 from statestore.drills.chaos.supervisor import Supervisor
 from statestore.drills.journal import Check, PlannedFault
+from statestore.drills.standalone import StandaloneCluster
 
 
 @dataclass
@@ -30,6 +33,9 @@ class Stage:
         hold: the folder that `Watch` looks into.
         ttl_s: how long the sinks' transactions may take.
         end_to_end: the job from topic to topic; None in a drill without it.
+        standalone: the Spark cluster that the jobs run on; None: they run in the driver's process, or below it.
+        turn: how many faults of this kind came before.
+        repartitioned: the jobs whose topics have got more partitions.
     """
 
     cluster: LocalCluster
@@ -43,12 +49,20 @@ class Stage:
     ttl_s: float
     write: Write
     end_to_end: EndToEnd | None = None
+    standalone: StandaloneCluster | None = None
     fault: PlannedFault = field(default=PlannedFault(0, "", ""))
+    turn: int = 0
+    repartitioned: set[str] = field(default_factory=set)
 
     @property
     def by_tasks(self) -> str:
         """The job that writes by tasks, and has the larger batches if there are two of them."""
         return COPIES if self.end_to_end is not None else "rows"
+
+    @property
+    def executors(self) -> list[psutil.Process]:
+        """The executors' JVMs, wherever they run; none when the jobs run in the driver's process."""
+        return (self.standalone or self.supervisor.driver).executors()
 
     def done(self, detail: str) -> None:
         """Say that the fault was done just now: what comes after it is its consequence."""

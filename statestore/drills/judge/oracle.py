@@ -237,8 +237,9 @@ class _LiveReader(threading.Thread):
         while True:
             try:
                 with _client(self._service_url) as client:
+                    known = set(client.get_topic_partitions(self._topic))
                     consumer = _subscribe(client, self._topic, self._subscription)
-                    self._follow(consumer)
+                    self._follow(consumer, known)
                     if self._over():
                         _unsubscribe(client, consumer, self._topic)
                         return
@@ -248,9 +249,12 @@ class _LiveReader(threading.Thread):
                     return
                 self.stop.wait(_PAUSE_S)
 
-    def _follow(self, consumer: pulsar.Consumer) -> None:
-        """Read until it is over, or the connection is gone: the client itself may wait a minute before it tries."""
-        while not self._over():
+    def _follow(self, consumer: pulsar.Consumer, known: set[str]) -> None:
+        """Read until it is over, the connection is gone, or the end is asked for on partitions that are not `known`.
+
+        In the last two cases the client itself may wait a minute before it tries.
+        """
+        while not self._over() and (self._until is None or self._until[1] <= known):
             try:
                 message = consumer.receive(timeout_millis=_POLL_MS)
             except pulsar.Timeout:

@@ -96,6 +96,16 @@ def test_a_listener_sends_clients_that_ask_for_it_to_its_ports() -> None:
     assert settings("broker-1", Plan.from_json(plan.to_json())) == told
 
 
+def test_silence_is_as_long_as_asked_for_and_no_shorter_than_zookeeper_takes() -> None:
+    plan = replace(PLAN, session_s=2.5)
+    assert settings("bookie-0", plan)["zkTimeout"] == "2500"
+    assert settings("broker-0", Plan.from_json(plan.to_json()))["metadataStoreSessionTimeoutMillis"] == "2500"
+    assert settings("bookie-0")["zkTimeout"] == "8000"
+    for wrong in (1.9, 20.5):
+        with pytest.raises(LocalError, match=rf"session_s is {wrong}; ZooKeeper here takes 2 to 20 seconds"):
+            LocalCluster(session_s=wrong)
+
+
 @pytest.mark.jvm
 def test_java_knows_a_member_as_localhost_when_it_should(member: Member, tmp_path: Path) -> None:
     member.part = replace(member.part, is_localhost=True)

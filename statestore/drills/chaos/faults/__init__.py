@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
-from statestore.drills.chaos.faults import checkpoint, cluster, commit, driver, network
+from statestore.drills.chaos.faults import checkpoint, cluster, commit, driver, frames, network, topics
 from statestore.drills.chaos.stage import Stage
 
 FaultFunction = Callable[[Stage, random.Random], None]
@@ -25,6 +25,8 @@ FAULTS: Mapping[str, FaultFunction] = {
     "planner-kill": driver.kill_planner,
     "executor-kill": driver.kill_executor,
     "transaction-timeout": commit.outlive,
+    "node-kill": driver.kill_node,
+    "broker-lost": cluster.lose_broker,
     "broker-kill": cluster.kill("broker-0", "broker-1"),
     "broker-kill-in-commit": commit.kill_coordinator,
     "broker-pause": cluster.pause("broker-0", "broker-1", seconds=(3.0, 10.0)),
@@ -44,5 +46,13 @@ FAULTS: Mapping[str, FaultFunction] = {
     "checkpoint-file-deleted": checkpoint.delete_file,
     "checkpoint-folder-deleted": checkpoint.delete_folder,
     "control-topic-deleted": checkpoint.delete_control_topic,
+    "topic-unload": topics.unload,
+    "topic-unload-in-commit": topics.unload_in_commit,
+    "topic-move": topics.move,
+    "partitions-added": topics.add_partition,
+    "commit-frame-cut": frames.commit(half_open=False),
+    "commit-frame-half-open": frames.commit(half_open=True),
+    "task-frame-cut": frames.tasks(half_open=False),
+    "task-frame-half-open": frames.tasks(half_open=True),
 }
 """By the names of `statestore.drills.chaos.plan.KINDS`."""

@@ -12,6 +12,7 @@ from eos.local.member import ask_zookeeper
 from statestore.drills.chaos.stage import Stage
 
 _READ_ONLY_S = 60.0
+_BATCHES_WITHOUT = 5
 # Any disk is fuller than this; a bookie that finds it so serves what it has and takes nothing new.
 _FULL = {"diskUsageThreshold": "0.00003", "diskUsageWarnThreshold": "0.00002", "diskUsageLwmThreshold": "0.00001"}
 
@@ -28,6 +29,17 @@ def kill(*names: str) -> Callable[[Stage, random.Random], None]:
         stage.cluster.restart(name)
 
     return fault
+
+
+def lose_broker(stage: Stage, chance: random.Random) -> None:
+    """SIGKILL a broker for good. Another comes when the jobs have long been at work again without it."""
+    name = chance.choice(("broker-0", "broker-1"))
+    stage.let_pass(chance.uniform(0, 1))
+    stage.cluster[name].kill()
+    stage.done(f"{name} killed for good")
+    for number in range(_BATCHES_WITHOUT):
+        stage.supervisor.one_more(f"batch {number + 1} of each job without {name}")
+    stage.cluster.restart(name)
 
 
 def pause(*names: str, seconds: tuple[float, float]) -> Callable[[Stage, random.Random], None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
@@ -68,12 +69,12 @@ def lose_answer(stage: Stage, chance: random.Random) -> None:
     to, proxies = broker_links(stage)
     running = _job(stage)
     try:
-        with _held(stage, running, (Step.END_SENT, "before")) as batch:
+        with held(stage, running, (Step.END_SENT, "before")) as batch:
             in_doubt = running.in_doubt
             for proxy in proxies:
                 proxy.swallow_answers()
             sent = stage.supervisor.count(Word.SENT, running.spec.job)
-        _await(stage, running, Word.SENT, sent)
+        await_word(stage, running, Word.SENT, sent)
         stage.done(f"nothing comes from {to} for {for_s:.1f} s, and the commit of batch {batch} was sent")
         stage.let_pass(for_s)
     finally:
@@ -88,9 +89,9 @@ def kill_coordinator(stage: Stage, chance: random.Random) -> None:
     late_s, down_s = chance.uniform(0, 0.02), chance.uniform(0, 4)
     running = _job(stage)
     name = _broker_of(stage, bound_coordinator(running.spec.sink, stage.cluster.coordinators))
-    with _held(stage, running, (Step.END_SENT, "before")) as batch:
+    with held(stage, running, (Step.END_SENT, "before")) as batch:
         sent = stage.supervisor.count(Word.SENT, running.spec.job)
-    _await(stage, running, Word.SENT, sent)
+    await_word(stage, running, Word.SENT, sent)
     stage.let_pass(late_s)
     stage.cluster[name].kill()
     stage.done(
@@ -105,7 +106,7 @@ def outlive(stage: Stage, chance: random.Random) -> None:
     """Hold a batch of a job just before its commit until the coordinator has aborted its transaction."""
     running = stage.supervisor.jobs[chance.choice(sorted(stage.supervisor.jobs))]
     for_s = stage.ttl_s + chance.uniform(2, 4)
-    with _held(stage, running, (Step.END_SENT, "before")) as batch:
+    with held(stage, running, (Step.END_SENT, "before")) as batch:
         stage.done(
             f"batch {batch} of {running.spec.job} held for {for_s:.1f} s; its transaction times out after "
             f"{stage.ttl_s:g} s"
@@ -120,7 +121,7 @@ def _job(stage: Stage) -> Running:
 def _kill_at(stage: Stage, at: At) -> Running:
     """SIGKILL the driver while a batch stands still there."""
     running = _job(stage)
-    with _held(stage, running, at) as batch:
+    with held(stage, running, at) as batch:
         stage.supervisor.kill()
         step, phase = at
         stage.done(f"driver and JVM killed just {phase} the step {step} of batch {batch} of {running.spec.job}")
@@ -128,31 +129,35 @@ def _kill_at(stage: Stage, at: At) -> Running:
 
 
 @contextmanager
-def _held(stage: Stage, running: Running, at: At) -> Iterator[int]:
+def held(stage: Stage, running: Running, at: At) -> Iterator[int]:
     """Within it a batch of the job stands still at a step; give its number."""
-    job = running.spec.job
-    order = stage.hold / job
-    held = stage.supervisor.count(Word.HELD, job)
-    unfinished = order.with_suffix(".new")
-    unfinished.write_text(order_of(*at))
-    unfinished.rename(order)
+    before = stage.supervisor.count(Word.HELD, running.spec.job)
+    hold = order(stage, running, at)
     try:
-        _await(stage, running, Word.HELD, held)
+        await_word(stage, running, Word.HELD, before)
         last: Said | None = running.last
         assert last is not None
         yield last.batch
     finally:
-        held_by(order).unlink(missing_ok=True)
+        held_by(hold).unlink(missing_ok=True)
 
 
-def _await(stage: Stage, running: Running, word: Word, before: int) -> None:
+def order(stage: Stage, running: Running, at: At) -> Path:
+    """Have the next batch of the job that comes to a step stand still there; return the file of the order."""
+    hold = stage.hold / running.spec.job
+    unfinished = hold.with_suffix(".new")
+    unfinished.write_text(order_of(*at))
+    return unfinished.rename(hold)
+
+
+def await_word(stage: Stage, running: Running, word: Word, before: int) -> None:
     """Wait until it was said of the job more often than before."""
     job = running.spec.job
     stage.supervisor.wait(lambda: stage.supervisor.count(word, job) > before, f"{job} to say {word}")
 
 
 def _await_commit(stage: Stage, running: Running) -> None:
-    _await(stage, running, Word.COMMITTED, stage.supervisor.count(Word.COMMITTED, running.spec.job))
+    await_word(stage, running, Word.COMMITTED, stage.supervisor.count(Word.COMMITTED, running.spec.job))
 
 
 @retry(retry=retry_if_exception_type(httpx.HTTPError), stop=stop_after_delay(_ASK_S), wait=wait_fixed(1), reraise=True)

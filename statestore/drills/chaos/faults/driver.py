@@ -14,6 +14,8 @@ from statestore.drills.chaos.stage import Stage
 LOCAL = "local[2,4]"
 EXECUTORS = "local-cluster[2,1,512]"
 """Two executors of one core and 512 MB each, in processes of their own."""
+EXECUTOR_COUNT = 2
+"""How many there are, on a standalone cluster too."""
 _END_S = 120.0
 
 
@@ -88,13 +90,29 @@ def kill_planner(stage: Stage, chance: random.Random) -> None:
 
 def kill_executor(stage: Stage, chance: random.Random) -> None:
     """SIGKILL an executor's JVM and its workers."""
-    supervisor = stage.supervisor
-    supervisor.wait(lambda: len(supervisor.driver.executors()) == 2, "two executors")
+    _wait_for_executors(stage)
     stage.let_pass(chance.uniform(0, 1))
-    executor = chance.choice(sorted(supervisor.driver.executors(), key=lambda process: process.pid))
+    executor = chance.choice(sorted(stage.executors, key=lambda process: process.pid))
     with suppress(psutil.NoSuchProcess):
         _kill([executor, *executor.children(recursive=True)])
     stage.done("one of two executors killed with its workers")
+
+
+def kill_node(stage: Stage, chance: random.Random) -> None:
+    """SIGKILL a worker of the standalone cluster with its executor, as if its machine were gone; start it again."""
+    assert stage.standalone is not None
+    _wait_for_executors(stage)
+    number, down_s = chance.randrange(stage.standalone.workers), chance.uniform(0, 4)
+    stage.let_pass(chance.uniform(0, 1))
+    stage.standalone.kill_worker(number)
+    stage.done(f"worker node {number} killed with its executor, and started again after {down_s:.1f} s")
+    stage.let_pass(down_s)
+    stage.standalone.start_worker(number)
+    stage.standalone.wait_for_workers()
+
+
+def _wait_for_executors(stage: Stage) -> None:
+    stage.supervisor.wait(lambda: len(stage.executors) == EXECUTOR_COUNT, "two executors")
 
 
 def _let_begin(stage: Stage) -> None:

@@ -19,7 +19,7 @@ from statestore.drills.chaos import chaos
 from statestore.drills.chaos.chaos import Chaos
 from statestore.drills.chaos.faults import FAULTS
 from statestore.drills.chaos.job import JobSpec, Settings
-from statestore.drills.chaos.plan import Family, make_plan
+from statestore.drills.chaos.plan import Family, make_plan, make_rounds
 from statestore.drills.chaos.said import Said, Word
 from statestore.drills.chaos.stage import Stage
 from statestore.drills.chaos.supervisor import Launch, Supervisor
@@ -224,6 +224,43 @@ def test_a_signal_ends_it_and_everything_that_it_started(
     assert events[-1].interrupted
     assert summarize(events).summary.verdict is Verdict.UNKNOWN
     assert pretended.stopped
+
+
+def test_jobs_on_a_standalone_cluster_run_on_its_master_with_short_time_outs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pretended: FakeCluster
+) -> None:
+    made: dict[str, Any] = {}
+
+    def cluster(**options: Any) -> FakeCluster:
+        made.update(options)
+        return pretended
+
+    def spark(folder: Path, **options: Any) -> Any:
+        made.update(options)
+        return nullcontext(SimpleNamespace(master="spark://h:7"))
+
+    def grow(stage: Stage, chance: object) -> None:
+        made["turns"] = [*made.get("turns", []), (stage.fault.kind, stage.turn)]
+        stage.repartitioned.add("rows")
+        stage.done("a partition more")
+
+    def driver(settings: Settings, log: Path, hear: Any) -> FakeDriver:
+        made.update(master=settings.master, request=settings.request_timeout_s, options=settings.options)
+        return FakeDriver(settings, log, hear)
+
+    monkeypatch.setattr(chaos, "LocalCluster", cluster)
+    monkeypatch.setattr(chaos, "StandaloneCluster", spark)
+    monkeypatch.setattr(chaos, "Supervisor", lambda settings, jobs, log: Supervisor(settings, jobs, log, driver))  # type: ignore[arg-type]
+    monkeypatch.setitem(FAULTS, "partitions-added", grow)
+    plan = make_rounds(2, 1, ["partitions-added", "node-kill"])
+    path = chaos.run(Chaos(plan, 1, tmp_path / "report", "statestore drill", standalone=True), lambda line, done: None)
+    report = summarize(journal.read(path))
+    assert report.summary.verdict is Verdict.PASS, report.summary.reasons
+    assert made["master"] == "spark://h:7"
+    assert max(made["session_s"], made["timeout_s"], made["request"]) <= 6
+    assert made["options"]["fs.bk.session.timeout.ms"] == "6000"
+    assert made["turns"] == [("partitions-added", 0), ("partitions-added", 1)]
+    assert "the order of a key's rows across partitions" in {missing.what for missing in report.not_tested}
 
 
 def test_a_job_that_is_refused_is_a_failure(tmp_path: Path) -> None:

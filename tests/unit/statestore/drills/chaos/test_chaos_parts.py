@@ -88,6 +88,10 @@ def drill(*words: str) -> Result:
         (["--faults", "brokers"], "There is no fault family and no kind brokers"),
         (["--kills", "0"], "--kills is 0"),
         (["--minutes", "0"], "--minutes is 0"),
+        (["--standalone", "--rounds", "0"], "--rounds is 0"),
+        (["--standalone", "--kills", "9"], "--kills doesn't go with --standalone"),
+        (["--standalone", "--end-to-end"], "--end-to-end doesn't go with --standalone"),
+        (["--rounds", "2"], "--rounds belongs to --standalone"),
     ],
 )
 def test_bad_input_is_refused_before_anything_starts(words: list[str], why: str, tmp_path: Path) -> None:

@@ -199,6 +199,36 @@ def test_one_of_two_executors_is_killed(stage: Stage, recorder: Recorder) -> Non
     assert done[-1] == "FAULT"
 
 
+def test_an_executor_of_a_standalone_cluster_is_killed(stage: Stage, recorder: Recorder) -> None:
+    executors = stage.supervisor.driver.executors
+    stage.supervisor.driver.executors = lambda: []  # type: ignore[method-assign]
+    stage.standalone = recorder.part("cluster", executors=executors)
+    assert lines(stage, recorder, "executor-kill")[-2:] in (["executor 1 kill", "FAULT"], ["executor 2 kill", "FAULT"])
+
+
+def test_a_killed_node_is_started_again(stage: Stage, recorder: Recorder) -> None:
+    executors = stage.supervisor.driver.executors
+    stage.standalone = recorder.part("cluster", executors=executors, workers=2)
+    done = lines(stage, recorder, "node-kill")
+    number = done[2].split()[-1]
+    assert done[2:] == [
+        f"cluster kill_worker {number}",
+        "FAULT",
+        "time passes",
+        f"cluster start_worker {number}",
+        "cluster wait_for_workers",
+    ]
+
+
+def test_a_lost_broker_comes_back_only_when_the_jobs_have_long_gone_on(stage: Stage, recorder: Recorder) -> None:
+    done = lines(stage, recorder, "broker-lost")
+    name = done[1].split()[0]
+    assert done[1:3] == [f"{name} kill", "FAULT"]
+    batches = [line for line in done[3:] if line.startswith("wait for batch")]
+    assert done[3:] == [*batches, f"{name} restart"]
+    assert len(batches) >= 3
+
+
 @pytest.mark.parametrize("kind", ["worker-kill", "planner-kill"])
 def test_workers_and_planners_are_killed_after_a_batch_began(stage: Stage, recorder: Recorder, kind: str) -> None:
     assert lines(stage, recorder, kind) == ["wait for a batch to begin", "time passes", "FAULT"]

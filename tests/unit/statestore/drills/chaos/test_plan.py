@@ -7,11 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statestore.cli.drill import KILLS
-from statestore.drills.chaos.plan import AT_LEAST, KINDS, Family, chance_of, kind_of, make_plan, parse_faults
+from statestore.drills.chaos.plan import (
+    AT_LEAST,
+    FRAMES,
+    KINDS,
+    Family,
+    chance_of,
+    kind_of,
+    make_plan,
+    make_rounds,
+    parse_faults,
+)
 from statestore.errors import InvalidInput
 
-families = st.sets(st.sampled_from(Family), min_size=1)
-EVERYWHERE = [kind for kind in KINDS if not kind.end_to_end]
+OWN = [kind for kind in KINDS if kind.runs != "standalone"]
+ON_A_CLUSTER = [kind for kind in KINDS if kind.runs != "in one process"]
+EVERYWHERE = [kind for kind in OWN if not kind.end_to_end]
+families = st.sets(st.sampled_from(sorted({kind.family for kind in OWN})), min_size=1)
 
 
 @given(st.integers(1, 400), st.integers(), families)
@@ -30,7 +42,7 @@ def test_another_seed_gives_another_plan() -> None:
 @given(st.integers(), st.booleans())
 def test_by_default_each_kind_comes_often_enough(seed: int, end_to_end: bool) -> None:
     counts = Counter(fault.kind for fault in make_plan(KILLS, seed, end_to_end=end_to_end))
-    assert counts.keys() == {kind.name for kind in (KINDS if end_to_end else EVERYWHERE)}
+    assert counts.keys() == {kind.name for kind in (OWN if end_to_end else EVERYWHERE)}
     assert min(counts.values()) >= AT_LEAST
     assert counts.total() >= 150
     assert {name for name, count in counts.items() if count > AT_LEAST} <= {kind.name for kind in KINDS if kind.cheap}
@@ -82,4 +94,24 @@ def test_a_plan_has_what_was_asked_for() -> None:
 def test_the_job_from_topic_to_topic_changes_no_plan_of_a_drill_without_it() -> None:
     """The drill of the tests, whose seed was chosen for its kinds."""
     kinds = {kind_of(fault.kind).family for fault in make_plan(12, 212071)}
-    assert kinds == set(Family) - {Family.PLANNER}
+    assert kinds == {kind.family for kind in OWN} - {Family.PLANNER}
+
+
+@given(st.integers(1, 7), st.integers())
+def test_each_round_of_a_standalone_drill_has_each_kind_and_each_boundary_of_a_commit(rounds: int, seed: int) -> None:
+    plan = make_rounds(rounds, seed)
+    assert plan == make_rounds(rounds, seed)
+    assert [fault.n for fault in plan] == list(range(1, len(plan) + 1))
+    counts = Counter(fault.kind for fault in plan)
+    assert counts == {kind.name: rounds * kind.times for kind in ON_A_CLUSTER}
+    assert counts["commit-frame-cut"] == counts["commit-frame-half-open"] == FRAMES * rounds
+
+
+def test_a_drill_does_what_its_jobs_can_suffer() -> None:
+    with pytest.raises(InvalidInput, match=r"What topic does needs executors on a cluster: add --standalone"):
+        make_plan(5, 7, [Family.TOPIC])
+    with pytest.raises(InvalidInput, match=r"What planner does is not done with --standalone: leave that out"):
+        make_rounds(5, 7, [Family.PLANNER])
+    with pytest.raises(InvalidInput, match="--rounds is 0"):
+        make_rounds(0, 7)
+    assert {fault.kind for fault in make_rounds(2, 7, ["executor"])} == {"executor-kill", "node-kill"}

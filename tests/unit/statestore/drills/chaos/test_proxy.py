@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from statestore.drills.chaos.frames import Boundary
 from statestore.drills.chaos.proxy import Proxy
 from tests.waiting import PATIENCE_S, until
 
@@ -157,3 +158,23 @@ def test_frees_its_port(echo: tuple[str, int]) -> None:
     connection.close()
     with pytest.raises(ConnectionRefusedError):
         connect(proxy)
+
+
+def test_goes_silent_at_a_frame_and_passes_what_came_before_it(echo: tuple[str, int]) -> None:
+    def frame(kind: int) -> bytes:
+        return (8).to_bytes(4) + (4).to_bytes(4) + bytes([8, kind, 0, 0])
+
+    boundary = Boundary({56}, 2)
+    with Proxy(echo, in_frames=True) as proxy, connect(proxy) as connection:
+        proxy.stop_at(boundary)
+        connection.sendall(frame(18) + frame(56))  # it comes back, which is the second
+        assert read(connection, 12) == frame(18)
+        assert boundary.reached.wait(PATIENCE_S)
+        connection.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        proxy.heal()
+        until(lambda: proxy.connections == 0)
+        with connect(proxy) as other:
+            other.sendall(frame(56))
+            assert read(other, 12) == frame(56)

@@ -264,3 +264,13 @@ def test_state_that_was_found_wrong_where_it_is_kept_fails() -> None:
 def test_state_is_not_compared_by_half_a_reading() -> None:
     found = account("counts", COUNTS, reading({"0": counts()[:1]}, shortfall="Gone."))
     assert (found.verdict, found.state_equal) == (Verdict.UNKNOWN, None)
+
+
+def test_a_key_that_moved_to_an_added_partition_is_in_order_on_each() -> None:
+    moved = replace(ALL, keys_move=True)
+    rows = right()
+    rows["partition-9"] = [rows["partition-0"].pop()]
+    assert errors(account("rows", moved, reading(rows))) == {}
+    here = rows["partition-1"]
+    here[0], here[1] = here[1], here[0]
+    assert errors(account("rows", moved, reading(rows))) == {"out_of_order": 1}

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from statestore.cli.app import typer_app
-from statestore.drills.chaos.plan import KINDS
+from statestore.drills.chaos.plan import KINDS as ALL_KINDS
 from statestore.drills.journal import (
     Account,
     Began,
@@ -36,6 +36,8 @@ from statestore.drills.report.summary import Report, summarize
 from statestore.errors import Damaged, InvalidInput, NotFound
 from tests.unit.statestore.drills import journals
 from tests.unit.statestore.drills.report.page import Page
+
+KINDS = [kind for kind in ALL_KINDS if kind.runs != "standalone"]
 
 JOURNALS: dict[str, Callable[[], list[Event]]] = {
     "chaos": lambda: journals.chaos(2 * len(KINDS)),

@@ -17,7 +17,9 @@ import pytest
 from eos.steps import Phase, Step
 from statestore.drills.chaos import said as words
 from statestore.drills.chaos.faults import FAULTS, commit
+from statestore.drills.chaos.frames import Boundary
 from statestore.drills.chaos.job import JobSpec, Settings
+from statestore.drills.chaos.plan import FRAMES
 from statestore.drills.chaos.said import Said, Watch, Word
 from statestore.drills.chaos.stage import Stage
 from statestore.drills.chaos.supervisor import Supervisor
@@ -36,6 +38,7 @@ class World:
         answers: whether answers arrive.
         damage: what happens to the log when a driver starts; the job is wrong then.
         lines: what was done to the cluster and the links.
+        boundary: at which the links stop; a step of a batch is the frame that is sent there, and its answer.
     """
 
     def __init__(self, hold: Path) -> None:
@@ -45,6 +48,7 @@ class World:
         self.log: set[int] = set()
         self.damage: Callable[[], None] = lambda: None
         self.lines: list[str] = []
+        self.boundary: Boundary | None = None
         self.threads: list[threading.Thread] = []
 
     def link(self) -> Any:
@@ -52,7 +56,17 @@ class World:
             self.answers.set()
             self.lines.append("heal")
 
-        return SimpleNamespace(swallow_answers=self.answers.clear, heal=heal)
+        def stop_at(boundary: Boundary) -> None:
+            self.boundary = boundary
+            self.lines.append("stop at a boundary")
+
+        return SimpleNamespace(
+            swallow_answers=self.answers.clear,
+            heal=heal,
+            stop_at=stop_at,
+            swallow=lambda: self.lines.append("swallow"),
+            cut=lambda: self.lines.append("cut"),
+        )
 
 
 class PretendedDriver:
@@ -100,6 +114,12 @@ class PretendedDriver:
 
     def _pass(self, step: Step, batch: int) -> None:
         self._at(step, "before", batch)
+        boundary = self._world.boundary
+        for kind in (_FRAMES.get(step, -1), _FRAMES.get(step, -1) + 1):
+            if boundary is not None and not boundary.passes(kind):
+                self._world.lines.append(f"silent before {kind}")
+                self._world.boundary = None
+                return
         self._at(step, "after", batch)
 
     def _at(self, step: Step, phase: Phase, batch: int) -> None:
@@ -108,6 +128,7 @@ class PretendedDriver:
             self._watch(step, phase, batch)
 
 
+_FRAMES = {Step.OPEN: 50, Step.INTENT: 6, Step.ADD_CONTROL: 52, Step.MARKER: 6, Step.END_ANSWERED: 56}
 _speaker: dict[int, PretendedDriver] = {}
 
 
@@ -227,3 +248,23 @@ def test_a_batch_is_held_for_longer_than_its_transaction_lives(stage: Made, worl
     (fault,) = (event for event in events if isinstance(event, Fault))
     assert fault.detail.startswith("batch ")
     made.supervisor.one_more("the batch goes on")
+
+
+@pytest.mark.parametrize(("kind", "word"), [("commit-frame-cut", "cut"), ("commit-frame-half-open", "time passes")])
+def test_each_frame_of_a_commit_is_met_in_its_turn(stage: Made, world: World, kind: str, word: str) -> None:
+    met = []
+    for turn in range(FRAMES):
+        stage[0].turn = turn
+        world.lines.clear()
+        checks = done(stage, kind)
+        assert checks in ({}, {"the frame was met": True})
+        assert world.lines[-2:] == [word, "heal"]
+        met += [line for line in world.lines if line.startswith("silent")]
+    details = [event.detail for event in stage[1] if isinstance(event, Fault)]
+    assert len({detail.partition("just ")[2].partition(" of batch")[0] for detail in details}) == FRAMES
+    assert met == [f"silent before {frame}" for frame in (50, 51, 6, 7, 52, 53, 6, 7, 56, 57)]
+
+
+def test_a_frame_that_is_not_met_is_found(stage: Made, world: World) -> None:
+    stage[0].broker_links[0].stop_at = lambda boundary: None  # type: ignore[method-assign]
+    assert done(stage, "task-frame-cut") == {"the frame was met": False}

@@ -1,0 +1,127 @@
+"""Faults to a job's topics while a batch is written: unloaded, moved to the other broker, given another partition."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from eos.commit.control_topic import control_topic
+from eos.steps import Step
+from statestore.drills.chaos.faults.commit import At, await_word, held, order
+from statestore.drills.chaos.said import Word, held_by
+from statestore.drills.chaos.stage import Stage
+from statestore.drills.chaos.supervisor import Running
+
+_IN_TASK: At = (Step.FIRST_SEND, "after")
+_ASK_S = 30.0
+_POLL_S = 0.5
+_patiently = retry(
+    retry=retry_if_exception_type(httpx.HTTPError), stop=stop_after_delay(_ASK_S), wait=wait_fixed(0.5), reraise=True
+)
+
+
+def unload(stage: Stage, chance: random.Random) -> None:
+    """Unload the topic when a task of a batch has sent its first frame."""
+    running = _job(stage)
+    with _held_in_task(stage, running) as batch:
+        _unload(stage, running.spec.topic)
+        stage.done(f"{running.spec.topic} unloaded in the middle of batch {batch}")
+
+
+def unload_in_commit(stage: Stage, chance: random.Random) -> None:
+    """Unload the topic and the control topic when a commit was sent."""
+    running = _job(stage)
+    with held(stage, running, (Step.END_SENT, "before")) as batch:
+        sent = stage.supervisor.count(Word.SENT, running.spec.job)
+    await_word(stage, running, Word.SENT, sent)
+    _unload(stage, running.spec.topic)
+    _unload(stage, control_topic(running.spec.sink, running.spec.topic))
+    stage.done(f"{running.spec.topic} and the control topic unloaded when the commit of batch {batch} was sent")
+
+
+def move(stage: Stage, chance: random.Random) -> None:
+    """Have the other broker own a partition of the topic, with all that is in its bundle."""
+    running = _job(stage)
+    partition = f"{_path(running.spec.topic)}-partition-{chance.randrange(3)}"
+    with _held_in_task(stage, running) as batch:
+        before = _owner(stage, partition)
+        after = 1 - before
+        bundle = _asked(stage, f"/lookup/v2/topic/{partition}/bundle").text
+        to = _named(stage, after)
+        _put(stage, f"/admin/v2/namespaces/public/default/{bundle}/unload?destinationBroker={to}")
+        stage.done(f"bundle {bundle} moves from broker-{before} to broker-{after} in the middle of batch {batch}")
+    stage.check("the topic has moved", _moved(stage, partition, after), f"{partition}, of bundle {bundle}")
+
+
+def add_partition(stage: Stage, chance: random.Random) -> None:
+    """Give the topic one partition more, in the middle of a batch."""
+    running = _job(stage)
+    url = f"/admin/v2/{_path(running.spec.topic)}/partitions"
+    at: At = chance.choice(((Step.OPEN, "before"), (Step.ADD_CONTROL, "after"), (Step.MARKER, "before")))
+    with held(stage, running, at) as batch:
+        number = int(_asked(stage, url).json()["partitions"])
+        stage.repartitioned.add(running.spec.job)
+        _send("POST", f"{stage.cluster.admin_url}{url}", json=number + 1)
+        stage.done(f"{running.spec.topic} has {number + 1} partitions since the middle of batch {batch}")
+
+
+def _job(stage: Stage) -> Running:
+    return stage.supervisor.jobs[stage.by_tasks]
+
+
+@contextmanager
+def _held_in_task(stage: Stage, running: Running) -> Iterator[int]:
+    """Within it a task of a batch stands still; give the batch's number. What a task says is not heard."""
+    hold = order(stage, running, _IN_TASK)
+    try:
+        stage.supervisor.wait(held_by(hold).exists, "a task to send")
+        yield running.newest
+    finally:
+        hold.unlink(missing_ok=True)
+        held_by(hold).unlink(missing_ok=True)
+
+
+def _path(topic: str) -> str:
+    return topic.replace("://", "/")
+
+
+def _unload(stage: Stage, topic: str) -> None:
+    _put(stage, f"/admin/v2/{_path(topic)}/unload")
+
+
+def _owner(stage: Stage, partition: str) -> int:
+    url = _asked(stage, f"/lookup/v2/topic/{partition}").json()["brokerUrl"]
+    return stage.cluster.broker_urls.index(url)
+
+
+def _named(stage: Stage, broker: int) -> str:
+    """How a broker is known to the others: its host, as it takes it, and the port of its admin API."""
+    port = stage.cluster.admin_urls[broker].rpartition(":")[2]
+    return next(str(name) for name in _asked(stage, "/admin/v2/brokers").json() if name.endswith(f":{port}"))
+
+
+def _moved(stage: Stage, partition: str, to: int) -> bool:
+    deadline = time.monotonic() + _ASK_S
+    while _owner(stage, partition) != to:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _asked(stage: Stage, path: str) -> httpx.Response:
+    return _send("GET", f"{stage.cluster.admin_url}{path}")
+
+
+def _put(stage: Stage, path: str) -> None:
+    _send("PUT", f"{stage.cluster.admin_url}{path}")
+
+
+@_patiently
+def _send(method: str, url: str, json: int | None = None) -> httpx.Response:
+    return httpx.request(method, url, json=json, timeout=_ASK_S, follow_redirects=True).raise_for_status()
