@@ -31,7 +31,7 @@ from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import full_name, partition_name, whole_topic
 from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder
-from eos.pulsar.wire.routing import Sorted, part_by_sticky_key, partition_of, sort_by_partition
+from eos.pulsar.wire.routing import Sorted, part_by_delivery_time, part_by_sticky_key, partition_of, sort_by_partition
 from eos.pulsar.wire.row_names import row_name
 from eos.pulsar.wire.txn import TxnId
 from eos.schema.description import described
@@ -40,7 +40,7 @@ from eos.schema.errors import Unencodable
 from eos.side_by_side import side_by_side
 from eos.steps import Observer, Step
 
-MESSAGE_COLUMNS = ("value", "key", "ordering_key", "event_time", "properties", "row")
+MESSAGE_COLUMNS = ("value", "key", "ordering_key", "event_time", "properties", "deliver_at", "row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ class WriteSettings:
             Default: none.
         batching: whether the rows of a frame share their key. Default: they needn't.
         introduction: who writes, as brokers are told. Default: not told.
+        chunking: whether a message that is too large for one entry is sent in several. Default: it is refused.
     """
 
     cluster: Cluster
@@ -70,6 +71,7 @@ class WriteSettings:
     schema: Registered | None = None
     batching: Batching = "default"
     introduction: Introduction | None = None
+    chunking: bool = False
 
     def introduced(self, role: str, **properties: str) -> Introduction | None:
         """Return the introduction of a writer with this role."""
@@ -140,7 +142,7 @@ class Writer:
         self._client.frame_limits.learn(transaction.frame_limits)
         self._partitions = dict(transaction.partitions)
         self._producers: dict[str, Producer] = {}
-        self._encoders: dict[tuple[int, int], BatchEncoder] = {}
+        self._encoders: dict[tuple[int, int | None], BatchEncoder] = {}
         self._next_keyless = first_partition
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
@@ -238,6 +240,7 @@ class Writer:
                 parts = sort_by_partition(message, self._choose(rows, topic, count))
             if self._keyed:
                 parts = part_by_sticky_key(parts)
+            parts = part_by_delivery_time(parts)
             yield topic, [partition_name(topic, part) if count else topic for part in parts.partitions], parts
 
     def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -325,10 +328,12 @@ class Writer:
             self._report.add(topic, chunk.messages, chunk.rows_bytes)
 
     def _encoder(self, topic: str, max_message_size: int) -> BatchEncoder:
-        target = self._client.frame_limits.of(topic) or DEFAULT_TARGET_BYTES
-        key = (max_message_size, target)
+        learned = self._client.frame_limits.of(topic)
+        key = (max_message_size, learned)
         if key not in self._encoders:
-            self._encoders[key] = BatchEncoder(self._settings.compression, max_message_size, target, self._keyed)
+            target, compression = learned or DEFAULT_TARGET_BYTES, self._settings.compression
+            cut_above = (learned or max_message_size) if self._settings.chunking else None
+            self._encoders[key] = BatchEncoder(compression, max_message_size, target, self._keyed, cut_above)
         return self._encoders[key]
 
 

@@ -5,6 +5,7 @@
     ordering_key  binary or string, nullable   orders Key_Shared consumers
     event_time    timestamp or bigint (ms)     the message's event time
     properties    map<string,string>           the message's properties
+    deliver_at    timestamp or bigint (ms)     when Shared and Key_Shared subscriptions are to get it; null: at once
     topic         string                       the row's topic, in place of the sink's own
     partition     integer                      the row's partition, in place of the key's
 
@@ -66,6 +67,7 @@ _EXPECTED: dict[str, tuple[tuple[type[DataType], ...], str]] = {
     "ordering_key": (_BYTES, "binary or string"),
     "event_time": ((TimestampType, LongType), "timestamp, or bigint in milliseconds"),
     "properties": ((MapType,), "map<string,string>"),
+    "deliver_at": ((TimestampType, LongType), "timestamp, or bigint in milliseconds"),
     "topic": ((StringType,), "string"),
     "partition": (_WHOLE, "an integer"),
 }
@@ -209,7 +211,7 @@ def _built(
 
 def _expression(name: str, source: str, actual: DataType) -> str:
     column = _quoted(source)
-    if name == "event_time" and isinstance(actual, TimestampType):
+    if name in ("event_time", "deliver_at") and isinstance(actual, TimestampType):
         return f"unix_millis({column})"
     if name == "partition" and not isinstance(actual, IntegerType):
         return f"cast({column} as int)"

@@ -28,6 +28,7 @@ def sink(
     key_hash: KeyHash = "murmur3",
     compression: CompressionOption = "none",
     batching: Batching = "default",
+    chunking: bool = False,
     transaction_timeout_s: float = 600.0,
     max_in_flight_bytes: int = 32 * MIB,
     small_batch_rows: int = 1_000,
@@ -72,6 +73,8 @@ def sink(
             on a sample of each, and sends as they are those that it would not make smaller by an eighth.
         batching: "default": a batch of messages holds rows of many keys; "key-based": of one ordering key, or key where
             it has none, as Key_Shared subscriptions need. Many keys with few rows each then cost much more.
+        chunking: whether a row that is larger than brokers take (5 MiB as a rule) is sent in several entries, which
+            official clients put together again; False: it is refused.
         transaction_timeout_s: seconds after which the broker aborts a batch. It must exceed the longest batch, and is
             how long a dead driver can hold up readers.
         max_in_flight_bytes: payload bytes that a task may hold between reading rows and their receipts, whatever the
@@ -116,6 +119,7 @@ def sink(
         key_hash=key_hash,
         compression=compression,
         batching=batching,
+        chunking=chunking,
         transaction_timeout_s=transaction_timeout_s,
         max_in_flight_bytes=max_in_flight_bytes,
         small_batch_rows=small_batch_rows,

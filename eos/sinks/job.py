@@ -56,6 +56,7 @@ class JobOptions(TypedDict, total=False):
     key_hash: KeyHash
     compression: CompressionOption
     batching: Batching
+    chunking: bool
     transaction_timeout_s: float
     max_in_flight_bytes: int
     attempts: int

@@ -53,6 +53,7 @@ class SinkOptions:
     key_hash: KeyHash = "murmur3"
     compression: CompressionOption = "none"
     batching: Batching = "default"
+    chunking: bool = False
     transaction_timeout_s: float = 600.0
     max_in_flight_bytes: int = 32 * MIB
     small_batch_rows: int = 1_000

@@ -156,6 +156,7 @@ class WritingRun(Run):
             key_hash=options.key_hash,
             compression=options.compression,
             batching=options.batching,
+            chunking=options.chunking,
             max_in_flight_bytes=options.max_in_flight_bytes,
             time_limit_s=time_limit_s,
             introduction=introduction(options.name, options.producer_properties, facts),

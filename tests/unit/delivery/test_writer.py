@@ -11,14 +11,16 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from eos.config import Batching
 from eos.delivery.paths import ByDriver
 from eos.delivery.producers import FreshProducers, KeptProducers
 from eos.delivery.writer import BatchTransaction, Writer, WriteSettings, send_all
 from eos.errors import InvalidInput, NetworkError, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.requests import Type
-from eos.pulsar.wire.batch import unpack
+from eos.pulsar.wire.batch import FRAME_RESERVE, unpack
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, ServerError
 from eos.pulsar.wire.txn import TxnId
@@ -226,6 +228,64 @@ def test_a_frame_holds_one_key_where_batching_is_by_keys(
     frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
     assert sorted(one.metadata.partition_key for one in frames if one.metadata) == [b"a", b"b"]
     assert sorted(sent(broker)) == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("batching", ["default", "key-based"])
+def test_a_frame_holds_one_time_of_delivery(broker: FakeBroker, settings: WriteSettings, batching: Batching) -> None:
+    soon, later = 1_790_000_001_000, 1_790_000_002_000
+    times = pa.array([soon, None, later, soon, -5, later], pa.int64())
+    rows = pa.RecordBatch.from_pydict({"value": [*"012345"], "key": [*"aabbaa"], "deliver_at": times})
+    writing = writer(replace(settings, batching=batching))
+    assert send_all(writing, [rows]).rows == {"t": 6}
+    writing.finish()
+    found: dict[int | None, list[bytes]] = {}
+    for frame in (frame for frame in broker.received if frame.command.type == Type.SEND):
+        metadata = frame.metadata or MessageMetadata()
+        at = metadata.deliver_at_time if metadata.HasField("deliver_at_time") else None
+        values = b"".join(value for _, value in unpack(metadata, frame.payload or b""))
+        found.setdefault(at, []).append(values)
+    if batching == "default":
+        assert found == {soon: [b"03"], None: [b"14"], later: [b"25"]}
+    else:
+        assert {at: sorted(one) for at, one in found.items()} == {
+            soon: [b"0", b"3"],
+            None: [b"14"],
+            later: [b"2", b"5"],
+        }
+
+
+def test_a_row_with_an_impossible_time_of_delivery_is_named(settings: WriteSettings) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": [*"01"], "deliver_at": [None, 253_402_300_800_000]})
+    with pytest.raises(InvalidInput, match=r"row 1 is to be delivered at 253402300800000 ms, .* after the year 9999"):
+        send_all(writer(settings), [rows])
+
+
+def test_a_large_message_is_sent_in_pieces_and_its_parts_are_counted_as_frames(
+    broker: FakeBroker, settings: WriteSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Producer, "max_message_size", FRAME_RESERVE + 1_000)
+    rows = pa.RecordBatch.from_pydict({"value": [b"a", b"x" * 2_500, b"b"]})
+    with pytest.raises(InvalidInput, match=r"row 1 makes a message of 2507 bytes; .* Use chunking=True"):
+        send_all(writer(settings), [rows])
+    broker.received.clear()
+    writing = writer(replace(settings, chunking=True))
+    report = send_all(writing, [rows])
+    writing.finish()
+    assert (report.rows, report.bytes, report.frames) == ({"t": 3}, {"t": 2_502}, {"t": 5})
+    sends = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    assert [frame.command.send.sequence_id for frame in sends] == [0, 1, 1, 1, 2]
+    assert [frame.command.send.is_chunk for frame in sends] == [False, True, True, True, False]
+
+
+def test_where_a_topic_has_taught_a_limit_what_is_above_it_is_cut(broker: FakeBroker, settings: WriteSettings) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": [b"a", b"x" * 2_500, b"b"]})
+    writing = Writer(
+        replace(settings, chunking=True),
+        replace(TRANSACTION, frame_limits={"persistent://public/default/t": 1_000}),
+        KeptProducers(settings.cluster, settings.max_in_flight_bytes),
+    )
+    assert send_all(writing, [rows]).frames == {"t": 5}
+    writing.finish()
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["driver", "task"])

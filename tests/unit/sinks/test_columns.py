@@ -36,6 +36,8 @@ def check(schema: str, value_format: ValueFormat = "raw", *, topic_given: bool =
         ("value string, __key int", "Column '__key' is int, but the message's key is binary or string"),
         ("value string, event_time date", "event_time is timestamp, or bigint in milliseconds"),
         ("value string, event_time timestamp_ntz", "Column 'event_time' is timestamp_ntz"),
+        ("value string, deliver_at string", "deliver_at is timestamp, or bigint in milliseconds"),
+        ("value string, __deliverAt timestamp", r"Column '__deliverAt' means nothing to the sink"),
         ("value string, properties map<string,int>", r"map<string,int>, but .* map<string,string>"),
         ("value string, properties string", r"the message's properties is map<string,string>"),
         ("value string, topic binary", "the message's topic is string"),
@@ -113,13 +115,13 @@ def test_some_topic_must_be_given() -> None:
 
 def test_times_and_partitions_become_one_type_and_text_stays_text(spark: SparkSession) -> None:
     for schema in (
-        "value string, key string, ordering_key string, event_time timestamp, partition tinyint",
-        "value binary, __key binary, ordering_key binary, event_time bigint, partition bigint",
+        "value string, key string, ordering_key string, event_time timestamp, partition tinyint, deliver_at timestamp",
+        "value binary, __key binary, ordering_key binary, event_time bigint, partition bigint, deliver_at bigint",
     ):
         taken = canonical(spark.createDataFrame([], schema), "raw", topic_given=True)
         types = {field.name: field.dataType.simpleString() for field in taken.schema.fields}
-        assert set(types) == {"value", "key", "ordering_key", "event_time", "partition"}
-        assert (types["event_time"], types["partition"]) == ("bigint", "int")
+        assert set(types) == {"value", "key", "ordering_key", "event_time", "partition", "deliver_at"}
+        assert (types["event_time"], types["deliver_at"], types["partition"]) == ("bigint", "bigint", "int")
         assert types["value"] == schema.split()[1].rstrip(",")
 
 

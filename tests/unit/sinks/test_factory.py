@@ -24,6 +24,7 @@ DIFFERENT: dict[str, Any] = {
     "key_hash": "java",
     "compression": "zstd",
     "batching": "key-based",
+    "chunking": True,
     "transaction_timeout_s": 61.0,
     "max_in_flight_bytes": 2 * 1024 * 1024,
     "small_batch_rows": 7,
