@@ -21,6 +21,7 @@ from eos.errors import (
 )
 
 if TYPE_CHECKING:
+    from eos.by_name.registration import register
     from eos.commit.decision import Identity
     from eos.contents.views import catalog
     from eos.metrics.batch import FinishedBatch
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from eos.sinks.factory import sink
     from eos.sinks.job import JobResult, write
     from eos.sinks.sink import Batch, Sink
-    from eos.source.registration import register
 
     __version__: str
 
@@ -68,7 +68,7 @@ _LATE = {
     "Sink": "eos.sinks.sink",
     "catalog": "eos.contents.views",
     "listener": "eos.metrics.progress",
-    "register": "eos.source.registration",
+    "register": "eos.by_name.registration",
     "sink": "eos.sinks.factory",
     "write": "eos.sinks.job",
 }
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:
     if name in _LATE:
         from importlib import import_module
 
-        if _LATE[name].startswith(("eos.sinks", "eos.source", "eos.contents", "eos.metrics.progress")):
+        if _LATE[name].startswith(("eos.by_name", "eos.sinks", "eos.contents", "eos.metrics.progress")):
             from eos.spark.installed import require_pyspark
 
             require_pyspark()

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from eos.source.data_source import PulsarDataSource as DefaultSource
+from eos.by_name.data_source import PulsarDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import SparkSession
 
+from eos.by_name.data_source import NAME
 from eos.contents.tables import tables
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
-from eos.source.data_source import NAME
 from eos.source.options import parse_options
 from eos.source.typed import shared_schema
 

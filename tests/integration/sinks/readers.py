@@ -8,7 +8,7 @@ import pulsar as official
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from eos.source.data_source import PulsarDataSource
+from eos.by_name.data_source import PulsarDataSource
 
 
 def received(client: official.Client, topic: str, schema: Any, count: int) -> list[Any]:

@@ -25,7 +25,7 @@ def test_registering_what_spark_has_found_already_does_no_harm(
 def test_the_name_of_another_connector_is_not_taken_from_it(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eos.source.data_source.NAME", "parquet")
+    monkeypatch.setattr("eos.by_name.data_source.NAME", "parquet")
     with pytest.raises(eos.InvalidInput, match=r'another data source "parquet" already.*PulsarDataSource'):
         eos.register(spark)
 

@@ -26,9 +26,9 @@ from pulsar.schema import (
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from eos.by_name.data_source import PulsarDataSource
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
-from eos.source.data_source import PulsarDataSource
 from tests.conftest import MakeTopic
 from tests.integration.conftest import Register
 from tests.integration.source.conftest import MakeStream

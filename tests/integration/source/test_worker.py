@@ -15,8 +15,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StringType, StructField, StructType
 from pyspark.sql.worker.plan_data_source_read import records_to_arrow_batches
 
+from eos.by_name.data_source import PulsarDataSource
 from eos.pulsar.net.client import Client
-from eos.source.data_source import PulsarDataSource
 from eos.source.stream import PulsarStreamReader
 from pyspark_pulsar import DefaultSource
 from tests.conftest import MakeTopic

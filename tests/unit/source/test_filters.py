@@ -26,8 +26,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from eos.by_name.data_source import PulsarDataSource
 from eos.source.batch import FilteredReader
-from eos.source.data_source import PulsarDataSource
 from eos.source.filters import SLACK_MS, what_passes
 
 T, P, V = ("__topic",), ("__partition",), ("value",)

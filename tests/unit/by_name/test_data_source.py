@@ -13,10 +13,10 @@ from pyspark import cloudpickle
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 from pyspark.sql.worker.plan_data_source_read import records_to_arrow_batches
 
+from eos.by_name.data_source import PulsarDataSource
 from eos.errors import InvalidInput
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import ALL, Columns
-from eos.source.data_source import PulsarDataSource
 from eos.source.options import SourceOptions
 from eos.source.typed import TypedValues, ValueSchema, shared_schema
 from tests.unit.schema.registered import TOPIC, field, golden, record, registered
@@ -93,7 +93,7 @@ def test_spark_takes_the_record_batches_of_typed_values(asked_for: str) -> None:
 
 def test_a_planner_without_an_admin_url_loads_no_http_client() -> None:
     """It and what comes with it were a third of what each planner and worker loads before it begins."""
-    code = "import sys, eos.source.data_source; print('httpx' in sys.modules)"
+    code = "import sys, eos.by_name.data_source; print('httpx' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
 

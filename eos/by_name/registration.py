@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from eos.by_name.data_source import PulsarDataSource
 from eos.errors import InvalidInput
-from eos.source.data_source import PulsarDataSource
 
 
 def register(spark: SparkSession) -> None:
@@ -28,6 +28,6 @@ def register(spark: SparkSession) -> None:
             raise
         raise InvalidInput(
             f'this session has another data source "{PulsarDataSource.name()}" already, most likely of a jar such as '
-            "pulsar-spark-connector, so eos.source.data_source.PulsarDataSource can't be registered. Take that jar off "
-            "the classpath (spark.jars, spark.jars.packages)."
+            "pulsar-spark-connector, so eos.by_name.data_source.PulsarDataSource can't be registered. Take that jar "
+            "off the classpath (spark.jars, spark.jars.packages)."
         ) from error
