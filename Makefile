@@ -16,7 +16,7 @@ SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report models mutants matrix crash soak soak-growth drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs clean proto format constraints
+.PHONY: help demo check test test-report models mutants matrix crash situations soak soak-growth drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-14s %s\n' "$$verb" "$$text"; done
@@ -59,6 +59,11 @@ crash: ## kill a process at each step of the protocol and look for lost or doubl
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -v -m crash $(SIDE_BY_SIDE) tests $(TEST_ARGS)
+
+situations: ## write anew what docs/reference shows of each command of eos, by the situation of a sink
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
+	EOS_WRITE_SITUATIONS=1 $(BIN)/python -m pytest -q tests/integration/situations $(TEST_ARGS)
 
 soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, and what else takes long: some half an hour
 	@sh tools/bootstrap.sh "$(PYTHON)" tests

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
+from eos.cli.console import FINDINGS, UNKNOWN, columns, print_table, tell
 
 if TYPE_CHECKING:
     from eos.contents.adoption import Adoption
@@ -29,8 +29,9 @@ def adopt(
     """
     from dataclasses import asdict
 
-    from eos.contents.adoption import Verdict, adoption
+    from eos.contents.adoption import adoption
     from eos.contents.checkpoints import read_checkpoint
+    from eos.doctor.check import Verdict
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
     from eos.sinks.topics import valid_topic
@@ -54,9 +55,7 @@ def adopt(
 
 
 def _show(found: Adoption, service_url: str) -> None:
-    from rich.table import Table
-
-    table = Table("about", "verdict", "what was found")
+    table = columns("about", "verdict", "what was found")
     for one in found.findings:
         table.add_row(one.about, one.verdict, one.said)
     print_table(table)

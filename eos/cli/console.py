@@ -28,11 +28,28 @@ def tell(line: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
 
 
+def columns(*heads: str) -> Table:
+    """Make a table with these heads. Where the terminal is narrow, a cell takes several lines, and loses nothing."""
+    from rich.table import Table
+
+    made = Table()
+    for head in heads:
+        made.add_column(head, overflow="fold")
+    return made
+
+
 def print_table(table: Table) -> None:
     """Print a table to standard output: as wide as the terminal, or with whole lines where there is none."""
     from rich.console import Console
 
     Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WHOLE_LINES).print(table)
+
+
+def time_of(milliseconds: int | None) -> str:
+    """Write milliseconds since 1970 in ISO 8601, in UTC; nothing for None."""
+    from eos.doctor.times import in_utc
+
+    return "" if milliseconds is None else in_utc(milliseconds)
 
 
 def _show_version(wanted: bool) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eos.cli.connection import Connection, Namespace, connecting
-from eos.cli.console import FINDINGS, Yes, tell
+from eos.cli.console import FINDINGS, UNKNOWN, Yes, columns, print_table, tell
 
 if TYPE_CHECKING:
+    from eos.doctor.check import Check
     from eos.doctor.doctor import Finding
 
 DEFAULT_ADMIN_URL = "http://localhost:8080"
@@ -30,9 +30,10 @@ def doctor(
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="With --heal: also where that hides rows that were committed.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON list, one object for each partition held up.")
+    readers: Annotated[
+        bool, typer.Option("--readers", help="Look at readers alone, as with --heal, and where topics are named.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
     """Find the partitions whose readers are held up, say by which sink's transaction, and free the frozen ones.
 
@@ -40,35 +41,64 @@ def doctor(
 
     Waiting: a coordinator has the transaction open; it ends with its batch, by its sink's next driver, by `eos abort`,
     or by its time-out. Frozen: no coordinator knows it any more; --heal ends empty transactions there until the broker
-    throws it away. A broker that may show readers aborted rows after a restart is told of too. Exit codes: 0 when
-    nothing is held up at the end, 1 when something is, 2 when that was not found out.
+    throws it away.
+
+    Of a namespace it also looks at what sinks depend on: this machine's Python, Spark and checksums, the brokers'
+    version, settings, clocks and coordinators, and at each sink, who owns it and what deletes what it has written.
+
+    Exit codes: 0 when all is well, 1 when readers are held up at the end or something needs care, 2 when that was not
+    found out, 3 when something can't be known, such as what only a superuser is told.
     """
+    from dataclasses import asdict
+
+    from eos.doctor.check import Verdict
+    from eos.doctor.checkup import checkup, readers_not_told
     from eos.doctor.doctor import Doctor, State, summary
-    from eos.doctor.recovery import danger
+    from eos.errors import Refused
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
     cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
         one = Doctor(client, admin)
-        partitions = list(one.partitions(topics)) if topics else one.namespace(namespace)
-        found = one.look(partitions, older_than)
+        partitions: list[str] = []
+        held_up: list[Finding] = []
+        checks: list[Check] = []
+        alone = topics or readers or heal
+        try:
+            partitions = list(one.partitions(topics)) if topics else one.namespace(namespace)
+            held_up = one.look(partitions)
+        except Refused as error:
+            if alone:
+                raise
+            checks.append(readers_not_told(error))
         if heal:
-            for finding in found:
+            for finding in held_up:
                 if finding.state is State.FROZEN and (accept_loss or not finding.loses_rows):
                     one.heal(finding)
                     tell(f"{finding.partition} is free.")
-            found = one.look(partitions, older_than)
-        if told := danger(admin):
-            tell(told.text)
+            held_up = one.look(partitions)
+        if not alone:
+            checks += checkup(client, admin, namespace)
+    found = [finding for finding in held_up if finding.lasts(older_than)]
+    younger = len(held_up) - len(found)
     if as_json:
-        print(json.dumps([summary(finding) for finding in found], indent=2))
-    elif found:
-        _show(found)
+        held = [summary(finding) for finding in found]
+        print(
+            json.dumps({"held_up": held, "younger": younger, "checks": [asdict(check) for check in checks]}, indent=2)
+        )
     else:
-        tell(f"{len(partitions)} partitions, none held up.")
-    if found:
+        if found:
+            _show_held_up(found)
+        _show_checks(checks)
+        tell(_told_readers(len(partitions), len(found), younger, older_than))
+        if checks:
+            tell(_told_checks(checks))
+    verdicts = {check.verdict for check in checks}
+    if found or Verdict.CARE in verdicts:
         raise typer.Exit(FINDINGS)
+    if Verdict.UNKNOWN in verdicts:
+        raise typer.Exit(UNKNOWN)
 
 
 @connecting
@@ -77,11 +107,13 @@ def abort(
     name: Annotated[str, typer.Argument(help="The sink's name.")],
     namespace: Namespace = "public/default",
     yes: Yes = False,
+    as_json: Annotated[bool, typer.Option("--json", help="What was done, as a JSON object.")] = False,
 ) -> None:
     """Abort the transaction that a sink's dead driver has left open, so that readers need not wait for its time-out.
 
     Nothing is lost: the sink writes the batch again when its query starts. Refused while a driver owns the sink. With
-    --admin-url a superuser also aborts what another role has opened.
+    --admin-url a superuser also aborts what another role has opened. Exit codes: 0, 1 when that was not wanted, 3 when
+    it can't be known whether the transaction is open still.
     """
     from eos.doctor import abort as aborting
     from eos.pulsar.net.admin import Admin
@@ -90,33 +122,61 @@ def abort(
     with ExitStack() as stack:
         client = stack.enter_context(Client(to.cluster))
         found = aborting.abandoned(client, name, namespace)
-        if found is None:
-            tell(f'The sink "{name}" has left no transaction open.')
-            return
-        if not yes and not typer.confirm(f"Abort {found}?", err=True):
+        if found is not None and not yes and not typer.confirm(f"Abort {found}?", err=True):
             tell("Nothing was done.")
             raise typer.Exit(1)
-        admin = None
-        if to.admin_url is not None:
-            admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
-        if aborting.abort(client, found, admin):
-            tell(f"Aborted {found}.")
-        elif found.intent.principal and admin is None:
-            tell(
-                f"Nothing of that name is open for us: it has ended, or only the role {found.intent.principal} may end "
-                "it. Use its credentials, or give --admin-url as a superuser."
-            )
-        else:
-            tell(f"It had ended before: {found}.")
+        outcome = aborting.Outcome.NOTHING_OPEN
+        if found is not None:
+            admin = None
+            if to.admin_url is not None:
+                admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
+            outcome = aborting.abort(client, found, admin)
+    if as_json:
+        print(json.dumps(aborting.summary(name, found, outcome), indent=2))
+    tell(aborting.told(name, found, outcome))
+    if outcome is aborting.Outcome.NOT_KNOWN:
+        raise typer.Exit(UNKNOWN)
 
 
-def _show(found: list[Finding]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("partition", "state", "transaction", "open for", "whose", "what to do")
+def _show_held_up(found: list[Finding]) -> None:
+    table = columns("partition", "state", "transaction", "open for", "whose", "what to do")
     for one in found:
         whose = "not known" if one.trace is None else f"{one.trace.sink}, batch {one.trace.intent.batch_id}"
         age = "" if one.age_s is None else f"{one.age_s:.0f} s"
         table.add_row(one.partition, one.state, str(one.txn or "not known"), age, whose, one.remedy)
-    Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)
+    print_table(table)
+
+
+def _show_checks(checks: list[Check]) -> None:
+    """Print what is not good, and who owns the sinks."""
+    from eos.doctor.check import Verdict
+    from eos.doctor.owners import OWNER
+
+    shown = [check for check in checks if check.verdict is not Verdict.GOOD or check.about.startswith(OWNER)]
+    if shown:
+        table = columns("about", "verdict", "what was found")
+        for check in shown:
+            table.add_row(check.about, check.verdict, check.said)
+        print_table(table)
+
+
+def _told_checks(checks: list[Check]) -> str:
+    from eos.doctor.check import Verdict
+
+    number = {verdict: sum(check.verdict is verdict for check in checks) for verdict in Verdict}
+    if number[Verdict.GOOD] == len(checks):
+        return f"{len(checks)} thing{'s' if len(checks) > 1 else ''} looked at: good."
+    words = {Verdict.GOOD: "good", Verdict.CARE: "to take care of", Verdict.UNKNOWN: "that can't be known"}
+    told = ", ".join(f"{number[verdict]} {word}" for verdict, word in words.items() if number[verdict])
+    return f"{len(checks)} things looked at: {told}. --json tells of each."
+
+
+def _told_readers(partitions: int, held_up: int, younger: int, older_than: float) -> str:
+    held = "none held up" if held_up == 0 else f"{held_up} held up"
+    if not younger:
+        return f"{partitions} partitions, {held}."
+    waits = "1 waits" if younger == 1 else f"{younger} wait"
+    return (
+        f"{partitions} partitions, {held}. {waits} for a transaction that is open for less than {older_than:g} s, as "
+        "while a batch is written: --older-than 0 shows it."
+    )

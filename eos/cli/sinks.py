@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, Namespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, Yes, print_table, tell
+from eos.cli.console import FINDINGS, UNKNOWN, Yes, columns, print_table, tell, time_of
 
 if TYPE_CHECKING:
-    from eos.commit.control_log import Record
     from eos.contents.audit import Audit
-    from eos.doctor.sinks import SinkState
+    from eos.doctor.sinks import SinkState, Written
 
 LAST = 20
+_OF_RUN = 8
+"""Characters of a run's id that tell it from others; --json has all."""
+
 Name = Annotated[str, typer.Argument(help="The sink's name.")]
 
 
@@ -119,7 +121,7 @@ def reset(
     role that may delete topics. Refused while a driver owns the sink. Exit codes: 0, 1 when that was not wanted.
     """
     from eos.doctor import reset as resetting
-    from eos.doctor.sinks import sink, summary
+    from eos.doctor.sinks import summary
     from eos.errors import InvalidInput
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
@@ -127,7 +129,7 @@ def reset(
     if to.admin_url is None:
         raise InvalidInput("eos reset deletes a topic, by the admin API: name it with --admin-url http://host:8080.")
     with Client(to.cluster) as client, Admin(to.admin_url, to.cluster.credentials, to.cluster.tls) as admin:
-        found = sink(client, name, namespace)
+        found = resetting.look(client, admin, name, namespace)
         tell(resetting.what_it_means(found))
         if not yes and not typer.confirm(f'Start the sink "{name}" over?', err=True):
             tell("Nothing was done.")
@@ -144,9 +146,7 @@ def _progress(topic: str, entries: int) -> None:
 
 
 def _list(found: list[SinkState]) -> None:
-    from rich.table import Table
-
-    table = Table("sink", "standing", "last batch", "rows", "query", "unfinished")
+    table = columns("sink", "standing", "last batch", "committed at", "rows", "query", "unfinished")
     for one in found:
         begun = one.unfinished
         rest = one.problem or ""
@@ -154,33 +154,36 @@ def _list(found: list[SinkState]) -> None:
             known = "" if one.open is None else ", open" if one.open else ", ended"
             rest = f"batch {begun.batch_id}, attempt {begun.attempt}, transaction {begun.txn}{known}"
         batch, rows = ("", "") if one.batch_id is None else (str(one.batch_id), f"{one.rows:,}")
-        table.add_row(one.name, one.standing, batch, rows, one.query_id or "", rest)
+        table.add_row(one.name, one.standing, batch, time_of(one.committed_ms), rows, one.query_id or "", rest)
     print_table(table)
+    for one in found:
+        if one.open:
+            tell(
+                f"{one.name}: a batch is being written, or its driver died and readers wait. If it died, start the "
+                f"query again, or free the readers: eos abort {one.name}"
+            )
 
 
-def _records(found: list[Record]) -> None:
-    from rich.table import Table
-
+def _records(found: list[Written]) -> None:
     from eos.commit.control_log import Marker, OwnerRecord
     from eos.doctor.sinks import KINDS
 
-    table = Table("number", "record", "batch", "attempt", "transaction", "run", "rows")
-    for one in found:
-        cells = ["", "", "", one.run_id, ""]
+    table = columns("number", "written at", "record", "batch", "attempt", "transaction", "run", "rows")
+    for written in found:
+        one = written.record
+        cells = ["", "", "", one.run_id[:_OF_RUN], ""]
         if not isinstance(one, OwnerRecord):
             cells[:3] = [str(one.batch_id), str(one.attempt), str(one.txn)]
         if isinstance(one, Marker):
             cells[4] = ", ".join(f"{topic.rpartition('/')[2]} {rows:,}" for topic, rows in one.rows.items())
-        table.add_row(str(one.number), KINDS[type(one)], *cells)
+        table.add_row(str(one.number), time_of(written.at_ms), KINDS[type(one)], *cells)
     print_table(table)
     tell(f"{len(found)} records.")
 
 
 def _compare(found: Audit) -> None:
-    from rich.table import Table
-
     if found.discrepancies:
-        table = Table("batch", "topic", "promised", "found", "verdict", "transaction")
+        table = columns("batch", "topic", "promised", "found", "verdict", "transaction")
         for one in found.discrepancies:
             cells = (f"{one.promised:,}", f"{one.found:,}", one.verdict, str(one.txn))
             table.add_row(str(one.batch_id), one.topic, *cells)

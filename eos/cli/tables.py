@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, Namespace, connecting
-from eos.cli.console import print_table, tell
+from eos.cli.console import columns, print_table, tell, time_of
 
 if TYPE_CHECKING:
     from eos.contents.rows import Row
@@ -28,8 +28,6 @@ def tables(
     """
     from dataclasses import asdict
 
-    from rich.table import Table
-
     from eos.contents.tables import tables as listed
     from eos.pulsar.net.client import Client
 
@@ -41,7 +39,7 @@ def tables(
     if not found:
         tell(f"{namespace} has no topics, or does not exist.")
         return
-    table = Table("topic", "partitions", "schema")
+    table = columns("topic", "partitions", "schema")
     for one in found:
         table.add_row(one.topic, str(one.partitions or "none"), one.schema or "none")
     print_table(table)
@@ -85,15 +83,13 @@ def peek(
 
 
 def _show(rows: list[Row]) -> None:
-    from rich.table import Table
-
     head = ("partition", "place", "published", "event time", "key", "value", "properties")
     lines = [
         (
             _number(row),
             row.message_id.place,
-            _time(row.publish_time_ms),
-            _time(row.event_time_ms),
+            time_of(row.publish_time_ms),
+            time_of(row.event_time_ms),
             text(row.key) or "",
             "null" if row.value is None else text(row.value) or "",
             ", ".join(f"{name}={value}" for name, value in row.properties.items()),
@@ -101,7 +97,7 @@ def _show(rows: list[Row]) -> None:
         for row in rows
     ]
     filled = [place for place in range(len(head)) if any(line[place] for line in lines)]
-    table = Table(*[head[place] for place in filled])
+    table = columns(*[head[place] for place in filled])
     for line in lines:
         table.add_row(*[line[place] for place in filled])
     if lines:
@@ -140,11 +136,3 @@ def _plain(row: Row) -> dict[str, object]:
 
 def _number(row: Row) -> str:
     return "" if row.partition is None else str(row.partition)
-
-
-def _time(milliseconds: int | None) -> str:
-    from datetime import UTC, datetime
-
-    if milliseconds is None:
-        return ""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")

@@ -67,6 +67,11 @@ class MessagePort(Protocol):
         """Where it lies."""
         ...
 
+    @property
+    def publish_time_ms(self) -> int:
+        """When it was sent, in milliseconds since 1970, by the sender's clock."""
+        ...
+
 
 class ControlReaderPort(Protocol):
     """Reads the control topic, on no subscription."""

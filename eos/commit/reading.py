@@ -11,21 +11,21 @@ from contextlib import contextmanager, suppress
 
 from eos.commit.control_log import LogView, OwnerRecord, Record, decode
 from eos.commit.patience import Settings
-from eos.commit.ports import ClientPort, ControlReaderPort
+from eos.commit.ports import ClientPort, ControlReaderPort, MessagePort
 from eos.errors import NetworkError, Unanswered
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 
+Each = Callable[[Record, MessagePort], None]
 
-def read_log(
-    client: ClientPort, topic: str, settings: Settings, each: Callable[[Record], None] = lambda record: None
-) -> LogView:
+
+def read_log(client: ClientPort, topic: str, settings: Settings, each: Each = lambda record, message: None) -> LogView:
     """Fold the whole log, from its earliest record to the last one that is readable now.
 
     Args:
         client: the cluster.
         topic: the control topic.
         settings: how long to wait for a record, and how many markers to retain.
-        each: told every record in turn.
+        each: told every record in turn, and the message that it came in.
 
     Raises DamagedLog, and what the network layer raises: Unanswered for a log that can't be read to its end now.
     """
@@ -40,7 +40,7 @@ def read_on(
     settings: Settings,
     view: LogView,
     until: OwnerRecord | None = None,
-    each: Callable[[Record], None] = lambda record: None,
+    each: Each = lambda record, message: None,
 ) -> None:
     """Fold what lies behind `view.read_to` into it, up to the last record that is readable now, or up to `until`.
 
@@ -53,7 +53,7 @@ def read_on(
             if message is not None:
                 record = decode(message.data or b"")
                 view.apply(record, message.message_id)
-                each(record)
+                each(record, message)
                 if record == until:
                     return
             elif last is None:

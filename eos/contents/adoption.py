@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 import pyarrow as pa
 
 from eos.config import KEY_HASHES, Cluster, KeyHash
 from eos.contents.checkpoints import Checkpoint
 from eos.contents.rows import Rows
+from eos.doctor.check import Check, Verdict
 from eos.doctor.sinks import sink
+from eos.doctor.times import in_utc
 from eos.errors import InvalidInput
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -27,23 +28,6 @@ from eos.pulsar.wire.routing import partition_of
 
 _LOOKED_AT = 50  # entries at the end of each partition, for their keys
 _VALUE_FORMATS = {"JSON": "json", "AVRO": "avro", "PROTOBUF_NATIVE": "protobuf"}
-
-
-class Verdict(StrEnum):
-    """What was found out about one of the things that count."""
-
-    GOOD = "good"
-    CARE = "take care"
-    UNKNOWN = "can't be known"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What was found out about one thing, in a sentence or two."""
-
-    about: str
-    verdict: Verdict
-    said: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +44,7 @@ class Adoption:
     query_id: str
     next_batch: int
     options: dict[str, str]
-    findings: tuple[Finding, ...]
+    findings: tuple[Check, ...]
 
 
 def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic: str, name: str) -> Adoption:
@@ -114,30 +98,30 @@ def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> No
         )
 
 
-def _last_batch(cluster: Cluster, checkpoint: Checkpoint, topic: str) -> Finding:
+def _last_batch(cluster: Cluster, checkpoint: Checkpoint, topic: str) -> Check:
     about, begun = "last batch", checkpoint.begun
     if begun is None:
-        return Finding(about, Verdict.GOOD, "No batch was begun. This sink is handed batch 0.")
+        return Check(about, Verdict.GOOD, "No batch was begun. This sink is handed batch 0.")
     if checkpoint.committed == begun:
         said = f"The old sink returned from batch {begun}, the last one. This sink is handed batch {begun + 1}."
-        return Finding(about, Verdict.GOOD, said)
+        return Check(about, Verdict.GOOD, said)
     if checkpoint.begun_ms is None:
         since, when = None, "begun"
     else:
         since = _published_since(cluster, topic, checkpoint.begun_ms)
-        when = f"begun at {checkpoint.begun_ms} ms since 1970"
+        when = f"begun at {in_utc(checkpoint.begun_ms)}"
     if since == 0:
         said = (
             f"Batch {begun} was {when}, and nothing that was published since is in the topic. If the clocks of the "
             "driver and of the old sink's tasks agree, none of it was written. This sink writes it whole."
         )
-        return Finding(about, Verdict.GOOD, said)
+        return Check(about, Verdict.GOOD, said)
     rows = "" if since is None else f" {since} messages were published since, by this query or by others."
     said = (
         f"Batch {begun} was {when}, and the old sink did not return from it: how much of it is in the topic can't be "
         f"known.{rows} This sink writes it whole, so readers may see rows of this one batch twice."
     )
-    return Finding(about, Verdict.UNKNOWN, said)
+    return Check(about, Verdict.UNKNOWN, said)
 
 
 def _published_since(cluster: Cluster, topic: str, time_ms: int) -> int:
@@ -148,19 +132,19 @@ def _published_since(cluster: Cluster, topic: str, time_ms: int) -> int:
     )
 
 
-def _writers(admin: Admin | None, physical: list[str]) -> Finding:
+def _writers(admin: Admin | None, physical: list[str]) -> Check:
     about = "producers"
     if admin is None:
         said = "Who writes to the topic was not asked: give --admin-url. The old query must have been stopped."
-        return Finding(about, Verdict.UNKNOWN, said)
+        return Check(about, Verdict.UNKNOWN, said)
     connected = sorted({producer for topic in physical for producer in admin.producers(topic)})
     if not connected:
-        return Finding(about, Verdict.GOOD, "No producer is connected to the topic: the old query has stopped.")
+        return Check(about, Verdict.GOOD, "No producer is connected to the topic: the old query has stopped.")
     said = (
         f"Connected to the topic: {', '.join(connected)}. If the old query is among them, stop it first: two queries "
         "on one checkpoint write everything twice."
     )
-    return Finding(about, Verdict.CARE, said)
+    return Check(about, Verdict.CARE, said)
 
 
 def _hashes(cluster: Cluster, physical: list[str]) -> tuple[int, list[KeyHash]]:
@@ -184,18 +168,18 @@ def _last_keys(cluster: Cluster, topic: str) -> Iterator[bytes]:
             yield row.key
 
 
-def _placing(keys: int, fitting: list[KeyHash]) -> Finding:
+def _placing(keys: int, fitting: list[KeyHash]) -> Check:
     about = "keys"
     if keys == 0:
-        return Finding(about, Verdict.GOOD, "The last messages have no keys.")
+        return Check(about, Verdict.GOOD, "The last messages have no keys.")
     if fitting:
         said = (
             f"{keys} keys of the last messages lie where key_hash={fitting[0]!r} puts them: rows of a key stay there."
         )
-        return Finding(about, Verdict.GOOD, said)
+        return Check(about, Verdict.GOOD, said)
     said = (
         f"{keys} keys of the last messages lie where none of {', '.join(KEY_HASHES)} puts them: the old sink chose the "
         "partitions in a way of its own. Rows of a key will lie in another partition from now on; a reader that needs "
         "their order must have read the old ones first. Or give the column partition."
     )
-    return Finding(about, Verdict.CARE, said)
+    return Check(about, Verdict.CARE, said)

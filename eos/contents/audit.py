@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from eos.commit.control_log import Intent, Marker, Record
+from eos.commit.ports import MessagePort
 from eos.config import Cluster
 from eos.contents.rows import Rows
 from eos.doctor.sinks import log_of, read
@@ -79,7 +80,7 @@ class _Log:
     markers: dict[TxnId, Marker] = field(default_factory=dict)
     intents: dict[TxnId, Intent] = field(default_factory=dict)
 
-    def note(self, record: Record) -> None:
+    def note(self, record: Record, message: MessagePort) -> None:
         if isinstance(record, Marker):
             self.markers[record.txn] = record
         elif isinstance(record, Intent):

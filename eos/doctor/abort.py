@@ -9,21 +9,33 @@ fenced, or its transaction gone, and writes the batch again. So an abort is safe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
 from eos.commit.control_log import Intent
+from eos.commit.control_topic import HOLD
 from eos.commit.ending import Ending, end
 from eos.commit.patience import Patience, Settings
 from eos.commit.reading import read_retained
-from eos.doctor.sinks import log_of
-from eos.errors import EosError, Fenced, InvalidInput, Refused
+from eos.doctor.sinks import is_open, log_of
+from eos.errors import EosError, Fenced, InvalidInput, NetworkError, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 
 
 class OwnerAlive(EosError):
     """A driver is connected to the sink's control topic: stop the query, then abort."""
+
+
+class Outcome(StrEnum):
+    """What came of an abort."""
+
+    ABORTED = "aborted"
+    HAD_ENDED = "had ended"
+    NOTHING_OPEN = "nothing open"
+    NOT_KNOWN = "not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +80,16 @@ def abandoned(client: Client, name: str, namespace: str = "public/default") -> A
     return None if intent is None else Abandoned(name, topic, intent)
 
 
-def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience_s: float = 60.0) -> bool:
-    """Abort it, and wait until it has ended; False when it had ended before.
+def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience_s: float = 60.0) -> Outcome:
+    """Abort it, and wait until it has ended.
+
+    NOT_KNOWN: it is not open for us, and the role that opened it, which may be another one, is alone told more.
 
     Args:
         client: the cluster, with the credentials of the role that opened the transaction.
         found: what `abandoned` gave.
-        admin: a superuser's, where it is at hand: it can abort what another role has opened.
+        admin: a superuser's, where it is at hand: it can abort what another role has opened. One of a role that may not
+            ask for transactions counts as none.
         patience_s: the longest wait.
 
     Raises:
@@ -82,31 +97,75 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
         InvalidInput: the log has moved on since `abandoned`, or another role opened the transaction.
         NetworkError: it did not end in time.
     """
-    with alone(client, found.name, found.topic):
+    with alone(client, found.name, found.topic, admin):
         intent = read_retained(client, found.topic, Settings()).unfinished
         if intent != found.intent:
             raise InvalidInput(f'The log of the sink "{found.name}" has moved on: look again')
-        return _end(client, found, admin, patience_s)
+        if admin is not None and is_open(admin, intent.txn) is None:
+            admin = None
+        if _end(client, found, admin, patience_s):
+            return Outcome.ABORTED
+        return Outcome.NOT_KNOWN if found.intent.principal and admin is None else Outcome.HAD_ENDED
+
+
+def told(name: str, found: Abandoned | None, outcome: Outcome) -> str:
+    """Say what came of it, and what is next. Args: the sink's name; what was found; what came of it."""
+    if found is None or outcome is Outcome.NOTHING_OPEN:
+        return f'The sink "{name}" has left no transaction open. If readers wait all the same, eos doctor says why.'
+    again = "Its query writes the batch again when it starts."
+    if outcome is Outcome.ABORTED:
+        return f"Aborted {found}. Readers go on. {again}"
+    if outcome is Outcome.HAD_ENDED:
+        return f"It had ended before: {found}. {again}"
+    return (
+        f"Nothing of that name is open for us: it has ended, or only the role {found.intent.principal} may end it. Use "
+        "its credentials, or give --admin-url as a superuser."
+    )
+
+
+def summary(name: str, found: Abandoned | None, outcome: Outcome) -> dict[str, Any]:
+    """What `eos abort --json` shows."""
+    intent = None if found is None else found.intent
+    return {
+        "sink": name,
+        "outcome": str(outcome),
+        "transaction": None if intent is None else str(intent.txn),
+        "batch_id": None if intent is None else intent.batch_id,
+        "attempt": None if intent is None else intent.attempt,
+        "query_id": None if intent is None else intent.query_id,
+    }
 
 
 @contextmanager
-def alone(client: Client, name: str, topic: str) -> Iterator[None]:
+def alone(client: Client, name: str, topic: str, admin: Admin | None = None) -> Iterator[None]:
     """Hold the control topic of a sink, so that no driver is at work on it within the block.
+
+    A driver whose producer the broker has just closed, as a fenced one's last try makes it do, would be fenced by that.
+    It still holds the subscription, which the admin API tells.
 
     Raises:
         OwnerAlive: a driver holds the sink.
     """
+    if admin is not None:
+        with suppress(NetworkError):  # a role without the right to ask learns it from the producer below
+            if connected := admin.connected(topic, HOLD):
+                raise OwnerAlive(f"{alive(name, topic)} (From {', '.join(connected)})")
     try:
         guard = client.producer(topic, access="exclusive")
     except (Refused, Fenced) as error:
-        raise OwnerAlive(
-            f'A driver owns the sink "{name}": it is connected to {topic}. Stop its query first. The '
-            f"connection of a machine that was cut off lasts up to a minute more. ({error})"
-        ) from error
+        raise OwnerAlive(f"{alive(name, topic)} ({error})") from error
     try:
         yield
     finally:
         guard.abandon()
+
+
+def alive(name: str, topic: str) -> str:
+    """Say that a driver owns a sink. Args: the sink's name; its control topic."""
+    return (
+        f'A driver owns the sink "{name}": it is connected to {topic}. Stop its query first. The connection of a '
+        "machine that was cut off lasts up to a minute more."
+    )
 
 
 def _end(client: Client, found: Abandoned, admin: Admin | None, patience_s: float) -> bool:

@@ -25,6 +25,7 @@ from enum import StrEnum
 from eos.commit.control_log import Intent, Marker, Record
 from eos.commit.control_topic import CONTROL
 from eos.commit.patience import Patience, Settings
+from eos.commit.ports import MessagePort
 from eos.commit.reading import read_log
 from eos.errors import DamagedLog, NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
@@ -77,6 +78,10 @@ class Finding:
     trace: Trace | None
     age_s: float | None = None
 
+    def lasts(self, older_than_s: float) -> bool:
+        """Whether readers wait for something that is not known to be younger."""
+        return self.age_s is None or self.age_s >= older_than_s
+
     @property
     def loses_rows(self) -> bool:
         """Whether healing hides rows that were committed."""
@@ -92,8 +97,9 @@ class Finding:
             return f"{ends}. No sink of this namespace opened it"
         if self.loses_rows:
             return (
-                "Its rows here were committed, and a frame came after that. Readers that start after the healing "
-                "don't get them: write them again, then heal with --accept-loss"
+                "Its rows here were committed, and a frame came after that. Healing hides them from readers that start "
+                "later, and the sink's next batch here heals, too: stop its query, write these rows again, then heal "
+                "with --accept-loss"
             )
         return "eos doctor --heal"
 
@@ -123,16 +129,16 @@ class Doctor:
             number = self.client.partitions(topic)
             yield from [partition_name(topic, index) for index in range(number)] or [topic]
 
-    def look(self, partitions: Iterable[str], older_than_s: float = 0.0) -> list[Finding]:
-        """Find those of these physical topics whose readers are held up, by an open transaction at least so old.
+    def look(self, partitions: Iterable[str]) -> list[Finding]:
+        """Find those of these physical topics whose readers are held up.
 
-        Readers wait for every batch that is being written, so the young transactions are the healthy ones.
+        Readers wait for every batch that is being written, so the young ones are the healthy ones: see `Finding.lasts`.
         A topic that no broker has loaded has no readers, and is passed over. Raises NetworkError.
         """
         self._traces.clear()
         opened = {one.txn: one for one in self.admin.open_transactions()}
         found = (self._look_at(partition, opened) for partition in partitions)
-        return [one for one in found if one is not None and (one.age_s is None or one.age_s >= older_than_s)]
+        return [one for one in found if one is not None]
 
     def heal(self, finding: Finding) -> None:
         """Free a frozen partition, also from what has frozen it besides the transaction that was found.
@@ -214,7 +220,12 @@ class Doctor:
             intents: list[Intent] = []
             committed: set[TxnId] = set()
 
-            def note(record: Record, intents: list[Intent] = intents, committed: set[TxnId] = committed) -> None:
+            def note(
+                record: Record,
+                message: MessagePort,
+                intents: list[Intent] = intents,
+                committed: set[TxnId] = committed,
+            ) -> None:
                 if isinstance(record, Intent):
                     intents.append(record)
                 elif isinstance(record, Marker):

@@ -12,11 +12,16 @@ What can be lost: nothing of the output. What can be doubled: all that the new q
 
 from __future__ import annotations
 
-from eos.doctor.abort import Abandoned, abort, alone
+from typing import Final
+
+from eos.doctor.abort import Abandoned, OwnerAlive, abort, alive, alone
 from eos.doctor.sinks import SinkState, log_of, sink
-from eos.errors import InvalidInput
+from eos.errors import InvalidInput, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+
+_CONNECTED: Final = "412"
+"""The broker's status for the deletion of a topic that a client is connected to."""
 
 
 def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = "public/default") -> None:
@@ -36,11 +41,22 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = "publi
     topic = log_of(client, seen.name, namespace)
     if seen.unfinished is not None:
         abort(client, Abandoned(seen.name, topic, seen.unfinished), admin)
-    with alone(client, seen.name, topic):
+    with alone(client, seen.name, topic, admin):
         now = sink(client, seen.name, namespace)
         if (now.batch_id, now.unfinished) != (seen.batch_id, seen.unfinished):
             raise InvalidInput(f'The log of the sink "{seen.name}" has moved on: look again')
-    admin.delete(topic)
+    try:
+        admin.delete(topic)
+    except Refused as error:
+        if error.code == _CONNECTED:
+            raise OwnerAlive(f"{alive(seen.name, topic)} ({error})") from error
+        raise
+
+
+def look(client: Client, admin: Admin, name: str, namespace: str = "public/default") -> SinkState:
+    """Return a sink that no driver owns. Raises as `reset`, and what reading its log raises."""
+    with alone(client, name, log_of(client, name, namespace), admin):
+        return sink(client, name, namespace)
 
 
 def what_it_means(one: SinkState) -> str:

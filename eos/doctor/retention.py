@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from eos.config import Cluster
 from eos.errors import InvalidInput, NetworkError
-from eos.pulsar.net.admin import Admin, BacklogQuota
+from eos.pulsar.net.admin import Admin, BacklogQuota, Keeping
 
 
 def check_admin(admin_url: str, cluster: Cluster) -> None:
@@ -33,8 +33,14 @@ def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> Non
     """
     with _asking(admin_url, cluster) as admin:
         keeping = admin.keeping(control_topic)
+    for danger in dangers(keeping, control_topic):
+        raise InvalidInput(danger)
+
+
+def dangers(keeping: Keeping, control_topic: str) -> Iterator[str]:
+    """Say what of these policies a control topic must not have, each with the command that lifts it."""
     if keeping.ttl_s > 0:
-        raise InvalidInput(
+        yield (
             f"A message TTL of {keeping.ttl_s} s is in force on the control topic {control_topic}: its records would "
             "be gone after the job was down that long, and with them the knowledge of what is committed. Exempt the "
             "topic: "
@@ -47,7 +53,7 @@ def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> Non
             else "at its limit the broker refuses the sink's own producer for good, since the sink retains the records "
             "of its newest batches"
         )
-        raise InvalidInput(
+        yield (
             f"A backlog quota is in force on the control topic {control_topic} ({quota}): {happens}. Exempt the topic; "
             f"a quota without a limit does it: {without_limit(quota, control_topic)}"
         )

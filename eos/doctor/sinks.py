@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from eos.commit.control_log import Intent, LogView, Marker, OwnerRecord, Record
 from eos.commit.control_topic import CONTROL, control_topic
 from eos.commit.patience import Settings
-from eos.commit.reading import oldest_needed, read_on, view_behind
-from eos.errors import DamagedLog, InvalidInput, NetworkError, TopicMissing
+from eos.commit.ports import MessagePort
+from eos.commit.reading import Each, oldest_needed, read_on, view_behind
+from eos.errors import DamagedLog, InvalidInput, NetworkError, Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import NAMESPACE
+from eos.pulsar.wire.txn import TxnId
+
+RECENT: Final = 20
+"""Newest records of a log among which takeovers are counted."""
 
 
 class Standing(StrEnum):
@@ -38,8 +42,13 @@ class SinkState:
         query_id, run_id: of Spark, of the run that took the sink over last; None where the log doesn't say.
         batch_id: the newest committed batch; None where none is retained.
         rows: how many rows that batch has, over all topics.
+        topics: those that it wrote to.
+        committed_ms, owned_ms: when that batch's MARKER, and the last takeover, were written, in milliseconds since
+            1970 by the driver's clock; None where the log doesn't say.
+        former_run_id: of the run that owned the sink before, as far back as the log is retained.
+        takeovers: how many of the newest records are takeovers; see RECENT.
         unfinished: what was begun after it.
-        open: whether a coordinator has the unfinished transaction open; None where that was not asked.
+        open: whether a coordinator has the unfinished transaction open; None where that was not asked, or not told.
         problem: why the log can't be read; None where it can.
     """
 
@@ -52,6 +61,11 @@ class SinkState:
     unfinished: Intent | None = None
     open: bool | None = None
     problem: str | None = None
+    topics: tuple[str, ...] = ()
+    committed_ms: int | None = None
+    owned_ms: int | None = None
+    former_run_id: str | None = None
+    takeovers: int = 0
 
 
 def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[SinkState]:
@@ -76,7 +90,17 @@ def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[Si
 
 def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) -> SinkState:
     """Return one sink. Raises InvalidInput where there is none, and what reading its log raises."""
-    view = read(client, log_of(client, name, namespace))
+    runs = dict[str, None]()
+    recent = deque[bool](maxlen=RECENT)
+    last_ms: dict[type[Record], int] = {}
+
+    def note(record: Record, message: MessagePort) -> None:
+        recent.append(isinstance(record, OwnerRecord))
+        last_ms[type(record)] = message.publish_time_ms
+        if isinstance(record, OwnerRecord):
+            runs[record.run_id] = None
+
+    view = read(client, log_of(client, name, namespace), note)
     newest, unfinished, owner = view.newest, view.unfinished, view.intent or view.owner
     standing = Standing.UNFINISHED if unfinished else Standing.COMMITTED if newest else Standing.NEW
     return SinkState(
@@ -87,14 +111,39 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
         None if newest is None else newest.batch_id,
         None if newest is None else sum(newest.rows.values()),
         unfinished,
-        None if admin is None or unfinished is None else admin.transaction(unfinished.txn) is not None,
+        None if admin is None or unfinished is None else is_open(admin, unfinished.txn),
+        topics=() if newest is None else tuple(sorted(newest.rows)),
+        committed_ms=last_ms.get(Marker),
+        owned_ms=last_ms.get(OwnerRecord),
+        former_run_id=next((run for run in reversed(runs) if owner is None or run != owner.run_id), None),
+        takeovers=sum(recent),
     )
 
 
-def records(client: Client, name: str, namespace: str, last: int) -> list[Record]:
+def is_open(admin: Admin, txn: TxnId) -> bool | None:
+    """Whether a coordinator has a transaction open; None for a role that may not know."""
+    try:
+        return admin.transaction(txn) is not None
+    except Refused:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A record, and when it was sent, in milliseconds since 1970 by the driver's clock."""
+
+    record: Record
+    at_ms: int
+
+
+def records(client: Client, name: str, namespace: str, last: int) -> list[Written]:
     """Return the last records of a sink's log, oldest first. Raises as `sink`."""
-    kept = deque[Record](maxlen=last)
-    read(client, log_of(client, name, namespace), kept.append)
+    kept = deque[Written](maxlen=last)
+    read(
+        client,
+        log_of(client, name, namespace),
+        lambda record, message: kept.append(Written(record, message.publish_time_ms)),
+    )
     return list(kept)
 
 
@@ -111,7 +160,7 @@ def log_of(client: Client, name: str, namespace: str) -> str:
     return topic
 
 
-def read(client: Client, topic: str, each: Callable[[Record], None] = lambda record: None) -> LogView:
+def read(client: Client, topic: str, each: Each = lambda record, message: None) -> LogView:
     """Fold a control log from the oldest record that its sink needs. Raises as `commit.reading.read_log`."""
     settings = Settings()
     view = view_behind(oldest_needed(client, topic, settings), settings)
@@ -129,6 +178,8 @@ def summary(one: SinkState) -> dict[str, Any]:
         "run_id": one.run_id,
         "batch_id": one.batch_id,
         "rows": one.rows,
+        "committed_ms": one.committed_ms,
+        "owned_ms": one.owned_ms,
         "unfinished": None
         if begun is None
         else {"batch_id": begun.batch_id, "attempt": begun.attempt, "transaction": str(begun.txn), "open": one.open},
@@ -136,10 +187,12 @@ def summary(one: SinkState) -> dict[str, Any]:
     }
 
 
-def plain(record: Record) -> dict[str, Any]:
+def plain(written: Written) -> dict[str, Any]:
     """What `eos show --json` shows of a record."""
+    record = written.record
     shown: dict[str, Any] = {
         "number": record.number,
+        "at_ms": written.at_ms,
         "kind": KINDS[type(record)],
         "query_id": record.query_id,
         "run_id": record.run_id,

@@ -29,20 +29,23 @@ class DriverDies(BaseException):
 class Sink:
     """A sink without Spark: its owner, its topic, and batches of one row."""
 
-    def __init__(self, pulsar: Any, make_topic: Any) -> None:
+    def __init__(
+        self, pulsar: Any, make_topic: Any, name: str | None = None, query: str = "query", run: str = "run"
+    ) -> None:
         self.client = Client(Cluster(pulsar.service_url))
         self.topic = make_topic("rows")
-        self.name = quiet_name(pulsar, self.client)
+        self.name = name or quiet_name(pulsar, self.client)
+        self._query, self._run = query, run
         log = control_topic(self.name, self.topic)
         self.client.ensure_topic(log)
         self.owner = Owner(self.client, self.name, log)
-        self.owner.take_over("query", "run")
+        self.owner.take_over(query, run)
 
     def write(self, batch_id: int, promised: int = 1) -> TxnId:
         """Write a batch of one row. Args: promised: how many rows its MARKER names."""
         used: list[TxnId] = []
         job = Sends(lambda txn: self._rows(txn, batch_id, used, promised))
-        attempt(self.owner, batch_id, _identity(batch_id), job)
+        attempt(self.owner, batch_id, self._identity(batch_id), job)
         return used[0]
 
     def die_in_the_middle(self, batch_id: int) -> TxnId:
@@ -53,7 +56,7 @@ class Sink:
             raise DriverDies
 
         with pytest.raises(DriverDies):
-            attempt(self.owner, batch_id, _identity(batch_id), Sends(write))
+            attempt(self.owner, batch_id, self._identity(batch_id), Sends(write))
         return used[0]
 
     def _rows(self, txn: TxnId, batch_id: int, used: list[TxnId], promised: int = 1) -> Report:
@@ -63,9 +66,8 @@ class Sink:
             producer.send_record(f"row of batch {batch_id}".encode(), txn)
         return Report({self.topic: promised}, {self.topic: promised})
 
-
-def _identity(batch_id: int) -> Identity:
-    return Identity("query", "run", f"offsets {batch_id}")
+    def _identity(self, batch_id: int) -> Identity:
+        return Identity(self._query, self._run, f"offsets {batch_id}")
 
 
 def quiet_name(pulsar: Any, client: Client) -> str:

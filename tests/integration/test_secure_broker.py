@@ -146,7 +146,7 @@ def test_commands_connect_by_a_client_conf_the_environment_and_options(
         f"authParams=file://{secured.file('token')}\n"
     )
     monkeypatch.setenv("PULSAR_CLIENT_CONF", str(conf))
-    for words in (["tables"], ["sinks"], ["doctor"], ["peek", "commands"]):
+    for words in (["tables"], ["sinks"], ["doctor", "--readers"], ["peek", "commands"]):
         done = CliRunner().invoke(typer_app, words)
         assert done.exit_code == 0, f"{words}: {done.exception}"
     assert "commands" in CliRunner().invoke(typer_app, ["tables"]).stdout

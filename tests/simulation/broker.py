@@ -28,6 +28,11 @@ class Entry:
     txn: TxnId | None
     kind: Literal["record", "commit", "abort"] = "record"
 
+    @property
+    def publish_time_ms(self) -> int:
+        """The simulation has no clock; its entries follow each other."""
+        return self.message_id.entry
+
 
 @dataclass(slots=True)
 class Topic:

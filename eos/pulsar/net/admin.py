@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import ssl
+import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -23,6 +25,9 @@ from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
+
+FORBIDDEN = ("401", "403")
+"""HTTP statuses of what the role may not ask: the answer is not known, rather than no."""
 
 _MOST_REDIRECTS = 5
 
@@ -141,8 +146,31 @@ class Admin(Closing):
 
         Needs a superuser where there are roles.
         """
-        value = self._json("v2/brokers/configuration/runtime").get(name)
-        return None if value is None else str(value)
+        return self.settings().get(name)
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of the broker that answers, as it runs with. Needs a superuser where there are roles."""
+        told = self._json("v2/brokers/configuration/runtime")
+        return {name: str(value) for name, value in told.items() if value is not None}
+
+    def clock_ahead_s(self) -> float | None:
+        """Return the seconds that the broker's clock is ahead of ours, to a second; None where it tells no time."""
+        asked = time.time()
+        told = self._ask("GET", "v2/brokers/version").headers.get("Date")
+        if told is None:
+            return None
+        # A Date is the whole second that had begun: half a second is its middle.
+        return parsedate_to_datetime(told).timestamp() + 0.5 - (asked + time.time()) / 2
+
+    def coordinator(self, index: int) -> tuple[str, int]:
+        """Return a transaction coordinator's state, "Ready" where it works, and how many transactions it has open."""
+        told = self._json(f"v3/transactions/coordinatorStats?coordinatorId={index}")
+        return str(told["state"]), int(told["ongoingTxnSize"])
+
+    def auto_creation(self, namespace: str) -> dict[str, Any] | None:
+        """Return what a "tenant/namespace" says of itself about the creation of topics; None: as its broker does."""
+        found: dict[str, Any] | None = self._json(f"v2/namespaces/{namespace}/autoTopicCreation")
+        return found
 
     def keeping(self, topic: str) -> Keeping:
         """Return the effective policies of a topic without partitions, or of a partition."""
@@ -166,6 +194,12 @@ class Admin(Closing):
         told = self._json(f"v2/{_path(topic)}/stats")["publishers"]
         return tuple(f"{one['producerName']} ({one.get('address', 'address not told')})" for one in told)
 
+    def connected(self, topic: str, subscription: str) -> tuple[str, ...]:
+        """Return the addresses of who is connected to a topic to write, or to a subscription of it; each once."""
+        told = self._json(f"v2/{_path(topic)}/stats")
+        clients = [*told["publishers"], *told["subscriptions"].get(subscription, {}).get("consumers", ())]
+        return tuple(sorted({str(one.get("address", "an address not told")).removeprefix("/") for one in clients}))
+
     def delete(self, topic: str) -> None:
         """Delete a topic without partitions that no client is connected to, with its subscriptions.
 
@@ -179,10 +213,17 @@ class Admin(Closing):
         return sorted((_open(stats) for stats in slow.values()), key=lambda one: one.opened_ms)
 
     def transaction(self, txn: TxnId) -> OpenTransaction | None:
-        """Return a transaction while its coordinator knows it; None once it has ended, or if it never was."""
+        """Return a transaction while its coordinator knows it; None once it has ended, or if it never was.
+
+        Raises Refused for a role that may not know.
+        """
         try:
             return _open(self._json(f"v3/transactions/transactionMetadata/{txn.most}/{txn.least}"))
-        except (Refused, TopicMissing):
+        except TopicMissing:
+            return None
+        except Refused as error:
+            if error.code in FORBIDDEN:
+                raise
             return None
 
     def buffer(self, topic: str) -> Buffer:

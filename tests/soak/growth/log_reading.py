@@ -32,7 +32,7 @@ def measure(service_url: str, name: str) -> dict[str, float]:
 def _read(service_url: str, name: str) -> tuple[int, float, float]:
     records = 0
 
-    def count(record: object) -> None:
+    def count(record: object, message: object) -> None:
         nonlocal records
         records += 1
 

@@ -13,24 +13,26 @@ import eos.doctor.sinks
 from eos.cli import app as cli
 from eos.commit.control_log import Intent, Marker, OwnerRecord
 from eos.contents.audit import Audit, Discrepancy, Verdict
-from eos.doctor.sinks import SinkState, Standing
+from eos.doctor.sinks import SinkState, Standing, Written
 from eos.pulsar.wire.txn import TxnId
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/how-to/on-call.md").read_text()
 QUERY, RUN = "6f1c", "a07e"
 FLIGHTS = "persistent://public/default/flights"
+NOON = 1_795_521_600_000  # of 2026-11-24, in UTC
 BEGUN = Intent(9, QUERY, RUN, 813, 1, TxnId(3, 1207), None)
 SINKS = [
-    SinkState("counts", Standing.COMMITTED, "94b2", "11d0", 40, 512),
+    SinkState("counts", Standing.COMMITTED, "94b2", "11d0", 40, 512, committed_ms=NOON - 3_600_000),
     SinkState("delays", Standing.NEW, "c3aa", "e801"),
-    SinkState("flights", Standing.UNFINISHED, QUERY, RUN, 812, 20_000, BEGUN, open=True),
+    SinkState("flights", Standing.UNFINISHED, QUERY, RUN, 812, 20_000, BEGUN, open=True, committed_ms=NOON),
     SinkState("routes", Standing.UNREADABLE, problem="the control log has a record that is none of ours"),
 ]
+MARKER = Marker(9, QUERY, RUN, 812, 1, TxnId(3, 1206), None, {FLIGHTS: 20_000}, {FLIGHTS: 1_900_000}, "offsets")
 RECORDS = [
-    OwnerRecord(7, QUERY, RUN, 3, 5),
-    Intent(8, QUERY, RUN, 812, 1, TxnId(3, 1206), None),
-    Marker(9, QUERY, RUN, 812, 1, TxnId(3, 1206), None, {FLIGHTS: 20_000}, {FLIGHTS: 1_900_000}, "offsets"),
-    Intent(10, QUERY, RUN, 813, 1, TxnId(3, 1207), None),
+    Written(OwnerRecord(7, QUERY, RUN, 3, 5), NOON - 61_000),
+    Written(Intent(8, QUERY, RUN, 812, 1, TxnId(3, 1206), None), NOON - 2_250),
+    Written(MARKER, NOON),
+    Written(Intent(10, QUERY, RUN, 813, 1, TxnId(3, 1207), None), NOON + 125),
 ]
 PROMISED = Audit(813, 16_260_000, (FLIGHTS,), ())
 WRONG = (

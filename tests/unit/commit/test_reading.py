@@ -121,7 +121,7 @@ def test_silence_of_the_last_record_is_no_empty_log(world: Alone) -> None:
 def test_each_record_is_told_in_turn(world: Alone) -> None:
     committed(world, 2)
     seen: list[Record] = []
-    read_log(Client(world), CONTROL, SETTINGS, each=seen.append)
+    read_log(Client(world), CONTROL, SETTINGS, each=lambda record, message: seen.append(record))
     assert [type(record) for record in seen] == [OwnerRecord, *[Intent, Marker] * 2]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from eos.cli.app import typer_app
 from eos.metrics.figures import FIGURES
 from eos.metrics.prometheus import PrometheusMetrics, name_of
 from tests.unit.metrics.batches import Live, failed, finished
@@ -79,6 +80,16 @@ def test_the_dashboard_is_one_that_grafana_can_place() -> None:
     ]
     assert len(set(cells)) == len(cells)
     assert max(column for column, _ in cells) < 24
+
+
+def test_each_alert_names_a_command_that_there_is() -> None:
+    verbs = {command.name or command.callback.__name__ for command in typer_app.registered_commands if command.callback}
+    rows = re.findall(r"^\| `[^|]*eos_sink_.*\|$", (DOCS / "on-call.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) == len(alerts())
+    for row in rows:
+        named = re.findall(r"`eos (\w+)", row.rpartition("|")[0].rpartition("|")[2])
+        assert named, row
+        assert set(named) <= verbs
 
 
 def test_on_call_is_advised_what_to_ask() -> None:

@@ -51,6 +51,7 @@ def test_a_file_may_have_400_lines_and_no_more(tree: Path) -> None:
         ("pulsar/net/test_pool.py", "eos/pulsar/net/pool.py"),
         ("statestore/bk/test_names.py", "statestore/bk/names.py"),
         ("benchmarks/test_plan.py", "tests/benchmarks/plan.py"),
+        ("soak/growth/test_run.py", "tests/soak/growth/run.py"),
         ("tools/test_draw.py", "tools/draw.py"),
     ],
 )

@@ -118,6 +118,7 @@ def test_open_transactions_oldest_first(server: Server) -> None:
     server.answers = {
         "/admin/v3/transactions/slowTransactions/7": (200, slow),
         "/admin/v3/transactions/transactionMetadata/0/1": (200, stats(1, 20)),
+        "/admin/v3/transactions/transactionMetadata/0/8": (403, {"reason": "not for you"}),
         "/admin/v3/transactions/transactionMetadata/0/9": (404, {"reason": "(0,9) not found"}),
         "/admin/v3/transactions/abortTransaction/0/1": (204, None),
     }
@@ -127,6 +128,8 @@ def test_open_transactions_oldest_first(server: Server) -> None:
         assert known is not None
         assert known.partitions == ("a", "b")
         assert admin.transaction(TxnId(0, 9)) is None
+        with pytest.raises(Refused, match="not for you"):
+            admin.transaction(TxnId(0, 8))
         admin.abort(TxnId(0, 1))
     assert server.asked[-1][:2] == ("POST", "/admin/v3/transactions/abortTransaction/0/1")
 
@@ -255,3 +258,54 @@ def test_ledgers_come_in_their_order(server: Server) -> None:
     server.answers[f"{TOPIC}/internalStats"] = (200, {"ledgers": told, "currentLedgerEntries": 5})
     with Admin(server.url) as admin:
         assert admin.ledgers("t/x") == [Ledger(7, 3, 90), Ledger(9, 0, 0)]
+
+
+TOPIC_STATS = "/admin/v2/persistent/public/default/log/stats"
+
+
+def test_who_is_connected_is_told_once_each(server: Server) -> None:
+    writer, holder = {"producerName": "p", "address": "/10.0.0.1:5"}, {"consumerName": "c", "address": "/10.0.0.1:5"}
+    other = {"consumerName": "d", "address": "/10.0.0.2:5"}
+    subscriptions = {"hold": {"consumers": [holder, {"consumerName": "e"}]}, "another": {"consumers": [other]}}
+    server.answers[TOPIC_STATS] = (200, {"publishers": [writer], "subscriptions": subscriptions})
+    with Admin(server.url) as admin:
+        assert admin.connected("log", "hold") == ("10.0.0.1:5", "an address not told")
+        assert admin.connected("log", "missing") == ("10.0.0.1:5",)
+
+
+def test_the_clock_is_compared_by_the_date_of_an_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that sends no second Date of its own is one without a clock."""
+    server.answers["/admin/v2/brokers/version"] = (200, "4.2.4")
+    with Admin(server.url) as admin:
+        ahead_s = admin.clock_ahead_s()
+        assert ahead_s is not None
+        assert abs(ahead_s) < 5
+        monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda handler: "Tue, 24 Nov 2099 12:00:00 GMT")
+        ahead_s = admin.clock_ahead_s()
+        assert ahead_s is not None
+        assert ahead_s > 1_000_000_000
+        monkeypatch.setattr(BaseHTTPRequestHandler, "send_response", BaseHTTPRequestHandler.send_response_only)
+        assert admin.clock_ahead_s() is None
+
+
+def test_a_coordinator_tells_its_state_and_what_is_open(server: Server) -> None:
+    asked = "/admin/v3/transactions/coordinatorStats?coordinatorId=3"
+    server.answers[asked] = (200, {"state": "Ready", "ongoingTxnSize": 8, "lowWaterMark": 4})
+    with Admin(server.url) as admin:
+        assert admin.coordinator(3) == ("Ready", 8)
+
+
+def test_settings_are_text_and_what_is_not_set_is_left_out(server: Server) -> None:
+    server.answers["/admin/v2/brokers/configuration/runtime"] = (200, {"a": 1, "b": "true", "c": None})
+    with Admin(server.url) as admin:
+        assert admin.settings() == {"a": "1", "b": "true"}
+        assert (admin.setting("a"), admin.setting("c")) == ("1", None)
+
+
+def test_a_namespace_may_say_nothing_of_the_creation_of_topics(server: Server) -> None:
+    where = "/admin/v2/namespaces/public/default/autoTopicCreation"
+    with Admin(server.url) as admin:
+        server.answers[where] = (200, None)
+        assert admin.auto_creation("public/default") is None
+        server.answers[where] = (200, {"allowAutoTopicCreation": False})
+        assert admin.auto_creation("public/default") == {"allowAutoTopicCreation": False}

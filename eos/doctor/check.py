@@ -1,0 +1,38 @@
+"""What was found out about one thing that counts: it is good, it needs care, or it can't be known from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What was found out about one of the things that count."""
+
+    GOOD = "good"
+    CARE = "take care"
+    UNKNOWN = "can't be known"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was found out about one thing, in a sentence or two; where it needs care, with what to do."""
+
+    about: str
+    verdict: Verdict
+    said: str
+
+
+def good(about: str, said: str) -> Check:
+    """Make a check of something that is as it should be."""
+    return Check(about, Verdict.GOOD, said)
+
+
+def care(about: str, said: str) -> Check:
+    """Make a check of something that is to be changed."""
+    return Check(about, Verdict.CARE, said)
+
+
+def unknown(about: str, said: str) -> Check:
+    """Make a check of something that did not tell."""
+    return Check(about, Verdict.UNKNOWN, said)

@@ -1,0 +1,34 @@
+"""All that the sinks of a namespace depend on, besides readers that are held up: `eos doctor` tells it."""
+
+from __future__ import annotations
+
+from eos.doctor.brokers import brokers
+from eos.doctor.check import Check, unknown
+from eos.doctor.keeping import keeping
+from eos.doctor.machine import machine
+from eos.doctor.owners import owners
+from eos.doctor.sinks import sinks
+from eos.errors import Refused
+from eos.pulsar.net.admin import FORBIDDEN, Admin
+from eos.pulsar.net.client import Client
+
+
+def checkup(client: Client, admin: Admin, namespace: str) -> list[Check]:
+    """Look at this machine, at the brokers, and at each sink of a "tenant/namespace".
+
+    Raises NetworkError where the brokers or their admin API do not answer at all.
+    """
+    found = sinks(client, namespace, admin)
+    return [
+        *machine(),
+        *brokers(client, admin, namespace),
+        *owners(admin, found, namespace),
+        *keeping(admin, found, namespace),
+    ]
+
+
+def readers_not_told(error: Refused) -> Check:
+    """Say that a role may not know which readers are held up. Raises the error if it is another one."""
+    if error.code not in FORBIDDEN:
+        raise error
+    return unknown("readers", f"Which partitions hold readers up is not told to this role: {error}")

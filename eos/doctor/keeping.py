@@ -1,0 +1,56 @@
+"""What the cluster does with what sinks have written: policies that delete records or rows, or shut producers out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from eos.commit.control_topic import HOLD, control_topic
+from eos.doctor.check import Check, care, good, unknown
+from eos.doctor.retention import dangers
+from eos.doctor.sinks import SinkState
+from eos.errors import NetworkError
+from eos.pulsar.net.admin import Admin
+
+
+def keeping(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Check]:
+    """Look at the control topic of each sink of a "tenant/namespace", and at the topics of its newest batch."""
+    for one in sinks:
+        log = control_topic(one.name, f"persistent://{namespace}/any")
+        yield from _asked(_of_log, f"log of {one.name}", admin, log)
+        for topic in one.topics:
+            yield from _asked(_of_rows, f"rows of {one.name}", admin, topic)
+
+
+def _asked(look: Callable[[str, Admin, str], Iterator[Check]], about: str, admin: Admin, topic: str) -> Iterator[Check]:
+    try:
+        yield from look(about, admin, topic)
+    except NetworkError as error:
+        yield unknown(about, f"What the cluster does with {topic} is not told: {error}")
+
+
+def _of_log(about: str, admin: Admin, topic: str) -> Iterator[Check]:
+    found = [care(about, danger) for danger in dangers(admin.keeping(topic), topic)]
+    if HOLD not in admin.subscriptions(topic):
+        found.append(
+            care(
+                about,
+                f'The subscription "{HOLD}" of {topic} is gone, which retains its records: retention may delete them '
+                "by now. The sink makes it again when its query starts; let nobody delete it.",
+            )
+        )
+    yield from found or [good(about, "No TTL and no backlog quota touch it, and a subscription retains its records.")]
+
+
+def _of_rows(about: str, admin: Admin, topic: str) -> Iterator[Check]:
+    kept = admin.keeping(topic)
+    if not admin.subscriptions(topic) and 0 in (kept.retention_minutes, kept.retention_mb):
+        yield care(
+            about,
+            f"{topic} has no retention and no subscription: rows are deleted as soon as their ledger is closed, and "
+            "who reads later misses them. Subscribe first, or set a retention: pulsar-admin namespaces set-retention "
+            f"--time 7d --size -1 {'/'.join(topic.partition('://')[2].split('/')[:2])}",
+        )
+        return
+    told = [f"A message TTL of {kept.ttl_s} s passes over what a subscription leaves so long."] if kept.ttl_s else []
+    told += [f"A backlog quota is in force: {quota}." for quota in kept.quotas]
+    yield good(about, " ".join([f"{topic} keeps rows for those who read later.", *told]))

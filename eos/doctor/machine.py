@@ -1,0 +1,119 @@
+"""What of this machine a job depends on: the versions, the checksums' code, and the Python of Spark's workers.
+
+Only the machine is looked at on which the command runs: run it where the driver does, and with its environment.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+import google_crc32c
+
+from eos.doctor.check import Check, care, good, unknown
+
+SEEN: Final[Mapping[tuple[str, str], bool]] = {
+    ("3.11", "4.3"): True,
+    ("3.13", "4.2"): False,
+    ("3.13", "4.1"): False,
+    ("3.12", "4.0"): False,
+}
+"""{(Python, Spark): every test runs with each change}; False: tried in part, as docs/reference/versions.md says."""
+
+_OLDEST_SPARK: Final = (4, 0)
+_PATIENCE_S: Final = 30.0
+_ASK: Final = """
+import importlib.util as found, platform
+print(platform.python_version(), *(one for one in ("eos", "pyarrow") if found.find_spec(one) is None))
+"""
+
+
+def machine(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
+    """Look at this machine. Args: the environment variables that the driver has."""
+    spark = _installed("pyspark")
+    yield versions(platform.python_version(), spark)
+    yield checksums(google_crc32c.implementation)
+    if spark is not None:
+        yield workers(environment)
+
+
+def versions(python: str, spark: str | None) -> Check:
+    """Say how far this Python and this Spark were tried. Args: their versions; None: Spark is not installed here."""
+    about = "Python and Spark"
+    if spark is None:
+        said = "PySpark is not installed here: nothing is known of the job's. Run eos doctor where its driver runs."
+        return unknown(about, said)
+    ours = f"Python {python}, Spark {spark}"
+    if _numbers(spark) < _OLDEST_SPARK:
+        return care(about, f"{ours}: Spark older than 4.0 is not supported. Install pyspark 4.0 or newer.")
+    whole = SEEN.get((_minor(python), _minor(spark)))
+    if whole:
+        return good(about, f"{ours}: every test runs with these.")
+    tried = "was tried in part only" if whole is False else "was not tried"
+    return unknown(about, f"{ours}: this combination {tried}, see docs/reference/versions.md.")
+
+
+def checksums(implementation: str) -> Check:
+    """Say how CRC32C is computed. Args: `google_crc32c.implementation`, "c" or "python"."""
+    about = "CRC32C"
+    if implementation == "c":
+        return good(about, "Checksums are computed by compiled code.")
+    said = (
+        "google-crc32c has no compiled code here and computes each checksum in Python, which slows a sink down many "
+        "times. Install its wheel for this platform: pip install --force-reinstall --only-binary :all: google-crc32c"
+    )
+    return care(about, said)
+
+
+def workers(environment: Mapping[str, str]) -> Check:
+    """Say whether Spark's workers get this Python, and find what they need. Args: the driver's environment."""
+    about = "Python of workers"
+    named = environment.get("PYSPARK_PYTHON")
+    what = f"PYSPARK_PYTHON={named}" if named else "PYSPARK_PYTHON is not set, so Spark starts python3"
+    path = shutil.which(named or "python3", path=environment.get("PATH"))
+    if path is None:
+        return care(about, f"{what}, and there is no such program here. Set PYSPARK_PYTHON to a Python with eos.")
+    try:
+        done = subprocess.run(  # elsewhere, since Python finds what lies in the folder that it is started in
+            [path, "-c", _ASK], cwd="/", capture_output=True, text=True, timeout=_PATIENCE_S, check=True
+        )
+        python, *missing = done.stdout.split()
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return care(about, f"{what}, and {path} does not run: {error}. Set PYSPARK_PYTHON to a Python with eos.")
+    ours = platform.python_version()
+    if _minor(python) != _minor(ours):
+        said = (
+            f"{what}: Python {python}, and the driver's is {ours}. Spark refuses workers of another minor version: set "
+            "PYSPARK_PYTHON to the same one."
+        )
+        return care(about, said)
+    if missing:
+        said = (
+            f"{what}, and {path} has no {' and no '.join(missing)}. Set PYSPARK_PYTHON to a Python with eos, or ship "
+            "it to the executors."
+        )
+        return care(about, said)
+    where = "Only this machine was looked at: executors elsewhere need the same."
+    return good(about, f"{what}: Python {python}, with eos. {where}")
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _minor(told: str) -> str:
+    return ".".join(map(str, _numbers(told)))
+
+
+def _numbers(told: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version: (4, 3) of "4.3.0.dev1"."""
+    return tuple(int(number) for number in re.findall(r"\d+", told)[:2])

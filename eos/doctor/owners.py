@@ -1,0 +1,77 @@
+"""Who owns the sinks of a namespace, and whether several drivers take one from another.
+
+An owner is connected to its control topic to write, and to the subscription that retains its records. The second counts
+too: a fenced driver that tries once more makes the broker close the owner's producer, which the owner opens again only
+for its next batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from eos.commit.control_topic import HOLD, control_topic
+from eos.doctor.check import Check, care, good, unknown
+from eos.doctor.sinks import RECENT, SinkState, Standing
+from eos.errors import NetworkError
+from eos.pulsar.net.admin import Admin
+
+OWNER: Final = "owner of "
+"""What a check of this file is about: this, and a sink's name."""
+
+_MANY: Final = 5
+"""Takeovers among the newest records from which on they are no ordinary restarts: a batch writes two records."""
+
+
+def owners(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Check]:
+    """Look who owns each sink of a "tenant/namespace"."""
+    for one in sinks:
+        about = f"{OWNER}{one.name}"
+        if one.standing is Standing.UNREADABLE:
+            yield care(about, f"Its log can't be read: {one.problem}")
+            continue
+        try:
+            connected = admin.connected(control_topic(one.name, f"persistent://{namespace}/any"), HOLD)
+        except NetworkError as error:
+            yield unknown(about, f"Who is connected to its control topic is not told: {error}")
+            continue
+        yield owner(about, one, connected)
+
+
+def owner(about: str, one: SinkState, connected: tuple[str, ...]) -> Check:
+    """Say who owns a sink. Args: what its log tells; who is connected to its control topic."""
+    if one.takeovers >= _MANY:
+        said = (
+            f"{one.takeovers} of the last {RECENT} records of its log are takeovers: its query is "
+            "started again and again, or several drivers take the sink from one another. Look for a second driver of "
+            f"query {one.query_id}, and stop one; else at why the query ends."
+        )
+        return care(about, said)
+    begun = one.unfinished
+    if connected:
+        former = ""
+        if one.former_run_id is not None:
+            former = (
+                f" It took over from run {one.former_run_id}{_since(one)}. If a driver of that run lives yet, it is "
+                "fenced: its next batch fails with Fenced, and at most makes the owner try a batch again. Stop that "
+                "one, not this."
+            )
+        return good(about, f"Run {one.run_id} owns it, connected from {', '.join(connected)}.{former}")
+    if begun is None:
+        return good(about, "No driver is connected, and nothing is unfinished: it goes on when its query starts.")
+    batch = f"batch {begun.batch_id}, transaction {begun.txn}"
+    if one.open is None:
+        return unknown(about, f"No driver is connected, and whether {batch} is still open is not told to this role.")
+    if one.open:
+        said = (
+            f"Its driver is gone and has left {batch} open: readers wait. Start the query again, which ends it and "
+            f"writes the batch anew; or free the readers: eos abort {one.name}"
+        )
+        return care(about, said)
+    said = f"No driver is connected. What was begun, {batch}, has ended without a commit: the query writes it again."
+    return good(about, said)
+
+
+def _since(one: SinkState) -> str:
+    return "" if one.owned_ms is None else f", {max(0.0, time.time() - one.owned_ms / 1000):.0f} s ago"

@@ -1,0 +1,1 @@
+"""What each command of `eos` says of a sink that is healthy, in doubt, fenced or frozen; docs/ shows it."""

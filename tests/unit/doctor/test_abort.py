@@ -1,0 +1,153 @@
+"""What `eos abort` does, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from eos.commit.control_log import Intent, OwnerRecord
+from eos.doctor import abort as aborting
+from eos.errors import Fenced, InvalidInput, Refused, TopicMissing, Unanswered
+from eos.pulsar.net.admin import Admin, OpenTransaction
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.txn import TxnId
+from tests.unit.doctor.cluster import (
+    INTENT,
+    LOG,
+    MARKER,
+    TXN,
+    FakeAdmin,
+    FakeClient,
+    opened,
+    refused,
+    run,
+)
+from tests.waiting import PATIENCE_S
+
+
+def abandoned(client: FakeClient) -> aborting.Abandoned | None:
+    return aborting.abandoned(cast(Client, client), "rows")
+
+
+def abort(client: FakeClient, admin: FakeAdmin | None = None, patience_s: float = PATIENCE_S) -> aborting.Outcome:
+    found = aborting.Abandoned("rows", LOG, INTENT)
+    return aborting.abort(cast(Client, client), found, cast(Admin, admin), patience_s)
+
+
+def test_the_last_intent_without_a_marker_is_what_may_be_open() -> None:
+    found = abandoned(FakeClient([INTENT]))
+    assert found is not None
+    assert found.intent == INTENT
+    assert str(found) == 'transaction (2,7) of the sink "rows", batch 4 of query query, attempt 1'
+    assert abandoned(FakeClient([INTENT, MARKER])) is None
+    assert abandoned(FakeClient([OwnerRecord(1, "query", "run", 2, 0, begins=True)])) is None
+
+
+def test_of_a_long_log_only_the_retained_part_is_read() -> None:
+    newest = replace(INTENT, expired=MessageId(1, 1))
+    found = abandoned(FakeClient([MARKER, MARKER, newest]))  # read whole, a batch was committed twice
+    assert found is not None
+    assert found.intent == newest
+
+
+@pytest.mark.parametrize("answer", [refused("ProducerFenced"), refused("ProducerBusy"), Fenced("there")])
+def test_a_sink_whose_driver_lives_is_left_alone(answer: Exception) -> None:
+    client = FakeClient([INTENT])
+    client.busy = answer
+    with pytest.raises(aborting.OwnerAlive, match="Stop its query first"):
+        abort(client)
+    assert client.asked == []
+
+
+def test_a_driver_whose_producer_was_closed_is_not_fenced_by_the_look() -> None:
+    """A fenced driver's last try closes the owner's producer; the owner still holds the subscription."""
+    client = FakeClient([INTENT])
+    client.on_open = lambda: pytest.fail("an exclusive producer moves the topic's epoch on")
+    with pytest.raises(aborting.OwnerAlive, match=r"Stop its query first.*From 10\.0\.0\.1:5"):
+        abort(client, FakeAdmin({}, drivers=("10.0.0.1:5",)))
+
+
+def test_a_log_that_moved_on_is_left_alone() -> None:
+    client = FakeClient([INTENT])
+    client.on_open = lambda: client.log.append(MARKER)
+    with pytest.raises(InvalidInput, match="has moved on"):
+        abort(client)
+    assert client.asked == []
+
+
+def test_it_is_asked_for_until_it_has_ended() -> None:
+    client = FakeClient([INTENT], ends=[refused("TransactionCoordinatorNotFound"), Unanswered("silence"), None])
+    assert abort(client) is aborting.Outcome.ABORTED
+    assert client.asked == [("abort", TXN)] * 3
+    assert abort(FakeClient([INTENT], ends=[refused("TransactionNotFound")])) is aborting.Outcome.HAD_ENDED
+
+
+def test_what_another_role_has_opened_is_aborted_by_a_superuser() -> None:
+    admin = FakeAdmin({}, open=[opened()])
+    client = FakeClient([INTENT], ends=[refused("TransactionNotFound"), refused("TransactionNotFound")])
+    assert abort(client, admin) is aborting.Outcome.ABORTED
+    assert admin.aborted == [TXN]
+
+
+def test_patience_has_an_end() -> None:
+    client = FakeClient([INTENT], ends=[refused("InvalidTxnStatus")] * 1_000)
+    with pytest.raises(Refused, match="InvalidTxnStatus"):
+        abort(client, patience_s=0.1)
+
+
+# ---- the command
+
+
+def test_abort_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, admin = FakeClient([INTENT]), FakeAdmin({})
+    answer = run(monkeypatch, client, admin, "abort", "rows", said="n\n")
+    assert (answer.exit_code, client.asked) == (1, [])
+    assert "batch 4 of query query" in answer.output
+    assert "Aborted transaction (2,7)" in run(monkeypatch, client, admin, "abort", "rows", said="y\n").output
+    client.log = [INTENT, MARKER]
+    assert "has left no transaction open" in run(monkeypatch, client, admin, "abort", "rows", "--yes").output
+
+
+def test_abort_of_a_sink_that_is_not_there_says_so_and_nothing_of_making_topics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(topic: str) -> int:
+        raise TopicMissing(f"{topic} does not exist. Create it first")
+
+    client = FakeClient([])
+    monkeypatch.setattr(client, "partitions", missing)
+    error = run(monkeypatch, client, FakeAdmin({}), "abort", "nosuch").exception
+    assert isinstance(error, InvalidInput)
+    assert 'There is no sink "nosuch" in public/default' in str(error)
+    assert "reate" not in str(error)
+
+
+def test_abort_of_another_roles_transaction_says_who_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = Intent(2, "query", "run", 4, 1, TXN, "alice")
+    client = FakeClient([theirs], ends=[refused("TransactionNotFound")])
+    answer = run(monkeypatch, client, FakeAdmin({}), "abort", "rows", "--yes")
+    assert (answer.exit_code, "only the role alice may end it" in answer.output) == (3, True)
+
+
+def test_an_admin_api_that_does_not_tell_is_none_to_abort(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(txn: TxnId) -> OpenTransaction:
+        raise refused("403")
+
+    admin = FakeAdmin({})
+    monkeypatch.setattr(admin, "transaction", forbidden)
+    client = FakeClient([Intent(2, "query", "run", 4, 1, TXN, "alice")], ends=[refused("TransactionNotFound")])
+    answer = run(monkeypatch, client, admin, "abort", "rows", "--yes", "--admin-url", "http://localhost:1")
+    assert (answer.exit_code, "only the role alice may end it" in answer.output) == (3, True)
+
+
+def test_abort_tells_a_program_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = FakeAdmin({})
+    done = run(monkeypatch, FakeClient([INTENT]), admin, "abort", "rows", "--yes", "--json")
+    told = json.loads(done.stdout)
+    assert (told["outcome"], told["transaction"], told["batch_id"]) == ("aborted", "(2,7)", 4)
+    nothing = run(monkeypatch, FakeClient([INTENT, MARKER]), admin, "abort", "rows", "--yes", "--json")
+    assert json.loads(nothing.stdout)["outcome"] == "nothing open"

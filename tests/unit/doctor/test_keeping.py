@@ -1,0 +1,87 @@
+"""What `eos doctor` says of policies that delete what a sink has written, or shut its producers out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import pytest
+
+from eos.doctor.check import Check, Verdict
+from eos.doctor.keeping import keeping
+from eos.doctor.sinks import SinkState, Standing
+from eos.errors import Refused
+from eos.pulsar.net.admin import Admin, BacklogQuota, Keeping
+
+LOG, ROWS = "persistent://public/default/__eos-rows", "persistent://public/default/rows"
+SINK = SinkState("rows", Standing.COMMITTED, "query", "run", 3, 1, topics=(ROWS,))
+KEPT = Keeping(0, (), -1, -1, deduplicates=False)
+EVICTS = BacklogQuota("message_age", 60, "consumer_backlog_eviction")
+HOLDS = BacklogQuota("destination_storage", 60, "producer_request_hold")
+
+
+@dataclass
+class FakeAdmin:
+    """The policies and the subscriptions of topics; policies of None for who may not ask."""
+
+    policies: dict[str, Keeping | None] = field(default_factory=dict)
+    subscribed: dict[str, tuple[str, ...]] = field(default_factory=lambda: {LOG: ("__eos-hold",)})
+
+    def keeping(self, topic: str) -> Keeping:
+        found = self.policies.get(topic, KEPT)
+        if found is None:
+            raise Refused("GET", "401", "no permission")
+        return found
+
+    def subscriptions(self, topic: str) -> tuple[str, ...]:
+        return self.subscribed.get(topic, ())
+
+
+def looked_at(admin: FakeAdmin) -> list[Check]:
+    return list(keeping(cast(Admin, admin), [SINK], "public/default"))
+
+
+def test_a_sink_whose_log_and_rows_are_kept_is_well() -> None:
+    found = looked_at(FakeAdmin())
+    assert [(one.about, one.verdict) for one in found] == [
+        ("log of rows", Verdict.GOOD),
+        ("rows of rows", Verdict.GOOD),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policies", "said"),
+    [
+        (replace(KEPT, ttl_s=60), "set-message-ttl --ttl 0"),
+        (replace(KEPT, quotas=(EVICTS,)), "deletes the records"),
+        (replace(KEPT, quotas=(HOLDS,)), "refuses the sink's own producer"),
+    ],
+)
+def test_what_endangers_the_log_is_told_with_the_command_that_lifts_it(policies: Keeping, said: str) -> None:
+    log, _ = looked_at(FakeAdmin({LOG: policies}))
+    assert (log.verdict, said in log.said, "pulsar-admin" in log.said) == (Verdict.CARE, True, True), log
+
+
+def test_a_log_without_the_subscription_that_retains_it_needs_care() -> None:
+    log, _ = looked_at(FakeAdmin(subscribed={}))
+    assert (log.verdict, '"__eos-hold"' in log.said) == (Verdict.CARE, True)
+
+
+@pytest.mark.parametrize("retention", [{"retention_minutes": 0}, {"retention_mb": 0}])
+def test_rows_that_go_before_a_reader_comes_need_care(retention: dict[str, int]) -> None:
+    policies = replace(KEPT, **retention)  # type: ignore[arg-type]
+    _, rows = looked_at(FakeAdmin({ROWS: policies}))
+    assert (rows.verdict, "set-retention" in rows.said, "public/default" in rows.said) == (Verdict.CARE, True, True)
+    _, rows = looked_at(FakeAdmin({ROWS: policies}, {LOG: ("__eos-hold",), ROWS: ("reader",)}))
+    assert rows.verdict is Verdict.GOOD
+
+
+def test_a_ttl_and_a_quota_on_the_rows_are_told() -> None:
+    _, rows = looked_at(FakeAdmin({ROWS: replace(KEPT, ttl_s=60, quotas=(HOLDS,))}))
+    assert rows.verdict is Verdict.GOOD
+    assert "TTL of 60 s" in rows.said
+    assert "producer_request_hold" in rows.said
+
+
+def test_what_is_not_told_is_not_known() -> None:
+    assert [one.verdict for one in looked_at(FakeAdmin({LOG: None, ROWS: None}))] == [Verdict.UNKNOWN] * 2

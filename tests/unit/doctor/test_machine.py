@@ -1,0 +1,83 @@
+"""What `eos doctor` says of the machine it runs on: versions, checksums, and the Python of Spark's workers."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from eos.doctor import machine as looking
+from eos.doctor.check import Verdict
+from eos.doctor.machine import SEEN, checksums, machine, versions, workers
+
+VERSIONS = Path(__file__).resolve().parents[3] / "docs/reference/versions.md"
+
+
+@pytest.mark.parametrize(
+    ("python", "spark", "verdict", "said"),
+    [
+        ("3.11.7", "4.3.0", Verdict.GOOD, "every test runs"),
+        ("3.12.1", "4.0.1", Verdict.UNKNOWN, "was tried in part only"),
+        ("3.14.0", "4.3.0", Verdict.UNKNOWN, "was not tried"),
+        ("3.11.7", "5.0.0.dev1", Verdict.UNKNOWN, "was not tried"),
+        ("3.11.7", "3.5.4", Verdict.CARE, "Install pyspark 4.0 or newer"),
+        ("3.11.7", None, Verdict.UNKNOWN, "Run eos doctor where its driver runs"),
+    ],
+)
+def test_versions_are_held_against_those_that_were_tried(
+    python: str, spark: str | None, verdict: Verdict, said: str
+) -> None:
+    found = versions(python, spark)
+    assert (found.verdict, said in found.said) == (verdict, True), found
+
+
+def test_the_page_of_versions_has_what_was_tried() -> None:
+    """A row is tried as a whole where it lacks nothing."""
+    rows = re.findall(r"^\| (3\.\d+) \| (4\.\d+) \| (.*?) \| .*? \|$", VERSIONS.read_text(), re.MULTILINE)
+    assert {(python, spark): tried.startswith("every test") for python, spark, tried in rows} == SEEN
+
+
+def test_checksums_in_python_are_told() -> None:
+    assert checksums("c").verdict is Verdict.GOOD
+    slow = checksums("python")
+    assert (slow.verdict, "pip install" in slow.said) == (Verdict.CARE, True)
+
+
+def script(folder: Path, text: str) -> dict[str, str]:
+    """An environment whose PYSPARK_PYTHON prints this."""
+    program = folder / "python"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return {"PYSPARK_PYTHON": str(program), "PATH": os.environ["PATH"]}
+
+
+def test_the_python_of_the_workers_is_the_drivers(tmp_path: Path) -> None:
+    ours = platform.python_version()
+    own = workers({"PYSPARK_PYTHON": sys.executable})
+    assert (own.verdict, f"Python {ours}, with eos" in own.said) == (Verdict.GOOD, True), own
+    for text, said in (
+        ("echo 3.9.1", "the driver's is"),
+        (f"echo {ours} eos pyarrow", "has no eos and no pyarrow"),
+        ("exit 1", "does not run"),
+        ("echo", "does not run"),
+    ):
+        found = workers(script(tmp_path, text))
+        assert (found.verdict, said in found.said) == (Verdict.CARE, True), found
+
+
+def test_a_python_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
+    named = workers({"PYSPARK_PYTHON": "/no/such/python"})
+    assert (named.verdict, "PYSPARK_PYTHON=/no/such/python" in named.said) == (Verdict.CARE, True)
+    default = workers({"PATH": str(tmp_path)})
+    assert (default.verdict, "Spark starts python3" in default.said) == (Verdict.CARE, True)
+
+
+def test_workers_are_looked_at_where_spark_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = [check.about for check in machine({"PYSPARK_PYTHON": sys.executable})]
+    assert everything == ["Python and Spark", "CRC32C", "Python of workers"]
+    monkeypatch.setattr(looking, "_installed", lambda package: None)
+    assert [check.about for check in machine({})] == ["Python and Spark", "CRC32C"]
