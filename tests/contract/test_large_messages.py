@@ -290,3 +290,31 @@ def test_without_chunking_it_is_refused_with_the_option_that_allows_it(
     monkeypatch.setattr(Producer, "max_message_size", SMALL_LIMIT)
     with pytest.raises(InvalidInput, match=r"row 1 makes a message of .* Use chunking=True"):
         write(client, make_topic("p-large-refused"), pa.record_batch({"value": [b"", b"x" * 50_000]}), commit=True)
+
+
+def test_a_consumer_gives_up_messages_when_the_chunks_of_too_many_are_mixed(
+    pulsar: Running, ours: Client, make_topic: MakeTopic
+) -> None:
+    """As tasks mix them that write to one partition: clients keep ten that are not whole, unless told otherwise."""
+    topic = make_topic("p-large-mixed")
+    encoder = BatchEncoder(max_message_size=SMALL_LIMIT, cut_above=SMALL_LIMIT)
+    made = [list(encoder.chunks(pa.record_batch({"value": [b"%02d" % number * 15_000]}))) for number in range(12)]
+    producers = [ours.producer(topic) for _ in made]
+    for pieces in zip(*made, strict=True):
+        for producer, piece in zip(producers, pieces, strict=True):
+            producer.send(piece, None)
+            producer.flush()
+    for producer in producers:
+        producer.close()
+    theirs = official.Client(pulsar.service_url)
+    begin = {"initial_position": official.InitialPosition.Earliest}
+    try:
+        more = theirs.subscribe(topic, "more", max_pending_chunked_message=12, **begin)
+        assert {more.receive(60_000).data()[:2] for _ in made} == {b"%02d" % number for number in range(12)}
+        usual = theirs.subscribe(topic, "usual", **begin)
+        came = {usual.receive(60_000).data()[:2] for _ in range(10)}
+        with pytest.raises(official.Timeout):
+            usual.receive(500)
+    finally:
+        theirs.close()
+    assert came == {b"%02d" % number for number in range(2, 12)}
