@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,28 @@ def test_commands_connect_by_a_client_conf_the_environment_and_options(
     with issuing(lambda: token_of(secured.home)) as issuer:
         done = CliRunner().invoke(typer_app, ["tables", "--oauth2", json.dumps(issuer.options())])
         assert done.exit_code == 0, done.exception
+
+
+def test_what_a_role_may_not_ask_is_told_apart_from_what_is_well(
+    secured: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The role of a job is no superuser: the broker's settings are none of its business."""
+    monkeypatch.setenv("EOS_SERVICE_URL", secured.service_url)
+    monkeypatch.setenv("EOS_ADMIN_URL", secured.admin_url)
+    monkeypatch.setenv("EOS_TLS_TRUST_CERTS", secured.file("authority.pem"))
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+
+    def looked(token: str) -> tuple[int, dict[str, str]]:
+        monkeypatch.setenv("EOS_TOKEN", token)
+        done = CliRunner().invoke(typer_app, ["doctor", "--json", "--namespace", "public/default"])
+        assert done.stdout, done.exception
+        return done.exit_code, {one["about"]: one["verdict"] for one in json.loads(done.stdout)["checks"]}
+
+    code, told = looked(f"file:{secured.file('token')}")
+    assert (code, set(told.values())) == (0, {"good"}), told
+    code, told = looked(token_of(secured.home))
+    assert (code, set(told.values())) == (3, {"good", "can't be known"}), told
+    assert {about for about, verdict in told.items() if verdict != "good"} >= {"recovery of topics", "coordinators"}
 
 
 CANARY = "canary.of.secrets"

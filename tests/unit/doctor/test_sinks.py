@@ -1,0 +1,60 @@
+"""What a control log says of its sink: who owned it, how often it changed hands, and when it committed last."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from eos.commit.control_log import Intent, OwnerRecord, Record
+from eos.doctor.sinks import RECENT, SinkState, Standing, is_open, sink, summary
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from tests.unit.doctor.cluster import INTENT, MARKER, TXN, FakeAdmin, FakeClient, opened, refused
+
+NAMESPACE = "public/default"
+
+
+def owner(run: str, number: int = 1) -> OwnerRecord:
+    return OwnerRecord(number, "query", run, 2, 0)
+
+
+def state(log: list[Record], admin: Any = None) -> SinkState:
+    return sink(cast(Client, FakeClient(log)), "rows", NAMESPACE, cast(Admin, admin))
+
+
+def test_the_run_that_owned_it_before_is_another_one() -> None:
+    assert state([owner("old"), INTENT, MARKER]).former_run_id == "old"
+    assert state([owner("run"), INTENT, MARKER]).former_run_id is None
+    again = state([owner("first"), owner("second"), owner("run"), INTENT, MARKER])
+    assert (again.run_id, again.former_run_id, again.takeovers) == ("run", "second", 3)
+
+
+def test_takeovers_are_counted_among_the_newest_records() -> None:
+    batches = range(RECENT // 2)
+    quiet: list[Record] = [replace(one, batch_id=batch) for batch in batches for one in (INTENT, MARKER)]
+    assert state([owner("old")] * 5 + quiet).takeovers == 0
+    assert state([*quiet, *[owner(f"run {number}") for number in range(5)]]).takeovers == 5
+
+
+def test_times_are_those_of_the_last_record_of_a_kind() -> None:
+    one = state([owner("run"), INTENT, MARKER])
+    assert (one.committed_ms, one.owned_ms) == (1_000, 1_000)
+    assert summary(one)["committed_ms"] == 1_000
+    new = state([owner("run")])
+    assert (new.standing, new.committed_ms, new.owned_ms) == (Standing.NEW, None, 1_000)
+
+
+def test_whether_a_transaction_is_open_may_not_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(txn: Any) -> Any:
+        raise refused("403")
+
+    admin = FakeAdmin({}, open=[opened()])
+    log: list[Record] = [owner("run"), Intent(2, "query", "run", 4, 1, TXN, None)]
+    assert state(log, admin).open is True
+    admin.open = []
+    assert state(log, admin).open is False
+    monkeypatch.setattr(admin, "transaction", forbidden)
+    assert state(log, admin).open is None
+    assert is_open(cast(Admin, admin), TXN) is None
