@@ -89,13 +89,15 @@ class Case(NamedTuple):
     """One question to the table: what the log says, the batch, and who asks.
 
     `retained` is the MARKER of this very batch, where the checkpoint says that it is being rolled forward to the
-    output; else None.
+    output; else None. `jumped` are the first and the last of the batches in whose place the checkpoint's state was
+    rewritten, or None.
     """
 
     known: Known
     batch_id: int
     identity: Identity
     retained: Past | None = None
+    jumped: tuple[int, int] | None = None
 
 
 class Rule(NamedTuple):
@@ -121,6 +123,10 @@ def _same_input(case: Case) -> bool:
 
 def _rolls_forward(case: Case) -> bool:
     return case.retained is not None and case.batch_id < _newest(case)
+
+
+def _over_output(case: Case) -> bool:
+    return case.jumped is not None and case.jumped[0] <= _newest(case) <= case.jumped[1]
 
 
 def _other_principal(case: Case) -> bool:
@@ -156,6 +162,14 @@ OWNERSHIP: Final[tuple[Rule, ...]] = (
 # Rules about one batch. b is the batch in hand and m the newest MARKER's.
 DECISION: Final[tuple[Rule, ...]] = (
     *OWNERSHIP,
+    Rule(
+        "rewritten behind the output",
+        _over_output,
+        StaleBatch,
+        "the output holds batch {newest}, and this checkpoint's state, which was rescaled, has nothing of it: batch"
+        " {batch} would write the same input again. Stop the query that wrote it, let it end in good order, and rescale"
+        " its checkpoint; or bring a savepoint in step with `statestore restore --in-step`, and rescale that",
+    ),
     Rule(
         "replay",
         lambda c: c.batch_id == _newest(c) and _same_input(c),
@@ -228,12 +242,18 @@ def _judge(rules: tuple[Rule, ...], case: Case) -> Action | None:
     )
 
 
-def decide(known: Known, batch_id: int, identity: Identity, retained: Past | None = None) -> Action:
-    """Look the batch up in the table; `retained` is as in `Case`.
+def decide(
+    known: Known,
+    batch_id: int,
+    identity: Identity,
+    retained: Past | None = None,
+    jumped: tuple[int, int] | None = None,
+) -> Action:
+    """Look the batch up in the table; `retained` and `jumped` are as in `Case`.
 
     Raises IdentityMismatch, InvalidInput, StaleBatch or DamagedLog with the reason of the row.
     """
-    action = _judge(DECISION, Case(known, batch_id, identity, retained))
+    action = _judge(DECISION, Case(known, batch_id, identity, retained, jumped))
     assert action is not None, "the last row of the table always applies"
     return action
 

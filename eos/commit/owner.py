@@ -84,6 +84,7 @@ class Owner:
         self._takeover = Takeover(client, self.log, name, self.waits, observer)
         self._holders = holders
         self._rolls_forward_from: int | None = None
+        self._jumped: tuple[int, int] | None = None
 
     # ---- owning
 
@@ -106,6 +107,7 @@ class Owner:
         self.log.refuse_if_fenced()
         fits(registered, self.name, self.topic)
         self._rolls_forward_from = None if registered is None else registered.rolls_forward_from
+        self._jumped = None if registered is None else registered.jumped
         self.in_hand = None
         try:
             with self._telling_what_is_known():
@@ -117,7 +119,8 @@ class Owner:
     @property
     def registration(self) -> Registration:
         """What the query's checkpoint should remember. Write it before the first batch."""
-        return Registration(self.name, self.topic, self.view.last_number, self._rolls_forward_from)
+        last = self.view.last_number
+        return Registration(self.name, self.topic, last, self._rolls_forward_from, jumped=self._jumped)
 
     @property
     def view(self) -> LogView:
@@ -138,7 +141,7 @@ class Owner:
         """
         if self.unsettled:
             self.settle()
-        return decision.decide(self.view.known, batch_id, identity, self.retained(batch_id))
+        return decision.decide(self.view.known, batch_id, identity, self.retained(batch_id), self._jumped)
 
     def retained(self, batch_id: int) -> Past | None:
         """The MARKER of a batch, if it is retained and the checkpoint is being rolled forward from there."""

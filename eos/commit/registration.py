@@ -31,6 +31,8 @@ class Registration:
         shadow: the checkpoint is a copy beside a live query: its runs write nothing at all, and take nothing over.
         stateful: whether the query keeps state; None: not known, as the checkpoint began with an earlier version.
             Spark itself says it in checkpoint format 2 alone: a lost folder of state looks like a query without any.
+        jumped: the first and the last of the batches in whose place the state was rewritten, as when it is rescaled:
+            they read no input. Output that holds one of them is ahead of the state. None: there are none.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Registration:
     rolls_forward_from: int | None = None
     shadow: bool = False
     stateful: bool | None = None
+    jumped: tuple[int, int] | None = None
 
     @property
     def text(self) -> str:
@@ -49,8 +52,12 @@ class Registration:
     def parse(cls, text: str) -> Registration:
         """Read the text of its file. Raises DamagedLog."""
         try:
-            return cls(**json.loads(text))
-        except (ValueError, TypeError) as error:
+            said = json.loads(text)
+            if said.get("jumped") is not None:
+                first, last = said["jumped"]
+                said["jumped"] = (int(first), int(last))
+            return cls(**said)
+        except (ValueError, TypeError, AttributeError) as error:
             raise DamagedLog(
                 f"{REGISTRATION} in the query's checkpoint can't be read: {error}. It tells which control log belongs "
                 "to this checkpoint. Restore the file from a backup of the checkpoint."

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from statestore.checkpoint.files import Files, join
-from statestore.errors import Damaged
+from statestore.checkpoint.logs import read_offsets
+from statestore.errors import Damaged, NotFound
 
 STATE = "state"
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""The setting in a batch's offsets that is the number of partitions of its state."""
 DEFAULT_STORE = "default"
 _FOLDER = "_stateSchema"
 _SCHEMAS = f"/{_FOLDER}/"
@@ -60,6 +63,8 @@ def has_schemas(files: Files, operator: int) -> bool:
 def read_operator(files: Files, operator: int, batch: int) -> Operator:
     """Return what is known about an operator as of a batch.
 
+    Metadata of v1 is written once. Where the state was repartitioned since, the batch's offsets tell into how many.
+
     Raises:
         Damaged: its metadata can't be read.
     """
@@ -75,11 +80,12 @@ def read_operator(files: Files, operator: int, batch: int) -> Operator:
     said = _json(path, files.read(path))
     try:
         stores: Sequence[Mapping[str, Any]] = said["stateStoreInfo"]
+        partitions = max((int(store["numPartitions"]) for store in stores), default=0)
         return Operator(
             operator,
             str(said["operatorInfo"]["operatorName"]),
             tuple(str(store["storeName"]) for store in stores),
-            max((int(store["numPartitions"]) for store in stores), default=0),
+            partitions if newer else _partitions(files, batch, partitions),
             path,
             tuple(
                 join(folder, _FOLDER, str(address).partition(_SCHEMAS)[2])
@@ -89,6 +95,13 @@ def read_operator(files: Files, operator: int, batch: int) -> Operator:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{path} lacks what Spark writes there: {error}") from error
+
+
+def _partitions(files: Files, batch: int, otherwise: int) -> int:
+    try:
+        return int(read_offsets(files, batch).conf[PARTITIONS])
+    except (NotFound, Damaged, KeyError, ValueError):
+        return otherwise
 
 
 def moved_metadata(data: bytes, target: str) -> bytes:

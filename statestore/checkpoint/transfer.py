@@ -40,7 +40,13 @@ class Copied:
     bytes: int
 
 
-def copy_checkpoint(hadoop: Hadoop, source: str, target: str, progress: Progress = lambda *_: None) -> Copied:
+def copy_checkpoint(
+    hadoop: Hadoop,
+    source: str,
+    target: str,
+    progress: Progress = lambda *_: None,
+    prepare: Callable[[Cut], None] = lambda cut: None,
+) -> Copied:
     """Copy a checkpoint to a new place, where the same query goes on after the last batch that is in the copy.
 
     A query must not run on both: they would be one query to its sinks.
@@ -48,6 +54,8 @@ def copy_checkpoint(hadoop: Hadoop, source: str, target: str, progress: Progress
     Args:
         hadoop: access to both.
         source, target: addresses of any scheme that it knows.
+        prepare: called when all is there but the true `metadata`, so that Spark starts no query on it yet. What it
+            raises removes the target.
 
     Raises:
         NotFound: there is nothing at the source.
@@ -56,7 +64,7 @@ def copy_checkpoint(hadoop: Hadoop, source: str, target: str, progress: Progress
             they could be copied. What was begun at the target is removed, as it is after every other error.
     """
     place = Place(hadoop, hadoop.qualified(target))
-    copying = _Copying(hadoop, HadoopFiles(hadoop, source), place, progress)
+    copying = _Copying(hadoop, HadoopFiles(hadoop, source), place, progress, prepare)
     # Looked at before anything is written: a source that can't be copied leaves no trace.
     cut = copying.newest(after=None)
     place.begin()
@@ -68,8 +76,16 @@ def copy_checkpoint(hadoop: Hadoop, source: str, target: str, progress: Progress
 
 
 class _Copying:
-    def __init__(self, hadoop: Hadoop, source: HadoopFiles, target: Place, progress: Progress) -> None:
-        self.hadoop, self.source, self.target, self.progress = hadoop, source, target, progress
+    def __init__(
+        self,
+        hadoop: Hadoop,
+        source: HadoopFiles,
+        target: Place,
+        progress: Progress,
+        prepare: Callable[[Cut], None],
+    ) -> None:
+        self.hadoop, self.source, self.target = hadoop, source, target
+        self.progress, self.prepare = progress, prepare
         self.lock = threading.Lock()
         self.lengths: dict[str, int] = {}
         self.total = 0
@@ -104,6 +120,7 @@ class _Copying:
             raise CutFailed(
                 f"The copy is not whole: {gap.path}: {gap.reason}. Copy again; `statestore verify` says more"
             )
+        self.prepare(cut)
         self.note(METADATA, self.target.write(METADATA, metadata))
         return Copied(cut.batch, len(self.lengths), sum(self.lengths.values()))
 

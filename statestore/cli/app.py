@@ -15,6 +15,7 @@ from statestore.cli import (
     files,
     ledgers,
     rehearsal,
+    rescaling,
     restore,
     savepoint,
     transfer,
@@ -33,6 +34,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     *checkpoint.COMMANDS,
     *ledgers.COMMANDS,
     restore.restore,
+    rescaling.rescale,
     drill.drill_report,
 )
 for _command in _COMMANDS:

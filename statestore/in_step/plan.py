@@ -14,8 +14,9 @@ from eos.config import Cluster
 from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files
 from statestore.checkpoint.logs import OFFSETS, parse_offsets
+from statestore.checkpoint.operators import PARTITIONS
 from statestore.checkpoint.sources import numbers_of, source_logs
-from statestore.errors import InvalidInput
+from statestore.errors import Damaged, InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,13 @@ def behind(log: LogView, query: str, batch: int, offsets: str | None = None) -> 
             f"Batch {batch} of this state and batch {batch} of the output read different input: this is not the state "
             "that the output belongs to. Restore another savepoint"
         )
+    before, now = _partitions(offsets), _partitions(newest.offsets)
+    if before != now and None not in (before, now):
+        raise InvalidInput(
+            f"The state has {before} partitions, and batch {newest.batch_id} of the output was written with {now}: the "
+            "query was rescaled in between, and its batches can't be run again with other partitions. Restore a "
+            "savepoint that was made after that, or start the query on the checkpoint that was rescaled"
+        )
     missing = [number for number in range(batch + 1, newest.batch_id) if number not in log.markers]
     if missing:
         raise InvalidInput(
@@ -84,6 +92,14 @@ def behind(log: LogView, query: str, batch: int, offsets: str | None = None) -> 
             f"Restore a savepoint at batch {missing[-1]} or later; the sink's option markers_kept keeps more of them"
         )
     return tuple(log.markers[number] for number in range(batch + 1, newest.batch_id + 1))
+
+
+def _partitions(offsets: str | None) -> str | None:
+    """How many partitions the state has, by a batch's offsets; None: they don't say."""
+    try:
+        return None if offsets is None else parse_offsets(OFFSETS, offsets.encode()).conf.get(PARTITIONS)
+    except Damaged:
+        return None
 
 
 def numbered(before: str | None, after: str) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from statestore.bk.address import Address
@@ -108,12 +108,22 @@ def restore(
         Damaged: the savepoint's list of files, or a ledger, is not what it was.
         Unavailable: ZooKeeper or BookKeeper don't answer, or the savepoint was deleted meanwhile.
     """
-    store = Store.of(target, options, spark)
+    return restore_to(Store.of(target, options, spark), name)
+
+
+def restore_to(store: Store, name: str, prepare: Callable[[Savepoint], None] = lambda savepoint: None) -> Savepoint:
+    """Make a new checkpoint at the store's address, as `restore` does.
+
+    Args:
+        prepare: called when all is there but the true `metadata`, so that Spark starts no query on it yet. What it
+            raises removes the target.
+    """
     address = store.address
     with store.restore(name, address.path) as (restored, lengths):
         for path in filter(names_its_place, lengths):
             uri = address.at(path).uri
             store.hadoop.write(uri, moved_metadata(store.hadoop.read(uri), address.uri), overwrite=True)
+        prepare(restored)
     keeping.tell_sink(store, address, restored.query)
     return restored
 

@@ -77,6 +77,33 @@ FORWARD: list[tuple[str, Known, Past | None, int, Action | type[EosError]]] = [
 ]
 
 
+# The same in a checkpoint whose state was rewritten in the place of batches 5 and 6: 7 is the next.
+JUMPED: list[tuple[str, Known, int, Action | type[EosError]]] = [
+    ("write", known(marker=4, intent=4), 7, Action.WRITE),
+    ("write", known(marker=4, intent=5, ended=False), 7, Action.WRITE),  # 5 was begun, and is not in the output
+    ("rewritten behind the output", known(marker=5, intent=5), 7, StaleBatch),
+    ("rewritten behind the output", known(marker=6, intent=6), 7, StaleBatch),
+    ("other input", known(marker=7, intent=7, offsets="others"), 7, IdentityMismatch),
+    ("stale", known(marker=8, intent=8), 7, StaleBatch),
+    ("replay", known(marker=7, intent=7), 7, Action.SKIP),
+    ("write", known(marker=7, intent=7), 8, Action.WRITE),
+    ("another query", Known("other", Past(5, "other")), 7, IdentityMismatch),
+]
+
+
+@pytest.mark.parametrize(("row", "log", "batch", "follows"), JUMPED)
+def test_the_table_for_a_checkpoint_that_was_rescaled(
+    row: str, log: Known, batch: int, follows: Action | type[EosError]
+) -> None:
+    first = next(rule for rule in DECISION if rule.applies(Case(log, batch, OURS, None, (5, 6))))
+    assert first.name == row
+    if isinstance(follows, Action):
+        assert decide(log, batch, OURS, jumped=(5, 6)) is follows
+        return
+    with pytest.raises(follows):
+        decide(log, batch, OURS, jumped=(5, 6))
+
+
 @pytest.mark.parametrize(
     ("row", "log", "marker", "batch", "follows"),
     [*((row, log, None, batch, follows) for row, log, batch, follows in ROWS), *FORWARD],
@@ -94,7 +121,7 @@ def test_the_table(row: str, log: Known, marker: Past | None, batch: int, follow
 
 
 def test_each_row_of_the_table_is_tested() -> None:
-    assert {row for row, *_ in (*ROWS, *FORWARD)} == {rule.name for rule in DECISION}
+    assert {row for row, *_ in (*ROWS, *FORWARD, *JUMPED)} == {rule.name for rule in DECISION}
 
 
 def test_a_refusal_names_both_sides() -> None:

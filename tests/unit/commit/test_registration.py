@@ -2,8 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from eos.commit.attempt import attempt
+from eos.commit.decision import Identity
+from eos.commit.owner import Owner
+from eos.commit.patience import Settings
 from eos.commit.registration import Registration, Unlogged, fits, keeps_state, retained_since
-from eos.errors import DamagedLog, InvalidInput
+from eos.errors import DamagedLog, InvalidInput, StaleBatch
+from tests.simulation.broker import Broker
+from tests.simulation.client import Client
+from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
+from tests.simulation.world import Alone
 
 
 def test_a_checkpoint_of_another_sink_is_refused() -> None:
@@ -20,6 +28,7 @@ def test_a_checkpoint_of_another_sink_is_refused() -> None:
         Registration("f", "t", 7, 3),
         Registration("f", "t", 7, None, True),
         Registration("f", "t", 7, stateful=True),
+        Registration("f", "t", 7, jumped=(4, 5)),
     ],
 )
 def test_what_a_checkpoint_remembers_survives_its_file(registered: Registration) -> None:
@@ -81,3 +90,26 @@ def test_what_savepoints_need_is_read() -> None:
     for text in ("", "{}", '{"markers_since": "x"}', "[1]"):
         with pytest.raises(DamagedLog, match=r'eos-keep\.json .* can\'t be read.* Write {"markers_since": BATCH} into'):
             retained_since(text)
+
+
+def write(world: Alone, owner: Owner, batch_id: int) -> None:
+    attempt(owner, batch_id, Identity("query", "run", f"offsets {batch_id}"), WriteData(Client(world), batch_id))
+
+
+def test_a_checkpoint_that_was_rescaled_behind_the_output_writes_nothing() -> None:
+    world = Alone(Broker(coordinators=4))
+    settings = Settings(ttl_s=60, patience_s=20, stop_patience_s=1)
+    parts = {"settings": settings, "at_once": InTurn(second_first=True)}
+    owner = Owner(Client(world), NAME, CONTROL, sleep=world.sleep, clock=world.clock, **parts)  # type: ignore[arg-type]
+    owner.take_over("query", "run-1")
+    for batch in range(3):
+        write(world, owner, batch)
+    owner.close()
+    owner.take_over("query", "run-2", Registration(NAME, CONTROL, 1, jumped=(2, 2)))
+    assert owner.registration.jumped == (2, 2), "the next start knows it too"
+    with pytest.raises(StaleBatch, match=r"holds batch 2, .* batch 3 would write the same input again"):
+        write(world, owner, 3)
+    owner.close()
+    owner.take_over("query", "run-3", Registration(NAME, CONTROL, 1, jumped=(3, 3)))
+    write(world, owner, 4)
+    owner.close()

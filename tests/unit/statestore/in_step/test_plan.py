@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,19 @@ def test_the_batches_between_the_state_and_the_output_are_run_again() -> None:
 def test_what_cannot_be_brought_in_step_is_refused(view: LogView, batch: int, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         behind(view, QUERY, batch, "others")
+
+
+def test_state_is_not_rolled_forward_over_a_rescaling() -> None:
+    def planned(partitions: int) -> str:
+        return f'v1\n{{"conf":{{"spark.sql.shuffle.partitions":"{partitions}"}}}}\n-'
+
+    view = log(3)
+    marker = Marker(9, QUERY, "run", 6, 1, TxnId(0, 6), None, {}, {}, planned(3))
+    view.apply(marker, MessageId(1, 9))
+    with pytest.raises(InvalidInput, match=r"has 2 partitions, and batch 6 of the output was written with 3"):
+        behind(view, QUERY, 4, planned(2))
+    view.apply(replace(marker, number=10, batch_id=7), MessageId(1, 10))
+    assert [one.batch_id for one in behind(view, QUERY, 6, planned(3))] == [7]
 
 
 def test_a_control_topic_is_in_the_namespace_of_the_sinks_topic() -> None:

@@ -1,0 +1,104 @@
+"""State as it is stored, in bytes, through Spark's own state data source: to rewrite it, and to compare it.
+
+Since Spark 4.2 that source gives all column families of a store at once, with what each key is partitioned by. Spark's
+own offline repartitioning (`OfflineStateRepartitionRunner`) rests on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from statestore.checkpoint import logs
+from statestore.checkpoint.files import Files
+from statestore.checkpoint.logs import Offsets
+from statestore.checkpoint.operators import PARTITIONS, Operator, operator_ids, read_operator
+from statestore.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+_ALL_FAMILIES = "_readAllColumnFamilies"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The state that a query keeps after a batch.
+
+    Attributes:
+        batch: a committed one.
+        offsets: where it begins, with the settings that the query keeps for its life.
+        format: of the checkpoint, 1 or 2.
+        operators: with a folder in it.
+    """
+
+    batch: int
+    offsets: Offsets
+    format: int
+    operators: tuple[Operator, ...]
+
+    @property
+    def provider(self) -> str:
+        """The last part of the class name of the state store provider; "" if it isn't known."""
+        return self.offsets.conf.get(PROVIDER, "").rpartition(".")[2]
+
+    @property
+    def partitions(self) -> int | None:
+        """Of the state of each operator; None if it isn't known."""
+        said = self.offsets.conf.get(PARTITIONS, "")
+        return int(said) if said.isdecimal() else None
+
+    @property
+    def stores(self) -> Iterator[tuple[Operator, str]]:
+        """Each operator with the name of each of its stores."""
+        return ((operator, store) for operator in self.operators for store in operator.stores)
+
+
+def read_kept(files: Files, batch: int) -> Kept:
+    """Return what the logs and the operators' metadata tell of the state after a committed batch.
+
+    Raises:
+        NotFound: a log has no such batch.
+        Damaged: a log or metadata can't be read.
+    """
+    operators = tuple(read_operator(files, number, batch) for number in operator_ids(files))
+    return Kept(batch, logs.read_offsets(files, batch), logs.read_commit(files, batch).version, operators)
+
+
+def session_for(spark: SparkSession, kept: Kept, options: Mapping[str, object] | None = None) -> SparkSession:
+    """Return a session like this one that reads and writes the checkpoint's format.
+
+    Args:
+        options: Hadoop options `fs.bk.…`.
+    """
+    own: Any = spark
+    session: SparkSession = type(spark)(spark.sparkContext, own._jsparkSession.cloneSession())
+    for name, value in {**(options or {}), _FORMAT: kept.format}.items():
+        session.conf.set(name, str(value))
+    return session
+
+
+def raw_rows(session: SparkSession, uri: str, batch: int, operator: int, store: str) -> DataFrame:
+    """Return the rows of a store after a batch.
+
+    Args:
+        session: of `session_for`.
+
+    Returns:
+        partition_key: a struct of what the key is partitioned by; key_bytes; value_bytes; column_family_name; and
+        partition: the number of the partition that it lies in. A list has a row for each of its values.
+
+    Raises:
+        InvalidInput: Spark can't read the state so: it is kept by another provider than RocksDB.
+    """
+    from pyspark.sql import functions as F
+
+    reader = session.read.format("statestore").option("batchId", batch).option("operatorId", operator)
+    rows = reader.option("storeName", store).option(_ALL_FAMILIES, "true").load(uri)
+    if "partition_key" not in rows.columns:
+        raise InvalidInput(f"Spark {session.version} can't read all column families of a store: 4.2 is the first")
+    # The source has one task for each partition, in their order (StateScan.planInputPartitions).
+    return rows.withColumn("partition", F.spark_partition_id())

@@ -1,0 +1,39 @@
+"""`statestore rescale`: the state of a query in another number of partitions, as a new checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from statestore.cli import console
+from statestore.cli.options import AsJson, Conf, HadoopOptions, parse_options, settings_of
+from statestore.hadoop.session import session
+
+
+def rescale(
+    source: Annotated[str, typer.Argument(help="A checkpoint whose query has ended; or a savepoint's name.")],
+    target: Annotated[str, typer.Argument(help="The new checkpoint, where nothing is. For a name: bk:// in its tree.")],
+    partitions: Annotated[int, typer.Option(help="How many partitions the state is to have.")],
+    conf: Conf = None,
+    option: HadoopOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a new checkpoint with a query's state in so many partitions. The original stays as it is.
+
+    Spark writes the state anew, and what it has written is compared with what was there. The query goes on from the new
+    checkpoint; never run it on both.
+    """
+    from statestore.rewriting import rescale as rescale_checkpoint
+
+    options = parse_options(option)
+    with session(options, settings_of(conf)) as spark, console.bar("copying") as show:
+
+        def progress(done: int, total: int, size: int) -> None:
+            show(done, total, f"{console.count(done, 'file')}, {console.size(size)}")
+
+        made = rescale_checkpoint(source, target, partitions, spark=spark, options=options, progress=progress)
+    said = f"{target}: {console.count(made.rows, 'row')} of state in {console.count(made.partitions, 'partition')}"
+    said = f"{said} in place of {made.partitions_before}, of batch {made.state_of}: start the query on it"
+    console.show(asdict(made), as_json, said)

@@ -1,0 +1,72 @@
+"""What state holds, in one number for each store: to see that it is the same after it was rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statestore.checkpoint.raw_state import Kept, raw_rows
+from statestore.errors import StateStoreError, Unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What a store holds, whatever its order.
+
+    Attributes:
+        rows: how many; a list has one for each of its values.
+        sum: of a 64-bit hash of each row's column family, key and value.
+        misplaced: rows in another partition than the hash of their partitioning key says.
+    """
+
+    rows: int
+    sum: int
+    misplaced: int
+
+
+def fingerprints(
+    session: SparkSession, uri: str, kept: Kept, batch: int, partitions: int
+) -> Mapping[tuple[int, str], Fingerprint]:
+    """Return the fingerprint of each store, by operator and store, after a batch.
+
+    Args:
+        session: of `session_for`.
+        kept: which stores there are.
+        partitions: how many the state should have.
+
+    Raises:
+        Unavailable: Spark can't read the state.
+    """
+    return {
+        (operator.id, store): _fingerprint(session, uri, batch, operator.id, store, partitions)
+        for operator, store in kept.stores
+    }
+
+
+def _fingerprint(
+    session: SparkSession, uri: str, batch: int, operator: int, store: str, partitions: int
+) -> Fingerprint:
+    from pyspark.sql import functions as F
+
+    from eos.spark.query import reason
+
+    try:
+        rows = raw_rows(session, uri, batch, operator, store)
+        # Spark's own partitioning of rows: Murmur3 of the key, modulo the number (HashPartitioning).
+        wanted = F.pmod(F.hash("partition_key"), F.lit(partitions))
+        row_hash = F.xxhash64("column_family_name", "key_bytes", "value_bytes").cast("decimal(38,0)")
+        counted = rows.agg(
+            F.count("*"), F.coalesce(F.sum(row_hash), F.lit(0)), F.count_if(F.col("partition") != wanted)
+        ).collect()[0]
+    except StateStoreError:
+        raise
+    except Exception as error:
+        raise Unavailable(
+            f"The state of operator {operator}, store {store}, after batch {batch} of {uri} can't be read by Spark: "
+            f"{reason(error)}"
+        ) from error
+    return Fingerprint(int(counted[0]), int(counted[1]), int(counted[2]))

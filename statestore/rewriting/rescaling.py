@@ -1,0 +1,308 @@
+"""Rescaling: the state of a query in another number of partitions, in a new checkpoint.
+
+Spark fixes the number of state partitions with the first batch. Its own offline repartitioning writes state anew, as a
+batch that reads nothing: after batch n comes n + 1, with the offsets of n, and the query goes on with n + 2. Here it
+works on a copy, and what it has written is compared with what it has read.
+
+1. COPY       a cut of the checkpoint, or a savepoint, at the last committed batch; its `metadata` is empty.
+2. LOOK       each row of the state lies in the partition that its key says: Spark knows by what this query partitions.
+3. REWRITE    Spark's own code.
+4. CLEAN      what only batches before need is removed: partitions that are no more among it.
+5. COMPARE    the same rows as before, each in the partition that its key says now.
+6. DECLARE    the sink's file in it says that no batch n + 1 may be in the output.
+7. FINISH     `metadata` is written: it is a checkpoint.
+
+A crash before the last step leaves a folder on which Spark starts nothing; an error removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from eos.commit.registration import REGISTRATION, Registration
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.logs import METADATA, check_checkpoint
+from statestore.checkpoint.needs import committed, needs_of, plain_files, restart_of
+from statestore.checkpoint.operators import STATE
+from statestore.checkpoint.raw_state import Kept, read_kept, session_for
+from statestore.checkpoint.transfer import Progress, copy_checkpoint
+from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
+from statestore.hadoop.file_systems import Hadoop
+from statestore.rewriting.fingerprints import Fingerprint, fingerprints
+from statestore.savepoints import bookkeeper
+from statestore.savepoints.store import Store
+from statestore.savepoints.topic import is_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What Spark can say the partitioning key of (StatePartitionKeyExtractorFactory).
+OPERATORS: Mapping[str, str] = {
+    "stateStoreSave": "aggregation",
+    "sessionWindowStateStoreSaveExec": "session windows",
+    "dedupe": "dropDuplicates",
+    "dedupeWithinWatermark": "dropDuplicatesWithinWatermark",
+    "symmetricHashJoin": "stream-stream join",
+    "transformWithStateExec": "transformWithState",
+    "transformWithStateInPandasExec": "transformWithState",
+    "transformWithStateInPySparkExec": "transformWithState",
+    "flatMapGroupsWithState": "flatMapGroupsWithState",
+    "applyInPandasWithState": "applyInPandasWithState",
+}
+_PROVIDER = "RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaled:
+    """A checkpoint whose state has another number of partitions than before.
+
+    Attributes:
+        checkpoint: its address.
+        query: the id of the query, as before.
+        state_of: the batch whose state it is.
+        batch: the batch in whose place it was rewritten: the query goes on with the one after it.
+        partitions_before, partitions: of each operator's state.
+        rows: how many there are, of all operators and stores.
+        operators: what Spark calls them.
+    """
+
+    checkpoint: str
+    query: str
+    state_of: int
+    batch: int
+    partitions_before: int
+    partitions: int
+    rows: int
+    operators: tuple[str, ...]
+
+
+def rescale(
+    source: str,
+    target: str,
+    partitions: int,
+    *,
+    spark: SparkSession,
+    options: Mapping[str, object] | None = None,
+    progress: Progress = lambda *_: None,
+) -> Rescaled:
+    """Make a new checkpoint with the state of a query in so many partitions. The original is never touched.
+
+    Start the query with it as checkpoint location: it has the same id, and goes on. Run it on one of the two only.
+
+    Args:
+        source: the checkpoint of a query that has ended with its last batch committed; or the name of a savepoint in
+            the target's tree. Of any file system that Hadoop knows.
+        target: an address where nothing is.
+        partitions: 1 or more, and not as many as there are.
+        spark: whose executors rewrite the state.
+        options: Hadoop options `fs.bk.…`.
+        progress: told of the files that are copied.
+
+    Raises:
+        NotFound: there is no such checkpoint or savepoint.
+        InvalidInput: it can't be rescaled, or there is something at the target. Found before anything is written, but
+            for a variable of transformWithState that Spark doesn't know.
+        CutFailed: the checkpoint is not whole, or changes too fast.
+        Damaged: what was rewritten is not what was there. What was begun at the target is removed, as it is after
+            every other error.
+        Unavailable: Spark or the file system could not do it.
+    """
+    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+        raise InvalidInput(f"{partitions!r} is no number of partitions: give a whole number, 1 or more")
+    if is_topic(source):
+        raise InvalidInput(
+            f"{source} is a topic: restore the savepoint on it (statestore restore), and rescale the checkpoint that "
+            "you get"
+        )
+    hadoop = Hadoop.of(spark, options)
+    work = _Rescaling(hadoop, hadoop.qualified(target), partitions, spark, options)
+    if hadoop.status(work.target) is not None:
+        raise InvalidInput(f"There is something at {work.target}: a checkpoint is written to a new place")
+    if is_name(source):
+        store = Store.of(target, options, spark)
+        store.ready(source)
+        bookkeeper.restore_to(store, source, lambda savepoint: work.run(savepoint.batch, savepoint.query))
+    else:
+        files = HadoopFiles(hadoop, source)
+        check_checkpoint(files, source)
+        refuse_in_doubt(files, source)
+        check(read_kept(files, max(committed(files))), partitions, source)
+
+        def prepare(batch: int, query: str) -> None:
+            refuse_in_doubt(files, source)  # a query that runs has begun another batch while this one was copied
+            work.run(batch, query)
+
+        copy_checkpoint(hadoop, source, work.target, progress, lambda cut: prepare(cut.batch, cut.query))
+    assert work.done is not None
+    return work.done
+
+
+def is_name(source: str) -> bool:
+    """Whether it is a savepoint's name, not an address."""
+    return "/" not in source and ":" not in source
+
+
+def refuse_in_doubt(files: HadoopFiles, source: str) -> None:
+    """Refuse a checkpoint whose last batch is planned and not committed.
+
+    Its rows may be in the output already. Going on without it would read its input again, in another batch.
+
+    Raises:
+        InvalidInput: it is so, or no batch is committed.
+    """
+    done, planned = restart_of(files)
+    if done < 0:
+        raise InvalidInput(f"{source} has no committed batch yet: there is no state to rescale")
+    if planned:
+        raise InvalidInput(
+            f"Batch {done + 1} of {source} was begun and is not committed: its rows may be in the output. Either the "
+            "query runs, or it was stopped or killed in that batch. Let it end with a whole batch, by "
+            "statestore.stop_with_savepoint or .trigger(availableNow=True), and rescale then"
+        )
+
+
+def check(kept: Kept, partitions: int, source: str) -> None:
+    """Refuse state that can't be rescaled.
+
+    Raises:
+        InvalidInput: it names what is in the way.
+    """
+    if not kept.operators:
+        raise InvalidInput(
+            f"The query of {source} keeps no state: set spark.sql.shuffle.partitions, and start it again"
+        )
+    if kept.provider != _PROVIDER:
+        raise InvalidInput(
+            f"The state of {source} is kept by {kept.provider or 'an unknown provider'}, which Spark can't rewrite: it "
+            f"needs {_PROVIDER}"
+        )
+    for operator in kept.operators:
+        if operator.name not in OPERATORS:
+            raise InvalidInput(
+                f"Operator {operator.id} of {source} is {operator.name or 'unknown'}, and Spark can't say by what its "
+                f"state is partitioned. It can for {', '.join(dict.fromkeys(OPERATORS.values()))}"
+            )
+    if kept.partitions is None:
+        raise InvalidInput(
+            f"The offsets of batch {kept.batch} of {source} don't say how many partitions the state has: let the query "
+            "run a batch with this version of Spark first"
+        )
+    if kept.partitions == partitions:
+        raise InvalidInput(f"The state of {source} has {partitions} partitions already: there is nothing to do")
+
+
+class _Rescaling:
+    """One rescaling: `run` is called when the copy is there, but for `metadata`."""
+
+    def __init__(
+        self,
+        hadoop: Hadoop,
+        target: str,
+        partitions: int,
+        spark: SparkSession,
+        options: Mapping[str, object] | None,
+    ) -> None:
+        self.hadoop, self.target, self.partitions = hadoop, target, partitions
+        self.spark, self.options = spark, options
+        self.done: Rescaled | None = None
+
+    def run(self, batch: int, query: str) -> None:
+        """Rewrite the state after a batch."""
+        files = HadoopFiles(self.hadoop, self.target)
+        kept = read_kept(files, batch)
+        check(kept, self.partitions, self.target)
+        assert kept.partitions is not None
+        registered = _registration(files)
+        session = session_for(self.spark, kept, self.options)
+        before = fingerprints(session, self.target, kept, batch, kept.partitions)
+        _check_places(before, kept.partitions)
+        _repartition(session, self.hadoop, self.target, self.partitions)
+        new = max(committed(files))
+        _clean(self.hadoop, files, new, self.partitions)
+        after = fingerprints(session, self.target, kept, new, self.partitions)
+        _compare(before, after, self.partitions)
+        if registered is not None:
+            self.hadoop.replace(files.uri(REGISTRATION), _jumping(registered, batch, new).text.encode())
+        rows = sum(one.rows for one in after.values())
+        names = tuple(operator.name for operator in kept.operators)
+        self.done = Rescaled(self.target, query, batch, new, kept.partitions, self.partitions, rows, names)
+
+
+def _registration(files: HadoopFiles) -> Registration | None:
+    try:
+        registered = Registration.parse(files.read(REGISTRATION).decode())
+    except NotFound:
+        return None
+    if registered.rolls_forward_from is not None:
+        raise InvalidInput(
+            "The checkpoint is being rolled forward to its sink's output: finish that (statestore restore --in-step), "
+            "and rescale then"
+        )
+    return registered
+
+
+def _jumping(registered: Registration, batch: int, new: int) -> Registration:
+    """What the sink must know: batches after `batch` up to `new` are none of the query's."""
+    before = registered.jumped
+    first = before[0] if before is not None and before[1] == batch else batch + 1
+    return replace(registered, jumped=(first, new))
+
+
+def _repartition(session: SparkSession, hadoop: Hadoop, target: str, partitions: int) -> None:
+    from py4j.protocol import Py4JJavaError
+
+    own: Any = session
+    try:
+        own._streamingCheckpointManager.repartition(target, partitions)
+    except Py4JJavaError as error:
+        kind = str(error.java_exception.getClass().getSimpleName())
+        if kind.startswith(("StateRepartition", "StateRewriter")):
+            raise InvalidInput(f"Spark can't rescale this state: {error.java_exception.getMessage()}") from error
+        with hadoop.explained(target):
+            raise
+    except AttributeError as error:
+        raise Unavailable(
+            f"Spark {session.version} can't rewrite state: 4.2 is the first that can (StreamingCheckpointManager)"
+        ) from error
+
+
+def _clean(hadoop: Hadoop, files: HadoopFiles, batch: int, partitions: int) -> None:
+    """Remove what only batches before this one need: above all, partitions that are no more."""
+    needs = needs_of(files, batch)
+    for gap in needs.gaps[:1]:
+        raise CutFailed(f"What Spark has rewritten is not whole: {gap.path}: {gap.reason}")
+    for operator in files.list(STATE):
+        for name in files.list(f"{STATE}/{operator}"):
+            if name.isdecimal() and int(name) >= partitions:
+                hadoop.delete(files.uri(f"{STATE}/{operator}/{name}"), recursive=True)
+    kept = {*needs.files, *plain_files(files), METADATA}
+    root = files.uri("")
+    for status in list(hadoop.walk(root)):
+        path = status.uri.removeprefix(root).lstrip("/")
+        if path.startswith((f"{STATE}/", "commits/", "offsets/")) and path not in kept:
+            hadoop.delete(status.uri)
+
+
+def _check_places(found: Mapping[tuple[int, str], Fingerprint], partitions: int) -> None:
+    for (operator, store), one in found.items():
+        if one.misplaced:
+            raise InvalidInput(
+                f"{one.misplaced} of {one.rows} rows of operator {operator}, store {store}, lie in another of "
+                f"{partitions} partitions than Spark's key for them says: this query partitions its state by something "
+                "else, and Spark can't rescale it"
+            )
+
+
+def _compare(
+    before: Mapping[tuple[int, str], Fingerprint], after: Mapping[tuple[int, str], Fingerprint], partitions: int
+) -> None:
+    for (operator, store), old in before.items():
+        new = after[operator, store]
+        if (old.rows, old.sum) != (new.rows, new.sum) or new.misplaced:
+            raise Damaged(
+                f"The rewritten state of operator {operator}, store {store}, is not what was there: {new.rows} rows in "
+                f"place of {old.rows}, {new.misplaced} of them in another of {partitions} partitions than their key "
+                "says. Nothing was kept of it; the original is as it was"
+            )

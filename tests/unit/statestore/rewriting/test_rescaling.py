@@ -1,0 +1,63 @@
+"""What is rescaled and what is refused, before anything is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos.commit.registration import Registration
+from statestore.checkpoint import Offsets, Operator
+from statestore.checkpoint.raw_state import PROVIDER, Kept
+from statestore.errors import Damaged, InvalidInput
+from statestore.rewriting.fingerprints import Fingerprint
+from statestore.rewriting.rescaling import _check_places, _compare, _jumping, check, is_name
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def kept(name: str = "dedupe", provider: str = ROCKSDB, partitions: str | None = "2") -> Kept:
+    conf = {PROVIDER: provider} | ({} if partitions is None else {"spark.sql.shuffle.partitions": partitions})
+    operators = (Operator(0, name, ("default",), 2, "", ()),) if name else ()
+    return Kept(4, Offsets(1, 0, 0, conf, (), ()), 1, operators)
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        (kept(""), "keeps no state: set spark.sql.shuffle.partitions"),
+        (kept(provider="a.b.HDFSBackedStateStoreProvider"), "HDFSBackedStateStoreProvider, which Spark can't rewrite"),
+        (kept(provider=""), "an unknown provider"),
+        (kept("globalLimit"), r"Operator 0 of file:///c is globalLimit.* It can for aggregation, session windows"),
+        (kept(partitions=None), "don't say how many partitions"),
+        (kept(partitions="3"), "has 3 partitions already"),
+    ],
+)
+def test_what_cannot_be_rescaled_is_named(state: Kept, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        check(state, 3, "file:///c")
+    check(kept(), 3, "file:///c")
+
+
+def test_a_name_is_no_address() -> None:
+    assert is_name("before-upgrade")
+    assert not any(map(is_name, ("bk://zk:2181/q", "/checkpoints/q", "file:///q")))
+
+
+def test_rows_in_another_partition_than_sparks_key_says_are_refused() -> None:
+    _check_places({(0, "default"): Fingerprint(9, 1, 0)}, 2)
+    with pytest.raises(InvalidInput, match=r"1 of 9 rows of operator 0, store default, lie in another of 2 partitions"):
+        _check_places({(0, "default"): Fingerprint(9, 1, 1)}, 2)
+
+
+@pytest.mark.parametrize("after", [Fingerprint(8, 1, 0), Fingerprint(9, 2, 0), Fingerprint(9, 1, 1)])
+def test_what_was_rewritten_must_be_what_was_there(after: Fingerprint) -> None:
+    before = {(0, "default"): Fingerprint(9, 1, 0)}
+    _compare(before, before, 3)
+    with pytest.raises(Damaged, match=r"is not what was there.* the original is as it was"):
+        _compare(before, {(0, "default"): after}, 3)
+
+
+def test_the_sink_is_told_of_all_batches_since_the_last_of_its_own() -> None:
+    first = _jumping(Registration("f", "t", 7), 4, 5)
+    assert first.jumped == (5, 5)
+    assert _jumping(first, 5, 6).jumped == (5, 6), "rescaled again, and no batch in between"
+    assert _jumping(first, 9, 10).jumped == (10, 10)
