@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from statestore.checkpoint.listing import read_state, snapshots
     from statestore.checkpoint.verification import verify
     from statestore.hadoop.session import configure_spark
+    from statestore.rewriting.rescaling import rescale
+    from statestore.savepoints.periodic import periodic_savepoints
+    from statestore.savepoints.stopping import stop_with_savepoint
 
 __all__ = [
     "Address",
@@ -24,16 +27,22 @@ __all__ = [
     "Unavailable",
     "configure_spark",
     "jar_path",
+    "periodic_savepoints",
     "read_state",
+    "rescale",
     "snapshots",
+    "stop_with_savepoint",
     "verify",
 ]
 
 # Imported when asked for: the command line needs Spark for few of its verbs.
 _LATE = {
     "configure_spark": "statestore.hadoop.session",
+    "periodic_savepoints": "statestore.savepoints.periodic",
     "read_state": "statestore.checkpoint.listing",
+    "rescale": "statestore.rewriting.rescaling",
     "snapshots": "statestore.checkpoint.listing",
+    "stop_with_savepoint": "statestore.savepoints.stopping",
     "verify": "statestore.checkpoint.verification",
 }
 

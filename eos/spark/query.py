@@ -22,6 +22,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from eos.errors import InvalidInput, NotCommitted
+from eos.spark.ending import is_asked
 
 Jvm = Any  # py4j objects have no types
 
@@ -59,9 +60,12 @@ class Query:
             self._execution.awaitTermination()
 
     def is_active(self) -> bool:
-        """Tell whether the query runs still; False as soon as `query.stop()` was called. Raises nothing."""
+        """Tell whether the query runs still; False as soon as `query.stop()` was called. Raises nothing.
+
+        One that ends after the batch in hand is active until then.
+        """
         try:
-            return bool(self._execution.isActive())
+            return is_asked(self.run_id) or bool(self._execution.isActive())
         except JVM_GONE:
             return False
 

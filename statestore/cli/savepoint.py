@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +13,10 @@ from eos.config import Cluster
 from statestore.cli import console
 from statestore.cli.options import SAVEPOINT, AsJson, HadoopOptions, Token, Trust, cluster_of, parse_options
 from statestore.defaults import TRANSACTION_S
-from statestore.errors import InvalidInput
+from statestore.errors import InvalidInput, JarMissing, StateStoreError
 
 if TYPE_CHECKING:
+    from statestore.savepoints.periodic import Schedule
     from statestore.savepoints.stream import Manifest
 
 typer_app = typer.Typer(
@@ -62,6 +65,53 @@ def create(
     said = f"{console.count(manifest.files, 'file')}, {console.size(manifest.size)}"
     said = f"{said}, in {console.count(manifest.messages, 'message')}"
     console.show(asdict(manifest), as_json, f"Savepoint {name} of batch {manifest.batch} is on the topic: {said}")
+
+
+@typer_app.command()
+def every(
+    checkpoint: Annotated[str, typer.Argument(help="The checkpoint, bk://…; its query may run, here or elsewhere.")],
+    minutes: Annotated[float, typer.Option(help="Between two savepoints.")] = 30.0,
+    keep: Annotated[int, typer.Option(help="How many are kept: an older one is deleted when a newer is ready.")] = 5,
+    prefix: Annotated[
+        str, typer.Option(help="Of their names, PREFIX-<moment, UTC>. Others are never deleted.")
+    ] = "every",
+    once: Annotated[bool, typer.Option("--once", help="One round, for cron.")] = False,
+    option: HadoopOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a savepoint of a checkpoint every so many minutes, until you stop it, and keep the newest few.
+
+    What goes wrong is told, and tried again in the next round; with --once it is exit code 2.
+    """
+    from statestore.savepoints.periodic import Schedule
+
+    if not minutes > 0:
+        raise InvalidInput(f"--minutes is {minutes:g}: give a number above 0")
+    schedule = Schedule(checkpoint, keep, prefix, parse_options(option))
+    if once:
+        _round(schedule, as_json)
+        return
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            try:
+                _round(schedule, as_json)
+            except (InvalidInput, JarMissing):
+                raise
+            except StateStoreError as error:
+                console.tell(f"No savepoint was made: {error}")
+            time.sleep(minutes * 60)
+
+
+def _round(schedule: Schedule, as_json: bool) -> None:
+    done = schedule.run_once()
+    for failure in done.failures:
+        console.tell(failure)
+    deleted = f"; deleted: {', '.join(done.deleted)}" if done.deleted else ""
+    if done.made is None:
+        said = f"Nothing was committed since the newest savepoint{deleted}"
+    else:
+        said = f"Savepoint {done.made.name} holds batch {done.made.batch}{deleted}"
+    console.show(asdict(done), as_json, said)
 
 
 @typer_app.command("list")

@@ -8,6 +8,16 @@ lies on a topic.
 from __future__ import annotations
 
 from statestore.savepoints.bookkeeper import create, delete, list_savepoints, restore
+from statestore.savepoints.periodic import periodic_savepoints
 from statestore.savepoints.savepoint import Savepoint
+from statestore.savepoints.stopping import stop_with_savepoint
 
-__all__ = ["Savepoint", "create", "delete", "list_savepoints", "restore"]
+__all__ = [
+    "Savepoint",
+    "create",
+    "delete",
+    "list_savepoints",
+    "periodic_savepoints",
+    "restore",
+    "stop_with_savepoint",
+]

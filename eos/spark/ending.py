@@ -1,0 +1,76 @@
+"""Ending a streaming query in good order: after the batch in hand, not in the middle of it as `query.stop()` does.
+
+Spark asks before each batch whether the query is still active; its own trigger `availableNow` ends a query by saying
+that it isn't (MicroBatchExecution.executeOneBatch sets the state TERMINATED). The same is done here from outside. The
+batch in hand runs to its end and is noted. One that Spark has planned and not begun is not run: it finds the query
+ended, and interrupts itself before it calls the sink (MicroBatchExecution.runBatch).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from eos.errors import InvalidInput
+
+_LOOK_S = 0.1
+_QUIET_LOOKS = 3
+
+_asked: set[str] = set()
+
+
+def is_asked(run_id: str) -> bool:
+    """Whether a run was asked to end after the batch in hand: until then it counts as active."""
+    return run_id in _asked
+
+
+def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
+    """End a query after the batch in hand; nothing of that batch is cut short.
+
+    Args:
+        query: of a Spark session in this process. One that has ended already is none to end.
+        timeout_s: how long the batch may take.
+
+    Returns:
+        Whether it has ended. False: its time is over, and it ends after the batch all the same. Call again to wait on.
+
+    Raises:
+        InvalidInput: it is no query of classic Spark.
+    """
+    wrapper: Any = getattr(query, "_jsq", None)
+    if wrapper is None:
+        raise InvalidInput(
+            f"{query!r} is no query of Spark in classic mode (not Spark Connect), and can't be ended after a batch"
+        )
+    execution: Any = wrapper.streamingQuery()
+    run_id, thread = str(execution.runId().toString()), execution.queryExecutionThread()
+    _asked.add(run_id)
+    state = execution.state()
+    terminated = _terminated(state)
+    if str(state.get().toString()) != str(terminated.toString()):
+        state.set(terminated)
+    deadline, quiet = time.monotonic() + timeout_s, 0
+    while thread.isAlive():
+        # Between two triggers it sleeps, maybe for hours, and no batch begins any more: it can be woken at once.
+        quiet = 0 if wrapper.status().isTriggerActive() else quiet + 1
+        if quiet >= _QUIET_LOOKS:
+            query.stop()
+            break
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOK_S)
+    _asked.discard(run_id)
+    return True
+
+
+def _terminated(state: Any) -> Any:
+    """Spark's word for a query that has ended; a Scala object beside that of the state it is in."""
+    from pyspark import SparkContext
+
+    package = str(state.get().getClass().getName()).rpartition(".")[0]
+    jvm: Any = SparkContext._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    kind = jvm.java.lang.Class.forName(f"{package}.TERMINATED$", True, loader)
+    return kind.getField("MODULE$").get(None)

@@ -1,0 +1,61 @@
+"""`statestore savepoint every`: rounds, failures and exit codes."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from statestore.cli.app import typer_app
+from statestore.errors import Unavailable
+from statestore.savepoints.periodic import Round, Schedule
+from statestore.savepoints.savepoint import Savepoint
+
+MADE = Round(Savepoint("p-1", "ready", "bk://zk:2181/q", 0, 7), ("p-0",), ("savepoint p-x could not be deleted: why",))
+
+
+def every(*more: str) -> Any:
+    return CliRunner().invoke(typer_app, ["savepoint", "every", "bk://zk:2181/q", *more])
+
+
+def test_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Schedule, "run_once", lambda self: MADE)
+    told = every("--once")
+    assert (told.exit_code, "Savepoint p-1 holds batch 7; deleted: p-0" in told.stderr) == (0, True)
+    assert "p-x could not be deleted" in told.stderr
+    assert json.loads(every("--once", "--json").stdout)["made"]["batch"] == 7
+    monkeypatch.setattr(Schedule, "run_once", lambda self: Round(None, ()))
+    assert "Nothing was committed since the newest savepoint" in every("--once").stderr
+
+
+def test_a_failure_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Any] = [Unavailable("ZooKeeper is away"), MADE]
+    waits: list[float] = []
+
+    def answer(_: Schedule) -> Round:
+        one = answers.pop(0)
+        if isinstance(one, Exception):
+            raise one
+        return MADE
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if not answers:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Schedule, "run_once", answer)
+    monkeypatch.setattr(time, "sleep", sleep)
+    told = every("--minutes", "2")
+    assert told.exit_code == 0, "stopped by the user"
+    assert waits == [120, 120]
+    assert "No savepoint was made: ZooKeeper is away" in told.stderr
+    assert "Savepoint p-1 holds batch 7" in told.stderr
+
+
+@pytest.mark.parametrize(("option", "value", "says"), [("--minutes", "0", "above 0"), ("--keep", "0", "at least 1")])
+def test_wrong_options_are_refused(option: str, value: str, says: str) -> None:
+    told = every(option, value)
+    assert says in str(told.exception)

@@ -1,0 +1,146 @@
+"""Which savepoints a schedule makes and deletes; the tree is played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from statestore.bk.address import Address
+from statestore.errors import CutFailed, InvalidInput, Unavailable
+from statestore.hadoop.file_systems import Hadoop
+from statestore.savepoints import bookkeeper, keeping, periodic
+from statestore.savepoints.periodic import Periodic, Schedule
+from statestore.savepoints.savepoint import Savepoint
+from statestore.savepoints.store import Store
+from tests.waiting import until
+
+SOURCE = "bk://zk:2181/q"
+START = 1_800_000_000
+
+
+class Tree(Store):
+    """Savepoints of a tree, oldest first."""
+
+    def __init__(self) -> None:
+        super().__init__(cast(Hadoop, None), Address.parse(SOURCE))
+        object.__setattr__(self, "there", [])
+        object.__setattr__(self, "undeletable", "")
+
+    there: list[Savepoint]
+    undeletable: str
+
+    def all(self) -> list[Savepoint]:
+        return list(self.there)
+
+    def delete(self, name: str) -> None:
+        if name == self.undeletable:
+            raise Unavailable("ZooKeeper is away")
+        self.there[:] = [one for one in self.there if one.name != name]
+
+    @property
+    def names(self) -> list[str]:
+        return [one.name for one in self.there]
+
+
+class World:
+    """A checkpoint that goes on, and its tree. Attributes: batch: its newest; fails: what the next `create` raises."""
+
+    def __init__(self) -> None:
+        self.tree = Tree()
+        self.batch, self.now = 0, float(START)
+        self.fails: Exception | None = None
+
+    def create(self, name: str, source: str, options: Mapping[str, object] | None = None) -> Savepoint:
+        if self.fails is not None:
+            self.tree.there.append(Savepoint(name, "abandoned", SOURCE, 0))
+            raise self.fails
+        self.tree.there.append(Savepoint(name, "ready", source, 0, self.batch, "query"))
+        return self.tree.there[-1]
+
+    def round(self, keep: int = 2) -> periodic.Round:
+        self.now += 60
+        self.batch += 1
+        return Schedule(SOURCE, keep, "p", now=lambda: self.now).run_once()
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World()
+    monkeypatch.setattr(Store, "of", lambda *_, **__: world.tree)
+    monkeypatch.setattr(bookkeeper, "create", world.create)
+    monkeypatch.setattr(bookkeeper, "delete", lambda name, *_: world.tree.delete(name))
+    monkeypatch.setattr(keeping, "tell_sink", lambda *_: None)
+    return world
+
+
+def test_the_newest_are_kept(world: World) -> None:
+    rounds = [world.round() for _ in range(4)]
+    assert [one.made.batch for one in rounds if one.made] == [1, 2, 3, 4]
+    assert [one.batch for one in world.tree.there] == [3, 4]
+    assert [len(one.deleted) for one in rounds] == [0, 0, 1, 1]
+    assert world.tree.names[-1] == "p-20270115T080400Z"
+
+
+def test_nothing_is_deleted_when_none_could_be_made(world: World) -> None:
+    world.round(keep=1)
+    only = world.tree.names
+    world.fails = CutFailed("files are missing")
+    for _ in range(3):
+        with pytest.raises(CutFailed):
+            world.round(keep=1)
+    assert [one.name for one in world.tree.there if one.state == "ready"] == only
+    world.fails = None
+    done = world.round(keep=1)
+    assert len(done.deleted) == 4, "the old one, and what the failures left"
+    assert world.tree.names == [done.made.name if done.made else ""]
+
+
+def test_savepoints_of_others_are_left_alone(world: World) -> None:
+    old = Savepoint("p-20200101T000000Z", "ready", "bk://zk:2181/other", 0, 3, "query")
+    world.tree.there += [old, replace(old, name="by-hand", source=SOURCE), replace(old, name="q-20200101T000000Z")]
+    world.round(keep=1)
+    world.round(keep=1)
+    assert world.tree.names[:3] == ["p-20200101T000000Z", "by-hand", "q-20200101T000000Z"]
+    assert len(world.tree.there) == 4
+
+
+def test_a_batch_is_held_once(world: World) -> None:
+    first = world.round(keep=1)
+    world.batch -= 1
+    assert world.round(keep=1).made is None
+    assert first.made is not None
+    assert world.tree.names == [first.made.name]
+
+
+def test_one_that_cannot_be_deleted_is_told_and_the_rest_is_done(world: World) -> None:
+    first = world.round(keep=1)
+    assert first.made is not None
+    object.__setattr__(world.tree, "undeletable", first.made.name)
+    done = world.round(keep=1)
+    assert done.made is not None
+    assert done.failures == (f"savepoint {first.made.name} could not be deleted: ZooKeeper is away",)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"), [({"keep": 0}, "at least 1 savepoint"), ({"prefix": "no name"}, "cannot name a savepoint")]
+)
+def test_wrong_schedules_are_refused(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        Schedule(SOURCE, **fields)
+
+
+def test_the_thread_in_the_driver_survives_failures_and_ends_with_the_query(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = False
+    world.fails = RuntimeError("anything")
+    periodic_ = Periodic(Schedule(SOURCE, 2, "p", now=lambda: world.now), 0.01, lambda: ended)
+    until(lambda: "no savepoint was made of bk://zk:2181/q: anything" in caplog.text)
+    world.fails = None
+    until(lambda: any(one.state == "ready" for one in world.tree.all()))
+    ended = True
+    until(lambda: not periodic_._thread.is_alive())
+    periodic_.stop()
