@@ -9,6 +9,7 @@ from statestore.errors import CutFailed, Damaged, InvalidInput, JarMissing, NotF
 from statestore.hadoop.jar import jar_path
 
 if TYPE_CHECKING:
+    from statestore.checkpoint.difference import state_difference
     from statestore.checkpoint.listing import read_state, snapshots
     from statestore.checkpoint.verification import verify
     from statestore.hadoop.session import configure_spark
@@ -31,6 +32,7 @@ __all__ = [
     "read_state",
     "rescale",
     "snapshots",
+    "state_difference",
     "stop_with_savepoint",
     "verify",
 ]
@@ -42,6 +44,7 @@ _LATE = {
     "read_state": "statestore.checkpoint.listing",
     "rescale": "statestore.rewriting.rescaling",
     "snapshots": "statestore.checkpoint.listing",
+    "state_difference": "statestore.checkpoint.difference",
     "stop_with_savepoint": "statestore.savepoints.stopping",
     "verify": "statestore.checkpoint.verification",
 }

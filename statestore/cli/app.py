@@ -11,6 +11,7 @@ import eos
 from statestore.cli import (
     checkpoint,
     console,
+    difference,
     drill,
     files,
     ledgers,
@@ -32,6 +33,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     *files.COMMANDS,
     transfer.cp,
     *checkpoint.COMMANDS,
+    difference.diff,
     *ledgers.COMMANDS,
     restore.restore,
     rescaling.rescale,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from statestore.bk.address import Address
 from statestore.checkpoint import moved_metadata
 from statestore.checkpoint.cut import cut_of, names_its_place
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.errors import CutFailed
+from statestore.errors import CutFailed, StateStoreError
 from statestore.savepoints import keeping
 from statestore.savepoints.savepoint import Savepoint
 from statestore.savepoints.store import Store
@@ -126,6 +128,30 @@ def restore_to(store: Store, name: str, prepare: Callable[[Savepoint], None] = l
         prepare(restored)
     keeping.tell_sink(store, address, restored.query)
     return restored
+
+
+@contextlib.contextmanager
+def opened(
+    name: str, tree: str, options: Mapping[str, object] | None = None, spark: SparkSession | None = None
+) -> Iterator[str]:
+    """Give a savepoint as a checkpoint to read while the block runs; nothing is copied. Start no query on it.
+
+    A process that dies in the block leaves it below `/.savepoints` of the tree, where it may be deleted.
+
+    Yields:
+        its address.
+
+    Raises:
+        NotFound, InvalidInput, Damaged, Unavailable: as `restore`.
+    """
+    place = Store.of(tree, options, spark).address.at(f"{COPIES}/{name}-read-{uuid.uuid4().hex[:12]}")
+    store = Store.of(place.uri, options, spark)
+    restore_to(store, name)
+    try:
+        yield place.uri
+    finally:
+        with contextlib.suppress(StateStoreError):
+            store.hadoop.delete(place.uri, recursive=True)
 
 
 def delete(name: str, tree: str, options: Mapping[str, object] | None = None) -> None:

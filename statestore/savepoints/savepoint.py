@@ -50,6 +50,11 @@ class Savepoint:
         return cls(**json.loads(text))
 
 
+def is_name(text: str) -> bool:
+    """Whether it is meant as a savepoint's name, not as an address."""
+    return "/" not in text and ":" not in text
+
+
 def check_name(name: str) -> str:
     """Return a savepoint's name. The same names are good on a topic and in a tree, where the jar checks them.
 

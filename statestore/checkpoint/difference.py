@@ -1,0 +1,177 @@
+"""What differs between the state in two checkpoints, row by row, through Spark's own state data source.
+
+Keys and values are compared as JSON, as that source reads them: in whatever number of partitions, by whatever provider
+and in whatever format they are stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from statestore.checkpoint.files import Files
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.logs import check_checkpoint
+from statestore.checkpoint.needs import committed
+from statestore.checkpoint.operators import Operator
+from statestore.checkpoint.raw_state import Kept, read_kept, session_for
+from statestore.errors import InvalidInput
+from statestore.hadoop.file_systems import Hadoop
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+ONLY_IN_FIRST, ONLY_IN_SECOND, CHANGED = "only in A", "only in B", "changed"
+_COLUMNS = "operator int, operator_name string, store string, key string, change string, a string, b string"
+_PLACE = "partition_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a query's state that is read by itself.
+
+    Attributes:
+        operator, operator_name: its operator.
+        store: the store, or of transformWithState the name of the variable.
+        reading: options of Spark's state data source.
+    """
+
+    operator: int
+    operator_name: str
+    store: str
+    reading: tuple[tuple[str, str], ...]
+
+    @property
+    def name(self) -> tuple[int, str]:
+        """By what it is found in another checkpoint."""
+        return self.operator, self.store
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two checkpoints.
+
+    Attributes:
+        uri: its address.
+        kept: the state that it keeps after the batch that is compared.
+        parts: of that state.
+    """
+
+    uri: str
+    kept: Kept
+    parts: tuple[Part, ...]
+
+
+def state_difference(
+    spark: SparkSession,
+    a: str,
+    b: str,
+    *,
+    batch_a: int | None = None,
+    batch_b: int | None = None,
+    options: Mapping[str, object] | None = None,
+) -> DataFrame:
+    """Compare the state in two checkpoints.
+
+    Args:
+        spark: a session; for bk:// one that `configure_spark` made.
+        a, b: their addresses, on any file system that Hadoop knows. Their queries may run.
+        batch_a, batch_b: a committed batch of each; None: the newest.
+        options: Hadoop options `fs.bk.…`.
+
+    Returns:
+        A row for each key that differs: operator, operator_name, store (of transformWithState the variable), key,
+        change ("only in A", "only in B", "changed"), and a and b, the values there or null. Keys and values are JSON.
+        No rows: it is the same state. Spark reads it when the DataFrame is used.
+
+    Raises:
+        NotFound: there is no checkpoint.
+        InvalidInput: there is no such batch, or no state.
+        Damaged: logs or metadata can't be read.
+    """
+    hadoop = Hadoop.of(spark, options)
+    first, second = _side(hadoop, a, batch_a), _side(hadoop, b, batch_b)
+    before, after = ({part.name: part for part in side.parts} for side in (first, second))
+    found = spark.createDataFrame([], _COLUMNS)
+    for name in sorted({*before, *after}):
+        part = before.get(name) or after[name]
+        old = _rows(spark, first, before.get(name), options)
+        new = _rows(spark, second, after.get(name), options)
+        found = found.unionByName(_compared(part, old, new))
+    return found
+
+
+def _side(hadoop: Hadoop, uri: str, batch: int | None) -> Side:
+    files = HadoopFiles(hadoop, uri)
+    check_checkpoint(files, uri)
+    batches = committed(files)
+    if not batches:
+        raise InvalidInput(f"{uri} has no committed batch yet: there is no state to compare")
+    if batch is not None and batch not in batches:
+        raise InvalidInput(
+            f"Batch {batch} of {uri} is not committed, or was cleaned away. There are {batches[0]} … {batches[-1]}"
+        )
+    kept = read_kept(files, batches[-1] if batch is None else batch)
+    if not kept.operators:
+        raise InvalidInput(f"The query of {uri} keeps no state: there is nothing to compare")
+    parts = tuple(part for operator in kept.operators for part in _parts(files, operator))
+    return Side(uri, kept, parts)
+
+
+def _parts(files: Files, operator: Operator) -> Iterator[Part]:
+    variables = _variables(files, operator) if operator.name.startswith("transformWithState") else ()
+    for name, kind in variables:
+        reading = {"readRegisteredTimers": "true"} if kind == "TimerState" else {"stateVarName": name}
+        # A list as a whole: its order counts.
+        reading |= {"flattenCollectionTypes": "false"} if kind == "ListState" else {}
+        yield Part(operator.id, operator.name, "timers" if kind == "TimerState" else name, tuple(reading.items()))
+    for store in operator.stores if not variables else ():
+        yield Part(operator.id, operator.name, store, (("storeName", store),))
+
+
+def _variables(files: Files, operator: Operator) -> tuple[tuple[str, str], ...]:
+    """The variables of a transformWithState, with their kinds."""
+    said = json.loads(files.read(operator.metadata).partition(b"\n")[2])
+    properties = json.loads(said.get("operatorPropertiesJson") or "{}")
+    return tuple(
+        (str(one["stateName"]), str(one["stateVariableType"])) for one in properties.get("stateVariables") or ()
+    )
+
+
+def _rows(spark: SparkSession, side: Side, part: Part | None, options: Mapping[str, object] | None) -> DataFrame:
+    """The rows of a part as two texts: key and value."""
+    from pyspark.sql import functions as F
+
+    if part is None:
+        return spark.createDataFrame([], "key string, value string")
+    session = session_for(spark, side.kept, options)
+    reader = session.read.format("statestore").option("batchId", side.kept.batch).option("operatorId", part.operator)
+    for name, value in part.reading:
+        reader = reader.option(name, value)
+    rows = reader.load(side.uri)
+    keys = [name for name in rows.columns if name in _KEYS]
+    values = [name for name in rows.columns if name not in {*_KEYS, _PLACE}]
+
+    def text(names: list[str]) -> Column:
+        return F.to_json(F.struct(*names), {"ignoreNullFields": "false"}) if names else F.lit("{}")
+
+    return rows.select(text(keys).alias("key"), text(values).alias("value"))
+
+
+_KEYS = ("key", "user_map_key", "expiration_timestamp_ms")
+
+
+def _compared(part: Part, old: DataFrame, new: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    both = old.withColumnRenamed("value", "a").join(new.withColumnRenamed("value", "b"), "key", "full_outer")
+    change = (
+        F.when(F.col("b").isNull(), ONLY_IN_FIRST)
+        .when(F.col("a").isNull(), ONLY_IN_SECOND)
+        .when(F.col("a") != F.col("b"), CHANGED)
+    )
+    told: Any = [F.lit(part.operator).alias("operator"), F.lit(part.operator_name).alias("operator_name")]
+    told += [F.lit(part.store).alias("store"), "key", change.alias("change"), "a", "b"]
+    return both.select(*told).where("change IS NOT NULL")
