@@ -15,6 +15,12 @@ CompressionOption = Literal["none", "auto", "lz4", "zlib", "zstd", "snappy"]
 Token = str | Callable[[], str]
 """A token, "file:PATH" of a file with one, or a function that returns one."""
 
+EncryptionKeys = tuple[tuple[str, str], ...]
+"""Public keys: the name and the PEM text of each."""
+
+KeyFiles = tuple[tuple[str, str], ...]
+"""Private keys: the name of each, and the path of its PEM file."""
+
 OAuth2Options = str | Mapping[str, str]
 """The options of OAuth 2.0 by name, or the JSON object of them."""
 

@@ -59,6 +59,10 @@ def peek(
         int | None, typer.Option(min=1, help=f"So many rows at most. Default: {LIMIT}; with --follow no limit.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    decryption_keys: Annotated[
+        str | None,
+        typer.Option(help='For encrypted rows, the files of private keys: {"NAME": "file:PATH"}, as for the source.'),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each row, one on a line.")] = False,
 ) -> None:
     """Show rows of a topic that are committed, partition by partition; nothing is acknowledged.
@@ -70,10 +74,13 @@ def peek(
 
     from eos.contents.rows import Rows
     from eos.errors import InvalidInput
+    from eos.pulsar.wire.encryption import as_it_is, decryptor_of
+    from eos.pulsar.wire.encryption_keys import key_files
 
     if start == "latest" and not follow:
         raise InvalidInput("--from latest shows what comes from now on: give --follow too, or another place to begin")
-    rows = Rows(to.cluster, topic, start, lose=tell)
+    decrypt = as_it_is if decryption_keys is None else decryptor_of(key_files(decryption_keys))
+    rows = Rows(to.cluster, topic, start, tell, decrypt)
     shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
     if not as_json and not follow:
         _show(list(shown))

@@ -15,6 +15,7 @@ from eos.errors import InvalidInput
 from eos.pulsar.net.entries import EntryReader
 from eos.pulsar.protocol.topics import persistent_name, split_partition
 from eos.pulsar.wire.decoding import Column, decode
+from eos.pulsar.wire.encryption import Decrypt, as_it_is
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId, MessageId
 from eos.source.bounded import batch_ranges
@@ -57,7 +58,9 @@ class Row:
 class Rows:
     """Reads one topic."""
 
-    def __init__(self, cluster: Cluster, topic: str, start: str, lose: Callable[[str], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, topic: str, start: str, lose: Callable[[str], None], decrypt: Decrypt = as_it_is
+    ) -> None:
         """Nothing is asked yet.
 
         Args:
@@ -66,6 +69,7 @@ class Rows:
             start: "earliest", "latest" (what comes from now on), a time (ISO 8601 with a zone, or milliseconds since
                 1970), or an entry of a single partition, such as "8:13".
             lose: called with what was deleted while it was being read.
+            decrypt: encrypted entries, to give their rows. Default: they are refused where their rows are asked for.
 
         Raises InvalidInput for a malformed name or start.
         """
@@ -73,7 +77,7 @@ class Rows:
         self._names_entry = _ENTRY.fullmatch(start) is not None
         self._options = replace(_options(self._topic, start, self._names_entry), cluster=cluster)
         self._brokers = PulsarBrokers(self._options)
-        self._lose = lose
+        self._lose, self._decrypt = lose, decrypt
 
     def stored(self) -> Iterator[Row]:
         """Give the rows that can be read when this is called, partition by partition.
@@ -125,7 +129,7 @@ class Rows:
 
     def _rows(self, part: Range) -> Iterator[Row]:
         _, partition = split_partition(part.topic)
-        for entries in read_range(part, self._open, self._lose):
+        for entries in read_range(part, self._open, self._lose, self._decrypt):
             for row in decode(entries, _COLUMNS).to_pylist():
                 yield Row(
                     partition,

@@ -17,12 +17,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos.config import Batching, Cluster, CompressionOption, KeyHash
+from eos.config import Batching, Cluster, CompressionOption, EncryptionKeys, KeyHash
+from eos.delivery.encryption import Encryptor, encryptor_of
 from eos.delivery.producers import FreshProducers
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
@@ -60,6 +62,7 @@ class WriteSettings:
         batching: whether the rows of a frame share their key. Default: they needn't.
         introduction: who writes, as brokers are told. Default: not told.
         chunking: whether a message that is too large for one entry is sent in several. Default: it is refused.
+        encryption_keys: public keys, by each of which frames are encrypted; none, the default: they go in the clear.
     """
 
     cluster: Cluster
@@ -72,6 +75,7 @@ class WriteSettings:
     batching: Batching = "default"
     introduction: Introduction | None = None
     chunking: bool = False
+    encryption_keys: EncryptionKeys = ()
 
     def introduced(self, role: str, **properties: str) -> Introduction | None:
         """Return the introduction of a writer with this role."""
@@ -153,6 +157,12 @@ class Writer:
         self._until = time.monotonic() + settings.time_limit_s
         # A quarter of the budget, so that rows being encoded and frames in flight stay within it together.
         self._gather_bytes = max(1, settings.max_in_flight_bytes // 4)
+
+    @cached_property
+    def _encryptor(self) -> Encryptor | None:
+        """Made with the first frame: where a worker lacks the library for it, its task says so as of a wrong row."""
+        keys = self._settings.encryption_keys
+        return encryptor_of(keys) if keys else None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take one record batch; send when enough has come together to fill frames.
@@ -322,13 +332,16 @@ class Writer:
             first = not self._report.rows
             if first:
                 self._to.observer(Step.FIRST_SEND, "before", self._to.batch_id)
-            producers[part].send(chunk, self._to.txn, self._until)
+            sent = chunk if self._encryptor is None else self._encryptor.encrypted(chunk)
+            producers[part].send(sent, self._to.txn, self._until)
             if first:
                 self._to.observer(Step.FIRST_SEND, "after", self._to.batch_id)
             self._report.add(topic, chunk.messages, chunk.rows_bytes)
 
     def _encoder(self, topic: str, max_message_size: int) -> BatchEncoder:
         learned = self._client.frame_limits.of(topic)
+        if self._encryptor is not None:
+            max_message_size -= self._encryptor.overhead
         key = (max_message_size, learned)
         if key not in self._encoders:
             target, compression = learned or DEFAULT_TARGET_BYTES, self._settings.compression

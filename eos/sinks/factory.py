@@ -29,6 +29,7 @@ def sink(
     compression: CompressionOption = "none",
     batching: Batching = "default",
     chunking: bool = False,
+    encryption_keys: Mapping[str, str] | None = None,
     transaction_timeout_s: float = 600.0,
     max_in_flight_bytes: int = 32 * MIB,
     small_batch_rows: int = 1_000,
@@ -75,6 +76,9 @@ def sink(
             it has none, as Key_Shared subscriptions need. Many keys with few rows each then cost much more.
         chunking: whether a row that is larger than brokers take (5 MiB as a rule) is sent in several entries, which
             official clients put together again; False: it is refused.
+        encryption_keys: end-to-end encryption, readable with the private key of any of these RSA keys: a dict of names
+            and public keys, each the "file:PATH" of a PEM file on the driver, or PEM text. None: messages go in the
+            clear.
         transaction_timeout_s: seconds after which the broker aborts a batch. It must exceed the longest batch, and is
             how long a dead driver can hold up readers.
         max_in_flight_bytes: payload bytes that a task may hold between reading rows and their receipts, whatever the
@@ -120,6 +124,7 @@ def sink(
         compression=compression,
         batching=batching,
         chunking=chunking,
+        encryption_keys=encryption_keys,
         transaction_timeout_s=transaction_timeout_s,
         max_in_flight_bytes=max_in_flight_bytes,
         small_batch_rows=small_batch_rows,

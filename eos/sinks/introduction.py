@@ -15,14 +15,17 @@ MAX_BYTES = 4 * 1024
 """Of all names and values together: each open producer's are kept in its broker's memory and are in each answer."""
 
 
-def introduction(name: str, properties: Mapping[str, str] | None, facts: Mapping[str, str | None]) -> Introduction:
+def introduction(
+    name: str, properties: Mapping[str, str] | None, facts: Mapping[str, str | None], *, encrypted: bool
+) -> Introduction:
     """Return who writes.
 
-    Args: the sink's name; the user's own properties; what is known of Spark, None where it has no such thing.
+    Args: the sink's name; the user's own properties; what is known of Spark, None where it has no such thing; whether
+    all that it writes is encrypted.
     """
     known = {fact: text for fact, text in facts.items() if text is not None}
     ours = {"eos.sink": name, "eos.version": version("spark-pulsar-eos")}
-    return Introduction(name, {**(properties or {}), **ours, **known})
+    return Introduction(name, {**(properties or {}), **ours, **known}, encrypted)
 
 
 def check_properties(properties: object, token: Token | None, basic: str | None) -> None:

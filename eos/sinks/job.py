@@ -57,6 +57,7 @@ class JobOptions(TypedDict, total=False):
     compression: CompressionOption
     batching: Batching
     chunking: bool
+    encryption_keys: Mapping[str, str] | None
     transaction_timeout_s: float
     max_in_flight_bytes: int
     attempts: int

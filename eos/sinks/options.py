@@ -16,6 +16,7 @@ from eos.config import (
     Batching,
     Cluster,
     CompressionOption,
+    EncryptionKeys,
     KeyHash,
     OAuth2Options,
     Tls,
@@ -25,6 +26,7 @@ from eos.credentials import credentials_of
 from eos.errors import InvalidInput
 from eos.metrics.batch import Observers
 from eos.nearest import did_you_mean
+from eos.pulsar.wire.encryption_keys import public_keys
 from eos.schema.proposal import FULL_NAME
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat
 from eos.sinks.introduction import check_properties
@@ -54,6 +56,7 @@ class SinkOptions:
     compression: CompressionOption = "none"
     batching: Batching = "default"
     chunking: bool = False
+    encryption_keys: Mapping[str, str] | None = field(default=None, repr=False)
     transaction_timeout_s: float = 600.0
     max_in_flight_bytes: int = 32 * MIB
     small_batch_rows: int = 1_000
@@ -74,6 +77,11 @@ class SinkOptions:
     producer_properties: Mapping[str, str] | None = None
     observer: Observer = unobserved
     metrics: Observers | None = None
+
+    @property
+    def public_keys(self) -> EncryptionKeys:
+        """The public keys that rows are encrypted by, once the options are checked; none: they go in the clear."""
+        return tuple(sorted((self.encryption_keys or {}).items()))
 
     @property
     def control_topic(self) -> str:
@@ -152,14 +160,19 @@ def names_checked(check: Callable[[list[str]], None]) -> Callable[[Callable[_Giv
 
 
 def checked(options: SinkOptions) -> SinkOptions:
-    """Return the options with the topic's name in full.
+    """Return the options with the topic's name in full, and the text of each public key.
 
     Raises:
         InvalidInput: an option is of a wrong type or out of range.
     """
     for one in fields(SinkOptions):
         _check_type(one, getattr(options, one.name))
-    full = replace(options, topic=valid_topic(options.topic) if options.topic else None)
+    keys = options.encryption_keys
+    full = replace(
+        options,
+        topic=valid_topic(options.topic) if options.topic else None,
+        encryption_keys=None if keys is None else dict(public_keys(keys)),
+    )
     _check_values(full)
     return full
 

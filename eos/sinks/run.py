@@ -157,9 +157,12 @@ class WritingRun(Run):
             compression=options.compression,
             batching=options.batching,
             chunking=options.chunking,
+            encryption_keys=options.public_keys,
             max_in_flight_bytes=options.max_in_flight_bytes,
             time_limit_s=time_limit_s,
-            introduction=introduction(options.name, options.producer_properties, facts),
+            introduction=introduction(
+                options.name, options.producer_properties, facts, encrypted=bool(options.public_keys)
+            ),
         )
         return Delivery(
             settings,

@@ -26,6 +26,7 @@ from eos.doctor.retention import check_admin
 from eos.errors import EosError, Fenced, InvalidInput, NetworkError, NoCredentials, Refused, ReplayFailed
 from eos.metrics.observers import Told
 from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.beginning import begin
 from eos.sinks.columns import canonical
@@ -323,7 +324,9 @@ class Sink:
         if new is None:
             return
         try:
-            self._client.register(topic, new)
+            self._client.register(
+                topic, new, Introduction(self._options.name, encrypted=bool(self._options.public_keys))
+            )
         except Refused as refused:
             if refused.code != "IncompatibleSchema":
                 raise

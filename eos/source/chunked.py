@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 from eos.pulsar.wire.chunks import ChunkAssembler, ChunksMissing
+from eos.pulsar.wire.encryption import Decrypt
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.errors import lost
@@ -19,20 +20,20 @@ LOOK_BACK = (100, 10_000)
 
 
 def whole_messages(
-    topic: str, entries: Iterator[Entry], open_reader: Open, lose: Callable[[str], None]
+    topic: str, entries: Iterator[Entry], open_reader: Open, lose: Callable[[str], None], decrypt: Decrypt
 ) -> Iterator[Entry]:
     """Yield the entries of a range, with each chunked message in one, in the place of its last chunk.
 
     Args: the physical topic; the entries in their order; opens a reader; is told of a message whose first chunks
-    are gone.
+    are gone; decrypts.
     """
-    assembler = ChunkAssembler()
+    assembler = ChunkAssembler(decrypt=decrypt)
     for entry in entries:
         try:
             whole = assembler.take(entry)
         except ChunksMissing as missing:
             try:
-                whole = _look_back(topic, entry, open_reader)
+                whole = _look_back(topic, entry, open_reader, decrypt)
             except ChunksMissing:
                 lose(
                     lost(
@@ -46,17 +47,17 @@ def whole_messages(
             yield whole
 
 
-def _look_back(topic: str, last: Entry, open_reader: Open) -> Entry | None:
+def _look_back(topic: str, last: Entry, open_reader: Open, decrypt: Decrypt) -> Entry | None:
     """Return the message whose last chunk this is; None when this chunk came a second time.
 
     Raises ChunksMissing.
     """
     for count in LOOK_BACK[:-1]:
         try:
-            return _read_again(topic, _back(topic, last.id, count, open_reader), last.id, open_reader)
+            return _read_again(topic, _back(topic, last.id, count, open_reader), last, open_reader, decrypt)
         except ChunksMissing:
             continue
-    return _read_again(topic, _back(topic, last.id, LOOK_BACK[-1], open_reader), last.id, open_reader)
+    return _read_again(topic, _back(topic, last.id, LOOK_BACK[-1], open_reader), last, open_reader, decrypt)
 
 
 def _back(topic: str, entry: EntryId, count: int, open_reader: Open) -> EntryId:
@@ -72,20 +73,22 @@ def _back(topic: str, entry: EntryId, count: int, open_reader: Open) -> EntryId:
     return EntryId(entry.ledger, max(entry.entry - count, 0))
 
 
-def _read_again(topic: str, first: EntryId, last: EntryId, open_reader: Open) -> Entry | None:
-    assembler = ChunkAssembler()
+def _read_again(topic: str, first: EntryId, last: Entry, open_reader: Open, decrypt: Decrypt) -> Entry | None:
+    assembler = ChunkAssembler(decrypt=decrypt)
     with closing(open_reader(topic, first, None)) as reader:
         while True:
             arrived = reader.read(SILENCE_S)
             end = arrived[-1].id if arrived else reader.last_message_id()[0]
             for entry in arrived:
+                if entry.metadata.uuid != last.metadata.uuid:
+                    continue  # of an earlier range: perhaps of a key that nobody has any more
                 try:
                     whole = assembler.take(entry)
                 except ChunksMissing:
-                    if entry.id == last:
+                    if entry.id == last.id:
                         raise
-                    continue  # of a message that belongs to an earlier range
-                if entry.id == last:
+                    continue  # the last chunk came twice, and this is the first time
+                if entry.id == last.id:
                     return whole
-            if end is None or end > last or (end < last and not arrived):
-                raise ChunksMissing(f"the last chunk of a message, entry {last} of {topic}, is gone by now", last)
+            if end is None or end > last.id or (end < last.id and not arrived):
+                raise ChunksMissing(f"the last chunk of a message, entry {last.id} of {topic}, is gone by now", last.id)

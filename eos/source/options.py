@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from eos.config import Cluster, Tls
+from eos.config import Cluster, KeyFiles, Tls
 from eos.credentials import credentials_of
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 from eos.pulsar.net.service_url import addresses
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name, split_partition
+from eos.pulsar.wire.encryption_keys import key_files
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.splitting import PART_BYTES
 from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
@@ -74,6 +75,7 @@ class SourceOptions:
         part_bytes: bytes of entries, about, beyond which a range is cut.
         compacted: whether a batch reads what compaction left of the topics.
         typed: whether `value` has the type of the topics' registered schema.
+        decryption_keys: the private keys, by name and file, with which encrypted messages are read.
     """
 
     cluster: Cluster
@@ -89,6 +91,7 @@ class SourceOptions:
     part_bytes: int = PART_BYTES
     compacted: bool = False
     typed: bool = False
+    decryption_keys: KeyFiles = ()
 
 
 def kind_of(given: Iterable[str]) -> Kind:
@@ -126,6 +129,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         part_bytes=read.number("maxBytesPerPartition") or PART_BYTES,
         compacted=_compacted(read, start, end),
         typed=read.one_of("valueFormat", ("bytes", "schema")) == "schema",
+        decryption_keys=() if (keys := read.text("decryption_keys")) is None else key_files(keys),
     )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 from eos.errors import InvalidInput, TopicMissing
+from eos.pulsar.wire.encryption import Decrypt, as_it_is
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked import whole_messages
@@ -27,19 +28,23 @@ BATCH_BYTES = 1024 * 1024
 """Bytes of the entries that are decoded together, about; a larger entry comes alone."""
 
 
-def read_range(part: Range, open_reader: Open, lose: Callable[[str], None]) -> Iterator[list[Entry]]:
+def read_range(
+    part: Range, open_reader: Open, lose: Callable[[str], None], decrypt: Decrypt = as_it_is
+) -> Iterator[list[Entry]]:
     """Yield the entries of a range, in order, in groups to be decoded together; chunked messages in one piece.
 
     Args:
         part: the range.
         open_reader: opens a reader.
         lose: called with what was lost; it raises, or only warns.
+        decrypt: what is yielded. Default: encrypted entries stay so.
 
-    Raises what the reader raises.
+    Raises what the reader raises, and decrypting.
     """
     try:
         with closing(open_reader(part.topic, _first(part), None)) as reader:
-            yield from _groups(whole_messages(part.topic, _entries(part, reader, lose), open_reader, lose))
+            entries = _entries(part, reader, lose)
+            yield from _groups(whole_messages(part.topic, entries, open_reader, lose, decrypt))
         if part.start.delivered and part.start.entry.ledger < part.end.ledger and not part.compacted:
             _look_again(part, open_reader, lose)
     except TopicMissing as missing:

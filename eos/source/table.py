@@ -78,6 +78,12 @@ OPTIONS: tuple[Option, ...] = (
         "`bytes`",
         "`schema`: `value` has the type of the topic's registered schema; topics whose schemas differ are refused",
     ),
+    _both(
+        "decryption_keys",
+        "",
+        'private keys for messages that are encrypted end to end: a JSON object of names and files, `{"NAME": '
+        '"file:PATH"}`, each a PEM file of RSA on every machine',
+    ),
     _both("failOnDataLoss", "`true`", "`false`: a proven loss of data is a warning"),
     _both(
         "minPartitions",
@@ -146,6 +152,7 @@ _TOKEN = (
     'use token="…" or token="file:PATH", basic="user:password", oauth2 with the JSON that AuthenticationOAuth2 takes, '
     "or tls_certificate and tls_key"
 )
+_DECRYPT = "use decryption_keys, with the files of private keys; what can't be decrypted ends the query"
 _SUBSCRIPTION = "Pulsar has subscriptions: use subscription, or subscriptionPrefix"
 
 ANSWERS = {
@@ -171,6 +178,8 @@ ANSWERS = {
     "pulsar.client.authparams": _TOKEN,
     "pulsar.client.usetls": 'use service.url="pulsar+ssl://host:6651"',
     "pulsar.client.tlsallowinsecureconnection": "certificates are always checked; use tls_trust_certs",
+    "pulsar.reader.cryptokeyreader": _DECRYPT,
+    "pulsar.reader.cryptofailureaction": _DECRYPT,
     "pulsar.client.operationtimeoutms": "use request_timeout_s, in seconds",
     "pulsar.client.connectiontimeoutms": "use connect_timeout_s, in seconds",
 }

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
+from eos.pulsar.wire.encryption import as_it_is, decryptor_of
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import Columns
 from eos.source.options import SourceOptions
@@ -45,5 +46,6 @@ def read_partition(
 
     brokers = PulsarBrokers(options)
     columns = Columns(schema, part.topic, TypedValues(values, part.topic, brokers.schema) if values else None)
-    for entries in read_range(part, brokers.open, lose):
+    decrypt = decryptor_of(options.decryption_keys) if options.decryption_keys else as_it_is
+    for entries in read_range(part, brokers.open, lose, decrypt):
         yield columns.batch(entries)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
+from eos.delivery.encryption import encryptor_of
 from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.wire.batch import BatchEncoder
+from eos.pulsar.wire.encryption import decryptor_of
+from eos.pulsar.wire.encryption_keys import public_keys
 from eos.pulsar.wire.txn import TxnId
 from tests.compaction import compact, table_view
 from tests.conftest import MakeTopic
@@ -73,3 +79,30 @@ def test_compaction_drops_what_has_no_key(pulsar: Running, ours: Client, topic: 
     compact(pulsar.admin_url, topic)
     assert values(read_all(ours, topic, compacted=True)) == [b"1"]
     assert values(read_all(ours, topic)) == [b"no key", b"1"]
+
+
+def test_compaction_drops_encrypted_batches_unless_their_metadata_names_a_key(
+    pulsar: Running, ours: Client, topic: str, tmp_path: Path
+) -> None:
+    """It can't look into them, and what has no key is left out. An ordering key takes the place of the key there."""
+    from tests.encryption import key_pair  # the other tests need no library for it
+
+    public, private = key_pair().write(tmp_path, "k")
+    encryptor = encryptor_of(public_keys({"k": f"file:{public}"}))
+    decrypt = decryptor_of((("k", str(private)),))
+    sent: list[tuple[bool, dict[str, list[bytes]]]] = [
+        (False, {"key": [b"a", b"b"], "value": [b"1", b"2"]}),
+        (True, {"key": [b"c"], "value": [b"3"]}),
+        (True, {"key": [b"c"], "value": [b"4"]}),
+        (True, {"key": [b"d"], "value": [b"5"], "ordering_key": [b"o"]}),
+        (True, {"key": [b"e", b"e"], "value": [b"6", b"7"]}),
+    ]
+    with ours.producer(topic, introduction=Introduction("p", encrypted=True)) as producer:
+        for keyed, rows in sent:
+            for chunk in BatchEncoder(keyed=keyed).chunks(pa.record_batch(rows)):
+                producer.send(encryptor.encrypted(chunk), None)
+        producer.flush()
+    compact(pulsar.admin_url, topic)
+    left, stored = read_all(ours, topic, compacted=True), read_all(ours, topic)
+    assert values([decrypt(entry) for entry in left]) == [b"4", b"6", b"7"]
+    assert values([decrypt(entry) for entry in stored]) == [b"1", b"2", b"3", b"4", b"5", b"6", b"7"]

@@ -13,9 +13,14 @@ from eos.local import checks, jars
 _PROGRAMS = Path(__file__).parent / "java"
 
 
-def ask(what: Literal["frame", "hash", "tags", "values", "schema"], lines: Iterable[str]) -> list[Any]:
+_OTHERS = {"schema": "SchemaValues.java", "encrypt": "Encryption.java", "decrypt": "Encryption.java"}
+
+
+def ask(
+    what: Literal["frame", "hash", "tags", "values", "schema", "encrypt", "decrypt"], lines: Iterable[str]
+) -> list[Any]:
     """Return the answers, one for each line."""
-    program = _PROGRAMS / ("SchemaValues.java" if what == "schema" else "BrokerClasses.java")
+    program = _PROGRAMS / _OTHERS.get(what, "BrokerClasses.java")
     command = [str(checks.java()), "-cp", jars.classpath(), str(program), what]
     said = subprocess.run(
         command, input="\n".join(lines), capture_output=True, text=True, encoding="utf-8", timeout=120, check=False

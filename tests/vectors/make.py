@@ -11,6 +11,7 @@ import pulsar
 
 from tests.conftest import create_topic
 from tests.vectors.broker_classes import ask
+from tests.vectors.encryption import encrypted_by_java
 from tests.vectors.frames import frames
 from tests.vectors.keys import keys
 from tests.vectors.schema_values import VALUES
@@ -59,6 +60,7 @@ def main(service_url: str, admin_url: str) -> None:
         "frames": frame_vectors(),
         "key_hashes": hash_vectors(),
         "schema_values": schema_vectors(),
+        "encryption": encrypted_by_java(),
         "boost_partitions": boost,
     }
     for name, content in written.items():

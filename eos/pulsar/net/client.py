@@ -99,12 +99,15 @@ class Client(Closing):
         name = full_name(topic)
         return self._finder.patiently(f"ask for the schema of {name}", lambda: self._finder.schema(name, version))
 
-    def register(self, topic: str, schema: Declared) -> None:
+    def register(self, topic: str, schema: Declared, introduction: Introduction | None = None) -> None:
         """Make sure that a topic has this version of its schema. Sends no message.
+
+        Args: the topic; the schema; who asks, as the broker is told.
 
         Raises Refused, with the code IncompatibleSchema, where the topic takes none, or none such.
         """
-        self.producer(partition_name(topic, 0) if self.partitions(topic) else topic, schema=schema).close()
+        physical = partition_name(topic, 0) if self.partitions(topic) else topic
+        self.producer(physical, schema=schema, introduction=introduction).close()
 
     def coordinators(self) -> int:
         """Return the number of transaction coordinators. Raises InvalidInput when the cluster has none."""
@@ -157,7 +160,6 @@ class Client(Closing):
         Raises Fenced when the topic's epoch has moved past `topic_epoch`, TopicMissing.
         """
         name_of_topic = full_name(topic)
-        properties = None if introduction is None else introduction.properties
 
         def attempt() -> Producer:
             # Anew at each attempt: the broker may still know the producer of one that had no answer.
@@ -173,7 +175,7 @@ class Client(Closing):
             )
             try:
                 with topic_exists(name_of_topic):
-                    producer.open(access, topic_epoch, chosen, schema, stamped=stamped, properties=properties)
+                    producer.open(access, topic_epoch, chosen, schema, stamped=stamped, introduction=introduction)
             except BaseException:
                 self._finder.forget(name_of_topic)
                 raise

@@ -15,6 +15,7 @@ from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight, waited
 from eos.pulsar.net.transactions import Transactions
+from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.producer import ENDED, ProducerLine, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
@@ -103,12 +104,12 @@ class Producer:
         schema: Declared | None = None,
         *,
         stamped: bool = True,
-        properties: Mapping[str, str] | None = None,
+        introduction: Introduction | None = None,
     ) -> None:
         """Open it; `Client.producer` does this. Raises Fenced, Refused, Unanswered, ConnectionLost."""
         asked = f"open a producer on {self.topic}"
         with self._giving_up_on_error():
-            answer = self._connection.ask(self._line.open(access, name, topic_epoch, schema, properties), asked)
+            answer = self._connection.ask(self._line.open(access, name, topic_epoch, schema, introduction), asked)
             with self._changed:
                 self._check()
                 self._line.opened(answer, asked)

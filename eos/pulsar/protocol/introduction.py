@@ -14,14 +14,16 @@ class Introduction:
     Attributes:
         name: what the producers' names begin with, for a person to read.
         properties: what else is to be known; texts.
+        encrypted: whether all that it writes is encrypted. The broker then refuses what is not. Default False.
     """
 
     name: str
     properties: Mapping[str, str] = field(default_factory=dict)
+    encrypted: bool = False
 
     def part(self, role: str, **properties: str) -> Introduction:
         """Return the introduction of a part of this writer: its role, in a word, and what else is to be known of it."""
-        return Introduction(f"{self.name}:{role}", {**self.properties, **properties})
+        return Introduction(f"{self.name}:{role}", {**self.properties, **properties}, self.encrypted)
 
     def fresh_name(self) -> str:
         """Return a name that no producer had before.

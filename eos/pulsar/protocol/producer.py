@@ -20,11 +20,11 @@ answer at all.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
 from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, Refused, RefusedForGood
+from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.machine import Machine, Table
 from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.protocol.requests import Type, granted
@@ -164,12 +164,12 @@ class ProducerLine:
         name: str | None,
         topic_epoch: int | None,
         schema: Declared | None = None,
-        properties: Mapping[str, str] | None = None,
+        introduction: Introduction | None = None,
     ) -> BaseCommand:
         """Return PRODUCER.
 
         Args: a key of ACCESS_MODES; a name, or None for a fresh one; the epoch we hold, if any; what it writes, if that
-        is to be declared; what is to be known of the writer.
+        is to be declared; who writes, apart from the name.
         """
         self._machine.take(Input.OPEN)
         producer = CommandProducer(
@@ -179,8 +179,10 @@ class ProducerLine:
             user_provided_producer_name=name is not None,
             producer_access_mode=ACCESS_MODES[access],
             txn_enabled=True,
-            metadata=[KeyValue(key=key, value=value) for key, value in (properties or {}).items()],
         )
+        if introduction is not None:
+            producer.encrypted = introduction.encrypted
+            producer.metadata.extend(KeyValue(key=key, value=value) for key, value in introduction.properties.items())
         if name is not None:
             producer.producer_name = name
         if topic_epoch is not None:

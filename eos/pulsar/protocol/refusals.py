@@ -80,17 +80,26 @@ TELLING: Mapping[tuple[str, str], type[Refused]] = {
     # A send into a transaction that its ttl or a successor has ended: another transaction can pass.
     ("NotAllowedError", "has been ended"): Refused,
     ("NotAllowedError", "Exceed maximum message size"): FrameTooLarge,
+    ("MetadataError", "Encryption is required"): RefusedForGood,
 }
 """{(code, words): the error}, where words of the broker (4.2.4) tell more than their code."""
 
 
-RIGHTS: Mapping[str, str] = {
-    "to Produce": f"The role lacks the permission to produce: {_GRANT} produce",
-    "to subscribe": f"The role lacks the permission to consume: {_GRANT} consume",
-    "to GetTopicsOfNamespace": "The role lacks a permission on the whole namespace: pulsar-admin namespaces "
+ADVICE: Mapping[tuple[str, str], str] = {
+    (
+        "MetadataError",
+        "Encryption is required",
+    ): "The namespace takes encrypted messages alone (pulsar-admin namespaces "
+    "set-encryption-required). Give the sink encryption_keys, with public keys of the readers",
+    ("AuthorizationError", "to Produce"): f"The role lacks the permission to produce: {_GRANT} produce",
+    ("AuthorizationError", "to subscribe"): f"The role lacks the permission to consume: {_GRANT} consume",
+    (
+        "AuthorizationError",
+        "to GetTopicsOfNamespace",
+    ): "The role lacks a permission on the whole namespace: pulsar-admin namespaces "
     "grant-permission NAMESPACE --role ROLE --actions consume",
 }
-"""{words of an AuthorizationError (Pulsar 4.2.4): what helps}."""
+"""{(code, words): what helps}, where words of the broker (4.2.4) tell more than their code."""
 
 
 def refused(asked: str, code: str, detail: str) -> Refused:
@@ -101,5 +110,5 @@ def refused(asked: str, code: str, detail: str) -> Refused:
     meaning = MEANINGS.get(code, Meaning(passes=True))
     told = (kind for (of, words), kind in TELLING.items() if of == code and words in detail)
     kind = next(told, Refused if meaning.passes else RefusedForGood)
-    right = next((advice for words, advice in RIGHTS.items() if words in detail), meaning.advice)
-    return kind(asked, code, detail, right if code == "AuthorizationError" else meaning.advice)
+    advice = (helps for (of, words), helps in ADVICE.items() if of == code and words in detail)
+    return kind(asked, code, detail, next(advice, meaning.advice))

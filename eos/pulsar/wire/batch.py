@@ -27,6 +27,7 @@ from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.columns import Columns
 from eos.pulsar.wire.compression import decompress, shrunk
+from eos.pulsar.wire.encryption import Envelope
 from eos.pulsar.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from eos.pulsar.wire.keys import StickyKey
 from eos.pulsar.wire.large import MAX_BYTES, Piece, cut
@@ -57,6 +58,7 @@ class Chunk:
         can_be_cut: whether a message that is too large alone can be sent in smaller pieces.
         piece: of a message that stands alone, which this is; None for a batch. The pieces of a message together have
             one of the `messages` and all of the `rows_bytes`; `uncompressed_size` is the whole value's.
+        envelope: what a reader needs to decrypt the payload; None where it is in the clear.
     """
 
     messages: int
@@ -68,6 +70,7 @@ class Chunk:
     deliver_at_ms: int | None = None
     can_be_cut: bool = False
     piece: Piece | None = None
+    envelope: Envelope | None = None
 
 
 class BatchEncoder:

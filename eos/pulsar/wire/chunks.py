@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eos.errors import InvalidInput
+from eos.pulsar.wire.encryption import TAG_BYTES, Decrypt, as_it_is
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
@@ -41,9 +42,14 @@ class _Message:
 class ChunkAssembler:
     """Takes entries in their order, and hands them on with each chunked message in one piece."""
 
-    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        """Args: bytes of unfinished messages to keep; beyond them the message begun first is given up."""
-        self._max_bytes = max_bytes
+    def __init__(self, max_bytes: int = MAX_BYTES, decrypt: Decrypt = as_it_is) -> None:
+        """Make one that holds nothing.
+
+        Args:
+            max_bytes: of unfinished messages to keep; beyond them the message begun first is given up.
+            decrypt: what is handed on. Default: encrypted entries stay so.
+        """
+        self._max_bytes, self._decrypt = max_bytes, decrypt
         self._unfinished: dict[str, _Message] = {}
         self._finished: dict[str, None] = {}
         self._size = 0
@@ -52,10 +58,10 @@ class ChunkAssembler:
         """Return the entry itself if it is no chunk, the whole message for its last chunk, None for the other chunks.
 
         Raises ChunksMissing for a last chunk without the earlier ones; DamagedFrame when they don't make
-        a message of the size that it should have.
+        a message of the size that it should have; and what decrypting raises.
         """
         if not entry.chunked:
-            return entry
+            return self._decrypt(entry)
         name, number, count = entry.metadata.uuid, entry.metadata.chunk_id, entry.metadata.num_chunks_from_msg
         if number == 0:
             self._drop(name)
@@ -69,7 +75,7 @@ class ChunkAssembler:
             if number + 1 == count:
                 self._drop(name)
                 self._remember(name)
-                return _whole(message)
+                return _whole([self._decrypt(chunk) for chunk in message.chunks])
             self._make_room(name)
         elif number > come:
             self._drop(name)
@@ -98,16 +104,17 @@ class ChunkAssembler:
             self._drop(first)
 
 
-def _whole(message: _Message) -> Entry:
-    last = message.chunks[-1]
-    if message.size != last.metadata.total_chunk_msg_size:
+def _whole(chunks: list[Entry]) -> Entry:
+    last = chunks[-1]
+    # Each chunk is encrypted by itself, and the metadata tells the size before that.
+    size = sum(len(chunk.packed) - (TAG_BYTES if chunk.metadata.encryption_keys else 0) for chunk in chunks)
+    if size != last.metadata.total_chunk_msg_size:
         raise last.damaged(
-            f"its message has {message.size} bytes in {len(message.chunks)} chunks; "
-            f"it should have {last.metadata.total_chunk_msg_size}"
+            f"its message has {size} bytes in {len(chunks)} chunks; it should have {last.metadata.total_chunk_msg_size}"
         )
     metadata = MessageMetadata()
     metadata.CopyFrom(last.metadata)
     for mark in ("uuid", "num_chunks_from_msg", "total_chunk_msg_size", "chunk_id"):
         metadata.ClearField(mark)
-    size = sum(chunk.size for chunk in message.chunks)
-    return Entry(last.id, metadata, b"".join(chunk.packed for chunk in message.chunks), size, last.topic)
+    stored = sum(chunk.size for chunk in chunks)
+    return Entry(last.id, metadata, b"".join(chunk.packed for chunk in chunks), stored, last.topic)

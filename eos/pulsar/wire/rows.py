@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from eos.errors import InvalidInput
 from eos.pulsar.wire.checksum import Buffer
+from eos.pulsar.wire.encryption import encrypted
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import PADDING, Bytes, Places
 from eos.pulsar.wire.headers import COMPACTED_OUT, Headers, find, read
@@ -67,8 +68,10 @@ def rows_of(entries: Sequence[Entry], keep: Collection[int], each: Collection[in
 
 def _check(entry: Entry) -> None:
     if entry.metadata.encryption_keys:
-        names = ", ".join(key.key for key in entry.metadata.encryption_keys)
-        raise InvalidInput(f"{entry} is encrypted (key {names}); eos can't read encrypted messages")
+        raise InvalidInput(
+            f"{encrypted(entry)}, and no private key was given. Give the source decryption_keys, or eos peek "
+            '--decryption-keys: {"NAME": "file:PATH of the private key"}, with such a name'
+        )
     if entry.chunked:
         raise InvalidInput(f"{entry} is one chunk of a message; assemble its chunks first")
     if entry.num_messages < 0:

@@ -48,6 +48,8 @@ def send_frame(
         metadata.deliver_at_time = chunk.deliver_at_ms
     if schema_version:
         metadata.schema_version = schema_version
+    if chunk.envelope is not None:
+        chunk.envelope.describe(metadata)
     return _send(producer_id, metadata, chunk.payload, txn)
 
 

@@ -99,11 +99,19 @@ def test_each_producer_is_introduced_by_a_name_of_its_own(cluster: Cluster, brok
     ] * 4
 
 
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_producers_declare_whether_they_encrypt(cluster: Cluster, broker: FakeBroker, encrypted: bool) -> None:
+    who = Introduction("flights", encrypted=encrypted)
+    use(FreshProducers(cluster, MIB, introduction=who), "a")
+    assert [command.producer.encrypted for command in broker.commands(Type.PRODUCER)] == [encrypted]
+
+
 def test_a_producer_that_is_not_introduced_is_named_by_the_broker(cluster: Cluster, broker: FakeBroker) -> None:
     use(FreshProducers(cluster, MIB), "a")
     (asked,) = (command.producer for command in broker.commands(Type.PRODUCER))
     assert not asked.HasField("producer_name")
     assert not asked.user_provided_producer_name
+    assert not asked.encrypted
     assert not asked.metadata
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -304,3 +305,37 @@ def test_without_a_transaction_no_command_of_one_is_sent(
     kinds = {Type.Name(frame.command.type) for frame in broker.received}
     assert not {kind for kind in kinds if "TXN" in kind or kind.startswith("TC_")}
     assert len(broker.commands(Type.CLOSE_PRODUCER)) == (0 if kept else 2)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["driver", "task"])
+def test_encrypted_frames_stay_below_the_limit(broker: FakeBroker, settings: WriteSettings, kept: bool) -> None:
+    """Two dozen encrypted data keys are longer than what a frame's metadata has room for else."""
+    from tests.encryption import key_pair
+
+    text = key_pair().public
+    keys = tuple((f"key {number:02}", text) for number in range(24))
+    producers = (KeptProducers if kept else FreshProducers)(settings.cluster, MIB)
+    writing = Writer(replace(settings, encryption_keys=keys), TRANSACTION, producers)
+    send_all(writing, [pa.RecordBatch.from_pydict({"value": [b"x" * 1_000] * 2_000})])
+    writing.finish()
+    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    assert len(frames) > 1
+    for frame in frames:
+        assert frame.metadata is not None
+        assert frame.payload is not None
+        assert [one.key for one in frame.metadata.encryption_keys] == [name for name, _ in keys]
+        assert frame.metadata.ByteSize() + len(frame.payload) < broker_limit(broker)
+        assert b"x" * 100 not in bytes(frame.payload)
+
+
+def broker_limit(broker: FakeBroker) -> int:
+    return broker.client().producer("other").max_message_size
+
+
+def test_a_task_without_the_library_for_encryption_says_so_as_of_a_wrong_row(
+    settings: WriteSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    writing = writer(replace(settings, encryption_keys=(("of no process before", "text"),)))
+    with pytest.raises(InvalidInput, match=r"pip install \"spark-pulsar-eos\[encryption\]\""):
+        send_all(writing, [ROWS])

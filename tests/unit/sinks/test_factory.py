@@ -25,6 +25,7 @@ DIFFERENT: dict[str, Any] = {
     "compression": "zstd",
     "batching": "key-based",
     "chunking": True,
+    "encryption_keys": {"k": "file:k.pem"},
     "transaction_timeout_s": 61.0,
     "max_in_flight_bytes": 2 * 1024 * 1024,
     "small_batch_rows": 7,

@@ -13,8 +13,8 @@ from eos.sinks.options import SinkOptions, checked
 
 
 def test_what_spark_has_no_such_thing_of_is_left_out() -> None:
-    said = introduction("flights", {"team": "air"}, {"spark.app.id": "app-1", "spark.query.name": None})
-    assert said.name == "flights"
+    said = introduction("flights", {"team": "air"}, {"spark.app.id": "app-1", "spark.query.name": None}, encrypted=True)
+    assert (said.name, said.encrypted) == ("flights", True)
     assert said.properties == {
         "team": "air",
         "eos.sink": "flights",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -191,3 +192,15 @@ def test_an_option_of_transactions_is_refused_where_there_are_none(option: str) 
     options(guarantee="at-least-once")
     with pytest.raises(InvalidInput, match=rf"{option}= is about transactions, and guarantee='at-least-once' has none"):
         options(guarantee="at-least-once", **given)
+
+
+def test_public_keys_are_read_with_the_call(tmp_path: Path) -> None:
+    from tests.encryption import key_pair
+
+    pair = key_pair()
+    public, _ = pair.write(tmp_path, "k")
+    assert options(encryption_keys={"k": f"file:{public}"}).public_keys == (("k", pair.public),)
+    assert options().public_keys == ()
+    with pytest.raises(InvalidInput, match="is a private key"):
+        options(encryption_keys={"k": pair.private})
+    assert "PRIVATE" not in repr(SinkOptions(name="flights", encryption_keys={"k": pair.private}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_a_stream_begins_at_the_latest_message_and_a_batch_reads_everything() ->
     assert (batch.start, batch.end, batch.subscription) == (Boundary("earliest"), Boundary("latest"), "")
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+@pytest.mark.parametrize("option", [one for one in OPTIONS if one.name != "decryption_keys"], ids=lambda one: one.name)
 def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
     values = {
         "service.url": URL, "topics": "flights", "topicsPattern": "f.*", "subscription": "job",
@@ -63,6 +64,19 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         base = {} if name in ("topics", "topicsPattern") else {"topic": "flights"}
         url = {} if name == "service.url" else {"service.url": URL}
         parse_options(base | url | {**given} if name != "topic" else url | given, kinds[0])
+
+
+def test_private_keys_are_looked_at_with_the_call(tmp_path: Path) -> None:
+    from tests.encryption import key_pair
+
+    _, private = key_pair().write(tmp_path, "k")
+    given = json.dumps({"k": f"file:{private}"})
+    for word in ("decryption_keys", "DECRYPTION_KEYS"):
+        assert stream(**{word: given}).decryption_keys == (("k", str(private)),)
+    assert stream().decryption_keys == ()
+    private.write_text("no key")
+    with pytest.raises(InvalidInput, match="is no private key in PEM"):
+        stream(decryption_keys=given)
 
 
 def test_time_offsets_and_limits_are_read() -> None:

@@ -6,10 +6,11 @@ from eos.pulsar.protocol.introduction import Introduction
 
 
 def test_a_part_adds_its_role_and_what_is_known_of_it() -> None:
-    whole = Introduction("flights", {"eos.sink": "flights"})
+    whole = Introduction("flights", {"eos.sink": "flights"}, encrypted=True)
     part = whole.part("batch-8-task-3", **{"eos.task": "3"})
     assert part.fresh_name().startswith("flights:batch-8-task-3:")
     assert part.properties == {"eos.sink": "flights", "eos.task": "3"}
+    assert part.encrypted
     assert whole.properties == {"eos.sink": "flights"}
 
 

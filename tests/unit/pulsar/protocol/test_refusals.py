@@ -34,6 +34,10 @@ def test_a_schema_that_is_demanded_is_explained() -> None:
     assert "set-schema-validation-enforce --disable" in str(refused("open", "IncompatibleSchema", "words"))
 
 
+def test_encryption_that_is_demanded_is_explained() -> None:
+    assert "Give the sink encryption_keys" in str(refused("open", "MetadataError", "Encryption is required in t"))
+
+
 ENDED = "Transaction [(3,20)] has been ended. Please use a new transaction to send message."
 TOO_LARGE = "Exceed maximum message size"
 
@@ -46,6 +50,8 @@ TOO_LARGE = "Exceed maximum message size"
         ("NotAllowedError", "not allowed", RefusedForGood),
         ("TopicTerminatedError", ENDED, RefusedForGood),
         ("PersistenceError", TOO_LARGE, Refused),
+        ("MetadataError", "Encryption is required in persistent://a/b/t", RefusedForGood),
+        ("MetadataError", "words", Refused),
     ],
 )
 def test_words_tell_more_than_their_code_and_under_that_code_only(code: str, detail: str, kind: type[Refused]) -> None:
