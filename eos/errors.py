@@ -167,3 +167,7 @@ class RefusedForGood(Refused, InvalidInput):
     It is known at once that trying again is of no use, which makes it invalid input. While a commit may be under way
     it says nothing about the batch: there it counts as what the network layer knows.
     """
+
+
+class EncryptionRequired(RefusedForGood):
+    """The namespace takes encrypted messages alone, and this producer does not encrypt."""

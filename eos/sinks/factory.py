@@ -45,6 +45,7 @@ def sink(
     tls_key: str | None = None,
     listener_name: str | None = None,
     admin_url: str | None = None,
+    control_namespace: str | None = None,
     markers_kept: int = 1_000,
     principal: str | None = None,
     producer_properties: Mapping[str, str] | None = None,
@@ -100,6 +101,8 @@ def sink(
         listener_name: the advertised listener to ask the broker for.
         admin_url: the broker's HTTP address; where given, the control topic's message TTL and retention are checked
             at start.
+        control_namespace: "tenant/namespace" of the control topic; keep it over restarts. None: that of `topic`, or
+            public/default without one.
         markers_kept: how many of the newest batches the control log remembers with their offsets; so far back a
             savepoint can be brought in step with the output.
         principal: the role that the broker knows this job by; kept in the control log.
@@ -140,6 +143,7 @@ def sink(
         tls_key=tls_key,
         listener_name=listener_name,
         admin_url=admin_url,
+        control_namespace=control_namespace,
         markers_kept=markers_kept,
         principal=principal,
         producer_properties=producer_properties,

@@ -72,6 +72,7 @@ class JobOptions(TypedDict, total=False):
     tls_key: str | None
     listener_name: str | None
     admin_url: str | None
+    control_namespace: str | None
     principal: str | None
     producer_properties: Mapping[str, str] | None
     observer: Observer
@@ -107,11 +108,12 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
     and says so. A call that died on the way left nothing that readers see: the next one finds the job committed, or
     aborts what was left open and writes it anew. Of two calls at the same time one is fenced.
 
-    The job's only memory is its control topic, `__eos-<job_id>` in the namespace of `topic`, or in public/default
-    without one; the same id in another namespace is another job. A durable subscription keeps the marker there for
-    good, however long no call comes: neither retention nor compaction touches it. Whatever deletes the topic, that
-    subscription or its records makes the next call write the job again: an administrator, a message TTL, an evicting
-    backlog quota, or `subscriptionExpirationTimeMinutes`. With `admin_url` a TTL and a quota are refused at start.
+    The job's only memory is its control topic, `__eos-<job_id>` in `control_namespace`, else in the namespace of
+    `topic`, else in public/default; the same id in another namespace is another job. A durable subscription keeps the
+    marker there for good, however long no call comes: neither retention nor compaction touches it. Whatever deletes the
+    topic, that subscription or its records makes the next call write the job again: an administrator, a message TTL, an
+    evicting backlog quota, or `subscriptionExpirationTimeMinutes`. With `admin_url` a TTL and a quota are refused at
+    start.
 
     Another DataFrame under the id of a committed job is refused where that can be seen without running it: by names and
     types of its columns, `topic`, `value_format`, `key_hash` and `ignore_null_fields`. Other rows in the same columns

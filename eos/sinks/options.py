@@ -26,6 +26,7 @@ from eos.credentials import credentials_of
 from eos.errors import InvalidInput
 from eos.metrics.batch import Observers
 from eos.nearest import did_you_mean
+from eos.pulsar.protocol.topics import NAMESPACE
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.schema.proposal import FULL_NAME
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat
@@ -72,6 +73,7 @@ class SinkOptions:
     tls_key: str | None = None
     listener_name: str | None = None
     admin_url: str | None = None
+    control_namespace: str | None = None
     markers_kept: int = 1_000
     principal: str | None = None
     producer_properties: Mapping[str, str] | None = None
@@ -85,8 +87,9 @@ class SinkOptions:
 
     @property
     def control_topic(self) -> str:
-        """The control topic: in the tenant and namespace of `topic`, or in public/default."""
-        return control_topic(self.name, self.topic or "persistent://public/default/any")
+        """The control topic: in `control_namespace`, else in that of `topic`, else in public/default."""
+        where = self.control_namespace and f"persistent://{self.control_namespace}/any"
+        return control_topic(self.name, where or self.topic or "persistent://public/default/any")
 
     def cluster(self, service_url: str) -> Cluster:
         """Return how to reach the cluster with these options.
@@ -260,5 +263,10 @@ def _check_values(options: SinkOptions) -> None:
         raise InvalidInput(
             f"metrics={options.metrics!r} can't be called; give a function that takes an "
             "eos.metrics.batch.FinishedBatch, or a list of such."
+        )
+    where = options.control_namespace
+    if where is not None and not NAMESPACE.fullmatch(where):
+        raise InvalidInput(
+            f'control_namespace={where!r} is no namespace: give tenant and namespace, such as "public/control".'
         )
     options.control_topic  # noqa: B018  checks the sink's name

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from eos.closing import Closing
 from eos.config import Cluster
-from eos.errors import InvalidInput, Refused, TopicMissing
+from eos.errors import EncryptionRequired, InvalidInput, Refused, TopicMissing
 from eos.pulsar.net.ack import DurableCursor, Initial
 from eos.pulsar.net.consumer import PERMITS, Hold, Reader
 from eos.pulsar.net.coordinator import Coordinator
@@ -265,6 +265,8 @@ class Client(Closing):
     def _create(self, name: str) -> None:
         try:
             self.producer(name).close()
+        except EncryptionRequired:
+            raise
         except (TopicMissing, Refused) as error:
             raise InvalidInput(
                 f"the topic {name} does not exist and the broker does not create it ({error}). "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from eos.errors import FrameTooLarge, Refused, RefusedForGood
+from eos.errors import EncryptionRequired, FrameTooLarge, Refused, RefusedForGood
 
 
 class Meaning(NamedTuple):
@@ -80,7 +80,7 @@ TELLING: Mapping[tuple[str, str], type[Refused]] = {
     # A send into a transaction that its ttl or a successor has ended: another transaction can pass.
     ("NotAllowedError", "has been ended"): Refused,
     ("NotAllowedError", "Exceed maximum message size"): FrameTooLarge,
-    ("MetadataError", "Encryption is required"): RefusedForGood,
+    ("MetadataError", "Encryption is required"): EncryptionRequired,
 }
 """{(code, words): the error}, where words of the broker (4.2.4) tell more than their code."""
 
@@ -90,7 +90,8 @@ ADVICE: Mapping[tuple[str, str], str] = {
         "MetadataError",
         "Encryption is required",
     ): "The namespace takes encrypted messages alone (pulsar-admin namespaces "
-    "set-encryption-required). Give the sink encryption_keys, with public keys of the readers",
+    "set-encryption-required). A sink encrypts rows by its encryption_keys, and never its control topic, which must be "
+    "in another namespace: control_namespace",
     ("AuthorizationError", "to Produce"): f"The role lacks the permission to produce: {_GRANT} produce",
     ("AuthorizationError", "to subscribe"): f"The role lacks the permission to consume: {_GRANT} consume",
     (

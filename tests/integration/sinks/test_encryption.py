@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cryptography  # noqa: F401  without it this is an error and no test to be skipped
+import httpx
 import pulsar as official
 import pytest
 from pyspark.errors import PythonException
@@ -234,3 +235,26 @@ def test_a_reader_without_the_key_is_told_what_is_missing(
     assert re.match(where, str(refused))
     peeked = CliRunner().invoke(typer_app, [*peek, "--decryption-keys", private(keys, "first"), "--json"])
     assert json.loads(peeked.output)["value"] == "s3cr3t"
+
+
+def test_a_namespace_that_demands_encryption_takes_encrypted_rows_alone(
+    spark: SparkSession, pulsar: Any, theirs: official.Client, keys: Keys
+) -> None:
+    namespace = f"public/secret-{uuid.uuid4().hex[:8]}"
+    with httpx.Client(base_url=f"{pulsar.admin_url}/admin/v2", timeout=30) as admin:
+        admin.put(f"/namespaces/{namespace}", json={}).raise_for_status()
+        admin.put(f"/persistent/{namespace}/rows").raise_for_status()
+        admin.post(f"/namespaces/{namespace}/encryptionRequired", json=True).raise_for_status()
+    topic, rows = f"persistent://{namespace}/rows", spark.range(20).selectExpr("'row ' || id value")
+    encrypted: dict[str, Any] = {"encryption_keys": public(keys, "first")}
+    elsewhere: dict[str, Any] = {"control_namespace": "public/default"}
+
+    given: dict[str, Any] = {"name": namespace.rpartition("/")[2], "topic": topic, "request_timeout_s": 10}
+    for options in ({}, encrypted, elsewhere):
+        with pytest.raises(eos.InvalidInput, match=r"takes encrypted messages alone .*: control_namespace"):
+            write(pulsar, 0, rows, **given, **options)
+    given |= encrypted | elsewhere
+    write(pulsar, 0, rows, small_batch_rows=0, **given)
+    write(pulsar, 1, rows, **given)
+    write(pulsar, 2, rows, guarantee="at-least-once", **given)
+    assert len(by_python(theirs, topic, keys["first"], 60)) == 60

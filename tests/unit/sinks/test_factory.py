@@ -41,6 +41,7 @@ DIFFERENT: dict[str, Any] = {
     "tls_key": "k.pem",
     "listener_name": "outside",
     "admin_url": "http://localhost:8080",
+    "control_namespace": "public/control",
     "markers_kept": 9,
     "principal": "role",
     "producer_properties": {"team": "flights"},

@@ -204,3 +204,14 @@ def test_public_keys_are_read_with_the_call(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is a private key"):
         options(encryption_keys={"k": pair.private})
     assert "PRIVATE" not in repr(SinkOptions(name="flights", encryption_keys={"k": pair.private}))
+
+
+def test_the_control_topic_is_beside_the_topic_or_in_the_namespace_that_is_named() -> None:
+    assert options().control_topic == "persistent://public/default/__eos-flights"
+    assert options(topic="persistent://a/b/t").control_topic == "persistent://a/b/__eos-flights"
+    assert (
+        options(topic="persistent://a/b/t", control_namespace="c/d").control_topic == "persistent://c/d/__eos-flights"
+    )
+    for wrong in ("", "d", "persistent://c/d", "c/d/t"):
+        with pytest.raises(InvalidInput, match="is no namespace: give tenant and namespace"):
+            options(control_namespace=wrong)

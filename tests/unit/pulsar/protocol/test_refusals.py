@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from eos.errors import FrameTooLarge, InvalidInput, NetworkError, Refused, RefusedForGood
+from eos.errors import EncryptionRequired, FrameTooLarge, InvalidInput, NetworkError, Refused, RefusedForGood
 from eos.pulsar.protocol.refusals import MEANINGS, refused
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 
@@ -35,7 +35,9 @@ def test_a_schema_that_is_demanded_is_explained() -> None:
 
 
 def test_encryption_that_is_demanded_is_explained() -> None:
-    assert "Give the sink encryption_keys" in str(refused("open", "MetadataError", "Encryption is required in t"))
+    assert "A sink encrypts rows by its encryption_keys" in str(
+        refused("open", "MetadataError", "Encryption is required in t")
+    )
 
 
 ENDED = "Transaction [(3,20)] has been ended. Please use a new transaction to send message."
@@ -50,7 +52,7 @@ TOO_LARGE = "Exceed maximum message size"
         ("NotAllowedError", "not allowed", RefusedForGood),
         ("TopicTerminatedError", ENDED, RefusedForGood),
         ("PersistenceError", TOO_LARGE, Refused),
-        ("MetadataError", "Encryption is required in persistent://a/b/t", RefusedForGood),
+        ("MetadataError", "Encryption is required in persistent://a/b/t", EncryptionRequired),
         ("MetadataError", "words", Refused),
     ],
 )
