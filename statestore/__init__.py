@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from statestore.checkpoint.listing import read_state, snapshots
     from statestore.checkpoint.verification import verify
     from statestore.hadoop.session import configure_spark
+    from statestore.rewriting.bootstrapping import bootstrap
     from statestore.rewriting.rescaling import rescale
     from statestore.savepoints.periodic import periodic_savepoints
     from statestore.savepoints.stopping import stop_with_savepoint
@@ -26,6 +27,7 @@ __all__ = [
     "NotFound",
     "StateStoreError",
     "Unavailable",
+    "bootstrap",
     "configure_spark",
     "jar_path",
     "periodic_savepoints",
@@ -39,6 +41,7 @@ __all__ = [
 
 # Imported when asked for: the command line needs Spark for few of its verbs.
 _LATE = {
+    "bootstrap": "statestore.rewriting.bootstrapping",
     "configure_spark": "statestore.hadoop.session",
     "periodic_savepoints": "statestore.savepoints.periodic",
     "read_state": "statestore.checkpoint.listing",

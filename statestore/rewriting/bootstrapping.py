@@ -1,0 +1,170 @@
+"""Bootstrapping: a new checkpoint with the state that a query would have, had it read a history first.
+
+State is what a query's own operators have made of rows, in encodings that only they know. So the history is given to
+them: the user's transformation runs over it as a stream of its own that ends. Then the place of that stream in the
+checkpoint is emptied, and the query begins its own source where that source begins.
+
+1. RUN        the history as a source of files, with a checkpoint of its own beside the target; output goes nowhere.
+2. COPY       a cut of it to the target, whose `metadata` is empty.
+3. EMPTY      the offsets of the source become "-", Spark's word for a source that nothing was read of yet; its log is
+              removed. Watermark, batch ids and the number of partitions stay.
+4. FINISH     `metadata` is written: it is a checkpoint. What was made on the way is removed.
+
+A crash before the last step leaves a folder on which Spark starts nothing, and one beside it, TARGET-history-…
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from statestore.checkpoint.cut import Cut
+from statestore.checkpoint.files import join
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.logs import OFFSETS, SOURCES, batch_ids, parse_offsets, read_commit
+from statestore.checkpoint.needs import committed
+from statestore.checkpoint.operators import operator_ids, read_operator
+from statestore.checkpoint.transfer import copy_checkpoint
+from statestore.errors import InvalidInput, StateStoreError, Unavailable
+from statestore.hadoop.file_systems import Hadoop
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_NOTHING_READ = "-"
+_JOIN = "symmetricHashJoin"
+
+OutputMode = Literal["append", "update", "complete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrapped:
+    """A checkpoint whose state comes from a history.
+
+    Attributes:
+        checkpoint: its address.
+        query: the id that the query has.
+        batch: the last batch that the history took: the query goes on with the one after it.
+        watermark_ms: the event-time watermark that the query goes on with; 0 if it has none.
+        operators: what Spark calls them.
+    """
+
+    checkpoint: str
+    query: str
+    batch: int
+    watermark_ms: int
+    operators: tuple[str, ...]
+
+
+def bootstrap(
+    transform: Callable[[DataFrame], DataFrame],
+    history: DataFrame,
+    target: str,
+    *,
+    output_mode: OutputMode = "update",
+    options: Mapping[str, object] | None = None,
+) -> Bootstrapped:
+    """Make a new checkpoint with the state that a query has once it has read a history.
+
+    Start the query with it as checkpoint location. It goes on as if the history had been its first input, and reads its
+    source from where the source's own options say: begin there where the history ends.
+
+    Args:
+        transform: from the input to what is written, the same function that the query uses, with its watermark and all
+            stateful operators in it. It reads its input once.
+        history: rows as the query's source gives them: the same columns and types. Of any size.
+        target: an address where nothing is, on any file system that Hadoop knows and Spark's executors reach.
+        output_mode: the query's. What the history puts out goes nowhere.
+        options: Hadoop options `fs.bk.…`.
+
+    Raises:
+        InvalidInput: there is something at the target, the transformation is none that keeps state from one source, or
+            Spark refuses it. Nothing is left.
+        Unavailable: the history could not be run, or the file system does not answer. Nothing is left at the target.
+    """
+    spark = history.sparkSession
+    if history.isStreaming:
+        raise InvalidInput("The history is a stream: give a DataFrame that ends, such as spark.read… of the same data")
+    hadoop = Hadoop.of(spark, options)
+    where = hadoop.qualified(target)
+    if hadoop.status(where) is not None:
+        raise InvalidInput(f"There is something at {where}: a checkpoint is written to a new place")
+    made: list[Bootstrapped] = []
+
+    def prepare(cut: Cut) -> None:
+        files = HadoopFiles(hadoop, where)
+        made.append(_emptied(hadoop, files, where, cut))
+
+    with _beside(hadoop, where) as scratch:
+        _run(transform, history, f"{scratch}/rows", f"{scratch}/checkpoint", output_mode)
+        _check(HadoopFiles(hadoop, f"{scratch}/checkpoint"))
+        copy_checkpoint(hadoop, f"{scratch}/checkpoint", where, prepare=prepare)
+    return made[0]
+
+
+@contextlib.contextmanager
+def _beside(hadoop: Hadoop, where: str) -> Iterator[str]:
+    scratch = f"{where.rstrip('/')}-history-{uuid.uuid4().hex[:12]}"
+    try:
+        yield scratch
+    finally:
+        with contextlib.suppress(StateStoreError):
+            hadoop.delete(scratch, recursive=True)
+
+
+def _run(
+    transform: Callable[[DataFrame], DataFrame], history: DataFrame, rows: str, checkpoint: str, output_mode: str
+) -> None:
+    """Run the transformation over the history, as a stream that ends."""
+    from pyspark.errors import AnalysisException
+
+    from eos.spark.query import reason
+
+    spark = history.sparkSession
+    try:
+        history.write.parquet(rows)
+        stream = spark.readStream.schema(history.schema).parquet(rows)
+        writer = transform(stream).writeStream.outputMode(output_mode).format("noop")
+        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        query.awaitTermination()
+    except AnalysisException as error:
+        raise InvalidInput(f"Spark refuses the history or the transformation: {reason(error)}") from error
+    except StateStoreError:
+        raise
+    except Exception as error:
+        raise Unavailable(f"The history could not be run: {reason(error)}. Nothing was kept; call again") from error
+
+
+def _check(files: HadoopFiles) -> None:
+    batches = committed(files)
+    if not batches:
+        raise InvalidInput("The history has no rows, or the transformation runs no batch: there is no state to make")
+    names = [read_operator(files, number, batches[-1]).name for number in operator_ids(files)]
+    if not names:
+        raise InvalidInput("The transformation keeps no state: there is nothing to bootstrap. Start the query as it is")
+    offsets = parse_offsets(OFFSETS, files.read(join(OFFSETS, str(batches[-1]))))
+    if _JOIN in names or len(offsets.sources) != 1:
+        raise InvalidInput(
+            f"The transformation reads {len(offsets.sources)} sources (operators: {', '.join(names)}): only state of "
+            "one source is made from one history. A stream-stream join has two, each with its own beginning"
+        )
+    if offsets.version != 1:
+        raise InvalidInput(
+            "Sources have names here (spark.sql.streaming.queryEvolution.enableSourceEvolution), and Spark has no word "
+            "for a named source that nothing was read of: turn it off for this query"
+        )
+
+
+def _emptied(hadoop: Hadoop, files: HadoopFiles, where: str, cut: Cut) -> Bootstrapped:
+    """Take the history's source out of a copy."""
+    for batch in batch_ids(files, OFFSETS):
+        path = join(OFFSETS, str(batch))
+        head = files.read(path).split(b"\n")[:2]
+        hadoop.replace(files.uri(path), b"\n".join([*head, _NOTHING_READ.encode()]))
+    hadoop.delete(files.uri(SOURCES), recursive=True)
+    names = tuple(read_operator(files, number, cut.batch).name for number in operator_ids(files))
+    watermark = read_commit(files, cut.batch).next_watermark_ms
+    return Bootstrapped(where, cut.query, cut.batch, watermark, names)
