@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from statestore.checkpoint.compression import decompress
@@ -62,6 +63,28 @@ def read_changes(data: bytes) -> Changes:
     if at != len(content):
         raise Damaged(f"{len(content) - at} bytes follow the mark of its end")
     return Changes(form, lineage, puts, deletes)
+
+
+def changes_in(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+    """Yield the changes of a delta or a snapshot: a key, and its value or None where it is deleted.
+
+    Raises:
+        Damaged: it is cut short, or not such a file.
+    """
+    read_changes(data)  # to its end, before anything is made of it
+    content, at = decompress(data), 0
+    while (length := _INT.unpack_from(content, at)[0]) >= 0:
+        key, at = content[at + 4 : at + 4 + length], at + 4 + length
+        (length,) = _INT.unpack_from(content, at)
+        at += 4
+        yield key, None if length < 0 else content[at : at + length]
+        at += max(length, 0)
+
+
+def snapshot_of(rows: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the content of a snapshot of these keys and values; it is to be compressed."""
+    parts = [part for key, value in rows for part in (_INT.pack(len(key)), key, _INT.pack(len(value)), value)]
+    return b"".join([*parts, _INT.pack(-1)])
 
 
 def read_lineage(data: bytes) -> tuple[Ancestor, ...]:

@@ -23,6 +23,10 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _SNAPPY = b"\x82SNAPPY\x00"
 _SNAPPY_HEADER_BYTES = 16
 _LZF = b"ZV"
+_LZ4_BLOCK = 1 << 15  # bytes, as Spark's default
+_LZ4_LEVEL = 0x05  # of blocks of that length: its logarithm, less 10
+COMPRESSED = ("lz4", "zstd")
+"""What is written here, too."""
 
 
 class UnknownCompression(Damaged):
@@ -49,6 +53,21 @@ def decompress(data: bytes) -> bytes:
     if data.startswith(_LZF):
         raise UnknownCompression("it is compressed with lzf, which only Spark reads")
     raise Damaged(f"no stream of lz4, zstd, snappy or lzf begins with {data[:8].hex(' ') or 'nothing'}")
+
+
+def compress(content: bytes, codec: str) -> bytes:
+    """Return a stream as Spark writes it; `codec` is one of `COMPRESSED`."""
+    if codec == "zstd":
+        return bytes(pa.compress(content, codec="zstd", asbytes=True))
+    blocks = []
+    for at in range(0, len(content), _LZ4_BLOCK):
+        block = content[at : at + _LZ4_BLOCK]
+        packed, method = bytes(pa.compress(block, codec="lz4_raw", asbytes=True)), _LZ4_COMPRESSED
+        if len(packed) >= len(block):
+            packed, method = block, _LZ4_RAW
+        checksum = xxhash.xxh32_intdigest(block, _LZ4_SEED) & 0x0FFFFFFF
+        blocks.append(_LZ4_HEADER.pack(_LZ4, method | _LZ4_LEVEL, len(packed), len(block), checksum) + packed)
+    return b"".join([*blocks, _LZ4_HEADER.pack(_LZ4, _LZ4_RAW | _LZ4_LEVEL, 0, 0, 0)])
 
 
 def _lz4(data: bytes) -> bytes:

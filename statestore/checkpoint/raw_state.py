@@ -1,7 +1,7 @@
-"""State as it is stored, in bytes, through Spark's own state data source: to rewrite it, and to compare it.
+"""State as it is stored, through Spark's own state data source: to see that it is the same after it was rewritten.
 
-Since Spark 4.2 that source gives all column families of a store at once, with what each key is partitioned by. Spark's
-own offline repartitioning (`OfflineStateRepartitionRunner`) rests on it.
+Since Spark 4.2 that source gives all column families of a RocksDB at once, in bytes, with what each key is partitioned
+by. Spark's own offline repartitioning (`OfflineStateRepartitionRunner`) rests on it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from statestore.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB, HDFS_BACKED = "RocksDBStateStoreProvider", "HDFSBackedStateStoreProvider"
+"""The last parts of the class names of Spark's providers."""
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _ALL_FAMILIES = "_readAllColumnFamilies"
 
@@ -81,24 +84,46 @@ def session_for(spark: SparkSession, kept: Kept, options: Mapping[str, object] |
     return session
 
 
-def raw_rows(session: SparkSession, uri: str, batch: int, operator: int, store: str) -> DataFrame:
+def raw_rows(session: SparkSession, uri: str, kept: Kept, batch: int, operator: int, store: str) -> DataFrame:
     """Return the rows of a store after a batch.
 
     Args:
         session: of `session_for`.
+        kept: of any batch of the checkpoint.
 
     Returns:
         partition_key: a struct of what the key is partitioned by; key_bytes; value_bytes; column_family_name; and
-        partition: the number of the partition that it lies in. A list has a row for each of its values.
+        partition: the number of the partition that it lies in. A list has a row for each of its values. Of
+        HDFSBackedStateStoreProvider keys and values are JSON, in place of bytes.
 
     Raises:
-        InvalidInput: Spark can't read the state so: it is kept by another provider than RocksDB.
+        InvalidInput: Spark can't read the state so.
     """
     from pyspark.sql import functions as F
 
     reader = session.read.format("statestore").option("batchId", batch).option("operatorId", operator)
-    rows = reader.option("storeName", store).option(_ALL_FAMILIES, "true").load(uri)
+    reader = reader.option("storeName", store)
+    if kept.provider == HDFS_BACKED:
+        as_text = {"ignoreNullFields": "false"}
+        return reader.load(uri).select(
+            F.col("key").alias("partition_key"),
+            F.to_json(F.struct("key"), as_text).alias("key_bytes"),
+            F.to_json(F.struct("value"), as_text).alias("value_bytes"),
+            F.lit("default").alias("column_family_name"),
+            F.col("partition_id").alias("partition"),
+        )
+    rows = reader.option(_ALL_FAMILIES, "true").load(uri)
     if "partition_key" not in rows.columns:
         raise InvalidInput(f"Spark {session.version} can't read all column families of a store: 4.2 is the first")
     # The source has one task for each partition, in their order (StateScan.planInputPartitions).
     return rows.withColumn("partition", F.spark_partition_id())
+
+
+def key_schema(session: SparkSession, uri: str, batch: int, operator: int) -> StructType:
+    """Return the schema of the keys of an operator's default store."""
+    from pyspark.sql.types import StructType
+
+    reader = session.read.format("statestore").option("batchId", batch).option("operatorId", operator)
+    key = reader.load(uri).schema["key"].dataType
+    assert isinstance(key, StructType)
+    return key

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statestore.checkpoint.raw_state import Kept, raw_rows
-from statestore.errors import StateStoreError, Unavailable
+from statestore.errors import InvalidInput, StateStoreError, Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,23 +39,30 @@ def fingerprints(
         partitions: how many the state should have.
 
     Raises:
+        InvalidInput: an operator has no key.
         Unavailable: Spark can't read the state.
     """
     return {
-        (operator.id, store): _fingerprint(session, uri, batch, operator.id, store, partitions)
+        (operator.id, store): _fingerprint(session, uri, kept, batch, operator.id, store, partitions)
         for operator, store in kept.stores
     }
 
 
 def _fingerprint(
-    session: SparkSession, uri: str, batch: int, operator: int, store: str, partitions: int
+    session: SparkSession, uri: str, kept: Kept, batch: int, operator: int, store: str, partitions: int
 ) -> Fingerprint:
     from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
 
     from eos.spark.query import reason
 
     try:
-        rows = raw_rows(session, uri, batch, operator, store)
+        rows = raw_rows(session, uri, kept, batch, operator, store)
+        if rows.schema["partition_key"].dataType == StructType([]):
+            raise InvalidInput(
+                f"Operator {operator} has one group for all rows, which Spark keeps in partition 0 whatever their "
+                "number: there is nothing to rescale, and by the hash of its key it would be lost"
+            )
         # Spark's own partitioning of rows: Murmur3 of the key, modulo the number (HashPartitioning).
         wanted = F.pmod(F.hash("partition_key"), F.lit(partitions))
         row_hash = F.xxhash64("column_family_name", "key_bytes", "value_bytes").cast("decimal(38,0)")

@@ -6,7 +6,7 @@ works on a copy, and what it has written is compared with what it has read.
 
 1. COPY       a cut of the checkpoint, or a savepoint, at the last committed batch; its `metadata` is empty.
 2. LOOK       each row of the state lies in the partition that its key says: Spark knows by what this query partitions.
-3. REWRITE    Spark's own code.
+3. REWRITE    Spark's own code; for its default provider, which that doesn't know, ours (`hdfs_backed`).
 4. CLEAN      what only batches before need is removed: partitions that are no more among it.
 5. COMPARE    the same rows as before, each in the partition that its key says now.
 6. DECLARE    the sink's file in it says that no batch n + 1 may be in the output.
@@ -22,16 +22,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eos.commit.registration import REGISTRATION, Registration
+from statestore.checkpoint.files import Files
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import METADATA, check_checkpoint
 from statestore.checkpoint.needs import committed, needs_of, plain_files, restart_of
 from statestore.checkpoint.operators import STATE
-from statestore.checkpoint.raw_state import Kept, read_kept, session_for
+from statestore.checkpoint.raw_state import HDFS_BACKED, ROCKSDB, Kept, key_schema, read_kept, session_for
 from statestore.checkpoint.transfer import Progress, copy_checkpoint
 from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop
+from statestore.rewriting import hdfs_backed
 from statestore.rewriting.fingerprints import Fingerprint, fingerprints
 from statestore.savepoints import bookkeeper
+from statestore.savepoints.savepoint import is_name
 from statestore.savepoints.store import Store
 from statestore.savepoints.topic import is_topic
 
@@ -51,7 +54,6 @@ OPERATORS: Mapping[str, str] = {
     "flatMapGroupsWithState": "flatMapGroupsWithState",
     "applyInPandasWithState": "applyInPandasWithState",
 }
-_PROVIDER = "RocksDBStateStoreProvider"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +141,7 @@ def rescale(
     return work.done
 
 
-def is_name(source: str) -> bool:
-    """Whether it is a savepoint's name, not an address."""
-    return "/" not in source and ":" not in source
-
-
-def refuse_in_doubt(files: HadoopFiles, source: str) -> None:
+def refuse_in_doubt(files: Files, source: str) -> None:
     """Refuse a checkpoint whose last batch is planned and not committed.
 
     Its rows may be in the output already. Going on without it would read its input again, in another batch.
@@ -173,17 +170,20 @@ def check(kept: Kept, partitions: int, source: str) -> None:
         raise InvalidInput(
             f"The query of {source} keeps no state: set spark.sql.shuffle.partitions, and start it again"
         )
-    if kept.provider != _PROVIDER:
+    if kept.provider not in (ROCKSDB, HDFS_BACKED):
         raise InvalidInput(
-            f"The state of {source} is kept by {kept.provider or 'an unknown provider'}, which Spark can't rewrite: it "
-            f"needs {_PROVIDER}"
+            f"The state of {source} is kept by {kept.provider or 'an unknown provider'}: it can be rewritten where it "
+            f"is kept by {ROCKSDB} or {HDFS_BACKED}"
         )
+    known = OPERATORS if kept.provider == ROCKSDB else {name: OPERATORS[name] for name in hdfs_backed.OPERATORS}
     for operator in kept.operators:
-        if operator.name not in OPERATORS:
+        if operator.name not in known:
             raise InvalidInput(
-                f"Operator {operator.id} of {source} is {operator.name or 'unknown'}, and Spark can't say by what its "
-                f"state is partitioned. It can for {', '.join(dict.fromkeys(OPERATORS.values()))}"
+                f"Operator {operator.id} of {source} is {operator.name or 'unknown'}, and by what its state is "
+                f"partitioned is not known. With {kept.provider} it is for {', '.join(dict.fromkeys(known.values()))}"
             )
+    if kept.provider == HDFS_BACKED:
+        hdfs_backed.check_format(kept)
     if kept.partitions is None:
         raise InvalidInput(
             f"The offsets of batch {kept.batch} of {source} don't say how many partitions the state has: let the query "
@@ -218,7 +218,11 @@ class _Rescaling:
         session = session_for(self.spark, kept, self.options)
         before = fingerprints(session, self.target, kept, batch, kept.partitions)
         _check_places(before, kept.partitions)
-        _repartition(session, self.hadoop, self.target, self.partitions)
+        if kept.provider == HDFS_BACKED:
+            keys = {one.id: key_schema(session, self.target, batch, one.id) for one in kept.operators}
+            hdfs_backed.rewrite(self.hadoop, files, kept, self.partitions, keys)
+        else:
+            _repartition(session, self.hadoop, self.target, self.partitions)
         new = max(committed(files))
         _clean(self.hadoop, files, new, self.partitions)
         after = fingerprints(session, self.target, kept, new, self.partitions)

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from statestore.checkpoint.changes import Ancestor, Changes, read_changes, read_lineage
+from statestore.checkpoint.changes import Ancestor, Changes, changes_in, read_changes, read_lineage, snapshot_of
 from statestore.errors import Damaged
 from tests.unit.statestore.checkpoint.test_compression import lz4
 
@@ -49,6 +49,14 @@ def test_each_format(form: int) -> None:
     content, expected = FORMATS[form]
     assert read_changes(lz4(content)) == expected
     assert read_lineage(lz4(content)) == expected.lineage
+
+
+def test_the_changes_one_by_one() -> None:
+    assert list(changes_in(lz4(PLAIN))) == [(b"key", b"value"), (b"gone", None), (b"", b"")]
+    rows = [(b"key", b"value"), (b"", b""), (b"k" * 300, b"v")]
+    assert list(changes_in(lz4(snapshot_of(rows)))) == rows
+    with pytest.raises(Damaged):
+        list(changes_in(lz4(PLAIN[:-1])))
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -10,7 +10,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statestore.checkpoint.compression import UnknownCompression, decompress
+from statestore.checkpoint.compression import COMPRESSED, UnknownCompression, compress, decompress
 from statestore.errors import Damaged
 
 
@@ -30,6 +30,12 @@ def lz4(content: bytes, block: int = 64, compressed: bool = True) -> bytes:
 @given(st.binary(max_size=400), st.booleans())
 def test_lz4_comes_back(content: bytes, compressed: bool) -> None:
     assert decompress(lz4(content, compressed=compressed)) == content
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+@given(content=st.binary(max_size=400), times=st.sampled_from([1, 500]))
+def test_what_is_compressed_here_comes_back(codec: str, content: bytes, times: int) -> None:
+    assert decompress(compress(content * times, codec)) == content * times
 
 
 @given(st.binary(min_size=1, max_size=200), st.data())

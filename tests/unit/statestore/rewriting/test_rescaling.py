@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from eos.commit.registration import Registration
-from statestore.checkpoint import Offsets, Operator
+from statestore.checkpoint import LocalFiles, Offsets, Operator
 from statestore.checkpoint.raw_state import PROVIDER, Kept
 from statestore.errors import Damaged, InvalidInput
 from statestore.rewriting.fingerprints import Fingerprint
-from statestore.rewriting.rescaling import _check_places, _compare, _jumping, check, is_name
+from statestore.rewriting.rescaling import _check_places, _compare, _jumping, check, refuse_in_doubt
+from statestore.savepoints.savepoint import is_name
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
 
 def kept(name: str = "dedupe", provider: str = ROCKSDB, partitions: str | None = "2") -> Kept:
@@ -24,9 +28,10 @@ def kept(name: str = "dedupe", provider: str = ROCKSDB, partitions: str | None =
     ("state", "says"),
     [
         (kept(""), "keeps no state: set spark.sql.shuffle.partitions"),
-        (kept(provider="a.b.HDFSBackedStateStoreProvider"), "HDFSBackedStateStoreProvider, which Spark can't rewrite"),
+        (kept(provider="a.b.OwnProvider"), "is kept by OwnProvider: it can be rewritten where it is kept by Rocks"),
+        (kept("symmetricHashJoin", HDFS), "is symmetricHashJoin, .* it is for aggregation, dropDuplicates, dropDupl"),
         (kept(provider=""), "an unknown provider"),
-        (kept("globalLimit"), r"Operator 0 of file:///c is globalLimit.* It can for aggregation, session windows"),
+        (kept("globalLimit"), r"Operator 0 of file:///c is globalLimit.* it is for aggregation, session windows"),
         (kept(partitions=None), "don't say how many partitions"),
         (kept(partitions="3"), "has 3 partitions already"),
     ],
@@ -35,6 +40,23 @@ def test_what_cannot_be_rescaled_is_named(state: Kept, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         check(state, 3, "file:///c")
     check(kept(), 3, "file:///c")
+
+
+def test_a_batch_in_doubt_is_refused(tmp_path: Path) -> None:
+    """Its rows may be in the output, and the rescaled query would read them again in another batch."""
+    for log in ("offsets", "commits"):
+        (tmp_path / log).mkdir()
+    files = LocalFiles(tmp_path)
+    with pytest.raises(InvalidInput, match="no committed batch yet"):
+        refuse_in_doubt(files, "file:///c")
+    for batch in range(3):
+        (tmp_path / "offsets" / str(batch)).write_text("v1")
+    for batch in range(2):
+        (tmp_path / "commits" / str(batch)).write_text("v1")
+    with pytest.raises(InvalidInput, match=r"Batch 2 of file:///c was begun and is not committed.* rescale then"):
+        refuse_in_doubt(files, "file:///c")
+    (tmp_path / "commits/2").write_text("v1")
+    refuse_in_doubt(files, "file:///c")
 
 
 def test_a_name_is_no_address() -> None:

@@ -1,0 +1,56 @@
+"""`statestore rescale`: what it hands over, and what it tells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from statestore import rewriting
+from statestore.cli import rescaling
+from statestore.cli.app import typer_app
+from statestore.rewriting import Rescaled
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the library was asked for."""
+    found: dict[str, Any] = {}
+
+    @contextmanager
+    def session(options: Any, settings: Any) -> Iterator[str]:
+        found.update(settings=settings)
+        yield "spark"
+
+    def rescale(source: str, target: str, partitions: int, **more: Any) -> Rescaled:
+        found.update(source=source, partitions=partitions, spark=more["spark"], options=more["options"])
+        more["progress"](1, 2, 300)
+        return Rescaled(target, "id", 4, 5, 2, partitions, 70, ("dedupe",))
+
+    monkeypatch.setattr(rescaling, "session", session)
+    monkeypatch.setattr(rewriting, "rescale", rescale)
+    return found
+
+
+def test_it_tells_what_was_made(asked: dict[str, Any]) -> None:
+    given = ["rescale", "before", "bk://zk:2181/q-16", "--partitions", "16", "--conf", "spark.master=local[2]"]
+    told = CliRunner().invoke(typer_app, [*given, "-o", "fs.bk.ensemble=3"])
+    assert told.exit_code == 0, told.output
+    assert "bk://zk:2181/q-16: 70 rows of state in 16 partitions in place of 2, of batch 4" in told.stderr
+    assert asked == {
+        "settings": {"spark.master": "local[2]"},
+        "source": "before",
+        "partitions": 16,
+        "spark": "spark",
+        "options": {"fs.bk.ensemble": "3"},
+    }
+    assert json.loads(CliRunner().invoke(typer_app, [*given, "--json"]).stdout)["batch"] == 5
+
+
+def test_the_number_of_partitions_must_be_given(asked: dict[str, Any]) -> None:
+    told = CliRunner().invoke(typer_app, ["rescale", "before", "bk://zk:2181/q-16"])
+    assert (told.exit_code, asked) == (2, {})
