@@ -63,7 +63,8 @@ def has_schemas(files: Files, operator: int) -> bool:
 def read_operator(files: Files, operator: int, batch: int) -> Operator:
     """Return what is known about an operator as of a batch.
 
-    Metadata of v1 is written once. Where the state was repartitioned since, the batch's offsets tell into how many.
+    Metadata of v1 is written once. Where the state was repartitioned since, the batch's offsets tell into how many. An
+    operator without keys has one group: of all partitions in the metadata only the first is ever written.
 
     Raises:
         Damaged: its metadata can't be read.
@@ -85,7 +86,7 @@ def read_operator(files: Files, operator: int, batch: int) -> Operator:
             operator,
             str(said["operatorInfo"]["operatorName"]),
             tuple(str(store["storeName"]) for store in stores),
-            partitions if newer else _partitions(files, batch, partitions),
+            partitions if newer else 1 if _has_one_group(files, folder) else _partitions(files, batch, partitions),
             path,
             tuple(
                 join(folder, _FOLDER, str(address).partition(_SCHEMAS)[2])
@@ -102,6 +103,21 @@ def _partitions(files: Files, batch: int, otherwise: int) -> int:
         return int(read_offsets(files, batch).conf[PARTITIONS])
     except (NotFound, Damaged, KeyError, ValueError):
         return otherwise
+
+
+def _has_one_group(files: Files, folder: str) -> bool:
+    """Whether the keys of an operator's first store have no columns, as of `groupBy().count()`."""
+    try:
+        data = files.read(join(folder, "0", "_metadata", "schema"))
+        version, at = _text(data, 0)
+        if version == "v2":
+            (pieces,) = struct.unpack_from(">i", data, at)
+            keys = "" if pieces != 1 else _text(data, at + 4)[0]
+        else:
+            keys = _text(data, at)[0] if version == "v1" else ""
+        return bool(keys) and json.loads(keys).get("fields") == []
+    except (NotFound, Damaged, struct.error, ValueError):
+        return False
 
 
 def moved_metadata(data: bytes, target: str) -> bytes:
