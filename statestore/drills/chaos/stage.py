@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from eos.local import LocalCluster
+from eos.local import LocalCluster, LocalError
 from statestore.drills import journal
 from statestore.drills.chaos.end_to_end import COPIES, EndToEnd
 from statestore.drills.chaos.feed import Feeder
@@ -19,6 +19,8 @@ from statestore.drills.chaos.said import Said
 from statestore.drills.chaos.supervisor import Supervisor
 from statestore.drills.journal import Check, PlannedFault
 from statestore.drills.standalone import StandaloneCluster
+
+_STARTS = 3
 
 
 @dataclass
@@ -76,6 +78,21 @@ class Stage:
     def check(self, what: str, passed: bool, detail: str) -> None:
         """Write down whether something was as it should be."""
         self.write(Check(f"fault {self.fault.n}, {self.fault.kind}: {what}", passed, detail))
+
+    def restart(self, name: str) -> None:
+        """Start a member that was killed, as what looks after it would: one that ends while it starts, once more.
+
+        Raises:
+            LocalError: it ended each time.
+        """
+        for tries_left in reversed(range(_STARTS)):
+            try:
+                self.cluster.restart(name)
+                return
+            except LocalError as error:
+                if not tries_left:
+                    raise
+                self.check(f"{name} is started once more, since it ended while starting", True, str(error))
 
     def stop(self, job: str) -> None:
         """Stop a job in good order. The input goes on growing afterwards."""

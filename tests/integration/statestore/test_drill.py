@@ -111,6 +111,19 @@ def test_a_short_drill_passes(tmp_path: Path) -> None:
     drill.leaves_nothing()
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_a_short_drill_on_a_standalone_cluster_passes_and_leaves_nothing(tmp_path: Path) -> None:
+    kinds = {"node-kill", "topic-move", "partitions-added"}
+    with started(tmp_path, "--standalone", "--rounds", "1", "--faults", ",".join(sorted(kinds))) as drill:
+        code = drill.end(850)
+        assert code == 0, drill.words()
+    found = drill.result()
+    assert {fault["kind"] for fault in found["faults"]} == kinds
+    assert (found["summary"]["lost"], found["summary"]["duplicated"], found["summary"]["torn"]) == (0, 0, 0)
+    drill.leaves_nothing()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_ctrl_c_leaves_no_process_and_no_folder_and_a_report_that_says_unknown(tmp_path: Path) -> None:

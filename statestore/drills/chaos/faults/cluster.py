@@ -26,7 +26,7 @@ def kill(*names: str) -> Callable[[Stage, random.Random], None]:
         stage.cluster[name].kill()
         stage.done(f"{name} killed, and started again after {down_s:.1f} s")
         stage.let_pass(down_s)
-        stage.cluster.restart(name)
+        stage.restart(name)
 
     return fault
 
@@ -39,7 +39,7 @@ def lose_broker(stage: Stage, chance: random.Random) -> None:
     stage.done(f"{name} killed for good")
     for number in range(_BATCHES_WITHOUT):
         stage.supervisor.one_more(f"batch {number + 1} of each job without {name}")
-    stage.cluster.restart(name)
+    stage.restart(name)
 
 
 def pause(*names: str, seconds: tuple[float, float]) -> Callable[[Stage, random.Random], None]:
@@ -75,7 +75,7 @@ def fill_disk(stage: Stage, chance: random.Random) -> None:
         stage.let_pass(for_s)
     finally:
         member.part = whole
-    stage.cluster.restart(name)
+    stage.restart(name)
 
 
 def _read_only(member: Member) -> bool:

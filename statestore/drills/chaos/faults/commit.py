@@ -99,7 +99,7 @@ def kill_coordinator(stage: Stage, chance: random.Random) -> None:
         f"{running.spec.job} was sent, and started again after {down_s:.1f} s"
     )
     stage.let_pass(down_s)
-    stage.cluster.restart(name)
+    stage.restart(name)
 
 
 def outlive(stage: Stage, chance: random.Random) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from eos.local import LocalError
 from eos.local.parts import ClusterPorts, Plan
 from statestore.drills.chaos.faults import FAULTS, checkpoint
 from statestore.drills.chaos.feed import Feeder
@@ -137,6 +139,24 @@ def test_a_killed_member_is_started_again(stage: Stage, recorder: Recorder, kind
     name = done[1].split()[0]
     assert name.startswith(kind.split("-")[0])
     assert done[1:] == [f"{name} kill", "FAULT", "time passes", f"{name} restart"]
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_a_member_that_ends_while_it_starts_is_started_once_more(
+    stage: Stage, recorder: Recorder, failures: int
+) -> None:
+    really, left = stage.cluster.restart, iter(range(failures))
+
+    def restart(name: str) -> None:
+        if next(left, None) is not None:
+            raise LocalError("it ended while starting")
+        really(name)
+
+    stage.cluster.restart = restart  # type: ignore[method-assign]
+    with nullcontext() if failures < 3 else pytest.raises(LocalError, match="ended while starting"):
+        lines(stage, recorder, "broker-kill")
+        assert recorder.lines[-1].endswith("restart")
+    assert sum("is started once more" in line for line in recorder.lines) == 2
 
 
 @pytest.mark.parametrize("kind", ["broker-pause", "bookie-pause", "zookeeper-pause", "driver-pause"])
