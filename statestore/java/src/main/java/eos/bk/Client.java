@@ -42,6 +42,8 @@ final class Client {
     private static final long LEAVING_MS = 2_000;
     private static final long LAST_OUT_MS = 1_000;
     private static final long CONNECT_MS = 1_000;
+    /** How the names of its client's threads begin; the last is there once a ledger of another writer was opened. */
+    private static final List<String> OF_BOOKKEEPER = List.of("bookkeeper", "zkledgermanagerscheduler");
 
     final Settings settings;
     final Zk zk;
@@ -309,7 +311,7 @@ final class Client {
                 .filter(thread -> !thread.isDaemon())
                 .map(thread -> thread.getName().toLowerCase(Locale.ROOT))
                 // That of the JVM itself waits for all others.
-                .anyMatch(name -> !name.startsWith("bookkeeper") && !name.equals("destroyjavavm"));
+                .anyMatch(name -> OF_BOOKKEEPER.stream().noneMatch(name::startsWith) && !name.equals("destroyjavavm"));
     }
 
     private static Thread daemon(String name, Runnable task) {

@@ -58,14 +58,25 @@ class ClosingTest {
         }
 
         static ZooKeeper open(String address, String root) throws IOException {
+            var client = client(address, root);
+            write(client, "/d/f", SMALL);
+            write(client, "/d/f.sst", TABLE);
+            return client.session().zk();
+        }
+
+        static Client client(String address, String root) throws IOException {
             var conf = new Configuration();
             conf.set("fs.bk.root", root);
             conf.setLong("fs.bk.patience.ms", PATIENCE_MS);
             conf.setInt("fs.bk.session.timeout.ms", SESSION_MS);
-            var client = Client.of(new Settings(URI.create("bk://" + address), conf));
-            write(client, "/d/f", SMALL);
-            write(client, "/d/f.sst", TABLE);
-            return client.session().zk();
+            return Client.of(new Settings(URI.create("bk://" + address), conf));
+        }
+    }
+
+    /** Reads what another process has written, for which it opens that one's ledger, and has nothing more to do. */
+    static final class Reader {
+        public static void main(String[] arguments) throws IOException {
+            assertArrayEquals(SMALL, read(Holder.client(arguments[0], arguments[1]), "/d/f"));
         }
     }
 
@@ -91,6 +102,24 @@ class ClosingTest {
             mustHaveItsFiles(tree.survivor);
             mustBeSealed(tree.survivor);
             tree.mustBeTidy("a process that ended by itself");
+        } finally {
+            Files.delete(output);
+        }
+    }
+
+    @Test
+    void aJvmThatHasReadEndsWhenItsMainHasReturned() throws Exception {
+        var output = Files.createTempFile("reader", ".txt");
+        try (var tree = new TestTree(Settings.MIB)) {
+            tree.survivor.names.mkdirs("/d");
+            write(tree.survivor, "/d/f", SMALL);
+            var jvm = TestTree.jvm(output, Reader.class, TestCluster.address(), tree.survivor.settings.root);
+            try {
+                assertTrue(jvm.waitFor(BOUND_S, TimeUnit.SECONDS), "something keeps the process");
+                assertEquals(0, jvm.exitValue());
+            } finally {
+                jvm.destroyForcibly().waitFor();
+            }
         } finally {
             Files.delete(output);
         }
