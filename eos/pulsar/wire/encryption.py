@@ -81,7 +81,8 @@ class DataKey:
     def encrypt(self, payload: Buffer) -> tuple[bytes, Envelope]:
         """Return the encrypted payload, and what is to be said of it in the metadata."""
         nonce = next(self._nonces).to_bytes(_NONCE_BYTES)
-        return bytes(self._cipher.encrypt(nonce, payload, None)), Envelope(self._keys, nonce)
+        plain = memoryview(payload).cast("B")  # Arrow's buffers say that they hold signed bytes, which is refused
+        return bytes(self._cipher.encrypt(nonce, plain, None)), Envelope(self._keys, nonce)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a data key stays in its process")

@@ -6,11 +6,15 @@ import os
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 
-from eos.config import EncryptionKeys
+from eos.config import Cluster, EncryptionKeys
 from eos.delivery.encryption import LIFETIME_S, Encryptor, encryptor_of
+from eos.delivery.task import writing_task
+from eos.delivery.writer import WriteSettings
 from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.encryption_keys import public_keys
+from eos.steps import unobserved
 from tests.encryption import key_pair
 
 CHUNK = Chunk(messages=1, payload=b"payload", uncompressed_size=7, rows_bytes=7, compression="none")
@@ -78,3 +82,17 @@ def test_nothing_shows_a_data_key(keys: EncryptionKeys, monkeypatch: pytest.Monk
     shown = f"{encryptor!r} {vars(encryptor)} {vars(encryptor._current[0])} {encryptor.encrypted(CHUNK)}"
     assert repr(secret)[2:-1] not in shown
     assert secret.hex() not in shown
+
+
+def test_a_task_travels_with_the_public_keys_alone(keys: EncryptionKeys, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    secret = b"\xbb" * 32
+    monkeypatch.setattr(AESGCM, "generate_key", staticmethod(lambda bits: secret))
+    encryptor_of.cache_clear()
+    used(encryptor_of(keys))
+    settings = WriteSettings(Cluster("pulsar://h"), "t", "murmur3", "none", 1 << 20, encryption_keys=keys)
+    shipped = cloudpickle.dumps(writing_task(settings, unobserved))  # type: ignore[no-untyped-call]
+    assert keys[0][1].encode() in shipped
+    assert secret not in shipped
+    encryptor_of.cache_clear()

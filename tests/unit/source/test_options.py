@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,7 @@ def test_private_keys_are_looked_at_with_the_call(tmp_path: Path) -> None:
     given = json.dumps({"k": f"file:{private}"})
     for word in ("decryption_keys", "DECRYPTION_KEYS"):
         assert stream(**{word: given}).decryption_keys == (("k", str(private)),)
+    assert b"PRIVATE" not in pickle.dumps(stream(decryption_keys=given)), "options travel to tasks"
     assert stream().decryption_keys == ()
     private.write_text("no key")
     with pytest.raises(InvalidInput, match="is no private key in PEM"):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from eos.errors import DamagedFrame, InvalidInput
@@ -99,6 +100,19 @@ def test_the_same_payload_is_never_encrypted_to_the_same_bytes(data_key: DataKey
     other = DataKey(public_keys({"first": pairs["first"].public}))
     texts = {data_key.encrypt(b"payload")[0], data_key.encrypt(b"payload")[0], other.encrypt(b"payload")[0]}
     assert len(texts) == 3, "two data keys are never the same"
+
+
+def test_a_piece_of_a_large_row_is_encrypted_where_arrow_holds_it(
+    data_key: DataKey, pairs: dict[str, KeyPair], tmp_path: Path
+) -> None:
+    batch = pa.RecordBatch.from_pydict({"value": [b"large " * 3_000], "key": [b"k"]})
+    pieces = [chunk for chunk in BatchEncoder(max_message_size=8_192, cut_above=4_000).chunks(batch)]
+    assert len(pieces) > 1
+    assembler = ChunkAssembler(decrypt=decryptor_of(files(tmp_path, first=pairs["first"].private)))
+    *others, message = [assembler.take(encrypted(data_key, piece)) for piece in pieces]
+    assert others == [None] * len(others)
+    assert message is not None
+    assert decode([message], ["value", "key"]).to_pylist() == batch.to_pylist()
 
 
 def test_a_data_key_stays_in_its_process(data_key: DataKey) -> None:
