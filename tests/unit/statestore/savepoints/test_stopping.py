@@ -1,0 +1,83 @@
+"""What is told when a query can't end with a savepoint; the query and the tree are played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark.sql.streaming.query import StreamingQuery
+
+from eos.spark import ending
+from statestore.errors import CutFailed, InvalidInput, StateStoreError, Unavailable
+from statestore.savepoints import bookkeeper
+from statestore.savepoints.savepoint import Savepoint
+from statestore.savepoints.stopping import stop_with_savepoint
+from statestore.savepoints.store import Store
+
+MADE = Savepoint("end", "ready", "bk://zk:2181/q", 0, 7, "query")
+
+
+class World:
+    """A query. Attributes: ended: whether it was asked to end; in_time: and did; failed: with what error."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *savepoints: Savepoint) -> None:
+        self.ended, self.in_time = False, True
+        self.failed: Exception | None = None
+        self.raises: StateStoreError | None = None
+        monkeypatch.setattr(ending, "end_after_batch", self._end)
+        monkeypatch.setattr(bookkeeper, "create", self._create)
+        monkeypatch.setattr(Store, "of", lambda *_, **__: SimpleNamespace(all=lambda: list(savepoints)))
+
+    def stop(self, checkpoint: str = "bk://zk:2181/q") -> Savepoint:
+        execution = SimpleNamespace(resolvedCheckpointRoot=lambda: checkpoint)
+        wrapper = SimpleNamespace(streamingQuery=lambda: execution)
+        query: Any = SimpleNamespace(_jsq=wrapper, exception=lambda: self.failed)
+        return stop_with_savepoint(cast(StreamingQuery, query), "end")
+
+    def _end(self, query: object, timeout_s: float) -> bool:
+        self.ended = True
+        return self.in_time
+
+    def _create(self, *_: object, **__: object) -> Savepoint:
+        assert self.ended
+        if self.raises is not None:
+            raise self.raises
+        return MADE
+
+
+Make = Callable[..., World]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Make:
+    return lambda *savepoints: World(monkeypatch, *savepoints)
+
+
+def test_it_ends_and_then_the_savepoint_is_made(world: Make) -> None:
+    assert world().stop() is MADE
+
+
+def test_what_could_not_be_done_is_found_before_the_query_ends(world: Make) -> None:
+    taken = world(MADE)
+    with pytest.raises(InvalidInput, match="There is a savepoint end already: the query runs on"):
+        taken.stop()
+    elsewhere = world()
+    with pytest.raises(InvalidInput, match=r"file:///c, and savepoints are of checkpoints on bk://"):
+        elsewhere.stop("file:///c")
+    assert not taken.ended
+    assert not elsewhere.ended
+
+
+def test_what_fails_after_the_query_has_ended_is_told_with_what_to_do(world: Make) -> None:
+    one = world()
+    one.raises = CutFailed("files are missing")
+    with pytest.raises(Unavailable, match=r"has ended in good order, .*files are missing.*savepoint create end bk://"):
+        one.stop()
+    one.failed = RuntimeError("the sink failed")
+    with pytest.raises(Unavailable, match=r"has ended with an error, and no savepoint was made: the sink failed"):
+        one.stop()
+    one.in_time = False
+    with pytest.raises(Unavailable, match=r"has not ended in 600 s.* call again to wait"):
+        one.stop()
