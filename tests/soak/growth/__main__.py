@@ -97,13 +97,13 @@ class Run:
         new, self._told = told[self._told :], len(told)
         times = [one["ms"] for one in new] or [0]
         jvm, workers = readings.below(self.driver.pid)
-        assert self._pulsar.pid is not None
+        broker = self._pulsar.pid
+        assert broker is not None
         rooms: dict[str, readings.Figures] = {
             "driver": readings.of_process(self.driver.pid),
-            "jvm": readings.of_jvm(jvm),
+            "jvm": readings.of_process(jvm),
             "workers": readings.of_workers(workers),
-            "broker": readings.of_jvm(self._pulsar.pid),
-            "zookeeper": {"nodes": nodes(self._pulsar.zookeeper)},
+            "broker": readings.of_process(broker),
             "control_log": log_reading.measure(self._pulsar.service_url, NAME),
             "batches": {
                 "done": len(told),
@@ -112,8 +112,12 @@ class Run:
                 "without_sink": sum(not one["sinks"] for one in told),
             },
         }
-        flat = {f"{room}.{name}": value for room, found in rooms.items() for name, value in found.items()}
-        return {"minute": round(minute, 2), **flat}
+
+        def floor() -> readings.Figures:
+            heaps = {"jvm": readings.collected(jvm), "broker": readings.collected(broker)}
+            return _flat(heaps) | {"zookeeper.nodes": nodes(self._pulsar.zookeeper)}
+
+        return {"minute": round(minute, 2), **_flat(rooms), **readings.least(floor)}
 
     def end(self) -> int:
         """Stop the query; return the driver's exit code."""
@@ -130,6 +134,10 @@ class Run:
         line = [sys.executable, "-m", "eos", "verify", NAME, "--json", "--service-url", self._pulsar.service_url]
         done = subprocess.run(line, capture_output=True, text=True)
         return {"exit_code": done.returncode, "said": json.loads(done.stdout) if done.stdout else done.stderr}
+
+
+def _flat(rooms: dict[str, readings.Figures]) -> readings.Figures:
+    return {f"{room}.{name}": value for room, found in rooms.items() for name, value in found.items()}
 
 
 def nodes(zookeeper: str) -> int:

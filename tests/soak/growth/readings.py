@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,9 +14,7 @@ import psutil
 from eos.local.checks import java
 
 MIB = 2**20
-_COLLECTIONS, _BETWEEN_S = 3, 1.0
-"""A batch that is under way holds some ten MiB; the least of some collections finds it between two."""
-
+_LOOKS, _BETWEEN_S = 17, 1.3
 Figures = dict[str, float]
 
 
@@ -32,15 +30,24 @@ def of_process(pid: int) -> Figures:
     }
 
 
-def of_jvm(pid: int) -> Figures:
-    """As `of_process`, with the MiB on the heap after a full collection, the least of some, and those of classes."""
-    jdk, found = java().resolve().parent, []
-    for _ in range(_COLLECTIONS):
-        subprocess.run([jdk / "jcmd", str(pid), "GC.run"], check=True, capture_output=True)
-        told = subprocess.run([jdk / "jstat", "-gc", str(pid)], check=True, capture_output=True, text=True).stdout
-        found.append(heap(told))
+def collected(pid: int) -> Figures:
+    """Return the MiB on the heap of a JVM after a full collection, and those of its classes."""
+    jdk = java().resolve().parent
+    subprocess.run([jdk / "jcmd", str(pid), "GC.run"], check=True, capture_output=True)
+    told = subprocess.run([jdk / "jstat", "-gc", str(pid)], check=True, capture_output=True, text=True).stdout
+    return heap(told)
+
+
+def least(ask: Callable[[], Figures]) -> Figures:
+    """Ask again and again, over longer than four batches and a round of maintenance, and return each figure's least.
+
+    What a batch holds while it runs, and until its tasks are forgotten, is no growth; nor is what waits to be deleted.
+    """
+    found = ask()
+    for _ in range(_LOOKS - 1):
         time.sleep(_BETWEEN_S)
-    return of_process(pid) | min(found, key=lambda one: one["heap_mib"])
+        found = {name: min(value, found[name]) for name, value in ask().items()}
+    return found
 
 
 def heap(told: str) -> Figures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soak.growth.readings import heap
+from tests.soak.growth.readings import heap, least
 from tests.soak.growth.verdict import LIMITS, Limit, judge, slope
 
 LIMIT = {"heap": Limit(5)}
@@ -53,6 +53,12 @@ def test_a_run_that_says_too_little_is_no_success() -> None:
 
 def test_no_two_points_no_slope() -> None:
     assert slope([(1.0, 5.0)]) == 0.0
+
+
+def test_each_figure_is_the_least_of_several_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.soak.growth.readings._BETWEEN_S", 0.0)
+    looks = iter([{"heap": 5.0 + look % 3, "nodes": 9.0 - look % 4} for look in range(100)])
+    assert least(lambda: next(looks)) == {"heap": 5.0, "nodes": 6.0}
 
 
 def test_a_heap_is_what_lives_in_its_spaces() -> None:
