@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from typing import TypeVar
 
 from eos.errors import Refused
@@ -25,28 +26,26 @@ def open_producers(
     budget: InFlight,
     schema: Declared | None = None,
     introduction: Introduction | None = None,
+    name: str | None = None,
 ) -> list[Producer]:
     """Open a producer on each physical topic; all of them, or none.
 
     Without a schema they write bytes. A topic that demands one is shown the newest that it has, and since nobody says
-    that the bytes were written by that version, no frame carries it.
+    that the bytes were written by that version, no frame carries it. Each of them has the name, if one is given.
 
     Raises what `Client.producer` raises, after giving up those that did open.
     """
     opened: list[Producer] = []
+    open_with = partial(client.producer, name=name, budget=budget, introduction=introduction)
 
     def open_one(topic: str) -> None:
         try:
-            opened.append(client.producer(topic, budget=budget, schema=schema, introduction=introduction))
+            opened.append(open_with(topic, schema=schema))
         except Refused as refused:
             demanded = client.schema(topic) if schema is None and refused.code == "IncompatibleSchema" else None
             if demanded is None:
                 raise
-            opened.append(
-                client.producer(
-                    topic, budget=budget, schema=demanded.declared, stamped=False, introduction=introduction
-                )
-            )
+            opened.append(open_with(topic, schema=demanded.declared, stamped=False))
 
     try:
         _each(open_one, topics)

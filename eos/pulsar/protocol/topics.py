@@ -31,6 +31,11 @@ def whole_topic(partition: str) -> str:
     return split_partition(full_name(partition))[0]
 
 
+def physical_topics(topic: str, partitions: int) -> list[str]:
+    """Return the physical topics of a topic with so many partitions; with 0 it is its own."""
+    return [partition_name(topic, part) for part in range(partitions)] if partitions else [topic]
+
+
 def partition_name(topic: str, partition: int) -> str:
     """Return the name of one physical partition of a partitioned topic."""
     return f"{topic}-partition-{partition}"

@@ -104,6 +104,13 @@ def test_whether_readers_are_held_up(server: Server, readable_to: str, ongoing: 
     assert (buffer.last, buffer.held_up) == (MessageId(5, 7), held_up)
 
 
+@pytest.mark.parametrize(("stats", "told"), [({"deduplicationStatus": "Recovering"}, "Recovering"), ({}, "None")])
+def test_what_a_topic_does_about_duplicates(server: Server, stats: dict[str, str], told: str) -> None:
+    server.answers = {f"{TOPIC}/stats": (200, stats)}
+    with Admin(server.url) as admin:
+        assert admin.deduplication("persistent://public/default/t/x") == told
+
+
 def test_open_transactions_oldest_first(server: Server) -> None:
     def stats(number: int, opened: int) -> dict[str, object]:
         return {
