@@ -47,7 +47,10 @@ class StaleBatch(InvalidInput):
 
 
 class DamagedLog(InvalidInput):
-    """The control log is empty or has a hole where this sink had written records."""
+    """The control log is empty or has a hole where this sink had written records.
+
+    With `guarantee="deduplicated"`: it can't be known which rows of a batch a topic had.
+    """
 
 
 class NotCommitted(EosError):

@@ -32,7 +32,7 @@ class Step(StrEnum):
 WRITER_STEPS = (Step.ADD_PARTITIONS, Step.FIRST_SEND, Step.ALL_SENT, Step.CLOSE_PRODUCERS)
 """The steps that each task takes for itself when a batch is large; the driver takes all others."""
 
-AT_LEAST_ONCE_STEPS = (Step.FIRST_SEND, Step.ALL_SENT, Step.CLOSE_PRODUCERS, Step.RETURN)
+PLAIN_STEPS = (Step.FIRST_SEND, Step.ALL_SENT, Step.CLOSE_PRODUCERS, Step.RETURN)
 """The steps of a batch that is written without a transaction."""
 
 Phase = Literal["before", "after"]

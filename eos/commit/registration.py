@@ -92,8 +92,8 @@ class Unlogged:
                 ' with guarantee="at-least-once". Restore the file from a backup of the checkpoint.'
             ) from error
 
-    def refuse_in_doubt(self, batch_id: int) -> None:
-        """Refuse to write a batch exactly once that may be visible already. Raises InvalidInput.
+    def refuse_in_doubt(self, batch_id: int, guarantee: str) -> None:
+        """Refuse to write a batch once, by this guarantee, that may be visible already. Raises InvalidInput.
 
         A later one may be written: Spark hands it over only after it has noted the end of those before.
         """
@@ -102,7 +102,7 @@ class Unlogged:
                 f'batch {batch_id} was begun with guarantee="at-least-once", and Spark did not note its end: its rows'
                 " may be visible, no control log tells, and written once more they would be there twice. Start the"
                 ' query with guarantee="at-least-once" again and let it end in good order, as'
-                ' trigger(availableNow=True) does; then start it with "exactly-once"'
+                f' trigger(availableNow=True) does; then start it with "{guarantee}"'
             )
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from eos.delivery.delivery import Delivery, Write
+from eos.delivery.numbering import Numbering
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.writer import Report
 from eos.errors import EosError, InvalidInput, NotCommitted
@@ -42,7 +43,7 @@ class BatchDelivery:
     def prepare(self) -> None:
         """Collect or plan each write; a second try finds collected rows, and plans jobs anew."""
         self._paths = []
-        with self._timed(), _around_spark():
+        with self._timed(), around_spark():
             for place, write in enumerate(self._writes):
                 path = self._delivery.prepare(write, self._collected.get(place))
                 if isinstance(path, ByDriver):
@@ -52,15 +53,16 @@ class BatchDelivery:
     def send(self, txn: TxnId | None) -> Report:
         """Send every write of the batch into the transaction; None: into none."""
         total = Report()
-        with self._timed(), _around_spark():
-            for path in self._paths:
-                total.merge(path.send(self._delivery.transaction(txn, self._batch_id, path.partitions)))
+        with self._timed(), around_spark():
+            for place, path in enumerate(self._paths):
+                to = self._delivery.transaction(txn, self._batch_id, path.partitions, self._numbering(place))
+                total.merge(path.send(to))
         self.sent_in, self.frames = txn, total.frames
         return total
 
     def finish(self) -> None:
         """Await the receipts of what the driver sent; prove that each task ran once."""
-        with self._timed(), _around_spark():
+        with self._timed(), around_spark():
             for path in self._paths:
                 path.finish()
 
@@ -68,6 +70,10 @@ class BatchDelivery:
         """Give up the producers in use."""
         for path in self._paths:
             path.abandon()
+
+    def _numbering(self, place: int) -> Numbering | None:
+        """Return the names and numbers of the write at a place: it needs none."""
+        return None
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -79,7 +85,7 @@ class BatchDelivery:
 
 
 @contextmanager
-def _around_spark() -> Iterator[None]:
+def around_spark() -> Iterator[None]:
     """Turn the failure of a Spark job into InvalidInput or NotCommitted with the reason in few words.
 
     The job of a query that was stopped fails too: `eos.sinks.leaving` tells such a NotCommitted for what it is.

@@ -9,9 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from eos.errors import EosError, FrameTooLarge, InvalidInput, NotCommitted, OutOfTurn, TopicMissing
+from eos.errors import (
+    DamagedLog,
+    EosError,
+    FrameTooLarge,
+    InvalidInput,
+    NotCommitted,
+    OutOfTurn,
+    StaleBatch,
+    TopicMissing,
+)
 
-_PERMANENT: tuple[type[EosError], ...] = (TopicMissing, InvalidInput, OutOfTurn)
+_PERMANENT: tuple[type[EosError], ...] = (TopicMissing, StaleBatch, DamagedLog, InvalidInput, OutOfTurn)
 """What no further try can change, the special before the general."""
 
 _KINDS = {kind.__name__: kind for kind in (*_PERMANENT, NotCommitted)}
@@ -22,7 +31,7 @@ def written(error: Exception, partition: int, limits: Mapping[str, int]) -> str 
 
     Args: the problem; Spark's number of the task's partition; what the task's client has learned of frame limits.
     """
-    if isinstance(error, FrameTooLarge):  # the next try cuts smaller ones
+    if isinstance(error, (FrameTooLarge, NotCommitted)):  # the next try cuts smaller ones, or looks anew
         kind: type[EosError] | None = NotCommitted
     else:
         kind = next((one for one in _PERMANENT if isinstance(error, one)), None)

@@ -24,13 +24,17 @@ KEPT_PRODUCERS = 256
 
 
 class FreshProducers:
-    """Opened for one transaction, and closed when all is sent."""
+    """Opened for one transaction, and closed when all is sent.
+
+    Attributes:
+        introduction: who writes, as brokers are told.
+    """
 
     def __init__(self, cluster: Cluster, max_in_flight_bytes: int, *, introduction: Introduction | None = None) -> None:
         """Args: where the topics are; payload bytes that all of them may have sent without a receipt; who writes."""
         self._cluster = cluster
         self._budget = InFlight(max_in_flight_bytes)
-        self._introduction = introduction
+        self.introduction = introduction
 
     def open(self, topics: Sequence[str], schema: Declared | None = None) -> list[Producer]:
         """Return an open producer for each physical topic.
@@ -39,7 +43,7 @@ class FreshProducers:
 
         Raises what `Client.producer` raises, after opening none.
         """
-        return open_producers(Client.shared(self._cluster), topics, self._budget, schema, self._introduction)
+        return open_producers(Client.shared(self._cluster), topics, self._budget, schema, self.introduction)
 
     def give_back(self, producers: Sequence[Producer]) -> None:
         """Take producers back that have all their receipts. Returns when none can send into their transaction any more.

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from eos.config import Batching, Cluster, CompressionOption, EncryptionKeys, KeyHash
 from eos.delivery.encryption import Encryptor, encryptor_of
+from eos.delivery.numbering import Numbering
 from eos.delivery.producers import FreshProducers
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
@@ -92,6 +93,7 @@ class BatchTransaction:
         observer: told of the writer's steps.
         partitions: how many partitions topics have, where the driver has asked already for this batch.
         frame_limits: bytes at which the frames of a topic are full, where refusals have taught that.
+        numbering: the names and numbers of rows that are written deduplicated; None: they have no fixed ones.
     """
 
     txn: TxnId | None
@@ -99,6 +101,7 @@ class BatchTransaction:
     observer: Observer
     partitions: Mapping[str, int] = field(default_factory=dict)
     frame_limits: Mapping[str, int] = field(default_factory=dict)
+    numbering: Numbering | None = None
 
 
 @dataclass(slots=True)
@@ -329,7 +332,7 @@ class Writer:
         producers = [self._producers[name] for name in names]
         encoder = self._encoder(topic, min(producer.max_message_size for producer in producers))
         for part, chunk in encoder.chunks_of_parts(parts.rows, parts.ends):
-            first = not self._report.rows
+            first = not self._report.frames
             if first:
                 self._to.observer(Step.FIRST_SEND, "before", self._to.batch_id)
             sent = chunk if self._encryptor is None else self._encryptor.encrypted(chunk)

@@ -16,7 +16,7 @@ def check_admin(admin_url: str, cluster: Cluster) -> None:
 
     Raises InvalidInput, which names the URL.
     """
-    with _asking(admin_url, cluster) as admin:
+    with asking(admin_url, cluster) as admin:
         admin.version()
 
 
@@ -31,7 +31,7 @@ def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> Non
         InvalidInput: a TTL or quota is in force, and the message has the command that lifts it; or the admin API can't
             be used.
     """
-    with _asking(admin_url, cluster) as admin:
+    with asking(admin_url, cluster) as admin:
         keeping = admin.keeping(control_topic)
     for danger in dangers(keeping, control_topic):
         raise InvalidInput(danger)
@@ -87,7 +87,7 @@ def holders(admin_url: str, cluster: Cluster, coordinator: int) -> str | None:
 
 
 @contextmanager
-def _asking(admin_url: str, cluster: Cluster) -> Iterator[Admin]:
+def asking(admin_url: str, cluster: Cluster) -> Iterator[Admin]:
     """Ask the admin API in the block; what the network layer raises there becomes InvalidInput."""
     with Admin(admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
         try:

@@ -37,7 +37,7 @@ from eos.steps import Observer, unobserved
 
 MIB = 1024 * 1024
 
-Guarantee = Literal["exactly-once", "at-least-once"]
+Guarantee = Literal["exactly-once", "deduplicated", "at-least-once"]
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -220,6 +220,21 @@ def _check_values(options: SinkOptions) -> None:
                     f"{option}= is about transactions, and guarantee={options.guarantee!r} has none: it would be "
                     "ignored. Leave it out."
                 )
+    if options.guarantee == "deduplicated" and options.chunking:
+        raise InvalidInput(
+            'chunking=True goes with guarantee="exactly-once" or "at-least-once": of a message that is stored in part '
+            "it can't be told by its row where to go on. Leave it out."
+        )
+    if options.guarantee == "deduplicated" and options.encryption_keys is not None:
+        raise InvalidInput(
+            'encryption_keys= goes with guarantee="exactly-once" or "at-least-once": the sink can\'t read what it has '
+            "encrypted, so a replay could not be compared with what is stored. Leave it out."
+        )
+    if options.guarantee == "deduplicated" and options.admin_url is None:
+        raise InvalidInput(
+            'guarantee="deduplicated" needs admin_url=, the broker\'s HTTP address, such as "http://host:8080": only '
+            "the admin API tells whether a topic's duplicates are dropped, and what was deleted from it."
+        )
     least: dict[str, float] = {
         "transaction_timeout_s": 1,
         "max_in_flight_bytes": MIB,

@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
+from eos.doctor.deduplication import check_deduplicated
 from eos.doctor.retention import check_admin
 from eos.errors import EosError, Fenced, InvalidInput, NetworkError, NoCredentials, Refused, ReplayFailed
 from eos.metrics.observers import Told
@@ -116,7 +117,7 @@ class Sink:
                 query has taken already, and for the one after a batch that failed.
             NotCommitted: every try failed and was aborted. Restarting the query is safe.
             CommitUnknown: the outcome could not be settled in time. Restarting the query is safe.
-            Unacknowledged: with `guarantee="at-least-once"`: every try failed. Restarting the query writes it again.
+            Unacknowledged: without a transaction: every try failed. Restarting the query goes on by its guarantee.
             ReplayFailed: nothing was to be written, and Spark could not run the batch. Restarting the query is safe.
             Fenced: another driver owns the sink now.
         """
@@ -226,6 +227,11 @@ class Sink:
         if where is not None:
             self._require_topic(where)
         options = self._options
+        if options.guarantee == "deduplicated" and (where is None or "topic" in df.columns):
+            raise InvalidInput(
+                'With guarantee="deduplicated" a row can\'t name its topic: the topics of a batch must be known before '
+                "it is begun. Drop the column 'topic', and give the topic to the sink or to txn.write(df, topic)."
+            )
         columns = canonical(
             df, options.value_format, topic_given=where is not None, ignore_null_fields=options.ignore_null_fields
         )
@@ -289,7 +295,7 @@ class Sink:
         return query
 
     def _check_cluster(self) -> None:
-        """Refuse a broker out of reach, one that lacks transactions, a missing topic, an admin API out of reach."""
+        """Refuse a broker out of reach, or that lacks what is needed, a missing topic, an admin API out of reach."""
         try:
             if self._options.guarantee == "exactly-once":
                 self._client.coordinators()
@@ -303,6 +309,8 @@ class Sink:
             raise self._out_of_reach(error) from error
         if self._options.admin_url is not None:
             check_admin(self._options.admin_url, self._cluster)
+            if self._options.guarantee == "deduplicated" and self._options.topic is not None:
+                check_deduplicated(self._options.admin_url, self._client, self._options.topic)
 
     def _out_of_reach(self, error: NetworkError) -> InvalidInput:
         if isinstance(error, NoCredentials):

@@ -92,6 +92,7 @@ class Reader:
             for usual in ("pulsar://localhost:6650", "pulsar+ssl://localhost:6651"):
                 if usual.partition(":")[0] == instance["service_url"].partition(":")[0]:
                     text = text.replace(usual, instance["service_url"])
+            text = text.replace("http://localhost:8080", instance["admin_url"])
             text = text.replace("localhost:2181", instance["zookeeper"])
         return text
 

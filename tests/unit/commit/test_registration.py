@@ -46,11 +46,13 @@ def test_a_damaged_note_of_batches_without_a_log_is_refused(text: str) -> None:
         Unlogged.parse(text)
 
 
-def test_a_batch_that_was_begun_at_least_once_is_never_written_exactly_once() -> None:
+def test_a_batch_that_was_begun_at_least_once_is_not_written_by_a_guarantee_that_writes_once() -> None:
     for batch_id in (6, 7):
-        with pytest.raises(InvalidInput, match=rf"batch {batch_id} was begun with guarantee=\"at-least-once\""):
-            Unlogged(7).refuse_in_doubt(batch_id)
-    Unlogged(7).refuse_in_doubt(8)
+        with pytest.raises(
+            InvalidInput, match=rf"batch {batch_id} was begun with guarantee=\"at-least-once\".*\"deduplicated\"$"
+        ):
+            Unlogged(7).refuse_in_doubt(batch_id, "deduplicated")
+    Unlogged(7).refuse_in_doubt(8, "deduplicated")
 
 
 def test_what_a_checkpoint_of_an_earlier_version_remembers_is_read() -> None:

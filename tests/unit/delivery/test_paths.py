@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from eos.delivery.numbering import Numbering
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.producers import KeptProducers
 from eos.delivery.writer import BatchTransaction, WriteSettings
@@ -89,8 +90,15 @@ def test_what_has_not_sent_has_nothing_to_finish_or_to_give_up(broker: FakeBroke
     assert broker.commands(Type.SEND) == []
 
 
-@pytest.mark.parametrize(("transaction", "retries"), [(TRANSACTION, False), (replace(TRANSACTION, txn=None), True)])
-def test_a_task_may_run_again_only_without_a_transaction(
+@pytest.mark.parametrize(
+    ("transaction", "retries"),
+    [
+        (TRANSACTION, False),
+        (replace(TRANSACTION, txn=None), True),
+        (replace(TRANSACTION, txn=None, numbering=Numbering("flights", 3, 0)), False),
+    ],
+)
+def test_a_task_may_run_again_only_without_a_transaction_and_without_numbers(
     monkeypatch: pytest.MonkeyPatch, transaction: BatchTransaction, retries: bool
 ) -> None:
     proven: list[tuple[Any, ...]] = []
@@ -103,3 +111,4 @@ def test_a_task_may_run_again_only_without_a_transaction(
     assert by_tasks.send(transaction).rows == {"t": 1}
     by_tasks.finish()
     assert proven == [("session", [5], [0], retries)]
+    assert by_tasks.places == {"0"}

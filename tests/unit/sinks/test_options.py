@@ -177,12 +177,24 @@ def test_an_observer_may_be_any_callable() -> None:
     assert options(observer=Witness("steps")).observer == Witness("steps")
 
 
-@pytest.mark.parametrize("guarantee", ["deduplicated", "at least once", "", None])
+@pytest.mark.parametrize("guarantee", ["dedup", "at least once", "", None])
 def test_a_guarantee_that_is_not_given_is_refused_with_those_that_are(guarantee: Any) -> None:
     with pytest.raises(
-        InvalidInput, match=r"guarantee=.* is unknown.* It must be one of exactly-once, at-least-once\."
+        InvalidInput, match=r"guarantee=.* is unknown.* It must be one of exactly-once, deduplicated, at-least-once\."
     ):
         options(guarantee=guarantee)
+
+
+def test_deduplicated_needs_the_admin_api() -> None:
+    options(guarantee="deduplicated", admin_url="http://a:8080")
+    with pytest.raises(InvalidInput, match=r'guarantee="deduplicated" needs admin_url=.*whether a topic\'s duplicates'):
+        options(guarantee="deduplicated")
+
+
+def test_deduplicated_numbers_rows_and_not_their_pieces() -> None:
+    options(guarantee="at-least-once", chunking=True)
+    with pytest.raises(InvalidInput, match=r"chunking=True goes with .*exactly-once"):
+        options(guarantee="deduplicated", admin_url="http://a:8080", chunking=True)
 
 
 @pytest.mark.parametrize("option", ["transaction_timeout_s", "markers_kept", "principal"])
@@ -199,6 +211,8 @@ def test_public_keys_are_read_with_the_call(tmp_path: Path) -> None:
 
     pair = key_pair()
     public, _ = pair.write(tmp_path, "k")
+    with pytest.raises(InvalidInput, match=r"encryption_keys= goes with .*exactly-once.*could not be compared"):
+        options(guarantee="deduplicated", admin_url="http://a:8080", encryption_keys={"k": pair.public})
     assert options(encryption_keys={"k": f"file:{public}"}).public_keys == (("k", pair.public),)
     assert options().public_keys == ()
     with pytest.raises(InvalidInput, match="is a private key"):
