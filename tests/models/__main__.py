@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from tests.models import names_worlds, sink_rules, sink_worlds
+from tests.models import names_worlds, numbers_rules, numbers_worlds, sink_rules, sink_worlds
 from tests.models.checker import Explored, Model, explore
 
 
@@ -29,8 +29,12 @@ def main() -> int:
     if given.without is not None:
         return _without(given.without)
     wrong = 0
-    for model, worlds in (("the sink", sink_worlds), ("the names", names_worlds)):
-        wrong += _all(model, worlds.LARGE if given.large else worlds.WORLDS)
+    for model, worlds in (
+        ("the sink", (sink_worlds.WORLDS, sink_worlds.LARGE)),
+        ("the numbers", (numbers_worlds.WORLDS, numbers_worlds.LARGE)),
+        ("the names", (names_worlds.WORLDS, names_worlds.LARGE)),
+    ):
+        wrong += _all(model, worlds[given.large])
     return min(wrong, 1)
 
 
@@ -45,6 +49,7 @@ def _all(model: str, worlds: Mapping[str, Model[Any]]) -> int:
 
 def _models() -> dict[Enum, Model[Any]]:
     models: dict[Enum, Model[Any]] = {rule: sink_worlds.without(rule) for rule in sink_rules.Rule}
+    models |= {rule: numbers_worlds.without(rule) for rule in numbers_rules.Rule}
     return models | {rule: names_worlds.without(rule) for rule in names_worlds.WITHOUT}
 
 
