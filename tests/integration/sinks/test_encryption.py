@@ -164,6 +164,31 @@ def test_the_official_clients_read_what_a_sink_encrypts(
     assert (verified.exit_code, json.loads(verified.output)["rows"]) == (0, count + 1), "counting needs no key"
 
 
+def test_a_row_larger_than_brokers_take_is_encrypted_piece_by_piece(
+    spark: SparkSession, pulsar: Any, make_topic: Any, theirs: official.Client, java: JavaPeer, keys: Keys
+) -> None:
+    topic = make_topic("encrypted")
+    options: dict[str, Any] = {
+        "name": topic.rpartition("/")[2],
+        "topic": topic,
+        "encryption_keys": public(keys, "first", "second"),
+    }
+    write(
+        pulsar,
+        0,
+        spark.range(1).selectExpr("repeat('large row ', 600000 + id) value", "'k' key"),
+        chunking=True,
+        **options,
+    )
+    wanted = [("k", "large row " * 600_000)]
+    assert len(entries_of(pulsar, topic)) == 2
+    assert by_java(java, topic, {"second": keys["second"].private}, 1) == wanted
+    assert by_python(theirs, topic, keys["first"], 1) == wanted
+    assert pairs_of(by_source(spark, pulsar, topic, decryption_keys=private(keys, "second"))) == wanted
+    verified = CliRunner().invoke(typer_app, ["verify", options["name"], "--service-url", pulsar.service_url, "--json"])
+    assert (verified.exit_code, json.loads(verified.output)["rows"]) == (0, 1)
+
+
 WAYS = [
     {"batched": True, "chunked": False, "compression": "ZSTD"},
     {"batched": False, "chunked": False, "compression": "NONE"},
