@@ -37,6 +37,9 @@ from tests.waiting import until
 ROOT = Path(__file__).resolve().parents[3]
 OUT = Path("build/growth.json")
 NAME = "growth"
+SOON_FULL = {"skipListSizeLimit": 8 * 2**20}
+"""What a bookie holds on the heap until it writes it to disk: 64 MiB by default, which two hours do not fill."""
+
 _FIRST_BATCH_S = 300.0
 
 
@@ -163,7 +166,10 @@ def main(
     found: dict[str, Any] = {"minutes": minutes, "every": every, "seconds": seconds, "leak": leak, "complete": False}
     found |= {"readings": [], "pids": {"this": os.getpid()}}
     write(out, found)
-    with tempfile.TemporaryDirectory(prefix="growth-") as folder, LocalPulsar(memory="512m") as pulsar:
+    with (
+        tempfile.TemporaryDirectory(prefix="growth-") as folder,
+        LocalPulsar(memory="512m", settings=SOON_FULL) as pulsar,
+    ):
         run = Run(pulsar, Path(folder), seconds, leak)
         try:
             run.await_first_batch()
