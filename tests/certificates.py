@@ -59,12 +59,17 @@ def make_authority(home: Path, name: str) -> None:
     )
 
 
-def make_certificate(home: Path, name: str, authority: str, extension: str = "basicConstraints=CA:FALSE") -> None:
-    """Make NAME.pem and NAME.key, signed by an authority in the same folder. Args: extension: of X.509 v3."""
+def make_certificate(
+    home: Path, name: str, authority: str, extension: str = "basicConstraints=CA:FALSE", unit: str = ""
+) -> None:
+    """Make NAME.pem and NAME.key, signed by an authority in the same folder.
+
+    Args: extension: of X.509 v3; unit: the OU of the subject.
+    """
     request, asked = home / f"{name}.csr", home / f"{name}.ext"
     asked.write_text(extension)
     openssl(
-        *("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"),
+        *("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}" + (f"/OU={unit}" if unit else "")),
         *("-keyout", str(home / f"{name}.key"), "-out", str(request)),
     )
     openssl(

@@ -1,4 +1,4 @@
-"""What a run leaves behind, searched for a secret: as it is, its signature alone, and in base64 of any alignment."""
+"""What a run leaves, searched for a secret: as it is, its signature alone, in hex, and in base64 of any alignment."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def forms(word: str) -> Iterator[bytes]:
     """What a word may look like; of a JSON web token the signature alone is as good."""
     yield word.encode()
     yield quote_plus(word).encode()
+    yield word.encode().hex().encode()  # ZooKeeper's records are written so
     if word.count(".") == 2:
         yield word.rpartition(".")[2].encode()
     for before in range(3):  # base64 of a text that begins so many bytes before the word; its edges depend on others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ import typer
 
 from eos.config import Cluster, Credentials, Tls
 from statestore.errors import InvalidInput
-from statestore.hadoop.options import checked
+from statestore.hadoop.options import PREFIX, checked
 
 if TYPE_CHECKING:
     from statestore.in_step import Output
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="JSON in place of a table.")]
 HadoopOptions = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", envvar="STATESTORE_OPTIONS", help="A Hadoop option, fs.bk.NAME=VALUE. Repeatable."),
+    typer.Option(
+        "--option",
+        "-o",
+        envvar="STATESTORE_OPTIONS",
+        help="A Hadoop option, fs.bk.NAME=VALUE, or @FILE of some, as in spark-defaults.conf. Repeatable.",
+    ),
 ]
 Token = Annotated[Path | None, typer.Option("--token-file", help="A file with a token for Pulsar.")]
 Trust = Annotated[Path | None, typer.Option("--trust-certs", help="PEM file of authorities, for pulsar+ssl://.")]
@@ -38,12 +44,30 @@ SAVEPOINT = "The savepoint's name."
 
 
 def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
-    """Read `--option fs.bk.NAME=VALUE`, each name checked.
+    """Read `--option fs.bk.NAME=VALUE` and `--option @FILE`, each name checked; those that come later win.
 
     Raises:
-        InvalidInput: not of this form, an unknown name, or a value of the wrong kind.
+        InvalidInput: not of this form, an unknown name, a value of the wrong kind, or a file that can't be read.
     """
-    return checked(_pairs(pairs, "--option takes NAME=VALUE, such as fs.bk.root=/eos-bk"))
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        expected = "--option takes NAME=VALUE, such as fs.bk.root=/eos-bk, or @FILE"
+        found |= _of_file(Path(pair[1:])) if pair.startswith("@") else _pairs([pair], expected)
+    return checked(found)
+
+
+def _of_file(path: Path) -> dict[str, str]:
+    """Read the options of bk:// out of a file of Spark's settings; the others are passed over."""
+    from statestore.hadoop.session import FILE_SYSTEM, HADOOP, settings_in
+
+    try:
+        settings = settings_in(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"--option @{path}: the file can't be read: {error}") from error
+    found = {name.removeprefix(HADOOP): value for name, value in settings.items()}
+    return {
+        name: value for name, value in found.items() if name.startswith(PREFIX) and HADOOP + name not in FILE_SYSTEM
+    }
 
 
 def settings_of(conf: Sequence[str] | None) -> dict[str, str]:
@@ -108,6 +132,7 @@ def _pairs(given: Sequence[str] | None, expected: str) -> dict[str, str]:
     for pair in given or ():
         name, equals, value = pair.partition("=")
         if not equals:
-            raise InvalidInput(f"{expected}, not {pair!r}")
+            begun = re.split(r"[\s:]", pair.strip(), maxsplit=1)[0]  # what follows may be a secret
+            raise InvalidInput(f"{expected}; {begun!r} has no =")
         found[name.strip()] = value
     return found

@@ -13,7 +13,12 @@ PREFIX = "fs.bk."
 SERVICE = "metadata-service-uri"
 _PASSED_ON = ("zookeeper.", "bookkeeper.")
 _NAMED = re.compile(rf"[A-Za-z0-9.-]+\.{SERVICE}")
-_DIGESTS = ("CRC32C", "CRC32", "MAC", "DUMMY")
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "digest": ("CRC32C", "CRC32", "MAC", "DUMMY"),
+    "peers": ("none", "zookeeper", "bookies", "all"),
+    "access": ("open", "creator"),
+}
+_SHOWN = re.compile(r"file:.+|digest:[^:]+:.+|(?!digest:)[a-z0-9]+:.+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,8 @@ class Option:
 
     Attributes:
         kind: "count" (an integer, 0 or more), "size" (an integer, 1 or more), "share" (0 to 1), "path" (of a znode),
-            "digest" or "text".
+            "digest", "peers" or "access" (one of some words), "shown" (what a client shows ZooKeeper, or
+            file:PATH of that) or "text".
         default: as text; what the jar takes when the option is not set.
         meaning: one phrase, with the unit.
     """
@@ -39,7 +45,7 @@ OPTIONS: Mapping[str, Option] = {
     "write-quorum": Option("count", "0", "copies of an entry; 0: as many as the ensemble"),
     "ack-quorum": Option("count", "0", "copies to wait for; 0: 2, or as many as are written"),
     "digest": Option("digest", "CRC32C", "checksum of each entry"),
-    "password": Option("text", "", "password of each ledger; a credential provider may hold it"),
+    "password": Option("text", "", "password of each ledger, or file:PATH of it: a guard against mistakes"),
     "entry.bytes": Option("size", "1048576", "bytes of an entry, at most 1 MiB"),
     "window": Option("size", "16", "entries on their way at once, for a large file"),
     "pack.file.bytes": Option("count", "1048576", "files up to this share a ledger, at most 1 MiB"),
@@ -53,7 +59,14 @@ OPTIONS: Mapping[str, Option] = {
     "grace.ms": Option("count", "3600000", "how long a ledger without references, or a dead writer's, is left alone"),
     "maintenance.ms": Option("count", "300000", "between rounds of the sweeper; 0: never"),
     "compact.below": Option("share", "0.25", "live part of a pack below which it is compacted"),
-    "zookeeper-auth": Option("text", "", "digest:user:password; the names are then for that user only"),
+    "zookeeper-auth": Option("shown", "", "file:PATH of digest:user:password: who this client is to ZooKeeper"),
+    "zookeeper-acl": Option(
+        "access", "", "creator: what is made is for that user alone, as if zookeeper-auth is set; open"
+    ),
+    "zookeeper-readers": Option("text", "", "who else may read it: digest:user:hash, separated by commas"),
+    "tls": Option("peers", "none", "with whom TLS is spoken: zookeeper, bookies or all"),
+    "tls.trust-certs": Option("text", "", "PEM file of the authorities that signed their certificates"),
+    "tls.certificate": Option("text", "", "PEM file of a client certificate and its key, where they demand one"),
 }
 
 
@@ -107,7 +120,9 @@ def _check_value(name: str, option: Option, text: str) -> None:
             expected = "a number from 0 to 1"
     elif option.kind == "path" and (not text.startswith("/") or text == "/" or text.endswith("/")):
         expected = "a path in ZooKeeper such as " + option.default
-    elif option.kind == "digest" and text not in _DIGESTS:
-        expected = " or ".join(_DIGESTS)
+    elif option.kind == "shown" and text and not _SHOWN.fullmatch(text):
+        raise InvalidInput(f"{name} is neither digest:user:password nor file:PATH of that ({option.meaning})")
+    elif text not in (*_CHOICES.get(option.kind, (text,)), option.default):
+        expected = " or ".join(_CHOICES[option.kind])
     if expected:
         raise InvalidInput(f"{name} is {text!r}; expected: {expected} ({option.meaning})")

@@ -34,8 +34,9 @@ _LISTS = {
 }
 _SEPARATOR = re.compile(r"\s*[=:]\s*|\s+")
 _REDACTION = "spark.redaction.regex"
-# Spark's default, and the one option of ours that holds a password without saying so in its name.
-_SECRETS = "(?i)secret|password|token|access[.]?key|zookeeper-auth"
+# Spark's default, and the one option of ours that may hold a password without saying so in its name.
+_SECRETS = "(?i)secret|password|token|access[.]?key"
+_SHOWN = "zookeeper-auth"
 
 
 def configure_spark(builder: Any, options: Mapping[str, object] | None = None) -> Any:
@@ -55,23 +56,25 @@ def configure_spark(builder: Any, options: Mapping[str, object] | None = None) -
         The builder.
 
     Raises:
-        InvalidInput: an option is wrong; or the JVM of the driver runs already without the jar, so that it can't be
-            added any more.
+        InvalidInput: an option is wrong; a secret is given as a text, where others could see it; or the JVM of the
+            driver runs already without the jar, so that it can't be added any more.
         JarMissing: the jar was not built.
     """
     jar = str(jar_path())
     given = checked(options or {})
     already = {name: str(value) for name, value in builder._options.items()}
-    checked({name.removeprefix(HADOOP): value for name, value in already.items() if _is_ours(name)})
+    ours = checked({name.removeprefix(HADOOP): value for name, value in already.items() if _is_ours(name)}) | given
     settings = dict(FILE_SYSTEM)
     settings |= {HADOOP + name: value for name, value in given.items()}
     defaults = _defaults()
     if not _driver_has_jar():
         _refuse_overriding_arguments()
+        _refuse_to_show(ours.get(PREFIX + _SHOWN, ""))
     for name, separator in _LISTS.items():
         settings[name] = _appended(already.get(name, defaults.get(name, "")), jar, separator)
-    if f"{PREFIX}zookeeper-auth" in given and _REDACTION not in already and _REDACTION not in defaults:
-        settings[_REDACTION] = _SECRETS
+    redacted = already.get(_REDACTION, defaults.get(_REDACTION, _SECRETS))
+    if (PREFIX + _SHOWN in ours or f"{HADOOP}{PREFIX}{_SHOWN}" in defaults) and _SHOWN not in redacted:
+        settings[_REDACTION] = f"{redacted}|{_SHOWN}"
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder
@@ -162,14 +165,28 @@ def _refuse_overriding_arguments() -> None:
             )
 
 
+def _refuse_to_show(auth: str) -> None:
+    """PySpark starts the driver's JVM with all settings of the builder as arguments, which every user can list."""
+    if auth and not auth.startswith("file:"):
+        raise InvalidInput(
+            f"{PREFIX}{_SHOWN} as a text would be seen in the command line of Spark's JVM. Write it into a file that "
+            f"only the job's user may read, on the machines of driver and executors, and say file:PATH"
+        )
+
+
 def _defaults() -> dict[str, str]:
     """What `spark-defaults.conf` says; a builder's setting replaces it, so lists there must be carried over."""
     from pyspark.find_spark_home import _find_spark_home
 
     folder = os.environ.get("SPARK_CONF_DIR") or str(Path(_find_spark_home(), "conf"))
     file = Path(folder, "spark-defaults.conf")
+    return settings_in(file) if file.is_file() else {}
+
+
+def settings_in(file: Path) -> dict[str, str]:
+    """Read a file such as `spark-defaults.conf`. Raises OSError, UnicodeDecodeError."""
     found = {}
-    for line in file.read_text().splitlines() if file.is_file() else []:
+    for line in file.read_text().splitlines():
         name, *value = _SEPARATOR.split(line.strip(), maxsplit=1)
         if name and not name.startswith("#"):
             found[name] = "".join(value)

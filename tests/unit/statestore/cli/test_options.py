@@ -19,6 +19,26 @@ def test_options_are_read_and_checked() -> None:
         parse_options(["fs.bk.rot=/x"])
 
 
+def test_options_may_lie_in_a_file_of_sparks_settings(tmp_path: Path) -> None:
+    file = tmp_path / "spark-defaults.conf"
+    file.write_text(
+        "# of the job\nspark.master local[2]\nspark.hadoop.fs.bk.impl eos.bk.BookKeeperFileSystem\n"
+        "spark.hadoop.fs.bk.zookeeper-auth file:/run/zk\nfs.bk.root=/r\n"
+    )
+    assert parse_options([f"@{file}", "fs.bk.root=/s"]) == {"fs.bk.zookeeper-auth": "file:/run/zk", "fs.bk.root": "/s"}
+    file.write_text("fs.bk.rot=/x")
+    with pytest.raises(InvalidInput, match=r"Did you mean fs\.bk\.root"):
+        parse_options([f"@{file}"])
+    with pytest.raises(InvalidInput, match=r"--option @/no/file: the file can't be read: .*No such file"):
+        parse_options(["@/no/file"])
+
+
+def test_what_may_be_a_secret_is_not_said() -> None:
+    with pytest.raises(InvalidInput, match=r"'fs\.bk\.zookeeper-auth' has no =") as refused:
+        parse_options(["fs.bk.zookeeper-auth digest:me:pa55word"])
+    assert "pa55word" not in str(refused.value)
+
+
 def test_settings_of_spark_are_pairs() -> None:
     assert settings_of(None) == {}
     assert settings_of(["a=b", "spark.x=1=2"]) == {"a": "b", "spark.x": "1=2"}

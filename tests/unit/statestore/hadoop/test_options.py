@@ -10,7 +10,7 @@ import pytest
 from statestore import InvalidInput
 from statestore.hadoop.options import OPTIONS, checked, value
 
-SETTINGS = Path(__file__).parents[4] / "statestore/java/src/main/java/eos/bk/Settings.java"
+JAR = Path(__file__).parents[4] / "statestore/java/src/main/java/eos/bk"
 
 
 def test_values_become_text() -> None:
@@ -48,12 +48,26 @@ def test_an_unknown_option_is_refused_with_the_nearest(name: str, hint: str) -> 
         ("root", "eos", "/eos"),
         ("root", "/", "/eos/bk"),
         ("digest", "md5", "CRC32C"),
+        ("tls", "yes", "all"),
+        ("zookeeper-acl", "all", "creator"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused(name: str, wrong: str, right: str) -> None:
     with pytest.raises(InvalidInput, match=rf"fs\.bk\.{name} is '{wrong}'; expected: "):
         checked({f"fs.bk.{name}": wrong})
     assert checked({f"fs.bk.{name}": right}) == {f"fs.bk.{name}": right}
+
+
+@pytest.mark.parametrize("right", ["digest:me:pw", "file:/run/secrets/zk", "kerberos:me", "DIGEST:me:p:w"])
+def test_what_is_shown_to_zookeeper_has_a_form(right: str) -> None:
+    assert checked({"fs.bk.zookeeper-auth": right}) == {"fs.bk.zookeeper-auth": right}
+
+
+@pytest.mark.parametrize("wrong", ["pa55word", "digest:pa55word", "file:", ":pa55word"])
+def test_a_wrong_one_is_refused_without_its_words(wrong: str) -> None:
+    with pytest.raises(InvalidInput, match=r"fs\.bk\.zookeeper-auth is neither digest:user:password nor") as refused:
+        checked({"fs.bk.zookeeper-auth": wrong})
+    assert "pa55word" not in str(refused.value)
 
 
 def test_defaults() -> None:
@@ -63,11 +77,12 @@ def test_defaults() -> None:
 
 
 def test_the_jar_reads_the_same_options() -> None:
-    read = set(re.findall(r'P \+ "([a-z.-]+)"', SETTINGS.read_text())) - {"zookeeper.", "bookkeeper."}
+    source = "".join((JAR / name).read_text() for name in ("Settings.java", "Security.java"))
+    read = set(re.findall(r'P \+ "([a-z.-]+)"', source)) - {"zookeeper.", "bookkeeper."}
     assert read - {"make-root", "fail-fast"} == set(OPTIONS), "those two are between our tools and the jar"
 
 
 def test_the_table_in_the_docs_is_this_one() -> None:
-    page = (SETTINGS.parents[7] / "docs/statestore.md").read_text()
+    page = (JAR.parents[6] / "docs/statestore.md").read_text()
     rows = re.findall(r"^\| `fs\.bk\.([a-z.-]+)` \| (?:`(.*?)`|none) \| (.*?) \|$", page, re.MULTILINE)
     assert rows == [(name, option.default, option.meaning) for name, option in OPTIONS.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -97,9 +98,30 @@ def test_other_submit_arguments_are_fine(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_spark_does_not_show_the_password_of_zookeeper() -> None:
-    secret = {"fs.bk.zookeeper-auth": "digest:me:pw"}
-    assert "zookeeper-auth" in made(Builder(), options=secret)["spark.redaction.regex"]
-    assert made(Builder(spark__redaction__regex="mine"), options=secret)["spark.redaction.regex"] == "mine"
+    secret = {"fs.bk.zookeeper-auth": "file:/x"}
+    shown = made(Builder(), options=secret)["spark.redaction.regex"]
+    assert re.search(shown, "fs.bk.zookeeper-auth")
+    assert re.search(shown, "some.PASSWORD")
+    mine = made(Builder(spark__redaction__regex="mine"), options=secret)["spark.redaction.regex"]
+    assert [bool(re.search(mine, name)) for name in ("mine", "fs.bk.zookeeper-auth", "other")] == [True, True, False]
+
+
+def test_spark_does_not_show_one_that_its_defaults_hold(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.hadoop.fs.bk.zookeeper-auth digest:me:pw\n")
+    assert "zookeeper-auth" in made(Builder())["spark.redaction.regex"]
+
+
+@pytest.mark.parametrize("by", ["options", "builder"])
+def test_a_secret_that_the_command_line_would_show_is_refused(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = {"fs.bk.zookeeper-auth": "digest:me:pa55word"}
+    builder = (
+        Builder() if by == "options" else Builder(**{f"spark.hadoop.{name}": text for name, text in secret.items()})
+    )
+    with pytest.raises(InvalidInput, match=r"seen in the command line of Spark's JVM.*say file:PATH") as refused:
+        configure_spark(builder, secret if by == "options" else None)
+    assert "pa55word" not in str(refused.value)
+    monkeypatch.setattr(spark, "_driver_has_jar", lambda: True)  # no command line is made any more
+    configure_spark(builder, secret if by == "options" else None)
 
 
 def test_a_missing_jar_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import java.net.ConnectException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
@@ -17,7 +18,9 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import javax.net.ssl.SSLContext;
 import org.apache.bookkeeper.util.ZkUtils;
+import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.util.ShutdownHookManager;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
@@ -42,6 +45,7 @@ final class Client {
     private static final long LEAVING_MS = 2_000;
     private static final long LAST_OUT_MS = 1_000;
     private static final long CONNECT_MS = 1_000;
+    private static final int LOOKS_PER_HANDSHAKE = 5;
     /** How the names of its client's threads begin; the last is there once a ledger of another writer was opened. */
     private static final List<String> OF_BOOKKEEPER = List.of("bookkeeper", "zkledgermanagerscheduler");
 
@@ -72,7 +76,7 @@ final class Client {
 
     Client(Settings settings) {
         this.settings = settings;
-        zk = new Zk(() -> session().zk(), settings.root, settings.patienceMs);
+        zk = new Zk(() -> session().zk(), settings);
         names = new Names(zk, settings);
         ledgers = new Ledgers(this);
         packs = new Packs(this);
@@ -90,6 +94,9 @@ final class Client {
 
     private void maintain() {
         try {
+            if (!session().mayWrite()) {
+                return;
+            }
             packs.rollFull();
             // A thorough round reads the metadata of every ledger of the cluster: seldom.
             sweeper.sweep(++rounds % ROUNDS_PER_THOROUGH_ONE == 0);
@@ -158,6 +165,7 @@ final class Client {
 
     private Session connect() throws IOException {
         return Zk.uninterrupted(() -> {
+            var tls = Handshake.context(settings.zkConfig);
             var connected = new CompletableFuture<Void>();
             var ours = new ZooKeeper(
                     settings.zkServers,
@@ -170,34 +178,30 @@ final class Client {
                     false,
                     settings.zkConfig);
             try {
-                if (!settings.zkAuth.isEmpty()) {
-                    int colon = settings.zkAuth.indexOf(':');
-                    ours.addAuthInfo(
-                            settings.zkAuth.substring(0, Math.max(colon, 0)),
-                            settings.zkAuth.substring(colon + 1).getBytes(StandardCharsets.UTF_8));
-                }
+                settings.security.introduce(ours);
                 long deadline = System.currentTimeMillis() + settings.patienceMs;
-                while (!connected.isDone() && System.currentTimeMillis() < deadline && !isRefused()) {
+                for (int looks = 0;
+                        !connected.isDone() && System.currentTimeMillis() < deadline && !isRefused();
+                        looks++) {
                     CompletableFuture.anyOf(connected, closing)
                             .completeOnTimeout(null, CONNECT_MS, TimeUnit.MILLISECONDS)
                             .join();
                     mustNotClose();
+                    if (!connected.isDone() && looks % LOOKS_PER_HANDSHAKE == 0) {
+                        mustUnderstand(tls);
+                    }
                 }
                 if (!connected.isDone()) {
                     throw new IOException(
                             "No ZooKeeper answers at " + settings.zkServers + ": is it running, is it that port?");
                 }
                 var rootId = prepareRoot(ours);
-                var process = UUID.randomUUID().toString();
-                var mine = settings.root + "/w/" + process;
-                ours.multi(List.of(
-                        Op.create(mine, Names.NOTHING, settings.acl, CreateMode.PERSISTENT),
-                        Op.create(mine + "/alive", Names.NOTHING, settings.acl, CreateMode.EPHEMERAL)));
-                return new Session(settings, ours, process, rootId);
+                return new Session(settings, ours, register(ours), rootId);
             } catch (KeeperException e) {
                 within(LEAVING_MS, () -> close(ours));
-                throw e instanceof KeeperException.NoAuthException refusal
-                        ? Zk.refused(refusal)
+                IOException refusal = Zk.refused(e, settings.security.principal());
+                throw refusal instanceof AccessControlException
+                        ? refusal
                         : new IOException("Can't start on ZooKeeper " + settings.zkServers + ": " + e.getMessage(), e);
             } catch (IOException | RuntimeException | InterruptedException e) {
                 within(LEAVING_MS, () -> close(ours));
@@ -206,22 +210,62 @@ final class Client {
         });
     }
 
+    /** Registers a writer with a new name, or null: this client may only read. */
+    private String register(ZooKeeper zk) throws KeeperException, InterruptedException {
+        var process = UUID.randomUUID().toString();
+        var mine = settings.root + "/w/" + process;
+        try {
+            zk.multi(List.of(
+                    Op.create(mine, Names.NOTHING, settings.acl, CreateMode.PERSISTENT),
+                    Op.create(mine + "/alive", Names.NOTHING, settings.acl, CreateMode.EPHEMERAL)));
+            return process;
+        } catch (KeeperException.NoAuthException e) {
+            LOG.debug("Only reading: {}", e.getMessage());
+            return null;
+        }
+    }
+
+    /** Throws when TLS fails with a server, or is asked for by one, and works with none: waiting wouldn't help. */
+    private void mustUnderstand(SSLContext tls) throws Failed {
+        var told = new ArrayList<String>();
+        for (InetSocketAddress server : new ConnectStringParser(settings.zkServers).getServerAddresses()) {
+            String refusal = Handshake.refusal(server, tls);
+            if (refusal != null) {
+                told.add("ZooKeeper at " + server.getHostString() + ":" + server.getPort() + " can't be used: "
+                        + refusal);
+            } else if (isReachable(server)) {
+                return;
+            }
+        }
+        if (!told.isEmpty()) {
+            throw new Failed(Failed.Kind.InvalidInput, String.join("; ", told));
+        }
+    }
+
     /** For a tool: whether every server refuses connections. A slow one is waited for. */
     private boolean isRefused() {
         if (!settings.failFast) {
             return false;
         }
         for (InetSocketAddress server : new ConnectStringParser(settings.zkServers).getServerAddresses()) {
-            try (var socket = new Socket()) {
-                socket.connect(new InetSocketAddress(server.getHostString(), server.getPort()), (int) CONNECT_MS);
-                return false;
-            } catch (ConnectException e) {
-                LOG.debug("{} refuses connections", server);
-            } catch (IOException e) {
+            if (isReachable(server)) {
                 return false;
             }
         }
         return true;
+    }
+
+    /** False only where a connection is refused. */
+    private static boolean isReachable(InetSocketAddress server) {
+        try (var socket = new Socket()) {
+            socket.connect(new InetSocketAddress(server.getHostString(), server.getPort()), (int) CONNECT_MS);
+            return true;
+        } catch (ConnectException e) {
+            LOG.debug("{} refuses connections", server);
+            return false;
+        } catch (IOException e) {
+            return true;
+        }
     }
 
     /** Makes the root's znodes where they are missing, and returns its identity, which each ledger carries. */
@@ -237,9 +281,11 @@ final class Client {
             createMissing(zk, room, Names.NOTHING);
         }
         try {
-            zk.multi(List.of(
-                    Op.create(settings.root + "/n", Names.NOTHING, settings.acl, CreateMode.PERSISTENT),
-                    Op.setData(settings.root + "/n", Names.NOTHING, 0)));
+            if (zk.exists(settings.root + "/n", false) == null) {
+                zk.multi(List.of(
+                        Op.create(settings.root + "/n", Names.NOTHING, settings.acl, CreateMode.PERSISTENT),
+                        Op.setData(settings.root + "/n", Names.NOTHING, 0)));
+            }
         } catch (KeeperException.NodeExistsException e) {
             LOG.debug("The root is there");
         }

@@ -24,6 +24,7 @@ import org.apache.bookkeeper.client.api.ReadHandle;
 import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.net.BookieId;
 import org.apache.bookkeeper.versioning.Versioned;
+import org.apache.hadoop.security.AccessControlException;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.Op;
 import org.slf4j.Logger;
@@ -65,6 +66,10 @@ final class Ledgers {
     WriteHandle create(Session session) throws IOException {
         client.mustNotClose();
         Settings settings = client.settings;
+        if (!session.mayWrite()) {
+            throw new AccessControlException("This client may only read under " + settings.root
+                    + " in ZooKeeper: it is " + settings.security.principal());
+        }
         BookKeeper bk = session.bk();
         int[] quorum = quorum(bk);
         WriteHandle handle = await(start(() -> bk.newCreateLedgerOp()
@@ -261,11 +266,30 @@ final class Ledgers {
     /** An answer of BookKeeper that says no. */
     static final class BookKeeperException extends IOException {
         BookKeeperException(Throwable cause) {
-            super("BookKeeper: " + cause, cause);
+            super("BookKeeper: " + cause + advice(cause) + BookieTls.refusals(), cause);
+        }
+
+        private static String advice(Throwable cause) {
+            return switch (code(cause)) {
+                case BKException.Code.UnauthorizedAccessException ->
+                    ": fs.bk.password is not the ledger's, or the bookies "
+                            + "let this client in only with TLS (fs.bk.tls) and a certificate of a role that they know (its OU)";
+                case BKException.Code.ZKException, BKException.Code.MetaStoreException ->
+                    ": may this client use " + "BookKeeper's own znodes (fs.bk.ledgers)? See fs.bk.zookeeper-auth";
+                default -> "";
+            };
+        }
+
+        private static int code(Throwable cause) {
+            return cause instanceof BKException refusal ? refusal.getCode() : BKException.Code.OK;
+        }
+
+        boolean isUnauthorized() {
+            return code(getCause()) == BKException.Code.UnauthorizedAccessException;
         }
 
         boolean isMissing() {
-            int code = getCause() instanceof BKException refusal ? refusal.getCode() : BKException.Code.OK;
+            int code = code(getCause());
             return code == BKException.Code.NoSuchLedgerExistsException
                     || code == BKException.Code.NoSuchLedgerExistsOnMetadataServerException;
         }

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.zip.CRC32C;
 import org.apache.bookkeeper.client.api.WriteHandle;
+import org.apache.hadoop.security.AccessControlException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -84,8 +85,11 @@ final class Packs {
                 } finally {
                     leave(pack);
                 }
+            } catch (AccessControlException | Failed e) {
+                throw e; // Waiting gives no right.
             } catch (IOException e) {
-                if (attempt == ATTEMPTS || client.isClosing()) {
+                boolean hopeless = e instanceof BookKeeperException answer && answer.isUnauthorized();
+                if (attempt == ATTEMPTS || hopeless || client.isClosing()) {
                     throw e;
                 }
                 Zk.pause(PAUSE_MS << attempt);

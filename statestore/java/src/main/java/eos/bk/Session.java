@@ -46,6 +46,11 @@ final class Session {
         return process;
     }
 
+    /** Whether there is a writer: who may only read has none. */
+    boolean mayWrite() {
+        return process != null;
+    }
+
     /** The identity of the root, which each of its ledgers carries. */
     String rootId() {
         return rootId;

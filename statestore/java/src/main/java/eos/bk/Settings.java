@@ -8,7 +8,6 @@ import java.util.TreeMap;
 import org.apache.bookkeeper.client.api.DigestType;
 import org.apache.bookkeeper.conf.ClientConfiguration;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.zookeeper.ZooDefs;
 import org.apache.zookeeper.client.ZKClientConfig;
 import org.apache.zookeeper.data.ACL;
 
@@ -28,7 +27,7 @@ final class Settings {
     final long patienceMs;
     final boolean makeRoot;
     final boolean failFast;
-    final String zkAuth;
+    final Security security;
     final List<ACL> acl;
     final ZKClientConfig zkConfig = new ZKClientConfig();
     final Map<String, String> bookkeeper;
@@ -81,8 +80,9 @@ final class Settings {
         // Set by tools: who only looks makes no tree of names, and doesn't wait for what isn't running.
         makeRoot = conf.getBoolean(P + "make-root", true);
         failFast = conf.getBoolean(P + "fail-fast", false);
-        zkAuth = secret(conf, P + "zookeeper-auth", "");
-        acl = zkAuth.isEmpty() ? ZooDefs.Ids.OPEN_ACL_UNSAFE : ZooDefs.Ids.CREATOR_ALL_ACL;
+        security = new Security(conf);
+        acl = security.acl;
+        security.configure(zkConfig);
         // A listing is one answer; the client's own limit of 1 MiB would end at about 15,000 names.
         zkConfig.setProperty("jute.maxbuffer", Integer.toString(64 * MIB));
         conf.getPropsWithPrefix(P + "zookeeper.").forEach((k, v) -> zkConfig.setProperty("zookeeper." + k, v));
@@ -91,7 +91,7 @@ final class Settings {
         writeQuorum = conf.getInt(P + "write-quorum", 0);
         ackQuorum = conf.getInt(P + "ack-quorum", 0);
         digest = DigestType.valueOf(conf.getTrimmed(P + "digest", "CRC32C"));
-        password = secret(conf, P + "password", "").getBytes(java.nio.charset.StandardCharsets.UTF_8);
+        password = Security.secret(conf, P + "password").getBytes(java.nio.charset.StandardCharsets.UTF_8);
         entrySize = Math.min(conf.getInt(P + "entry.bytes", MIB), MIB);
         window = conf.getInt(P + "window", 16);
         packFileLimit = Math.min(conf.getInt(P + "pack.file.bytes", MIB), MIB);
@@ -109,12 +109,7 @@ final class Settings {
         key = uri.getAuthority() + " " + new TreeMap<>(conf.getPropsWithPrefix(P));
     }
 
-    private static String secret(Configuration conf, String name, String otherwise) throws IOException {
-        char[] value = conf.getPassword(name);
-        return value == null ? otherwise : new String(value);
-    }
-
-    ClientConfiguration bookkeeperConfiguration() {
+    ClientConfiguration bookkeeperConfiguration() throws Failed {
         var conf = new ClientConfiguration();
         conf.setMetadataServiceUri("zk+null://" + zkServers.replace(',', ';') + ledgersPath);
         // With a ZooKeeper client of ours, BookKeeper takes the ledgers' path from here and not from the address.
@@ -124,6 +119,7 @@ final class Settings {
         conf.setReadEntryTimeout(15);
         conf.setNumWorkerThreads(2);
         conf.setNumIOThreads(2);
+        security.configure(conf);
         bookkeeper.forEach(conf::setProperty);
         return conf;
     }

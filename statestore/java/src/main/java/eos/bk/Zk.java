@@ -26,6 +26,8 @@ import org.apache.zookeeper.data.Stat;
 final class Zk {
     private static final Set<Code> UNANSWERED = EnumSet.of(
             Code.CONNECTIONLOSS, Code.SESSIONEXPIRED, Code.OPERATIONTIMEOUT, Code.REQUESTTIMEOUT, Code.SESSIONMOVED);
+    private static final Set<Code> ACCESS =
+            EnumSet.of(Code.NOAUTH, Code.AUTHFAILED, Code.INVALIDACL, Code.SESSIONCLOSEDREQUIRESASLAUTH);
     private static final Set<Code> OUTDATED = EnumSet.of(Code.NONODE, Code.NODEEXISTS, Code.BADVERSION, Code.NOTEMPTY);
     private static final long PAUSE_MS = 200;
     private static final int READ_AT_ONCE = 500;
@@ -49,12 +51,14 @@ final class Zk {
 
     private final Source source;
     private final String root;
+    private final String principal;
     private final long patienceMs;
 
-    Zk(Source source, String root, long patienceMs) {
+    Zk(Source source, Settings settings) {
         this.source = source;
-        this.root = root;
-        this.patienceMs = patienceMs;
+        root = settings.root;
+        principal = settings.security.principal();
+        patienceMs = settings.patienceMs;
     }
 
     /** The znode, or null where there is none. */
@@ -75,11 +79,17 @@ final class Zk {
         return read(zk -> zk.getChildren(path, false));
     }
 
-    /** Reads some hundreds in each request; an op that failed gives an ErrorResult at its place. */
+    /** Reads some hundreds in each request; where there is no znode, an ErrorResult is at its place. */
     List<OpResult> readAll(List<Op> ops) throws IOException {
         var results = new ArrayList<OpResult>();
         for (List<Op> some : Lists.partition(ops, READ_AT_ONCE)) {
-            results.addAll(read(zk -> zk.multi(some)));
+            for (OpResult result : read(zk -> zk.multi(some))) {
+                // What may not be read is no less there: to leave it out would be to say that it is not.
+                if (result instanceof OpResult.ErrorResult error && error.getErr() != Code.NONODE.intValue()) {
+                    throw refused(KeeperException.create(Code.get(error.getErr())), principal);
+                }
+                results.add(result);
+            }
         }
         return results;
     }
@@ -141,9 +151,9 @@ final class Zk {
         }
     }
 
-    private static void goOn(long deadline, KeeperException e) throws IOException {
+    private void goOn(long deadline, KeeperException e) throws IOException {
         if (!UNANSWERED.contains(e.code())) {
-            throw refused(e);
+            throw refused(e, principal);
         }
         if (System.currentTimeMillis() > deadline) {
             throw new IOException("ZooKeeper gave no answer for too long", e);
@@ -152,11 +162,12 @@ final class Zk {
     }
 
     /** What a refusal is to a caller: credentials that don't suffice are its own affair. */
-    static IOException refused(KeeperException e) {
-        boolean access = e.code() == Code.NOAUTH || e.code() == Code.AUTHFAILED;
-        IOException refused = access
+    static IOException refused(KeeperException e, String principal) {
+        IOException refused = ACCESS.contains(e.code())
                 ? new AccessControlException("ZooKeeper refuses access (" + e.getMessage()
-                        + "): set fs.bk.zookeeper-auth to digest:user:password")
+                        + ") to this client, which is "
+                        + principal + ". Set that to digest:user:password, or file:PATH of it, of the user that made "
+                        + "what is there")
                 : new IOException("ZooKeeper refused: " + e.getMessage());
         refused.initCause(e);
         return refused;

@@ -90,7 +90,7 @@ class AmbiguousAnswersTest {
         var connected = new CountDownLatch(1);
         unreliable = new Unreliable(TestCluster.address(), connected);
         connected.await();
-        names = new Names(new Zk(() -> unreliable, settings.root, 10_000), settings);
+        names = new Names(new Zk(() -> unreliable, settings), settings);
     }
 
     @AfterEach

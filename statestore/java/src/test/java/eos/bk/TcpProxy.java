@@ -13,13 +13,18 @@ import java.util.concurrent.ConcurrentHashMap;
 /** A TCP proxy in front of a server. Its answers can be held back, and go on in their order when they are released. */
 class TcpProxy implements Closeable {
     private final String server;
-    private final ServerSocket door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final ServerSocket door;
     private final Set<Socket> open = ConcurrentHashMap.newKeySet();
     private boolean held;
     private volatile boolean dead;
 
     TcpProxy(String server) throws IOException {
+        this(server, InetAddress.getLoopbackAddress());
+    }
+
+    TcpProxy(String server, InetAddress at) throws IOException {
         this.server = server;
+        door = new ServerSocket(0, 50, at);
         start(() -> {
             while (!door.isClosed()) {
                 Socket client = door.accept();
