@@ -14,6 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import eos
+from eos.by_name.options import OPTIONS as WRITER_OPTIONS
+from eos.by_name.options import SERVICE_URL
 from eos.cli.client_conf import KEYS
 from eos.cli.connection import connection
 from eos.credentials import OAUTH2
@@ -30,15 +32,47 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 def sink_options() -> str:
     """Return the table of what `eos.sink` takes: its parameters, told by its docstring."""
+    words = _told()
+    parameters = inspect.signature(eos.sink).parameters.values()
+    return _table((f"`{one.name}`", _default(one.default), words[one.name]) for one in parameters)
+
+
+def writer_options() -> str:
+    """Return the table of what the writers by name take: connections as the source has them, the others as the sink."""
+    connections = {one.name: (one.default or "none", one.meaning) for one in SOURCE_OPTIONS if one.name != "topic"}
+    words, parameters = _told(), inspect.signature(eos.sink).parameters
+    own = {
+        "guarantee": ("required", '"at-least-once"'),
+        "value_format": (
+            "`raw`",
+            '"raw": the column `value`; "avro": a record of the columns without a meaning of their own, by the AVRO '
+            'schema of the topic; "protobuf": a message of them, by its descriptor; "schema": `value` has the type of '
+            "the schema",
+        ),
+        "encryption_keys": ("none", words["encryption_keys"].replace("a dict of", "a JSON object of", 1)),
+        "producer_properties": ("none", words["producer_properties"].replace("a dict of texts", "a JSON object", 1)),
+    }
+    sinks = {
+        one.name: (_as_text(parameters[one.name].default), words[one.name])
+        for one in WRITER_OPTIONS
+        if one.name not in connections
+    }
+    names = [SERVICE_URL, *(one.name for one in WRITER_OPTIONS)]
+    return _table((f"`{name}`", *{**connections, **sinks, **own}[name]) for name in names)
+
+
+def _as_text(default: object) -> str:
+    return f"{default}" if isinstance(default, int) else _default(default).replace('"', "")
+
+
+def _told() -> dict[str, str]:
+    """Return what the docstring of `eos.sink` says of each parameter."""
     told = re.search(r"^Args:\n(.*?)\n\n", inspect.getdoc(eos.sink) or "", re.MULTILINE | re.DOTALL)
     assert told is not None
-    words = dict(re.findall(r"^    (\w+): (.*?)(?=\n    \w|\Z)", told[1], re.MULTILINE | re.DOTALL))
-    parameters = inspect.signature(eos.sink).parameters.values()
-    return _table((f"`{one.name}`", _default(one), words[one.name]) for one in parameters)
+    return dict(re.findall(r"^    (\w+): (.*?)(?=\n    \w|\Z)", told[1], re.MULTILINE | re.DOTALL))
 
 
-def _default(parameter: inspect.Parameter) -> str:
-    value = parameter.default
+def _default(value: object) -> str:
     if value is inspect.Parameter.empty:
         return "required"
     if value is None or callable(value):
@@ -120,6 +154,7 @@ def _table(rows: Iterable[tuple[str, ...]], head: str = "option | default | mean
 
 DRAWN = (
     (DOCS / "reference" / "sink.md", "sink options", sink_options),
+    (DOCS / "how-to" / "by-name.md", "writer options", writer_options),
     (DOCS / "how-to" / "metrics.md", "sink figures", sink_figures),
     (DOCS / "reference" / "source.md", "source options", source_options),
     (DOCS / "reference" / "source.md", "source columns", source_columns),

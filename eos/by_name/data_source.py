@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Mapping
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
@@ -18,9 +24,24 @@ from eos.source.typed import ValueSchema
 
 NAME = "pulsar"
 
+_BATCH_WAYS = (
+    'df.write.format("pulsar") and INSERT INTO are refused without a guarantee that they can keep: Spark does not tell '
+    "a Python data source how often it has run a task, so rows could be written twice. Nothing is written. Use "
+    "eos.write(df, service_url, topic=..., job_id=...), which writes a DataFrame as one transaction, once for each job "
+    "id. Or, where a row may be there twice after a failure, ask for that: "
+    '.option("guarantee", "at-least-once").mode("append"). Of a table made by CREATE TABLE Spark does not hand over '
+    "the options: insert into a temporary view of USING pulsar OPTIONS (...), or by INSERT INTO ... WITH (...)."
+)
+_STREAM_WAYS = (
+    'df.writeStream.format("pulsar") is refused without a guarantee that it can keep: Spark tells a Python data source '
+    "neither the input of a micro-batch nor how often it has run a task, so rows could be lost or written twice. "
+    "Nothing is written. Use df.writeStream.foreachBatch(eos.sink(service_url, name=..., topic=...)). Or, where a row "
+    'may be there twice after a failure, ask for that: .option("guarantee", "at-least-once").'
+)
+
 
 class PulsarDataSource(DataSource):
-    """`spark.readStream.format("pulsar")` and `spark.read.format("pulsar")`: see docs/source.md for the options."""
+    """`format("pulsar")`: docs/reference/source.md has the options of reading, docs/reference/by-name.md of writing."""
 
     @classmethod
     def name(cls) -> str:
@@ -34,35 +55,69 @@ class PulsarDataSource(DataSource):
         """Return all columns: what a read without a schema gives. Raises InvalidInput."""
         if "valueformat" not in {name.lower() for name in self.options}:
             return ALL
-        shared = self._value_schema(parse_options(self.options, kind_of(self.options)))
+        shared = self._value_schema(parse_options(self._reading(), kind_of(self.options)))
         return ALL if shared is None else all_with(shared.spark_type)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read. Raises InvalidInput."""
-        options = parse_options(self.options, "batch")
+        options = parse_options(self._reading(), "batch")
         made = FilteredReader if are_asked_for() else PulsarReader
         return made(options, schema, self._checked(schema, options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a streaming query. Raises InvalidInput."""
-        options = parse_options(self.options, "stream")
+        options = parse_options(self._reading(), "stream")
         return PulsarStreamReader(options, schema, self._checked(schema, options))
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Refuse `df.write.format("pulsar")` and INSERT INTO: docs/why/no-writer-by-name.md. Raises InvalidInput."""
-        raise InvalidInput(
-            'df.write.format("pulsar") and INSERT INTO are refused: Spark does not tell a Python data source how often '
-            "it has run a task, so rows could be written twice. Nothing is written. Use eos.write(df, service_url, "
-            "topic=..., job_id=...), which writes a DataFrame as one transaction, once for each job id."
-        )
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of `df.write.format("pulsar")` and INSERT INTO, where at-least-once is asked for.
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Refuse `df.writeStream.format("pulsar")`, for the reasons told there. Raises InvalidInput."""
-        raise InvalidInput(
-            'df.writeStream.format("pulsar") is refused: Spark tells a Python data source neither the input of a '
-            "micro-batch nor how often it has run a task, so rows could be lost or written twice. Nothing is written. "
-            "Use df.writeStream.foreachBatch(eos.sink(service_url, name=..., topic=...))."
-        )
+        Raises InvalidInput.
+        """
+        self._must_ask(_BATCH_WAYS)
+        if overwrite:
+            raise InvalidInput(
+                "mode('overwrite') and INSERT OVERWRITE are refused: nothing takes messages back out of a topic. "
+                "Nothing is written. Use mode('append') or INSERT INTO."
+            )
+        from eos.by_name.options import parse_write_options  # a reader needs nothing of all this
+        from eos.by_name.writers import batch_writer
+
+        return batch_writer(parse_write_options(self.options, 'df.write.format("pulsar")'), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return the writer of `df.writeStream.format("pulsar")`, where at-least-once is asked for.
+
+        Raises InvalidInput.
+        """
+        self._must_ask(_STREAM_WAYS)
+        if overwrite:
+            raise InvalidInput(
+                "outputMode('complete') is refused: each micro-batch would replace all rows of the one before, and "
+                "nothing takes messages back out of a topic. Nothing is written. Use outputMode('append'), or "
+                "foreachBatch(eos.sink(...)), which writes each micro-batch as it comes."
+            )
+        from eos.by_name.options import parse_write_options
+        from eos.by_name.writers import stream_writer
+
+        return stream_writer(parse_write_options(self.options, 'df.writeStream.format("pulsar")'), schema)
+
+    @property
+    def _guarantee(self) -> str | None:
+        return {name.lower(): value for name, value in self.options.items()}.get("guarantee")
+
+    def _must_ask(self, ways: str) -> None:
+        """Refuse to write unless a guarantee is asked for that can be kept here: docs/why/no-writer-by-name.md."""
+        if self._guarantee in (None, "exactly-once"):
+            raise InvalidInput(ways)
+
+    def _reading(self) -> Mapping[str, str]:
+        """Return the options without those that only the writer of the same table knows."""
+        if self._guarantee is None:
+            return self.options
+        from eos.by_name.options import for_reading
+
+        return for_reading(self.options)
 
     def _checked(self, schema: StructType, options: SourceOptions) -> ValueSchema | None:
         shared = self._value_schema(options) if "value" in schema.fieldNames() else None

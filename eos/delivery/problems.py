@@ -1,4 +1,4 @@
-"""What a task tells the driver about a problem that is more than the text of a failed Spark job.
+"""What a task tells the driver about a problem that is more than the text of a failed Spark job, and what it comes to.
 
 A task that fails is a failed Spark job, which is tried again. So a task that knows better ends well, and its summary
 row carries the problem.
@@ -18,6 +18,7 @@ from eos.errors import (
     OutOfTurn,
     StaleBatch,
     TopicMissing,
+    Unacknowledged,
 )
 
 _PERMANENT: tuple[type[EosError], ...] = (TopicMissing, StaleBatch, DamagedLog, InvalidInput, OutOfTurn)
@@ -44,3 +45,17 @@ def read(text: str) -> tuple[EosError, dict[str, int]]:
     """Return the error to raise in the driver, and the frame limits to learn."""
     kind, words, limits = json.loads(text)
     return _KINDS[kind](words), limits
+
+
+def without_a_transaction(why: EosError, what: str, guarantee: str = "at-least-once") -> EosError:
+    """Return the error of a try that failed and had no transaction, with what is known of its rows.
+
+    Args: what was raised; what was to be written, such as "batch 3"; the guarantee that has none.
+    """
+    if isinstance(why, InvalidInput):
+        kind = next(kind for kind in _PERMANENT if isinstance(why, kind))
+        return kind(
+            f"{str(why).removesuffix('.')}. Rows of {what} that were sent before may be visible: "
+            f'guarantee="{guarantee}" has no transaction to hide them.'
+        )
+    return Unacknowledged(f"{what} is not acknowledged as a whole, and some of it may be visible: {why}")

@@ -83,7 +83,7 @@ def writing_task(settings: WriteSettings, observer: Observer) -> Task:
         )
         writer = writer_of(settings, transaction, producers, task, context.partitionId())
         try:
-            report, problem = _write(batches, writer), None
+            report, problem = write_whole(batches, writer), None
         except Exception as error:
             limits = Client.shared(settings.cluster).frame_limits.learned
             report, problem = Report(), written(error, context.partitionId(), limits)
@@ -124,7 +124,8 @@ def _numbering(told: list[Any] | None) -> Numbering | None:
     return Numbering(sink, batch_id, write, kept, compares)
 
 
-def _write(batches: Iterable[pa.RecordBatch], writer: Writer) -> Report:
+def write_whole(batches: Iterable[pa.RecordBatch], writer: Writer) -> Report:
+    """Write every batch, and return once each row has its receipt and the producers are closed."""
     try:
         report = send_all(writer, batches)
         writer.finish()

@@ -41,7 +41,7 @@ from eos.nearest import did_you_mean
 
 ValueFormat = Literal["raw", "json", "avro", "protobuf", "schema"]
 VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json", "avro", "protobuf", "schema")
-_BUILT: tuple[ValueFormat, ...] = ("json", "avro", "protobuf")
+BUILT: tuple[ValueFormat, ...] = ("json", "avro", "protobuf")
 """Those whose payload is built from the columns without a meaning of their own."""
 _ENCODED: tuple[ValueFormat, ...] = ("avro", "protobuf", "schema")
 """Those whose payload is encoded by the topic's schema, once Spark has made the rows."""
@@ -100,15 +100,31 @@ def message_columns(
     schema: StructType, value_format: ValueFormat, *, topic_given: bool, ignore_null_fields: bool | None = None
 ) -> list[str]:
     """Return the SQL expressions behind `canonical`; needs no data, no session, and runs nothing."""
+    found = recognised(schema, value_format, topic_given=topic_given)
+    if value_format in BUILT:
+        columns = [_built(schema, payload_of(schema).fieldNames(), value_format, ignore_null_fields)]
+    else:
+        columns = [_quoted(found["value"])]
+    for name, source in found.items():
+        if name != "value":
+            expression = _expression(name, source, schema[source].dataType)
+            columns.append(expression if expression == _quoted(name) else f"{expression} as {name}")
+    return columns
+
+
+def recognised(schema: StructType, value_format: ValueFormat, *, topic_given: bool) -> dict[str, str]:
+    """Return {a message's part: the column that carries it}; without "value" where the format builds that itself.
+
+    Raises InvalidInput as `canonical` does.
+    """
     found = _recognise(schema, value_format)
     payload = payload_of(schema).fieldNames()
-    if value_format in _BUILT:
+    if value_format in BUILT:
         if not payload:
             raise InvalidInput(
                 f"value_format={value_format!r} builds the payload from the other columns, but there are none: "
                 f"the DataFrame has only {schema.fieldNames()}. Add the columns that belong in the payload."
             )
-        columns = [_built(schema, payload, value_format, ignore_null_fields)]
     else:
         if "value" not in found:
             raise InvalidInput(
@@ -123,7 +139,6 @@ def message_columns(
                 f"Column {payload[0]!r} means nothing to the sink.{near} "
                 f"The columns it takes are {known}. Drop it, or use value_format='json' to put it in the payload."
             )
-        columns = [_quoted(found["value"])]
     if "topic" in found and value_format in _ENCODED:
         raise InvalidInput(
             f"Column {found['topic']!r} names a topic per row, but value_format={value_format!r} must know the schema "
@@ -134,11 +149,7 @@ def message_columns(
             "No topic: give topic= to eos.sink(), txn.write() or eos.write(), or add a column 'topic' that names one "
             "per row."
         )
-    for name, source in found.items():
-        if name != "value":
-            expression = _expression(name, source, schema[source].dataType)
-            columns.append(expression if expression == _quoted(name) else f"{expression} as {name}")
-    return columns
+    return found
 
 
 def payload_of(schema: StructType) -> StructType:
@@ -153,7 +164,7 @@ def _recognise(schema: StructType, value_format: ValueFormat) -> dict[str, str]:
         name = ALIASES.get(field.name, field.name)
         if name not in _EXPECTED:
             continue
-        if name == "value" and value_format in _BUILT:
+        if name == "value" and value_format in BUILT:
             raise InvalidInput(
                 f"value_format={value_format!r} makes the column 'value' itself, but the DataFrame has one. "
                 "Rename it, or use value_format='raw'."

@@ -23,6 +23,7 @@ from eos.config import (
     Token,
 )
 from eos.credentials import credentials_of
+from eos.delivery.writer import WriteSettings
 from eos.errors import InvalidInput
 from eos.metrics.batch import Observers
 from eos.nearest import did_you_mean
@@ -30,7 +31,7 @@ from eos.pulsar.protocol.topics import NAMESPACE
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.schema.proposal import FULL_NAME
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat
-from eos.sinks.introduction import check_properties
+from eos.sinks.introduction import check_properties, introduction
 from eos.sinks.tokens import portable
 from eos.sinks.topics import valid_topic
 from eos.steps import Observer, unobserved
@@ -105,6 +106,24 @@ class SinkOptions:
             request_timeout_s=self.request_timeout_s,
             connect_timeout_s=self.connect_timeout_s,
             listener_name=self.listener_name,
+        )
+
+    def settings(self, cluster: Cluster, time_limit_s: float, facts: Mapping[str, str | None]) -> WriteSettings:
+        """Return how rows become frames by these options.
+
+        Args: where they go; seconds that a task may take; what is known of Spark, for the introduction of producers.
+        """
+        return WriteSettings(
+            cluster=cluster,
+            topic=self.topic,
+            key_hash=self.key_hash,
+            compression=self.compression,
+            batching=self.batching,
+            chunking=self.chunking,
+            encryption_keys=self.public_keys,
+            max_in_flight_bytes=self.max_in_flight_bytes,
+            time_limit_s=time_limit_s,
+            introduction=introduction(self.name, self.producer_properties, facts, encrypted=bool(self.public_keys)),
         )
 
     def _refuse_tls_in_vain(self, service_url: str) -> None:

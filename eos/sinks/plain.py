@@ -15,15 +15,14 @@ from eos.commit.decision import Identity
 from eos.commit.registration import Registration, fits
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Write
+from eos.delivery.problems import without_a_transaction
 from eos.delivery.writer import Report
-from eos.errors import DamagedLog, EosError, InvalidInput, OutOfTurn, StaleBatch, TopicMissing, Unacknowledged
+from eos.errors import EosError, InvalidInput, OutOfTurn
 from eos.sinks.run import Start, WritingRun
 
 log = logging.getLogger("eos.sink")
 
 D = TypeVar("D", bound=BatchDelivery)
-
-_KINDS: tuple[type[InvalidInput], ...] = (TopicMissing, StaleBatch, DamagedLog, InvalidInput)
 
 
 def goes_on(registered: Registration, start: Start) -> None:
@@ -81,15 +80,5 @@ class PlainRun(WritingRun, Generic[D]):
             delivery.abandon()
             if not isinstance(why, EosError) or isinstance(why, OutOfTurn):
                 raise
-            raise self._as_known(why, batch_id) from why
+            raise without_a_transaction(why, f"batch {batch_id}", self._options.guarantee) from why
         return report
-
-    def _as_known(self, why: EosError, batch_id: int) -> EosError:
-        """Return the error of a try that failed, with what is known of the batch."""
-        if isinstance(why, InvalidInput):
-            kind = next(kind for kind in _KINDS if isinstance(why, kind))
-            return kind(
-                f"{why}{'' if str(why).endswith('.') else '.'} Rows of batch {batch_id} that were sent before may be "
-                f'visible: guarantee="{self._options.guarantee}" has no transaction to hide them.'
-            )
-        return Unacknowledged(f"batch {batch_id} is not acknowledged as a whole, and some of it may be visible: {why}")

@@ -24,13 +24,11 @@ from eos.commit.patience import Settings
 from eos.commit.registration import KEEP, REGISTRATION, Registration, keeps_state, retained_since
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, Write, least_care
-from eos.delivery.writer import WriteSettings
 from eos.doctor.recovery import danger
 from eos.doctor.retention import check_retention, holders
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong, Unacknowledged
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.sinks.introduction import introduction
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.spark import jobs
@@ -150,20 +148,7 @@ class WritingRun(Run):
             "spark.query.id": None if query is None else query.query_id,
             "spark.run.id": None if query is None else query.run_id,
         }
-        settings = WriteSettings(
-            cluster=start.client.cluster,
-            topic=options.topic,
-            key_hash=options.key_hash,
-            compression=options.compression,
-            batching=options.batching,
-            chunking=options.chunking,
-            encryption_keys=options.public_keys,
-            max_in_flight_bytes=options.max_in_flight_bytes,
-            time_limit_s=time_limit_s,
-            introduction=introduction(
-                options.name, options.producer_properties, facts, encrypted=bool(options.public_keys)
-            ),
-        )
+        settings = options.settings(start.client.cluster, time_limit_s, facts)
         return Delivery(
             settings,
             options.observer,

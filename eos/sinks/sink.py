@@ -24,7 +24,7 @@ from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
 from eos.doctor.deduplication import check_deduplicated
 from eos.doctor.retention import check_admin
-from eos.errors import EosError, Fenced, InvalidInput, NetworkError, NoCredentials, Refused, ReplayFailed
+from eos.errors import EosError, Fenced, InvalidInput, NetworkError, Refused, ReplayFailed
 from eos.metrics.observers import Told
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.introduction import Introduction
@@ -34,6 +34,7 @@ from eos.sinks.columns import canonical
 from eos.sinks.leaving import as_it_leaves, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
+from eos.sinks.reach import out_of_reach
 from eos.sinks.run import Run, Start
 from eos.sinks.schemas import check_columns, new_version, not_taken
 from eos.sinks.topics import valid_topic
@@ -313,11 +314,7 @@ class Sink:
                 check_deduplicated(self._options.admin_url, self._client, self._options.topic)
 
     def _out_of_reach(self, error: NetworkError) -> InvalidInput:
-        if isinstance(error, NoCredentials):
-            return InvalidInput(f"The sink can't use {self._cluster.service_url}: {error}.")
-        return InvalidInput(
-            f"The sink can't use {self._cluster.service_url}: {error}. Check the address, and that the broker runs."
-        )
+        return out_of_reach("The sink", self._cluster.service_url, error)
 
     def _schema_of(self, topic: str) -> Registered | None:
         """Return the topic's newest schema when it was written to first: a query keeps its columns."""

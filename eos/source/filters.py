@@ -7,7 +7,6 @@ by a reader that would take them. So a reader takes them only in the worker that
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -31,8 +30,7 @@ from pyspark.sql.datasource import (
 
 from eos.pulsar.protocol.topics import split_partition
 from eos.source.bounded import Wanted
-
-_PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+from eos.spark.workers import PUSHES_FILTERS, is_worker
 
 SLACK_MS = 3_600_000
 """What is read beyond the times that are asked for: publish times may be half of it off the order of storage."""
@@ -51,9 +49,8 @@ _OTHERS = (EqualNullSafe, In, IsNull, IsNotNull)
 
 
 def are_asked_for() -> bool:
-    """Whether this process is the worker in which Spark pushes filters down: of a daemon, or started for it alone."""
-    started = getattr(sys.modules["__main__"], "__spec__", None)
-    return _PUSHING_WORKER in sys.modules or getattr(started, "name", None) == _PUSHING_WORKER
+    """Whether this process is the worker in which Spark pushes filters down."""
+    return is_worker(PUSHES_FILTERS)
 
 
 def what_passes(filters: Sequence[Filter]) -> Wanted:

@@ -239,19 +239,12 @@ def test_what_a_topic_takes_only_in_smaller_frames_is_cut_after_the_first_refusa
     assert [message.data() for message in messages_of(pulsar.service_url, topic)] == values
 
 
-@pytest.mark.parametrize("transactional", [True, False], ids=["aborted", "without a transaction"])
-def test_chunks_without_the_last_one_are_no_message(
-    pulsar: Running, ours: Client, make_topic: MakeTopic, transactional: bool
-) -> None:
-    """A writer that dies between two chunks: its transaction is aborted, by a successor or by its ttl.
-
-    Without one the chunks stay, and readers wait for an end that never comes, but not with what follows.
-    """
+def test_chunks_without_the_last_one_are_no_message(pulsar: Running, ours: Client, make_topic: MakeTopic) -> None:
+    """A writer that dies between two chunks: its transaction is aborted, by a successor or by its ttl."""
     topic = make_topic("p-large-died")
     coordinator = ours.coordinator(0)
-    txn = coordinator.new_transaction(TTL_MS) if transactional else None
-    if txn is not None:
-        coordinator.add_partitions(txn, [topic])
+    txn = coordinator.new_transaction(TTL_MS)
+    coordinator.add_partitions(txn, [topic])
     encoder = BatchEncoder(max_message_size=SMALL_LIMIT, cut_above=SMALL_LIMIT)
     pieces = list(encoder.chunks(pa.record_batch({"value": [os.urandom(70_000)]})))
     assert len(pieces) == 4
@@ -260,9 +253,8 @@ def test_chunks_without_the_last_one_are_no_message(
         died.send(piece, txn)
     died.flush()
     died.abandon()
-    if txn is not None:
-        coordinator.end(txn, commit=False)
-        assert readable_now(pulsar.service_url, topic) == []
+    coordinator.end(txn, commit=False)
+    assert readable_now(pulsar.service_url, topic) == []
     with ours.producer(topic) as producer:
         for piece in pieces:
             producer.send(piece, None)

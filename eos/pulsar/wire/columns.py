@@ -119,7 +119,7 @@ class Columns:
         value = as_bytes(one.column(place), "value")[0]
         bare = one.set_column(place, "value", pa.array([b"" if value.is_valid else None], pa.binary()))
         own = SingleMessageMetadata.FromString(bytes(Columns(bare, 0).join(slice(0, 1))[_SIZE_BYTES:]))
-        return alone(own), memoryview(value.as_buffer()).cast("B") if value.is_valid else b""
+        return alone(own), memoryview(value.as_buffer()) if value.is_valid else b""
 
     def deliver_at_ms(self, row: int) -> int | None:
         """Return when a row is to be delivered; None: at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from typing import Any
@@ -91,18 +92,37 @@ def test_spark_takes_the_record_batches_of_typed_values(asked_for: str) -> None:
     assert rows[1] is None
 
 
-def test_a_planner_without_an_admin_url_loads_no_http_client() -> None:
+def test_neither_a_planner_without_an_admin_url_nor_a_writer_loads_an_http_client() -> None:
     """It and what comes with it were a third of what each planner and worker loads before it begins."""
-    code = "import sys, eos.by_name.data_source; print('httpx' in sys.modules)"
+    code = "import sys, eos.by_name.data_source, eos.by_name.writers; print('httpx' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_there_is_no_writer_by_name(overwrite: bool) -> None:
+@pytest.mark.parametrize("asked_for", [{}, {"Guarantee": "exactly-once"}])
+def test_there_is_no_writer_by_name_without_a_guarantee_it_can_keep(overwrite: bool, asked_for: dict[str, str]) -> None:
     """Spark can't prove to it that each task ran once: docs/why/no-writer-by-name.md."""
-    source = PulsarDataSource(GIVEN)
-    with pytest.raises(InvalidInput, match=r"rows could be written twice.*Use eos\.write\(df, .*job_id="):
+    source = PulsarDataSource(GIVEN | asked_for)
+    ask = re.escape('ask for that: .option("guarantee", "at-least-once")')
+    with pytest.raises(InvalidInput, match=rf"rows could be written twice.*Use eos\.write\(df, .*job_id=.*{ask}"):
         source.writer(ALL, overwrite)
-    with pytest.raises(InvalidInput, match=r"rows could be lost or written twice.*Use df.*foreachBatch\(eos\.sink\("):
+    with pytest.raises(InvalidInput, match=rf"lost or written twice.*Use df.*foreachBatch\(eos\.sink\(.*{ask}"):
         source.streamWriter(ALL, overwrite)
+
+
+def test_nothing_is_overwritten() -> None:
+    source = PulsarDataSource({"service.url": "pulsar://nowhere", "topic": "t", "guarantee": "at-least-once"})
+    with pytest.raises(InvalidInput, match=r"mode\('overwrite'\) and INSERT OVERWRITE are refused"):
+        source.writer(ALL, overwrite=True)
+    with pytest.raises(InvalidInput, match=r"outputMode\('complete'\) is refused"):
+        source.streamWriter(ALL, overwrite=True)
+
+
+def test_a_table_that_is_written_too_can_be_read(asked: list[SourceOptions]) -> None:
+    written = {"guarantee": "at-least-once", "compression": "zstd", "value_format": "schema"}
+    there = PulsarDataSource(GIVEN | written)
+    assert there.schema()["value"].dataType.simpleString().startswith("struct<delay:int")
+    there.reader(there.schema())
+    with pytest.raises(InvalidInput, match="has no option 'compression'"):
+        PulsarDataSource(GIVEN | {"compression": "zstd"}).reader(ALL)

@@ -19,6 +19,11 @@ def test_each_option_is_a_row_with_its_default_and_its_words() -> None:
     assert '| `key_hash` | `"murmur3"` | which hash of the key picks the partition: "murmur3" (Flink,' in "\n".join(
         rows
     )
+    by_name = draw_options.writer_options()
+    assert "| `service.url` | required | " in by_name
+    assert "| `max_in_flight_bytes` | 33554432 | payload bytes that a task may hold" in by_name
+    assert "| `tls_verify_hostname` | `true` | refuse a certificate made for another host |" in by_name
+    assert '"json"' not in by_name
     assert "| `subscription` | none | streams: the durable subscription that keeps" in draw_options.source_options()
     assert "| `__key` | binary or string | the key, or null |" in draw_options.source_columns()
     figures = draw_options.sink_figures()

@@ -1,0 +1,161 @@
+"""The options of the writers by name: those of `eos.sink` that mean something there, as texts and in any case.
+
+A table in SQL has one list of options, for reading and for writing. So each side passes over what only the other
+side knows, once the list asks for a guarantee.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields
+from typing import NoReturn, get_args
+
+from eos.config import Cluster
+from eos.errors import InvalidInput
+from eos.nearest import did_you_mean
+from eos.pulsar.net.service_url import addresses
+from eos.sinks.options import Guarantee, SinkOptions, checked
+from eos.source.table import OPTIONS as READING
+from eos.source.table import SYNONYMS
+
+SERVICE_URL = "service.url"
+
+_ONLY_THE_SINK: Mapping[str, str] = {
+    "name": "nothing is found again by a name here: a writer by name has no control log",
+    "register_schema": "register the schema before: pulsar-admin schemas upload --filename FILE TOPIC",
+    "ignore_null_fields": "it is about JSON: make it in the DataFrame, to_json(struct(*), map('ignoreNullFields', "
+    "'false')) as value",
+    "transaction_timeout_s": "it is about transactions, and there are none here",
+    "markers_kept": "it is about the control log, and there is none here",
+    "control_namespace": "it is about the control log, and there is none here",
+    "principal": "it is about the control log, and there is none here",
+    "small_batch_rows": "rows always go by tasks here",
+    "attempts": "Spark runs a task again as often as spark.task.maxFailures says",
+    "observer": "functions can't be given as text: use foreachBatch(eos.sink(…))",
+    "metrics": "functions can't be given as text: use foreachBatch(eos.sink(…))",
+}
+"""{an option of `eos.sink` that a writer by name does not take: why, and what to do}."""
+
+_ANSWERS: Mapping[str, str] = {
+    "path": "save() and start() take no path here; name the topic by the option topic",
+    "topics": "a writer has one topic, by the option topic; a column `topic` names others, row by row",
+    "valueformat": "it is the source's; a writer has value_format",
+    "kafka.bootstrap.servers": 'this writes to Pulsar: use service.url="pulsar://host:6650"',
+    "pulsar.producer.compressiontype": "use compression",
+    "pulsar.producer.hashingscheme": "use key_hash",
+    "pulsar.client.authpluginclassname": "use token, basic, oauth2, or tls_certificate and tls_key",
+    "pulsar.client.authparams": "use token, basic, oauth2, or tls_certificate and tls_key",
+}
+"""{a name in lower case that is likely here and wrong: what to do}."""
+
+_NOT_HERE = [one for one in get_args(Guarantee) if one != "at-least-once"]
+
+_NAME = "by-name"
+"""What stands for the sink's name in the introduction of producers, where nothing is named."""
+
+_OF_SPARK = ("checkpointlocation", "queryname")
+"""What Spark hands over with the options of a stream."""
+
+OPTIONS: tuple[Field[object], ...] = tuple(
+    one for one in fields(SinkOptions) if one.name not in ("admin_url", *_ONLY_THE_SINK)
+)
+"""The options of a writer by name, but for the service URL; `eos.sink` describes them."""
+
+_OURS = {one.name: one for one in OPTIONS}
+_NAMES = {SERVICE_URL, *_OURS}
+_READS_ONLY = {one.name.lower() for one in READING} - _NAMES - _ANSWERS.keys()
+_WRITES_ONLY = _NAMES - {one.name.lower() for one in READING}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a writer by name was given, checked.
+
+    Attributes:
+        sink: the options, as `eos.sink` has them.
+        cluster: where to write.
+    """
+
+    sink: SinkOptions
+    cluster: Cluster
+
+
+def for_reading(given: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the options of a table that is written too, without those that only its writer knows."""
+    return {name: value for name, value in given.items() if name.lower() not in _WRITES_ONLY}
+
+
+def parse_write_options(given: Mapping[str, str], call: str) -> WriteOptions:
+    """Return the checked options of a writer by name.
+
+    Args: the options, their names in any case; what was called, as an error names it.
+
+    Raises InvalidInput: an option is unknown, missing, doubled, malformed, or of no use here.
+    """
+    texts = _named(given, call)
+    service_url = texts.pop(SERVICE_URL, None)
+    if service_url is None:
+        raise InvalidInput(f'{call} needs service.url, such as "pulsar://localhost:6650".')
+    addresses(service_url)
+    if texts.get("guarantee") in _NOT_HERE:
+        raise InvalidInput(
+            f"guarantee={texts['guarantee']!r} can't be kept by {call}; 'at-least-once' is the one that can."
+        )
+    values = {name: _value(_OURS[name], text) for name, text in texts.items()}
+    options = checked(SinkOptions(name=_NAME, **values))  # type: ignore[arg-type]
+    if options.value_format == "json":
+        raise InvalidInput(
+            f"value_format='json' is not there for {call}: a data source gets Arrow batches, and Spark's to_json is a "
+            "function of columns. Make the value in the DataFrame, and leave value_format out: "
+            "df.selectExpr('to_json(struct(*)) as value')."
+        )
+    return WriteOptions(options, options.cluster(service_url))
+
+
+def _named(given: Mapping[str, str], call: str) -> dict[str, str]:
+    """Return the texts by our names. What only the source knows, and what Spark adds, is passed over."""
+    texts: dict[str, str] = {}
+    for word, text in given.items():
+        low = word.lower()
+        name = SYNONYMS.get(low, low)
+        if name not in _NAMES:
+            if name in _READS_ONLY or name in _OF_SPARK:
+                continue
+            _refuse(word, call)
+        if name in texts:
+            raise InvalidInput(f"option {name!r} is given twice, once as {word!r}. Give it once.")
+        texts[name] = text
+    return texts
+
+
+def _refuse(word: str, call: str) -> NoReturn:
+    low = word.lower()
+    why = _ONLY_THE_SINK.get(low) or _ANSWERS.get(low)
+    near = f" {why[0].upper()}{why[1:]}." if why else did_you_mean(low, _NAMES)
+    raise InvalidInput(f"{call} has no option {word!r}.{near} It takes {', '.join(sorted(_NAMES))}.")
+
+
+def _value(option: Field[object], text: str) -> object:
+    """Return the text of an option as its type has it. Raises InvalidInput; `checked` looks at the value."""
+    kinds = str(option.type).split(" | ")
+    if any(kind.startswith("Mapping") for kind in kinds):
+        try:
+            return json.loads(text)
+        except ValueError:
+            shown = repr(text) if option.repr else ""  # else it is a secret
+            raise InvalidInput(f'{option.name}={shown} is no JSON object, such as {{"name": "text"}}.') from None
+    if "bool" in kinds:
+        if text.lower() not in ("true", "false"):
+            raise InvalidInput(f"{option.name}={text!r} is neither true nor false.")
+        return text.lower() == "true"
+    if "int" in kinds:
+        if not text.strip().isdecimal():
+            raise InvalidInput(f"{option.name}={text!r} is no whole number.")
+        return int(text)
+    if "float" in kinds:
+        try:
+            return float(text)
+        except ValueError:
+            raise InvalidInput(f"{option.name}={text!r} is no number.") from None
+    return text

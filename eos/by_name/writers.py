@@ -1,0 +1,194 @@
+"""What Spark calls to write by `format("pulsar")` with `guarantee="at-least-once"`: rows to topics, and no transaction.
+
+    options and columns checked → tasks: send → await receipts → close producers → Spark is told → it calls commit
+
+Rows are visible as soon as the broker has them. A task is done once each of its rows has its receipt. So when Spark
+calls `commit`, each partition was written as a whole by some run of its task, and what other runs sent is there too.
+Spark itself sees to the rest: it runs a failed task again, and fails the save, or the micro-batch, of which not every
+task is done. A micro-batch that failed is handed over again at the query's next start.
+
+One case is left that no task can see. When files of a shuffle got lost while a stage writes, Spark computes them anew
+for the tasks that are not done. If rows then lie in other partitions than before, one could be in none that was
+written. Spark compares checksums of the files, and fails the job where they differ; a task refuses to write where that
+is switched off. docs/why/no-writer-by-name.md says what was measured.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from eos.by_name.columns import Columns, columns_of
+from eos.by_name.options import WriteOptions
+from eos.delivery.problems import read, without_a_transaction, written
+from eos.delivery.producers import FreshProducers
+from eos.delivery.task import write_whole
+from eos.delivery.writer import BatchTransaction, Writer, WriteSettings
+from eos.errors import EosError, FrameTooLarge, InvalidInput, NetworkError, Unacknowledged
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.schemas import Registered
+from eos.sinks.options import SinkOptions
+from eos.sinks.reach import out_of_reach
+from eos.sinks.schemas import check_columns
+from eos.spark.workers import ENDS_A_MICRO_BATCH, is_worker
+from eos.steps import unobserved
+
+log = logging.getLogger("eos.by_name")
+
+COMPARES_SHUFFLES = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
+"""Spark's option, true by default from 4.2 on: a job fails whose input was computed anew and is not the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDone(WriterCommitMessage):
+    """What a task reports that need not be run again.
+
+    Attributes:
+        problem: of `eos.delivery.problems`, where some of its rows can't be written; None: all of them are.
+    """
+
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class RowWriter:
+    """What both writers do; picklable, sent to every task.
+
+    Attributes:
+        settings: how rows become frames.
+        columns: which columns become what.
+        partitions: how many the topic has, as the driver was told.
+    """
+
+    settings: WriteSettings
+    columns: Columns
+    partitions: Mapping[str, int] = field(default_factory=dict)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
+        """Write the rows of a task; return once each has its receipt and the producers are closed.
+
+        A problem that another run of the task would have too is returned, for `commit` to raise. Raises Unacknowledged.
+        """
+        context = TaskContext.get()
+        assert context is not None
+        place = context.partitionId()
+        limits = Client.shared(self.settings.cluster).frame_limits.learned
+        try:
+            _refuse_unseen_changes(context)
+            who = self.settings.introduced(f"task-{place}", **{"eos.task": str(place)})
+            producers = FreshProducers(self.settings.cluster, self.settings.max_in_flight_bytes, introduction=who)
+            to = BatchTransaction(None, 0, unobserved, self.partitions, limits)
+            writer = Writer(self.settings, to, producers, place)
+            write_whole(map(self.columns.message, iterator), writer)
+        except EosError as error:
+            again = isinstance(error, FrameTooLarge)  # this process has learned to cut smaller ones
+            problem = None if again else written(error, place, limits)
+            if problem is None:
+                raise without_a_transaction(error, f"Spark's partition {place}") from error
+            return TaskDone(problem)
+        return TaskDone()
+
+
+class BatchWriter(RowWriter, DataSourceArrowWriter):
+    """Writes a DataFrame: `df.write`, and INSERT INTO."""
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Return if every task has written all its rows. Raises InvalidInput, Unacknowledged."""
+        see_that_all_is_written(messages, "this DataFrame")
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Say what a failed save leaves behind: nothing can be taken back."""
+        log.warning("the save failed: rows of this DataFrame may be visible, and some are lacking. %s", _NO_WAY_BACK)
+
+
+class StreamWriter(RowWriter, DataSourceStreamArrowWriter):
+    """Writes the micro-batches of a query: `df.writeStream`."""
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Return if every task has written all its rows: then Spark notes the micro-batch. Raises as `BatchWriter`."""
+        see_that_all_is_written(messages, f"batch {batchId}")
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Say what a failed micro-batch leaves behind."""
+        log.warning(
+            "batch %d failed: some of it may be visible. It is written again when the query starts again. %s",
+            batchId,
+            _NO_WAY_BACK,
+        )
+
+
+_NO_WAY_BACK = 'guarantee="at-least-once" has no transaction to hide them'
+
+
+def batch_writer(options: WriteOptions, schema: StructType) -> BatchWriter:
+    """Return the writer of a DataFrame. Raises InvalidInput; nothing is written."""
+    return BatchWriter(*_planned(options, schema))
+
+
+def stream_writer(options: WriteOptions, schema: StructType) -> StreamWriter:
+    """Return the writer of a micro-batch. Raises InvalidInput; nothing is written.
+
+    Spark makes another one to end the micro-batch, when all is written: there no broker is asked.
+    """
+    return StreamWriter(*_planned(options, schema, ask=not is_worker(ENDS_A_MICRO_BATCH)))
+
+
+def see_that_all_is_written(messages: Sequence[WriterCommitMessage | None], what: str) -> None:
+    """Return if each task has written all its rows.
+
+    Args: the report of each task; what was to be written.
+
+    Raises InvalidInput for rows that can't be written, Unacknowledged where a task has reported nothing.
+    """
+    for message in messages:
+        if not isinstance(message, TaskDone):
+            raise Unacknowledged(f"Not each task of {what} has reported its rows as written; some may be visible.")
+        if message.problem is not None:
+            raise without_a_transaction(read(message.problem)[0], what)
+
+
+def _planned(
+    options: WriteOptions, schema: StructType, *, ask: bool = True
+) -> tuple[WriteSettings, Columns, dict[str, int]]:
+    sink = options.sink
+    columns = columns_of(schema, sink.value_format, topic_given=sink.topic is not None)
+    partitions, registered = _asked(options, columns) if ask else ({}, None)
+    settings = replace(sink.settings(options.cluster, inf, {}), schema=registered)
+    return settings, columns, partitions
+
+
+def _asked(options: WriteOptions, columns: Columns) -> tuple[dict[str, int], Registered | None]:
+    """Return what the brokers say of the topic: how many partitions it has, and by which schema values are written."""
+    client, topic = Client.shared(options.cluster), options.sink.topic
+    try:
+        if topic is None:
+            client.connect()
+            return {}, None
+        return {topic: client.partitions(topic)}, _schema(client, options.sink, topic, columns)
+    except InvalidInput:
+        raise
+    except NetworkError as error:
+        raise out_of_reach('format("pulsar")', options.cluster.service_url, error) from error
+
+
+def _schema(client: Client, options: SinkOptions, topic: str, columns: Columns) -> Registered | None:
+    if options.value_format == "raw":
+        return None
+    return check_columns(columns.written, options.value_format, topic, client.schema(topic))
+
+
+def _refuse_unseen_changes(context: TaskContext) -> None:
+    """Refuse to write where Spark was told not to see that a shuffle was computed anew and is another one."""
+    if (context.getLocalProperty(COMPARES_SHUFFLES) or "").lower() == "false":
+        raise InvalidInput(
+            f"{COMPARES_SHUFFLES} is false: Spark would not see that a shuffle, computed anew because its files got "
+            "lost, is another one, and rows could be in none of the partitions that were written. "
+            'guarantee="at-least-once" needs it: leave it at its default, true.'
+        )
