@@ -4,17 +4,107 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import subprocess
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from statestore.hadoop.file_systems import Hadoop
+from tests.integration.statestore.conftest import RunJob, StartJob, answer_of
 from tests.integration.statestore.test_cli import Statestore
 from tests.integration.statestore.test_cli import statestore as statestore
-from tests.secured_bk import SECRET, SecuredBk
+from tests.leaks import Left
+from tests.secured_bk import SECRET, USER, SecuredBk
 from tests.secured_bk import secured_bk as secured_bk
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
+CANARY = "canary-of-secrets"
+AT_ONCE_S = 20
+"""A refusal that took as long was tried again and again; a busy machine starts a JVM meanwhile."""
+
+LOGGING = """status = error
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %-5level %c %m%n%throwable
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+{quiet}
+"""
+LOUD = ("eos.bk", "org.apache.zookeeper", "org.apache.bookkeeper", "org.apache.hadoop")
+
+
+def test_a_killed_query_goes_on_and_the_tools_see_it(
+    secured_bk: SecuredBk,
+    start_job: StartJob,
+    run_job: RunJob,
+    statestore: Statestore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files, conf = tmp_path / "in", tmp_path / "conf"
+    for folder in (files, conf, tmp_path / "events"):
+        folder.mkdir()
+    loud = "".join(f"logger.l{i}.name = {name}\nlogger.l{i}.level = debug\n" for i, name in enumerate(LOUD))
+    (conf / "log4j2.properties").write_text(LOGGING.format(file=tmp_path / "spark.log", quiet=loud))
+    defaults = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": (tmp_path / "events").as_uri(),
+        **{f"spark.hadoop.{name}": text for name, text in secured_bk.options.items()},
+    }
+    (conf / "spark-defaults.conf").write_text("".join(f"{name} {text}\n" for name, text in defaults.items()))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(conf))
+    checkpoint = f"bk://localhost:{secured_bk.port}/{CANARY}"
+    (files / "1.txt").write_text("a\nb\na\n")
+
+    left = Left()
+    first = start_job("count", checkpoint=checkpoint, files=str(files), until=str(tmp_path / "never"))
+    given = ["--option", f"@{conf / 'spark-defaults.conf'}"]
+    told = [(2, "")]
+
+    def committed() -> bool:
+        assert first.poll() is None, first.communicate()[1][-4_000:]
+        told[0] = statestore("cat", f"{checkpoint}/commits/0", *given)
+        return told[0][0] == 0
+
+    until(committed, lambda: told[0][1])
+    left.add("command lines", command_lines(first))
+    first.kill()
+    (files / "2.txt").write_text("b\nc\n")
+    again = start_job("count", checkpoint=checkpoint, files=str(files))
+    assert answer_of(again)["counts"] == {"a": 2, "b": 2, "c": 1}
+
+    listed, names = statestore("ls", checkpoint, "--json", *given)
+    assert (listed, "offsets" in names, "state" in names) == (0, True, True), names
+    verified, report = statestore("verify", checkpoint, *given)
+    assert verified == 0, report
+    made, said = statestore("savepoint", "create", "before", checkpoint, *given)
+    assert made == 0, said
+    assert "before" in statestore("savepoint", "list", checkpoint, *given)[1]
+    assert statestore("cp", checkpoint, (tmp_path / "copy").as_uri(), *given)[0] == 0
+
+    left.add_folder("the event log", tmp_path / "events")
+    left.add_folder("the checkpoint", tmp_path / "copy")
+    left.add_folder("the servers", secured_bk.servers)
+    left.add("logs", (tmp_path / "spark.log").read_bytes())
+    left.add("what the tools say", f"{names}{report}{said}")
+    hadoop = Hadoop.of(options=secured_bk.options, own_jvm=True)
+    left.add("repr", f"{hadoop!r} {hadoop.options} {CANARY}")
+    planted = {"command lines", "the event log", "the checkpoint", "the servers", "logs", "what the tools say", "repr"}
+    assert left.holding(CANARY) >= planted - {"the checkpoint"}
+    assert left.holding(SECRET) == set()
+
+
+def command_lines(process: subprocess.Popen[str]) -> str:
+    """The arguments and the environment of a process and those that it started, as all, or its user, can list them."""
+    first = psutil.Process(process.pid)
+    living = [one for one in (first, *first.children(recursive=True)) if one.status() != psutil.STATUS_ZOMBIE]
+    return "\n".join(f"{one.cmdline()} {one.environ()}" for one in living)
 
 
 def test_the_person_on_call_may_look_and_nothing_else(
@@ -32,3 +122,31 @@ def test_the_person_on_call_may_look_and_nothing_else(
     code, said = statestore("rm", f"{root}/x", *given)
     assert (code, "ZooKeeper refuses access" in said, "the digest user ops" in said) == (2, True, True), said
     assert statestore("cat", f"{root}/x", *given) == (0, "1")
+
+
+def test_what_is_said_when_it_fails(secured_bk: SecuredBk, statestore: Statestore, tmp_path: Path) -> None:
+    root = f"bk://localhost:{secured_bk.port}/said"
+    Hadoop.of(options=secured_bk.options, own_jvm=True).write(f"{root}/x", b"1")
+    wrong, lacking = tmp_path / "wrong", tmp_path / "lacking"
+    wrong.write_text(f"digest:{USER}:wrong-{SECRET}")
+    other, unknown = str(secured_bk.home / "other.pem"), {"fs.bk.tls.certificate": secured_bk.pem("norole")}
+    auth, trust = "fs.bk.zookeeper-auth", "fs.bk.tls.trust-certs"
+    cases: dict[str, tuple[dict[str, str], str]] = {
+        "another secret": (unknown | {auth: f"file:{wrong}"}, f"is the digest user {USER}, by {auth}. Set that to"),
+        "no secret": (unknown | {auth: ""}, f"is nobody, by {auth}. Set that to digest:user:password, or file:PATH"),
+        "a missing file": ({auth: f"file:{lacking}"}, f"{auth} names {lacking}, which is no file"),
+        "another authority": (
+            {trust: other},
+            "its certificate is not trusted (unable to find valid certification path",
+        ),
+        "no TLS": (
+            {"fs.bk.tls": "none"},
+            f"it speaks TLS there, and this client is not told to: set fs.bk.tls and {trust}",
+        ),
+    }
+    for case, (changed, words) in cases.items():
+        given = [f"--option={name}={text}" for name, text in (secured_bk.options | changed).items()]
+        begun = time.monotonic()
+        code, said = statestore("cat", f"{root}/x", *given)
+        assert (code, words in said, SECRET in said) == (2, True, False), (case, said)
+        assert time.monotonic() - begun < AT_ONCE_S, (case, said)
