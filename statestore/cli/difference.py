@@ -12,7 +12,6 @@ from statestore.cli import console
 from statestore.cli.options import AsJson, Conf, HadoopOptions, parse_options, settings_of
 from statestore.errors import InvalidInput
 from statestore.hadoop.session import session
-from statestore.savepoints.savepoint import is_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,6 +39,7 @@ def diff(
     """
     from statestore.checkpoint.difference import state_difference
     from statestore.savepoints.bookkeeper import opened
+    from statestore.savepoints.savepoint import is_name
 
     options = parse_options(option)
     with session(options, settings_of(conf)) as spark, contextlib.ExitStack() as stack:
