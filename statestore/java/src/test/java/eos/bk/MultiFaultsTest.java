@@ -224,8 +224,8 @@ class MultiFaultsTest {
 
     @Test
     void aWriterThatStoodStillWhileItsPackWasFreedWritesItAgain() throws Exception {
-        try (var proxy = new ZkProxy(TestCluster.address(), 4, When.BEFORE, What.PAUSE)) {
-            pausedAtPublish(proxy, 4, SMALL).get(300, TimeUnit.SECONDS);
+        try (var proxy = new ZkProxy(TestCluster.address(), 3, When.BEFORE, What.PAUSE)) {
+            pausedAtPublish(proxy, 3, SMALL).get(300, TimeUnit.SECONDS);
         }
         assertArrayEquals(SMALL, read(survivor, "/d/f"));
         tree.mustBeTidy("paused writer of a small file");
@@ -233,8 +233,8 @@ class MultiFaultsTest {
 
     @Test
     void aWriterThatStoodStillWhileItsOwnLedgerWasFreedFailsAndShowsNothing() throws Exception {
-        try (var proxy = new ZkProxy(TestCluster.address(), 5, When.BEFORE, What.PAUSE)) {
-            var written = pausedAtPublish(proxy, 5, LARGE);
+        try (var proxy = new ZkProxy(TestCluster.address(), 4, When.BEFORE, What.PAUSE)) {
+            var written = pausedAtPublish(proxy, 4, LARGE);
             assertTrue(assertThrows(Exception.class, () -> written.get(300, TimeUnit.SECONDS))
                     .getMessage()
                     .contains("was freed"));
@@ -262,11 +262,11 @@ class MultiFaultsTest {
     }
 
     /**
-     * SIGKILL for a JVM that writes, at its multis 3 (its pack's registration), 8 (its first large file has a ledger that
-     * is not registered), 10 (all bytes are there, the file is about to be published).
+     * SIGKILL for a JVM that writes, at its multis 2 (its pack's registration), 7 (its first large file has a ledger that
+     * is not registered), 9 (all bytes are there, the file is about to be published).
      */
     @ParameterizedTest
-    @CsvSource({"3, BEFORE", "8, BEFORE", "10, BEFORE", "10, AFTER"})
+    @CsvSource({"2, BEFORE", "7, BEFORE", "9, BEFORE", "9, AFTER"})
     void aJvmThatIsKilledLosesNothingThatItClosedAndLeavesNothingBehind(int multi, When when) throws Exception {
         survivor.names.mkdirs("/d");
         var said = new ArrayList<Integer>();
@@ -279,7 +279,7 @@ class MultiFaultsTest {
         } finally {
             Files.delete(output);
         }
-        assertEquals(multi == 3 ? 0 : 4, said.size());
+        assertEquals(multi == 2 ? 0 : 4, said.size());
         for (int i : said) {
             assertArrayEquals(Writer.content(i), read(survivor, "/d/" + i));
         }

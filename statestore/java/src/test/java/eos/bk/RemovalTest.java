@@ -52,13 +52,13 @@ class RemovalTest {
         tree.mustBeTidy("a directory that was deleted");
     }
 
-    /** The multi that deletes {@code /d} (the third: its root, its session) is held, while the survivor does something. */
+    /** The multi that deletes {@code /d} (the second, behind its session) is held, while the survivor does something. */
     private void deletedWhile(Runner meanwhile) throws Exception {
         survivor.names.mkdirs("/d/e");
         survivor.names.mkdirs("/f");
         write(survivor, "/d/e/a", SMALL);
         write(survivor, "/d/b", SMALL);
-        try (var proxy = new ZkProxy(TestCluster.address(), 3, When.BEFORE, What.PAUSE)) {
+        try (var proxy = new ZkProxy(TestCluster.address(), 2, When.BEFORE, What.PAUSE)) {
             var client = tree.client(proxy.address());
             var deleted = CompletableFuture.runAsync(() -> {
                 try {

@@ -220,8 +220,8 @@ class SavepointsTest {
     @Test
     void aDeletionThatSleptCanNotTouchALaterSavepointOfThatName() throws Exception {
         create(all, "one");
-        // Its session's two multis, then the mark, then the release of the first ledger.
-        try (var proxy = new ZkProxy(TestCluster.address(), 4, When.BEFORE, What.PAUSE)) {
+        // Its session's multi, then the mark, then the release of the first ledger.
+        try (var proxy = new ZkProxy(TestCluster.address(), 3, When.BEFORE, What.PAUSE)) {
             var sleeper = tree.client(proxy.address());
             var deletion = CompletableFuture.runAsync(() -> {
                 try {
@@ -245,7 +245,7 @@ class SavepointsTest {
     @Test
     void aSavepointThatIsBeingDeletedTakesNoReferencesAndIsNotRestored() throws Exception {
         var build = all.begin("one", SOURCE);
-        try (var proxy = new ZkProxy(TestCluster.address(), 3, When.AFTER, What.KILL)) {
+        try (var proxy = new ZkProxy(TestCluster.address(), 2, When.AFTER, What.KILL)) {
             var victim = tree.client(proxy.address());
             var session = victim.session();
             var thread = new Thread(
