@@ -213,7 +213,7 @@ class LaggingFollowerTest {
         var marker = tree.client(quorum.leader());
         marker.sweeper.sweep(false);
         tree.conf.setInt("fs.bk.grace.ms", 0);
-        int lock = 3; // after two multis for the session
+        int lock = 2; // after the multi for the session
         try (var proxy = new ZkProxy(quorum.follower(), lock, When.AFTER, What.PAUSE)) {
             var sweeper = tree.client(proxy.address());
             sweeper.zk.sync();
