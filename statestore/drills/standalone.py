@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,10 +18,10 @@ import psutil
 from eos.closing import Closing
 from eos.local import LocalError, checks, process
 from eos.local.jvm import QUICK_START, last_lines
+from statestore.drills.processes import EXECUTOR, below, kill_all, lives, named
 
 HOST = "127.0.0.1"
 _CLASS = "org.apache.spark.deploy.{0}.{1}"
-_EXECUTOR = "CoarseGrainedExecutorBackend"
 _POLL_S = 0.2
 _ANSWER_S = 5.0
 _END_S = 10.0
@@ -97,18 +96,17 @@ class StandaloneCluster(Closing):
     def kill_worker(self, number: int) -> None:
         """SIGKILL a worker with all that it has started, as if its machine were gone."""
         started = self._workers.pop(number)
-        below = _below(started.leader.pid)
-        for one in below:
-            kill(one)
+        family = below(started.leader.pid)
+        kill_all(family)
         started.end()
         deadline = time.monotonic() + _END_S
-        while any(_lives(one) for one in below) and time.monotonic() < deadline:
+        while any(lives(one) for one in family) and time.monotonic() < deadline:
             time.sleep(_POLL_S / 10)
 
     def executors(self) -> list[psutil.Process]:
         """The JVMs of the executors that run now, on all workers."""
-        found = [one for worker in self._workers.values() for one in _below(worker.leader.pid)]
-        return [one for one in found if _runs_executor(one)]
+        found = [one for worker in self._workers.values() for one in below(worker.leader.pid)]
+        return [one for one in found if named(one, EXECUTOR)]
 
     def close(self) -> None:
         """End all of it, whatever runs."""
@@ -168,28 +166,3 @@ def spark_home() -> Path:
     except ImportError:
         raise LocalError(f"{sys.executable} has no PySpark. Install spark-pulsar-eos[spark].") from None
     return Path(pyspark.__file__).parent
-
-
-def kill(one: psutil.Process, number: signal.Signals = signal.SIGKILL) -> None:
-    """Send a signal to a process that may be gone."""
-    with suppress(psutil.NoSuchProcess):
-        one.send_signal(number)
-
-
-def _below(pid: int) -> Sequence[psutil.Process]:
-    with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).children(recursive=True)
-    return []
-
-
-def _lives(one: psutil.Process) -> bool:
-    """Whether it runs; one that is dead and not yet reaped, by whoever has inherited it, doesn't."""
-    with suppress(psutil.NoSuchProcess):
-        return bool(one.status() != psutil.STATUS_ZOMBIE)
-    return False
-
-
-def _runs_executor(one: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-        return any(_EXECUTOR in word for word in one.cmdline())
-    return False

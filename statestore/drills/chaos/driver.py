@@ -21,10 +21,11 @@ from eos.local.places import Tell
 from eos.local.process import kill_group
 from statestore.drills.chaos.job import JobSpec, Settings
 from statestore.drills.chaos.said import Said
+from statestore.drills.processes import EXECUTOR, below, kill_all, named, send
+from statestore.drills.standalone import spark_home
 from statestore.hadoop.jar import jar_path
 
 _CLUSTER = "local-cluster"
-_EXECUTOR = "CoarseGrainedExecutorBackend"
 _WORKERS = "pyspark.daemon"
 _PLANNER = "python_streaming_source_runner"
 _END_S = 10.0
@@ -38,7 +39,7 @@ class Driver:
         self.log = log
         self._hear = hear
         scratch = Path(settings.scratch)
-        home = _own_spark_home(scratch) if settings.master.startswith(_CLUSTER) else _spark_home()
+        home = _own_spark_home(scratch) if settings.master.startswith(_CLUSTER) else spark_home()
         flags = [*settings.java, f"-Djava.io.tmpdir={scratch}"]
         with log.open("a") as errors:
             self._process = subprocess.Popen(
@@ -79,40 +80,34 @@ class Driver:
     def family(self) -> list[psutil.Process]:
         """It and all that come from it. Spark's Python workers have process groups of their own."""
         with suppress(psutil.NoSuchProcess):
-            leader = psutil.Process(self.pid)
-            return [leader, *leader.children(recursive=True)]
+            return [psutil.Process(self.pid), *below(self.pid)]
         return []
 
     def workers(self) -> list[psutil.Process]:
         """The Python workers that run tasks; not the daemons that they come from."""
-        return [
-            process for process in self.family() if _named(process, _WORKERS) and _named(_parent(process), _WORKERS)
-        ]
+        return [process for process in self.family() if named(process, _WORKERS) and named(_parent(process), _WORKERS)]
 
     def executors(self) -> list[psutil.Process]:
         """The executors' JVMs; none in local mode."""
-        return [process for process in self.family() if _named(process, _EXECUTOR)]
+        return [process for process in self.family() if named(process, EXECUTOR)]
 
     def planners(self) -> list[psutil.Process]:
         """The Python processes that plan the micro-batches of sources written in Python: one for each query."""
-        return [process for process in self.family() if _named(process, _PLANNER)]
+        return [process for process in self.family() if named(process, _PLANNER)]
 
     def pause(self) -> None:
         """SIGSTOP all of it: it keeps its connections and says nothing."""
-        for process in self.family():
-            _signal(process, signal.SIGSTOP)
+        send(self.family(), signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let it go on."""
-        for process in reversed(self.family()):
-            _signal(process, signal.SIGCONT)
+        send(reversed(self.family()), signal.SIGCONT)
 
     def kill(self) -> None:
         """SIGKILL all of it, and wait until nothing is left."""
         family = self.family()
         kill_group(self.pid)
-        for process in family:
-            _signal(process, signal.SIGKILL)
+        kill_all(family)
         self._process.wait()
         psutil.wait_procs([process for process in family if process.pid != self.pid], timeout=_END_S)
         self._thread.join(_END_S)
@@ -136,20 +131,14 @@ class Driver:
 
 def java_flags(tell: Tell) -> list[str]:
     """What drivers' JVMs run with, so that they start soon. The first call on a machine takes a minute."""
-    return spark_flags(_spark_home(), QUICK_START, [jar_path()], tell)
-
-
-def _spark_home() -> Path:
-    import pyspark
-
-    return Path(pyspark.__file__).parent
+    return spark_flags(spark_home(), QUICK_START, [jar_path()], tell)
 
 
 def _own_spark_home(scratch: Path) -> Path:
     """Spark's home in the scratch folder, by links: executors leave a folder `work` in it."""
     home = scratch / "spark-home"
     home.mkdir(parents=True, exist_ok=True)
-    for entry in _spark_home().iterdir():
+    for entry in spark_home().iterdir():
         link = home / entry.name
         if entry.name != "work" and not link.is_symlink():
             link.symlink_to(entry)
@@ -160,14 +149,3 @@ def _parent(process: psutil.Process) -> psutil.Process | None:
     with suppress(psutil.NoSuchProcess):
         return process.parent()
     return None
-
-
-def _named(process: psutil.Process | None, word: str) -> bool:
-    with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-        return process is not None and word in " ".join(process.cmdline())
-    return False
-
-
-def _signal(process: psutil.Process, number: signal.Signals) -> None:
-    with suppress(psutil.NoSuchProcess):
-        process.send_signal(number)

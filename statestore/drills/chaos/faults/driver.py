@@ -10,6 +10,7 @@ import psutil
 
 from statestore.drills.chaos.said import Word
 from statestore.drills.chaos.stage import Stage
+from statestore.drills.processes import kill_all
 
 LOCAL = "local[2,4]"
 EXECUTORS = "local-cluster[2,1,512]"
@@ -74,7 +75,7 @@ def kill_workers(stage: Stage, chance: random.Random) -> None:
     _let_begin(stage)
     stage.let_pass(chance.uniform(0, 0.3))
     workers = stage.supervisor.driver.workers()
-    _kill(workers)
+    kill_all(workers)
     stage.done(f"{len(workers)} Python workers killed while a batch was written")
 
 
@@ -84,7 +85,7 @@ def kill_planner(stage: Stage, chance: random.Random) -> None:
     wait_s = chance.uniform(0, 1)
     stage.let_pass(wait_s)
     planners = stage.supervisor.driver.planners()
-    _kill(planners)
+    kill_all(planners)
     stage.done(f"{len(planners)} planner killed {wait_s:.2f} s after a batch had begun")
 
 
@@ -94,7 +95,7 @@ def kill_executor(stage: Stage, chance: random.Random) -> None:
     stage.let_pass(chance.uniform(0, 1))
     executor = chance.choice(sorted(stage.executors, key=lambda process: process.pid))
     with suppress(psutil.NoSuchProcess):
-        _kill([executor, *executor.children(recursive=True)])
+        kill_all([executor, *executor.children(recursive=True)])
     stage.done("one of two executors killed with its workers")
 
 
@@ -120,9 +121,3 @@ def _let_begin(stage: Stage) -> None:
     supervisor, job = stage.supervisor, stage.by_tasks
     began = supervisor.count(Word.BEGAN, job)
     supervisor.wait(lambda: supervisor.count(Word.BEGAN, job) > began, "a batch to begin")
-
-
-def _kill(processes: list[psutil.Process]) -> None:
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -12,7 +11,8 @@ import pytest
 
 from eos.local import LocalError
 from statestore.drills import standalone
-from statestore.drills.standalone import StandaloneCluster, kill
+from statestore.drills.processes import lives
+from statestore.drills.standalone import StandaloneCluster
 from tests.waiting import until
 
 # A worker is alive as long as its pid, which it leaves beside the script, is. It starts an "executor".
@@ -55,13 +55,13 @@ def test_workers_come_go_and_come_again_and_nothing_is_left(home: Path, tmp_path
         started = psutil.Process().children(recursive=True)
         first, second = cluster.executors()
         cluster.kill_worker(0)
-        assert sorted(map(standalone._lives, (first, second))) == [False, True]
+        assert sorted(map(lives, (first, second))) == [False, True]
         assert len(cluster.executors()) == 1
         cluster.start_worker(0)
         cluster.wait_for_workers()
         until(lambda: len(cluster.executors()) == 2)
         started += psutil.Process().children(recursive=True)
-    until(lambda: not [one for one in started if one not in before and standalone._lives(one)])
+    until(lambda: not [one for one in started if one not in before and lives(one)])
     cluster.close()
 
 
@@ -85,11 +85,3 @@ def test_what_does_not_come_up_says_why_and_leaves_nothing(home: Path, tmp_path:
         StandaloneCluster(tmp_path / "c"),
     ):
         pass
-
-
-def test_a_process_that_is_gone_is_no_error() -> None:
-    gone = psutil.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    kill(gone)
-    with pytest.raises(ProcessLookupError):
-        os.kill(gone.pid, 0)
