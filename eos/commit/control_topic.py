@@ -31,3 +31,8 @@ def control_topic(name: str, topic: str) -> str:
     if match is None or match[1] == "non-persistent":
         raise InvalidInput(f'"{topic}" is not a persistent topic; one looks like "persistent://public/default/flights"')
     return f"persistent://{match[2] or 'public'}/{match[3] or 'default'}/{CONTROL}{name}"
+
+
+def control_topic_in(namespace: str, name: str) -> str:
+    """Name the control topic of the sink or job `name` in a "tenant/namespace". Raises InvalidInput for wrong names."""
+    return control_topic(name, f"persistent://{namespace}/any")

@@ -8,7 +8,7 @@ from eos.doctor.retention import asking
 from eos.errors import InvalidInput
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.topics import physical_topics, whole_topic
+from eos.pulsar.protocol.topics import namespace_of, physical_topics, whole_topic
 
 
 def check_deduplicated(admin_url: str, client: Client, topic: str) -> None:
@@ -26,10 +26,9 @@ def check_deduplication(admin: Admin, topics: Iterable[str]) -> None:
         status = admin.deduplication(topic)
         if status != "Enabled":
             whole = whole_topic(topic)
-            namespace = "/".join(whole.partition("://")[2].split("/")[:2])
             raise InvalidInput(
                 f'guarantee="deduplicated" needs broker deduplication, and on {topic} it is {status}. Switch it on for '
                 f"the topic: pulsar-admin topicPolicies set-deduplication --enable {whole}; for all of its namespace: "
-                f"pulsar-admin namespaces set-deduplication --enable {namespace}; or for the brokers: "
+                f"pulsar-admin namespaces set-deduplication --enable {namespace_of(whole)}; or for the brokers: "
                 "brokerDeduplicationEnabled=true in broker.conf"
             )

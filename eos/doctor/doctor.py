@@ -30,7 +30,7 @@ from eos.commit.reading import read_log
 from eos.errors import DamagedLog, NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.topics import full_name, partition_name
+from eos.pulsar.protocol.topics import full_name, namespace_of, partition_name
 from eos.pulsar.wire.txn import TxnId
 
 _HOUSEKEEPING_TTL_MS = 30_000
@@ -207,7 +207,7 @@ class Doctor:
         return f"These open transactions of its coordinator may hold the watermark back: {named}"
 
     def _trace(self, partition: str, txn: TxnId | None) -> Trace | None:
-        namespace = "/".join(partition.partition("://")[2].split("/")[:2])
+        namespace = namespace_of(partition)
         if namespace not in self._traces:
             self._traces[namespace] = dict(self._read_traces(namespace))
         return None if txn is None else self._traces[namespace].get(txn)

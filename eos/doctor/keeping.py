@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from eos.commit.control_topic import HOLD, control_topic
+from eos.commit.control_topic import HOLD, control_topic_in
 from eos.doctor.check import Check, care, good, unknown
 from eos.doctor.retention import dangers
 from eos.doctor.sinks import SinkState
 from eos.errors import NetworkError
 from eos.pulsar.net.admin import Admin
+from eos.pulsar.protocol.topics import namespace_of
 
 
 def keeping(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Check]:
     """Look at the control topic of each sink of a "tenant/namespace", and at the topics of its newest batch."""
     for one in sinks:
-        log = control_topic(one.name, f"persistent://{namespace}/any")
+        log = control_topic_in(namespace, one.name)
         yield from _asked(_of_log, f"log of {one.name}", admin, log)
         for topic in one.topics:
             yield from _asked(_of_rows, f"rows of {one.name}", admin, topic)
@@ -48,7 +49,7 @@ def _of_rows(about: str, admin: Admin, topic: str) -> Iterator[Check]:
             about,
             f"{topic} has no retention and no subscription: rows are deleted as soon as their ledger is closed, and "
             "who reads later misses them. Subscribe first, or set a retention: pulsar-admin namespaces set-retention "
-            f"--time 7d --size -1 {'/'.join(topic.partition('://')[2].split('/')[:2])}",
+            f"--time 7d --size -1 {namespace_of(topic)}",
         )
         return
     told = [f"A message TTL of {kept.ttl_s} s passes over what a subscription leaves so long."] if kept.ttl_s else []

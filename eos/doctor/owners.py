@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from eos.commit.control_topic import HOLD, control_topic
+from eos.commit.control_topic import HOLD, control_topic_in
 from eos.doctor.check import Check, care, good, unknown
 from eos.doctor.sinks import RECENT, SinkState, Standing
 from eos.errors import NetworkError
@@ -32,7 +32,7 @@ def owners(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Che
             yield care(about, f"Its log can't be read: {one.problem}")
             continue
         try:
-            connected = admin.connected(control_topic(one.name, f"persistent://{namespace}/any"), HOLD)
+            connected = admin.connected(control_topic_in(namespace, one.name), HOLD)
         except NetworkError as error:
             yield unknown(about, f"Who is connected to its control topic is not told: {error}")
             continue

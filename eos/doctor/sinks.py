@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from eos.commit.control_log import Intent, LogView, Marker, OwnerRecord, Record
-from eos.commit.control_topic import CONTROL, control_topic
+from eos.commit.control_topic import CONTROL, control_topic_in
 from eos.commit.patience import Settings
 from eos.commit.ports import MessagePort
 from eos.commit.reading import Each, oldest_needed, read_on, view_behind
@@ -149,7 +149,7 @@ def records(client: Client, name: str, namespace: str, last: int) -> list[Writte
 
 def log_of(client: Client, name: str, namespace: str) -> str:
     """Return a sink's control topic. Raises InvalidInput where there is none in the "tenant/namespace"."""
-    topic = control_topic(name, f"persistent://{namespace}/any")
+    topic = control_topic_in(namespace, name)
     try:
         client.partitions(topic)
     except TopicMissing as error:

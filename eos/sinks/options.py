@@ -8,7 +8,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from functools import wraps
 from typing import Literal, ParamSpec, TypeVar, get_args
 
-from eos.commit.control_topic import control_topic
+from eos.commit.control_topic import control_topic, control_topic_in
 from eos.config import (
     BATCHINGS,
     COMPRESSION_OPTIONS,
@@ -89,8 +89,9 @@ class SinkOptions:
     @property
     def control_topic(self) -> str:
         """The control topic: in `control_namespace`, else in that of `topic`, else in public/default."""
-        where = self.control_namespace and f"persistent://{self.control_namespace}/any"
-        return control_topic(self.name, where or self.topic or "persistent://public/default/any")
+        if self.control_namespace:
+            return control_topic_in(self.control_namespace, self.name)
+        return control_topic(self.name, self.topic or "persistent://public/default/any")
 
     def cluster(self, service_url: str) -> Cluster:
         """Return how to reach the cluster with these options.

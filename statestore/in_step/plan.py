@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eos.commit.control_log import LogView, Marker
-from eos.commit.control_topic import control_topic
+from eos.commit.control_topic import control_topic_in
 from eos.commit.patience import Settings
 from eos.commit.reading import read_log
 from eos.config import Cluster
@@ -36,7 +36,7 @@ class Output:
     @property
     def topic(self) -> str:
         """The control topic."""
-        return control_topic(self.name, f"persistent://{self.namespace}/any")
+        return control_topic_in(self.namespace, self.name)
 
     def log(self, client: Client) -> LogView:
         """Read the control log with every MARKER that is still there. Raises TopicMissing, DamagedLog, NetworkError."""

@@ -26,6 +26,11 @@ def full_name(topic: str) -> str:
     return f"persistent://public/default/{topic}"
 
 
+def namespace_of(topic: str) -> str:
+    """Return the tenant/namespace of a full name."""
+    return "/".join(topic.partition("://")[2].split("/")[:2])
+
+
 def whole_topic(partition: str) -> str:
     """Return the name of the topic that a physical partition belongs to; a topic without partitions is its own."""
     return split_partition(full_name(partition))[0]
