@@ -16,7 +16,7 @@ import pyarrow as pa
 from eos.config import KEY_HASHES, Cluster, KeyHash
 from eos.contents.checkpoints import Checkpoint
 from eos.contents.rows import Rows
-from eos.doctor.check import Check, Verdict
+from eos.doctor.check import Check, care, good, unknown
 from eos.doctor.sinks import sink
 from eos.doctor.times import in_utc
 from eos.errors import InvalidInput
@@ -101,10 +101,10 @@ def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> No
 def _last_batch(cluster: Cluster, checkpoint: Checkpoint, topic: str) -> Check:
     about, begun = "last batch", checkpoint.begun
     if begun is None:
-        return Check(about, Verdict.GOOD, "No batch was begun. This sink is handed batch 0.")
+        return good(about, "No batch was begun. This sink is handed batch 0.")
     if checkpoint.committed == begun:
         said = f"The old sink returned from batch {begun}, the last one. This sink is handed batch {begun + 1}."
-        return Check(about, Verdict.GOOD, said)
+        return good(about, said)
     if checkpoint.begun_ms is None:
         since, when = None, "begun"
     else:
@@ -115,13 +115,13 @@ def _last_batch(cluster: Cluster, checkpoint: Checkpoint, topic: str) -> Check:
             f"Batch {begun} was {when}, and nothing that was published since is in the topic. If the clocks of the "
             "driver and of the old sink's tasks agree, none of it was written. This sink writes it whole."
         )
-        return Check(about, Verdict.GOOD, said)
+        return good(about, said)
     rows = "" if since is None else f" {since} messages were published since, by this query or by others."
     said = (
         f"Batch {begun} was {when}, and the old sink did not return from it: how much of it is in the topic can't be "
         f"known.{rows} This sink writes it whole, so readers may see rows of this one batch twice."
     )
-    return Check(about, Verdict.UNKNOWN, said)
+    return unknown(about, said)
 
 
 def _published_since(cluster: Cluster, topic: str, time_ms: int) -> int:
@@ -136,15 +136,15 @@ def _writers(admin: Admin | None, physical: list[str]) -> Check:
     about = "producers"
     if admin is None:
         said = "Who writes to the topic was not asked: give --admin-url. The old query must have been stopped."
-        return Check(about, Verdict.UNKNOWN, said)
+        return unknown(about, said)
     connected = sorted({producer for topic in physical for producer in admin.producers(topic)})
     if not connected:
-        return Check(about, Verdict.GOOD, "No producer is connected to the topic: the old query has stopped.")
+        return good(about, "No producer is connected to the topic: the old query has stopped.")
     said = (
         f"Connected to the topic: {', '.join(connected)}. If the old query is among them, stop it first: two queries "
         "on one checkpoint write everything twice."
     )
-    return Check(about, Verdict.CARE, said)
+    return care(about, said)
 
 
 def _hashes(cluster: Cluster, physical: list[str]) -> tuple[int, list[KeyHash]]:
@@ -171,15 +171,15 @@ def _last_keys(cluster: Cluster, topic: str) -> Iterator[bytes]:
 def _placing(keys: int, fitting: list[KeyHash]) -> Check:
     about = "keys"
     if keys == 0:
-        return Check(about, Verdict.GOOD, "The last messages have no keys.")
+        return good(about, "The last messages have no keys.")
     if fitting:
         said = (
             f"{keys} keys of the last messages lie where key_hash={fitting[0]!r} puts them: rows of a key stay there."
         )
-        return Check(about, Verdict.GOOD, said)
+        return good(about, said)
     said = (
         f"{keys} keys of the last messages lie where none of {', '.join(KEY_HASHES)} puts them: the old sink chose the "
         "partitions in a way of its own. Rows of a key will lie in another partition from now on; a reader that needs "
         "their order must have read the old ones first. Or give the column partition."
     )
-    return Check(about, Verdict.CARE, said)
+    return care(about, said)
