@@ -59,6 +59,9 @@ class DataKey:
 
     GCM with the same key and nonce for two payloads gives away both, and lets anybody forge more. So the nonces count:
     a number is never given twice, and no other process, fork aside, knows the key. Who forks draws a new one.
+
+    Attributes:
+        overhead: bytes by which an encrypted frame is longer.
     """
 
     def __init__(self, keys: EncryptionKeys) -> None:
@@ -70,13 +73,9 @@ class DataKey:
         self._cipher = AESGCM(secret)
         self._keys = {name: bytes(public_key(text).encrypt(secret, _oaep())) for name, text in keys}
         self._nonces = itertools.count()  # its `next` is one step, also for several threads
-
-    @property
-    def overhead(self) -> int:
-        """Bytes by which an encrypted frame is longer."""
         metadata = MessageMetadata()
         Envelope(self._keys, bytes(_NONCE_BYTES)).describe(metadata)
-        return metadata.ByteSize() + TAG_BYTES
+        self.overhead = metadata.ByteSize() + TAG_BYTES
 
     def encrypt(self, payload: Buffer) -> tuple[bytes, Envelope]:
         """Return the encrypted payload, and what is to be said of it in the metadata."""
