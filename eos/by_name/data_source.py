@@ -41,7 +41,7 @@ _STREAM_WAYS = (
 
 
 class PulsarDataSource(DataSource):
-    """`format("pulsar")`: docs/reference/source.md has the options of reading, docs/reference/by-name.md of writing."""
+    """`format("pulsar")`: docs/reference/source.md has the options of reading, docs/how-to/by-name.md of writing."""
 
     @classmethod
     def name(cls) -> str:
