@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from statestore.checkpoint.files import Files, ListedOnce, join
 from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, batch_ids, check_checkpoint, read_query_id
-from statestore.checkpoint.needs import committed, needs_of, plain_files
-from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound
+from statestore.checkpoint.needs import committed_batch, needs_of, plain_files
+from statestore.errors import CutFailed, Damaged, NotFound
 
 _OPERATOR = re.compile(r"state/\d+/_metadata/v2/\d+")
 
@@ -49,14 +49,7 @@ def cut_of(files: Files, where: str, batch: int | None = None) -> Cut:
     """
     seen = _Seen(files)
     check_checkpoint(seen, where)
-    batches = committed(seen)
-    if not batches:
-        raise InvalidInput(f"{where} has no committed batch yet: there is nothing to go on from")
-    if batch is not None and batch not in batches:
-        raise InvalidInput(
-            f"Batch {batch} is not committed, or was cleaned away. There are {batches[0]} … {batches[-1]}"
-        )
-    chosen = batches[-1] if batch is None else batch
+    chosen = committed_batch(seen, where, batch, "there is nothing to go on from")
     needs = needs_of(seen, chosen)
     wanted = dict.fromkeys([*needs.files, *plain_files(seen)])
     lengths = {path: length for path in wanted if (length := seen.length(path)) is not None}

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import check_checkpoint
-from statestore.checkpoint.needs import committed
+from statestore.checkpoint.needs import committed_batch
 from statestore.checkpoint.operators import Operator
-from statestore.checkpoint.raw_state import Kept, read_kept, session_for
+from statestore.checkpoint.raw_state import Kept, read_kept, reader_of, session_for
 from statestore.errors import InvalidInput
 from statestore.hadoop.file_systems import Hadoop
 
@@ -106,14 +106,7 @@ def state_difference(
 def _side(hadoop: Hadoop, uri: str, batch: int | None) -> Side:
     files = HadoopFiles(hadoop, uri)
     check_checkpoint(files, uri)
-    batches = committed(files)
-    if not batches:
-        raise InvalidInput(f"{uri} has no committed batch yet: there is no state to compare")
-    if batch is not None and batch not in batches:
-        raise InvalidInput(
-            f"Batch {batch} of {uri} is not committed, or was cleaned away. There are {batches[0]} … {batches[-1]}"
-        )
-    kept = read_kept(files, batches[-1] if batch is None else batch)
+    kept = read_kept(files, committed_batch(files, uri, batch, "there is no state to compare"))
     if not kept.operators:
         raise InvalidInput(f"The query of {uri} keeps no state: there is nothing to compare")
     parts = tuple(part for operator in kept.operators for part in _parts(files, operator))
@@ -147,7 +140,7 @@ def _rows(spark: SparkSession, side: Side, part: Part | None, options: Mapping[s
     if part is None:
         return spark.createDataFrame([], "key string, value string")
     session = session_for(spark, side.kept, options)
-    reader = session.read.format("statestore").option("batchId", side.kept.batch).option("operatorId", part.operator)
+    reader = reader_of(session, side.kept.batch, part.operator)
     for name, value in part.reading:
         reader = reader.option(name, value)
     rows = reader.load(side.uri)

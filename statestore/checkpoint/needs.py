@@ -12,7 +12,7 @@ from statestore.checkpoint.operators import STATE, Operator, concluded, has_sche
 from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.checkpoint.sources import numbers_of, source_logs
 from statestore.checkpoint.stores import CHECKSUM, Chain, Gap, StoreFile, chain, chain_of, store_files
-from statestore.errors import Damaged, NotFound, Unavailable
+from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
 
 SCHEMA = "_metadata/schema"
 
@@ -88,6 +88,26 @@ class Needs:
 def committed(files: Files) -> tuple[int, ...]:
     """Return the ids of the batches that are committed and not yet cleaned away, lowest first."""
     return tuple(logs.batch_ids(files, COMMITS))
+
+
+def committed_batch(files: Files, where: str, batch: int | None, otherwise: str) -> int:
+    """Return a batch that is committed and still there.
+
+    Args:
+        where: the checkpoint's address, for messages.
+        batch: the one to be; None: the newest.
+        otherwise: what is amiss where none is, in words.
+
+    Raises InvalidInput: there is no such batch, or none at all.
+    """
+    batches = committed(files)
+    if not batches:
+        raise InvalidInput(f"{where} has no committed batch yet: {otherwise}")
+    if batch is not None and batch not in batches:
+        raise InvalidInput(
+            f"Batch {batch} is not committed, or was cleaned away, in {where}. There are {batches[0]} … {batches[-1]}"
+        )
+    return batches[-1] if batch is None else batch
 
 
 def restart_of(files: Files) -> tuple[int, bool]:

@@ -17,7 +17,7 @@ from statestore.checkpoint.operators import PARTITIONS, Operator, operator_ids, 
 from statestore.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -84,6 +84,11 @@ def session_for(spark: SparkSession, kept: Kept, options: Mapping[str, object] |
     return session
 
 
+def reader_of(session: SparkSession, batch: int, operator: int) -> DataFrameReader:
+    """Return Spark's reader of an operator's state after a batch."""
+    return session.read.format("statestore").option("batchId", batch).option("operatorId", operator)
+
+
 def raw_rows(session: SparkSession, uri: str, kept: Kept, batch: int, operator: int, store: str) -> DataFrame:
     """Return the rows of a store after a batch.
 
@@ -101,8 +106,7 @@ def raw_rows(session: SparkSession, uri: str, kept: Kept, batch: int, operator: 
     """
     from pyspark.sql import functions as F
 
-    reader = session.read.format("statestore").option("batchId", batch).option("operatorId", operator)
-    reader = reader.option("storeName", store)
+    reader = reader_of(session, batch, operator).option("storeName", store)
     if kept.provider == HDFS_BACKED:
         as_text = {"ignoreNullFields": "false"}
         return reader.load(uri).select(
@@ -123,7 +127,6 @@ def key_schema(session: SparkSession, uri: str, batch: int, operator: int) -> St
     """Return the schema of the keys of an operator's default store."""
     from pyspark.sql.types import StructType
 
-    reader = session.read.format("statestore").option("batchId", batch).option("operatorId", operator)
-    key = reader.load(uri).schema["key"].dataType
+    key = reader_of(session, batch, operator).load(uri).schema["key"].dataType
     assert isinstance(key, StructType)
     return key
