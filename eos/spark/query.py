@@ -20,6 +20,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext, SparkStageInfo
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.errors import InvalidInput, NotCommitted
 from eos.spark.ending import is_asked
@@ -153,6 +154,12 @@ def current_query(session: SparkSession, known: Query | None = None) -> Query | 
         f"The streaming query {query_id} is not known to this Spark session. The sink needs Spark 4 in classic mode "
         "(not Spark Connect), and must be called by foreachBatch."
     )
+
+
+def checkpoint_of(query: StreamingQuery) -> str:
+    """Return the address of a query's checkpoint, as Spark resolved it. The query is of classic Spark."""
+    own: Jvm = query
+    return str(own._jsq.streamingQuery().resolvedCheckpointRoot())
 
 
 def _query(session: SparkSession, execution: Jvm, query_id: str) -> Query:

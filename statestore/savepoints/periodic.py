@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from statestore.errors import InvalidInput, StateStoreError
 from statestore.savepoints import bookkeeper, keeping
@@ -175,14 +175,15 @@ def periodic_savepoints(
     """
     if not minutes > 0:
         raise InvalidInput(f"minutes is {minutes:g}: give a number above 0")
-    own: Any = query
-    source = str(own._jsq.streamingQuery().resolvedCheckpointRoot())
+    from eos.spark.query import JVM_GONE, checkpoint_of
+
+    source = checkpoint_of(query)
     Store.of(source, options)
 
     def ended() -> bool:
         try:
             return not query.isActive
-        except Exception:
+        except JVM_GONE:
             return True  # with Spark's JVM the query has ended, too
 
     return Periodic(Schedule(source, keep, prefix, options), minutes * 60, ended)

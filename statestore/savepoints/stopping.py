@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from statestore.bk.address import is_bk
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
@@ -47,11 +47,10 @@ def stop_with_savepoint(
             has ended with an error, or no savepoint could be made: it says so, and what to do.
     """
     from eos.spark.ending import end_after_batch
-    from eos.spark.query import reason
+    from eos.spark.query import checkpoint_of, reason
 
     check_name(name)
-    own: Any = query
-    source = str(own._jsq.streamingQuery().resolvedCheckpointRoot())
+    source = checkpoint_of(query)
     if not is_bk(source):
         raise InvalidInput(
             f"The checkpoint of the query is {source}, and savepoints are of checkpoints on bk://. Of others, end the "
