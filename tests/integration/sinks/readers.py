@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pulsar as official
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eos.by_name.data_source import PulsarDataSource
-
-
-def received(client: official.Client, topic: str, schema: Any, count: int) -> list[Any]:
-    """Return what a consumer of the official client gets, which is so many messages and not one more."""
-    start = official.InitialPosition.Earliest
-    consumer = client.subscribe(topic, "all", schema=schema, initial_position=start)
-    try:
-        messages = [consumer.receive(60_000) for _ in range(count)]
-        with pytest.raises(official.Timeout):
-            consumer.receive(500)
-    finally:
-        consumer.close()
-    return messages
 
 
 def version_of(message: Any) -> int:

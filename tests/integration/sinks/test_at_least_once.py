@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pulsar as official
 import pytest
 from pyspark.sql import SparkSession
 
@@ -19,6 +18,7 @@ from tests.conftest import create_topic
 from tests.crash.here import run_here
 from tests.crash.job import Job, prepare
 from tests.crash.process import account_for
+from tests.reading import just_values
 
 ROWS = 30
 PLAIN: dict[str, Any] = {"guarantee": "at-least-once"}
@@ -26,19 +26,6 @@ PLAIN: dict[str, Any] = {"guarantee": "at-least-once"}
 
 def identity(batch_id: int) -> eos.Identity:
     return eos.Identity("query", "run", f"offsets of batch {batch_id}")
-
-
-def values(service_url: str, topic: str, number: int) -> Counter[str]:
-    """Read so many messages, and see that there are no more."""
-    client = official.Client(service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
-    try:
-        consumer = client.subscribe(topic, "reader", initial_position=official.InitialPosition.Earliest)
-        found = Counter(consumer.receive(60_000).data().decode() for _ in range(number))
-        with pytest.raises(official.Timeout):
-            consumer.receive(500)
-    finally:
-        client.close()
-    return found
 
 
 def test_a_broker_without_transactions_is_written_to_on_both_paths(
@@ -62,8 +49,10 @@ def test_a_broker_without_transactions_is_written_to_on_both_paths(
                 txn.write(spark.range(7).selectExpr(f"concat('{path}-{batch_id}-', id) value"), other)
         by_path[path] = sink
     made = [(path, batch_id) for path in by_path for batch_id in range(2)]
-    assert values(broker.service_url, topic, 200) == Counter(f"{p}-{b}-{row}" for p, b in made for row in range(50))
-    assert values(broker.service_url, other, 28) == Counter(f"{p}-{b}-{row}" for p, b in made for row in range(7))
+    assert just_values(broker.service_url, topic, 200) == Counter(
+        f"{p}-{b}-{row}" for p, b in made for row in range(50)
+    )
+    assert just_values(broker.service_url, other, 28) == Counter(f"{p}-{b}-{row}" for p, b in made for row in range(7))
     seen = by_path["driver"].metrics
     assert (seen.committed, seen.attempts, seen.rows, seen.rows_by_topic) == (2, 2, 114, {topic: 100, other: 14})
     assert seen.open_transaction_s is None

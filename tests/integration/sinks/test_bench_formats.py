@@ -15,8 +15,7 @@ from tests.benchmarks import formats_results
 from tests.benchmarks.flights import FIELDS, SCHEMAS, flights
 from tests.benchmarks.formats import SCHEMA_OF, compare, topic_of
 from tests.benchmarks.plan import Plan
-from tests.integration.sinks.readers import received
-from tests.reading import messages_of
+from tests.reading import messages_of, received
 
 pytestmark = pytest.mark.bench
 

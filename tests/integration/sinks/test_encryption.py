@@ -26,6 +26,7 @@ from tests.encryption import key_pair
 from tests.integration.source.streams import Stream
 from tests.integration.source.streams import values as stream_values
 from tests.java_peer import JavaPeer
+from tests.reading import received
 
 
 class Halves(NamedTuple):
@@ -66,14 +67,7 @@ def by_java(java: JavaPeer, topic: str, files: dict[str, Path], count: int) -> P
 def by_python(client: official.Client, topic: str, key: Halves | None, count: int) -> Pairs:
     """Return what the official Python client gets with this private key: so many messages, and not one more."""
     reader = None if key is None else official.CryptoKeyReader(str(key.public), str(key.private))
-    start = official.InitialPosition.Earliest
-    consumer = client.subscribe(topic, uuid.uuid4().hex, initial_position=start, crypto_key_reader=reader)
-    try:
-        messages = [consumer.receive(60_000) for _ in range(count)]
-        with pytest.raises(official.Timeout):
-            consumer.receive(500)
-    finally:
-        consumer.close()
+    messages = received(client, topic, official.schema.BytesSchema(), count, crypto_key_reader=reader)
     return [(one.partition_key() or None, one.data().decode()) for one in messages]
 
 

@@ -19,9 +19,10 @@ from eos.schema.protobuf_schema import message_descriptor
 from tests.conftest import MakeTopic
 from tests.integration.sinks.bad_input import identity
 from tests.integration.sinks.conftest import InWorld
-from tests.integration.sinks.readers import received, table, version_of
+from tests.integration.sinks.readers import table, version_of
 from tests.java_peer import JavaPeer
 from tests.protobuf import proto
+from tests.reading import received
 
 FLIGHT = [
     "optional string carrier = 1",
