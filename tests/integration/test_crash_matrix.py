@@ -168,20 +168,24 @@ WHOLE = (Step.ALL_SENT, Step.CLOSE_PRODUCERS)
 """When the driver itself has come there, it has sent the whole batch."""
 
 
-def crash_at_least_once_at(pulsar: Any, make_topic: Any, folder: Path, points: Sequence[tuple[Step, str, int]]) -> None:
-    """Die at each point in turn, in a batch of the size limit that it comes with: nothing is lost, and few rows double.
+def die_at(job: Job, points: Sequence[tuple[Step, str, int]]) -> None:
+    """Die at each point in turn, in a batch of the size limit that it comes with.
 
-    The first run's first batch goes by tasks, whatever its size, so a first point by the driver is met in its second
-    batch.
+    The first run's first batch goes by tasks, whatever its size, so a first point by the driver is met in its second.
     """
+    for number, (step, phase, small) in enumerate(points):
+        crash_in = 2 if number == 0 and small == BY_DRIVER else 1
+        run_into_crash(replace(job, crash=(step.value, phase), crash_in=crash_in, small_batch_rows=small))
+
+
+def crash_at_least_once_at(pulsar: Any, make_topic: Any, folder: Path, points: Sequence[tuple[Step, str, int]]) -> None:
+    """Die at each point in turn: nothing is lost, and few rows double."""
     files = len(points) + 4
     topic = make_topic("crash", partitions=PARTITIONS)
     job = prepare(pulsar.service_url, topic, folder, files, ROWS, options={"guarantee": "at-least-once"})
+    die_at(job, points)
     least = most = 0
-    for number, (step, phase, small) in enumerate(points):
-        crash_in = 2 if number == 0 and small == BY_DRIVER else 1
-        died = replace(job, crash=(step.value, phase), crash_in=crash_in, small_batch_rows=small)
-        run_into_crash(died)
+    for step, phase, small in points:
         may = TWICE[step, phase]
         whole = small == BY_DRIVER and (step, phase) != (Step.ALL_SENT, "before") and step in WHOLE
         least += ROWS if whole else may.start
@@ -210,15 +214,13 @@ def test_at_least_once_loses_nothing_at_any_step(pulsar: Any, make_topic: Any, t
 
 
 def crash_deduplicated_at(pulsar: Any, make_topic: Any, folder: Path, points: Sequence[tuple[Step, str, int]]) -> None:
-    """Die at each point in turn, in a batch of the size limit that it comes with: no row is lost or there twice."""
+    """Die at each point in turn: no row is lost or there twice."""
     files = len(points) + 4
     topic = make_topic("crash", partitions=PARTITIONS)
     deduplicate(pulsar.admin_url, topic, PARTITIONS)
     options = {"guarantee": "deduplicated", "admin_url": pulsar.admin_url}
     job = prepare(pulsar.service_url, topic, folder, files, ROWS, options=options)
-    for number, (step, phase, small) in enumerate(points):
-        crash_in = 2 if number == 0 and small == BY_DRIVER else 1  # the first batch of all goes by tasks
-        run_into_crash(replace(job, crash=(step.value, phase), crash_in=crash_in, small_batch_rows=small))
+    die_at(job, points)
     run_to_end(job)
     result = account_for(pulsar.service_url, topic, files, ROWS)
     assert result.is_exact(), result
