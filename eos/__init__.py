@@ -77,9 +77,9 @@ _LATE = {
 def __getattr__(name: str) -> Any:
     """Import the driver's side when it is asked for: `eos local` needs no Spark, and a task not all of this."""
     if name == "__version__":
-        from importlib.metadata import version
+        from eos.version import own_version
 
-        return version("spark-pulsar-eos")
+        return own_version()
     if name in _LATE:
         from importlib import import_module
 

@@ -10,13 +10,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from importlib.metadata import version
 from typing import Final
 
 from eos.metrics import figures
 from eos.metrics.batch import FinishedBatch, LiveSink
 from eos.metrics.extras import missing
 from eos.metrics.figures import FIGURES, JOBS, TOPICS, Figure, Labels, OpenTransactions
+from eos.version import own_version
 
 try:
     from opentelemetry import metrics as api
@@ -41,7 +41,7 @@ class OpenTelemetryMetrics:
         self, meter_provider: api.MeterProvider | None = None, *, jobs: str = JOBS, topics: int = TOPICS
     ) -> None:
         provider = api.get_meter_provider() if meter_provider is None else meter_provider
-        meter = api.get_meter("eos", version("spark-pulsar-eos"), provider)
+        meter = api.get_meter("eos", own_version(), provider)
         self._labels = Labels(jobs, topics)
         self._open = _open_of(provider)
         self._record: dict[Figure, Record] = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import version
 
 from eos.config import Token
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.introduction import Introduction
+from eos.version import own_version
 
 _OURS = ("eos.", "spark.")
 _LONG = 8  # characters at which a secret is not found in other texts by chance
@@ -24,7 +24,7 @@ def introduction(
     all that it writes is encrypted.
     """
     known = {fact: text for fact, text in facts.items() if text is not None}
-    ours = {"eos.sink": name, "eos.version": version("spark-pulsar-eos")}
+    ours = {"eos.sink": name, "eos.version": own_version()}
     return Introduction(name, {**(properties or {}), **ours, **known}, encrypted)
 
 
