@@ -52,7 +52,7 @@ OPTIONS: Mapping[str, Option] = {
     "pack.bytes": Option("size", "67108864", "a pack of this many bytes is rolled"),
     "pack.age.ms": Option("size", "600000", "a pack of this age is rolled"),
     "pack.files": Option("size", "2000", "a pack of this many files is rolled"),
-    "cache.bytes": Option("count", "33554432", "read cache for small files, for each process"),
+    "cache.bytes": Option("count", "33554432", "heap for the read cache of small files, in each process"),
     "session.timeout.ms": Option("size", "30000", "ZooKeeper session timeout"),
     "patience.ms": Option("size", "120000", "how long ZooKeeper may stay away before a call fails"),
     "rename.limit": Option("size", "500", "names in a directory that is renamed"),

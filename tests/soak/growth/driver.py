@@ -40,7 +40,8 @@ SETTINGS = {
     f"{_STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true",
     f"{_STORE}maintenanceInterval": "20s",
-    # What Spark keeps of batches that are done is full within minutes, not within an hour.
+    "spark.hadoop.fs.bk.cache.bytes": "2097152",
+    # What Spark, and the file system's cache, keep of batches that are done is full within minutes, not within hours.
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.ui.retainedExecutions": "50",
     "spark.ui.retainedJobs": "50",

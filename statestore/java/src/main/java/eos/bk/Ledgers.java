@@ -39,6 +39,7 @@ final class Ledgers {
     private static final int OPEN_LEDGERS = 64;
     private static final int READ_ATTEMPTS = 4;
     private static final long ANSWER_S = 90;
+    private static final int KEPT_BESIDE = 160; // of a file in the cache: the cache's entry, two arrays' heads, a String
     static final String ROOT_KEY = "eos.root";
     static final String PROCESS_KEY = "eos.process";
 
@@ -54,12 +55,21 @@ final class Ledgers {
 
     Ledgers(Client client) {
         this.client = client;
+        cache = readCache(client.settings.cacheBytes);
+    }
+
+    static Cache<String, byte[]> readCache(long room) {
         // One segment: several would share the room out, and refuse a file that is larger than their part.
-        cache = CacheBuilder.newBuilder()
+        return CacheBuilder.newBuilder()
                 .concurrencyLevel(1)
-                .maximumWeight(client.settings.cacheBytes)
-                .weigher((String write, byte[] bytes) -> bytes.length)
+                .maximumWeight(room)
+                .weigher(Ledgers::onTheHeap)
                 .build();
+    }
+
+    /** About how many bytes a file in the cache takes: of a small one, most are not its own. */
+    static int onTheHeap(String write, byte[] bytes) {
+        return KEPT_BESIDE + write.length() + bytes.length;
     }
 
     /** A new ledger, registered under our name, so that the sweeper knows whose it is. */
