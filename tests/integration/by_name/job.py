@@ -49,7 +49,10 @@ def anywhere(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def losing(folder: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function that passes rows on, and deletes all shuffle files behind them, once in a folder's life."""
+    """Return a function that passes rows on, and deletes all shuffle files behind them, once in a folder's life.
+
+    For a session of one slot: beside it no task reads, so the first task is done and all others find nothing.
+    """
 
     def pass_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
@@ -64,7 +67,8 @@ def losing(folder: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Reco
 def main(kind: str, given: dict[str, Any]) -> None:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master("local[2,2]").config("spark.ui.enabled", "false")
+    slots = 1 if kind == "shuffle" else 2
+    builder = SparkSession.builder.master(f"local[{slots},2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
     builder = builder.config("spark.local.dir", f"{given['folder']}/local")
     spark = builder.config("spark.driver.host", "localhost").getOrCreate()
