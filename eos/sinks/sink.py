@@ -30,7 +30,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.beginning import begin
-from eos.sinks.columns import canonical
+from eos.sinks.columns import ALIASES, canonical
 from eos.sinks.leaving import as_it_leaves, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
@@ -228,10 +228,12 @@ class Sink:
         if where is not None:
             self._require_topic(where)
         options = self._options
-        if options.guarantee == "deduplicated" and (where is None or "topic" in df.columns):
+        naming = next((name for name in df.columns if ALIASES.get(name, name) == "topic"), None)
+        if options.guarantee == "deduplicated" and (where is None or naming is not None):
             raise InvalidInput(
                 'With guarantee="deduplicated" a row can\'t name its topic: the topics of a batch must be known before '
-                "it is begun. Drop the column 'topic', and give the topic to the sink or to txn.write(df, topic)."
+                f"it is begun. Drop the column {naming or 'topic'!r}, and give the topic to the sink or to "
+                "txn.write(df, topic)."
             )
         columns = canonical(
             df, options.value_format, topic_given=where is not None, ignore_null_fields=options.ignore_null_fields
