@@ -224,8 +224,6 @@ def _expression(name: str, source: str, actual: DataType) -> str:
     column = _quoted(source)
     if name in ("event_time", "deliver_at") and isinstance(actual, TimestampType):
         return f"unix_millis({column})"
-    if name == "partition" and not isinstance(actual, IntegerType):
-        return f"cast({column} as int)"
     return column
 
 
