@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 from eos.schema.avro_text import Node
+
+_PYTHONS: Mapping[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "int": (int,),
+    "long": (int,),
+    "float": (int, float),
+    "double": (int, float),
+    "array": (list,),
+    "map": (dict,),
+    "record": (dict,),
+}
+"""{type: what JSON has its defaults as}; where it is another, other bytes would come of it, or an error without words.
+Those that are texts have no other form."""
 
 
 def zigzag(number: int) -> bytes:
@@ -33,9 +47,12 @@ def default_bytes(node: Node, given: Any) -> bytes:
 
 
 def _value(node: Node, given: Any) -> bytes:
+    _refuse_another_type(node, given)
     match node.kind:
         case "boolean":
             return b"\1" if given else b"\0"
+        case "int" if not -(2**31) <= given < 2**31:
+            raise OverflowError("it has more than 32 bits")
         case "int" | "long":
             return zigzag(given)
         case "float":
@@ -49,6 +66,8 @@ def _value(node: Node, given: Any) -> bytes:
         case "bytes":
             return _sized(given.encode("latin-1"))
         case "fixed":
+            if len(given) != node.size:
+                raise ValueError(f"it has {len(given)} bytes, and the type {node.size}")
             return bytes(given.encode("latin-1"))
         case "record":
             return b"".join(default_bytes(field.node, given.get(field.name, field.default)) for field in node.fields)
@@ -58,6 +77,12 @@ def _value(node: Node, given: Any) -> bytes:
     else:
         items = [_sized(key.encode()) + default_bytes(node.items, item) for key, item in given.items()]
     return zigzag(len(items)) + b"".join(items) + b"\0" if items else b"\0"
+
+
+def _refuse_another_type(node: Node, given: object) -> None:
+    kinds = _PYTHONS.get(node.kind, (str,))
+    if not isinstance(given, kinds) or isinstance(given, bool) != (node.kind == "boolean"):
+        raise TypeError(f"it is {type(given).__name__}")
 
 
 def _sized(data: bytes) -> bytes:

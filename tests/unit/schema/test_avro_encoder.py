@@ -154,6 +154,27 @@ def test_a_default_that_is_none_of_its_type_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "default"),
+    [
+        ("boolean", "false"),
+        ("boolean", 1),
+        ("int", True),
+        ("int", 2**31),
+        ("long", 1.5),
+        ("double", "NaN"),
+        ("float", False),
+        ("string", 5),
+        ({"type": "fixed", "name": "F", "size": 4}, "abc"),
+        ({"type": "array", "items": "int"}, {}),
+        ({"type": "map", "values": "int"}, []),
+    ],
+)
+def test_a_default_that_would_be_written_as_something_else_is_refused(kind: Any, default: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"The default of field 'b', .*, is no \w+: .*Correct the schema"):
+        AvroEncoder(avro(record(field("a", "int"), field("b", kind, default=default))))
+
+
+@pytest.mark.parametrize(
     ("kind", "values", "path", "why"),
     [
         ("int", [1, None], "a", "it is null, and the schema has int without null"),
