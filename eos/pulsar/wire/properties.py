@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.errors import InvalidInput
-from eos.pulsar.wire.keys import as_bytes, lengths
+from eos.pulsar.wire.keys import as_bytes, is_text, lengths
 from eos.pulsar.wire.varint import Field, binary_array, header, width
 
 # Tags of SingleMessageMetadata.properties and of KeyValue: field number * 8 + 2 (bytes).
@@ -30,7 +30,8 @@ class Properties:
         sizes: bytes that each row's properties take on the wire; shape (rows,).
         data_sizes: bytes of their names and values alone; shape (rows,).
 
-    Raises InvalidInput for another type, and for a property without a value: Pulsar has no such thing.
+    Raises InvalidInput for another type, for a property without a value, and for one that is
+    no UTF-8, which Spark lets its strings hold: Pulsar has no such things.
     """
 
     def __init__(self, column: pa.Array, row_name: Callable[[int], str]) -> None:
@@ -45,9 +46,17 @@ class Properties:
         self._offsets: npt.NDArray[np.int64] = offsets - start
         if values.null_count:
             entry = int(np.argmax(np.asarray(values.is_null())))
-            row = row_name(int(np.searchsorted(self._offsets, entry, side="right")) - 1)
+            row = row_name(self._row_of(entry))
             raise InvalidInput(f"{row}: property {keys[entry].as_py()!r} has no value; drop it with map_filter")
         self._keys, self._values = as_bytes(keys, "properties"), as_bytes(values, "properties")
+        for name, texts in (("name", self._keys), ("value", self._values)):
+            if not is_text(texts):
+                entry = next(entry for entry in range(len(texts)) if not is_text(texts.slice(entry, 1)))
+                raise InvalidInput(
+                    f"{row_name(self._row_of(entry))}: the {name} of a property is no text in UTF-8, "
+                    f"{texts[entry].as_py()!r}; Pulsar's properties are texts. Write bytes as text, by base64(...) or "
+                    "hex(...)"
+                )
         key_sizes, value_sizes = lengths(self._keys), lengths(self._values)
         key, value = Field(_KEY, key_sizes), Field(_VALUE, value_sizes)
         data_sizes = key_sizes + value_sizes
@@ -57,6 +66,9 @@ class Properties:
         self._ends = _running(entry_sizes + width([outer]))
         self.sizes: npt.NDArray[np.int64] = np.diff(self._ends[self._offsets])
         self.data_sizes: npt.NDArray[np.int64] = np.diff(_running(data_sizes)[self._offsets])
+
+    def _row_of(self, entry: int) -> int:
+        return int(np.searchsorted(self._offsets, entry, side="right")) - 1
 
     def encoded(self, rows: slice, kind: pa.DataType) -> pa.Array:
         """Return the rows' fields as an array of type `kind`, binary or large_binary."""

@@ -277,12 +277,28 @@ def test_a_column_of_another_type_is_named(columns: dict[str, list[Any]], messag
         next(BatchEncoder().chunks(pa.RecordBatch.from_pydict(columns)))
 
 
+def as_spark_lets_them_be(rows: list[Any]) -> pa.Array:
+    """Return properties that Arrow calls text, whatever their bytes are."""
+    maps = pa.array(rows, pa.map_(pa.string(), pa.binary()))
+    entries = pa.StructArray.from_arrays(
+        [maps.keys, maps.items.view(pa.string())], fields=[TEXT_MAP.key_field, TEXT_MAP.item_field]
+    )
+    return pa.Array.from_buffers(TEXT_MAP, len(maps), maps.buffers()[:2], maps.null_count, 0, [entries])
+
+
 BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "too large": ({"value": [b"", b"", b"x" * 5_000, b""]}, "makes a message of 5007 bytes"),
     "before 1970": ({"value": [b""] * 4, "event_time": [0, None, -1, 5]}, "has the event time -1"),
     "half a property": (
         {"value": [b""] * 4, "properties": pa.array([None, [("a", "b")], [("c", "d"), ("e", None)], []], TEXT_MAP)},
         "property 'e' has no value",
+    ),
+    "a property that is no text": (
+        {
+            "value": [b""] * 4,
+            "properties": as_spark_lets_them_be([None, [("a", b"b")], [("c", b"d"), ("e", b"\xff")], []]),
+        },
+        r"the value of a property is no text in UTF-8, b'\\xff'",
     ),
 }
 
