@@ -21,6 +21,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.requests import Type
+from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.batch import FRAME_RESERVE, unpack
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, ServerError
@@ -75,8 +76,9 @@ def test_the_report_counts_the_frames_of_each_topic_as_the_broker_gets_them(
         writing.write(rows)
         report = writing.send_rest()
     writing.finish()
-    assert report.rows == {"a": 2, "b": 4}
-    assert report.frames == {"a": 2, "b": 2}
+    a, b = map(full_name, "ab")
+    assert report.rows == {a: 2, b: 4}
+    assert report.frames == {a: 2, b: 2}
     assert len(broker.commands(Type.SEND)) == 4
 
 
@@ -183,6 +185,22 @@ def test_values_that_are_bytes_are_declared_and_left_as_they_are(broker: FakeBro
     known = declared(broker)
     assert known["t"]
     assert not known["u"], "the schema is that of one topic"
+
+
+def test_two_spellings_of_a_topic_are_one_topic_whose_rows_keep_their_order(
+    broker: FakeBroker, settings: WriteSettings
+) -> None:
+    writing = writer(replace(settings, topic="persistent://public/default/t"))
+    report = send_all(writing, [ROWS.append_column("topic", pa.array(["t", None, "public/default/t"]))])
+    writing.finish()
+    assert report.rows == {"persistent://public/default/t": 3}
+    assert sent(broker) == [b"a", b"b", b"c"]
+
+
+def test_a_topic_that_is_no_text_is_named_by_its_row(settings: WriteSettings) -> None:
+    topics = pa.array([b"t", b"\xff", b"t"]).view(pa.string())
+    with pytest.raises(InvalidInput, match="row 1 has a topic that is no text"):
+        send_all(writer(settings), [ROWS.append_column("topic", topics)])
 
 
 def test_a_row_that_can_not_be_encoded_is_named_by_its_number_and_key(settings: WriteSettings) -> None:
@@ -297,7 +315,7 @@ def test_without_a_transaction_no_command_of_one_is_sent(
     producers = (KeptProducers if kept else FreshProducers)(settings.cluster, settings.max_in_flight_bytes)
     writing = Writer(settings, replace(TRANSACTION, txn=None), producers)
     rows = ROWS.append_column("topic", pa.array(["a", "b", "b"]))
-    assert send_all(writing, [rows]).rows == {"a": 1, "b": 2}
+    assert send_all(writing, [rows]).rows == {full_name("a"): 1, full_name("b"): 2}
     writing.finish()
     sent = broker.commands(Type.SEND)
     assert len(sent) == 2
