@@ -86,7 +86,8 @@ def _token(params: str, where: str) -> dict[str, str | None]:
             return {"token": params.removeprefix(beginning)}
     if params.startswith("env:"):
         raise InvalidInput(f"{where} takes a token from {params}: set EOS_TOKEN in place of it.")
-    return {"token": params or _lacks(where, "token:TOKEN or file:///PATH")}
+    token = _parameters(params, where).get("token") if params.startswith("{") else params
+    return {"token": token or _lacks(where, "token:TOKEN or file:///PATH")}
 
 
 def _basic(params: str, where: str) -> dict[str, str | None]:

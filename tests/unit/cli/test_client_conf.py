@@ -51,6 +51,7 @@ def test_properties_are_read_as_java_does(conf: Path) -> None:
         (f"{AUTH}AuthenticationToken", f"token:{SECRET}", {"token": SECRET}),
         (f"{AUTH}AuthenticationToken", SECRET, {"token": SECRET}),
         (f"{AUTH}AuthenticationToken", f"data:{SECRET}", {"token": SECRET}),
+        (f"{AUTH}AuthenticationToken", f'{{"token": "{SECRET}"}}', {"token": SECRET}),
         ("token", "file:///run/token", {"token": "file:///run/token"}),
         (f"{AUTH}AuthenticationBasic", '{"userId": "u", "password": "p:1"}', {"basic": "u:p:1"}),
         ("basic", "userId:u,password:p:1", {"basic": "u:p:1"}),
