@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eos.config import Token
+from eos.config import OAuth2Options, Token
+from eos.credentials import parse_oauth2
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.introduction import Introduction
 from eos.version import own_version
@@ -28,10 +29,10 @@ def introduction(
     return Introduction(name, {**(properties or {}), **ours, **known}, encrypted)
 
 
-def check_properties(properties: object, token: Token | None, basic: str | None) -> None:
+def check_properties(properties: object, token: Token | None, basic: str | None, oauth2: OAuth2Options | None) -> None:
     """Refuse properties that are no texts, that take our names, that are large, or that hold a secret.
 
-    Args: the option `producer_properties`; the options `token` and `basic`. Raises InvalidInput.
+    Args: the option `producer_properties`; the options `token`, `basic` and `oauth2`. Raises InvalidInput.
     """
     if properties is None:
         return
@@ -40,6 +41,7 @@ def check_properties(properties: object, token: Token | None, basic: str | None)
             f"producer_properties= is {type(properties).__name__}; it must be a dict of texts, such as "
             "{'team': 'flights'}."
         )
+    secrets = _secrets(token, basic, oauth2)
     for name, value in properties.items():
         if not isinstance(name, str) or not name or not isinstance(value, str):
             shown = name if isinstance(name, str) else repr(name)
@@ -52,7 +54,7 @@ def check_properties(properties: object, token: Token | None, basic: str | None)
                 f"producer_properties= has {name!r}, but names that begin with 'eos.' or 'spark.' are the "
                 "sink's. Give it another."
             )
-        if any(_tells(value, secret) for secret in _secrets(token, basic)):
+        if any(_tells(value, secret) for secret in secrets):
             raise InvalidInput(
                 f"producer_properties= has a secret under {name!r}: whoever may see a topic's stats can read it. Leave "
                 "it out."
@@ -69,7 +71,8 @@ def _tells(value: str, secret: str) -> bool:
     return secret in value if len(secret) >= _LONG else secret == value
 
 
-def _secrets(token: Token | None, basic: str | None) -> list[str]:
-    """Return the secrets that the options hold themselves."""
+def _secrets(token: Token | None, basic: str | None, oauth2: OAuth2Options | None) -> list[str]:
+    """Return the secrets that the options hold themselves. Raises InvalidInput for a wrong `oauth2`."""
     password = None if basic is None else basic.partition(":")[2]
-    return [one for one in (token, password) if isinstance(one, str) and one and not one.startswith("file:")]
+    of_client = None if oauth2 is None else parse_oauth2(oauth2).client_secret
+    return [one for one in (token, password, of_client) if isinstance(one, str) and one and not one.startswith("file:")]

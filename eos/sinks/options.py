@@ -290,7 +290,7 @@ def _check_values(options: SinkOptions) -> None:
             )
     if options.ignore_null_fields is not None and options.value_format != "json":
         raise InvalidInput("ignore_null_fields= is about JSON; give value_format='json' with it, or leave it out.")
-    check_properties(options.producer_properties, options.token, options.basic)
+    check_properties(options.producer_properties, options.token, options.basic, options.oauth2)
     if not callable(options.observer):
         raise InvalidInput(f"observer={options.observer!r} can't be called; see eos.steps.Observer.")
     given = () if options.metrics is None or callable(options.metrics) else options.metrics

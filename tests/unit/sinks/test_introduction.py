@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import eos
 from eos.errors import InvalidInput
 from eos.sinks.introduction import MAX_BYTES, introduction
 from eos.sinks.options import SinkOptions, checked
+
+KEY = base64.b64encode(b'{"client_id": "job", "client_secret": "s3cret-of-mine"}').decode()
 
 
 def test_what_spark_has_no_such_thing_of_is_left_out() -> None:
@@ -48,3 +51,18 @@ def test_a_password_is_a_secret_too_and_a_short_one_only_alone() -> None:
             checked(SinkOptions(name="f", producer_properties={"team": value}, basic=f"u:{password}"))
     checked(SinkOptions(name="f", producer_properties={"team": "airlines"}, basic="u:air"))
     checked(SinkOptions(name="f", producer_properties={"team": "file:x"}, token="file:x"))
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"client_id": "job", "client_secret": "s3cret-of-mine"},
+        {"privateKey": f"data:application/json;base64,{KEY}"},
+    ],
+)
+def test_the_secret_of_a_client_is_one_too(shown: dict[str, str]) -> None:
+    oauth2 = {"issuer_url": "https://issuer", **shown}
+    with pytest.raises(InvalidInput, match="has a secret under 'team'") as told:
+        checked(SinkOptions(name="f", producer_properties={"team": "by s3cret-of-mine"}, oauth2=oauth2))
+    assert "s3cret-of" not in str(told.value)
+    checked(SinkOptions(name="f", producer_properties={"team": "air"}, oauth2=oauth2))
