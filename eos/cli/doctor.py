@@ -111,10 +111,9 @@ def abort(
 ) -> None:
     """Abort the transaction that a sink's dead driver has left open, so that readers need not wait for its time-out.
 
-    Nothing is lost: the sink writes the batch again when its query starts. Refused while a driver owns the sink; with
-    --admin-url also while a fenced driver has cut the owner's connection. With --admin-url a superuser also aborts what
-    another role has opened. Exit codes: 0, 1 when that was not wanted, 3 when it can't be known whether the transaction
-    is open still.
+    Nothing is lost: the sink writes the batch again when its query starts. Refused while a driver is connected to the
+    sink's control topic. With --admin-url a superuser also aborts what another role has opened. Exit codes: 0, 1 when
+    that was not wanted, 3 when it can't be known whether the transaction is open still.
     """
     from eos.doctor import abort as aborting
     from eos.pulsar.net.admin import Admin

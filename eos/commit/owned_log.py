@@ -78,6 +78,7 @@ class OwnedLog:
                 raise RefusedForGood(why.asked, why.code, why.detail, _shut_out(self.topic)) from why
             raise
         self._producer, self._epoch = producer, producer.topic_epoch
+        self._be_seen()
 
     # ---- writing
 
@@ -107,6 +108,14 @@ class OwnedLog:
             # Even a stranger whose reopening was refused throws us out: only the topic's epoch tells who owns it.
             self._drop_producer()
             raise ConnectionLost(f"the producer of {self.topic} was replaced: {why}") from why
+
+    def _be_seen(self) -> None:
+        """Join the subscription, by which `eos abort` sees an owner whose producer a fenced driver's try has closed."""
+        try:
+            self.hold().join()
+        except NetworkError as why:
+            log.info("%s: joining %s: %s", self.topic, HOLD, why)
+            self._hold = None
 
     def _drop_producer(self) -> None:
         if self._producer is not None:

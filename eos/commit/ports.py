@@ -92,6 +92,10 @@ class ControlReaderPort(Protocol):
 class HoldPort(Protocol):
     """A durable subscription that retains the control topic's records."""
 
+    def join(self) -> None:
+        """Join it again where the connection was lost; nothing is asked where it was not."""
+        ...
+
     def acknowledge(self, message_id: MessageId) -> None:
         """Stop retaining everything up to and including `message_id`."""
         ...

@@ -1,18 +1,22 @@
 """Ending the transaction that a dead driver has left open, so that readers need not wait for its time-out.
 
-Only a transaction of the sink's last INTENT can be open, and only while that INTENT has no MARKER. The control topic's
-producer tells whether a driver lives: it holds the topic for as long as it is connected. While we hold it ourselves,
-no driver can begin a batch without throwing us out first; one that lives, but has lost its connection, finds itself
-fenced, or its transaction gone, and writes the batch again. So an abort is safe at any time; asking first is courtesy.
+Only a transaction of the sink's last INTENT can be open, and only while that INTENT has no MARKER. An abort of it is
+safe at any time: a driver that lives finds its transaction gone, and writes the batch again. Asking first is courtesy,
+and must not throw a driver out. Of the control topic a driver has two things while it is connected: the producer, which
+a fenced driver's last try makes the broker close, and the subscription that retains the records. We ask for both in a
+way that changes nothing for it: an exclusive producer of ours would move the topic's epoch on, and so fence a driver
+whose own was just closed.
+
+A driver without any connection, as after its topic was unloaded, comes back with its next batch: until then it can't be
+told from one that is gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from eos.commit.control_log import Intent
 from eos.commit.control_topic import HOLD
@@ -20,9 +24,12 @@ from eos.commit.ending import Ending, end
 from eos.commit.patience import Patience, Settings
 from eos.commit.reading import read_retained
 from eos.doctor.sinks import is_open, log_of
-from eos.errors import EosError, Fenced, InvalidInput, NetworkError, Refused
+from eos.errors import EosError, InvalidInput, NetworkError, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+
+_OWNED: Final = "exclusive producer"
+"""What the broker says of to a shared producer beside an owner's (AbstractTopic); the code stands for limits too."""
 
 
 class OwnerAlive(EosError):
@@ -93,19 +100,19 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
         patience_s: the longest wait.
 
     Raises:
-        OwnerAlive: a driver holds the sink.
+        OwnerAlive: a driver owns the sink.
         InvalidInput: the log has moved on since `abandoned`, or another role opened the transaction.
-        NetworkError: it did not end in time.
+        NetworkError: it did not end in time, or whether a driver owns the sink can't be known.
     """
-    with alone(client, found.name, found.topic, admin):
-        intent = read_retained(client, found.topic, Settings()).unfinished
-        if intent != found.intent:
-            raise InvalidInput(f'The log of the sink "{found.name}" has moved on: look again')
-        if admin is not None and is_open(admin, intent.txn) is None:
-            admin = None
-        if _end(client, found, admin, patience_s):
-            return Outcome.ABORTED
-        return Outcome.NOT_KNOWN if found.intent.principal and admin is None else Outcome.HAD_ENDED
+    refuse_if_owned(client, found.name, found.topic, admin)
+    intent = read_retained(client, found.topic, Settings()).unfinished
+    if intent != found.intent:
+        raise InvalidInput(f'The log of the sink "{found.name}" has moved on: look again')
+    if admin is not None and is_open(admin, intent.txn) is None:
+        admin = None
+    if _end(client, found, admin, patience_s):
+        return Outcome.ABORTED
+    return Outcome.NOT_KNOWN if found.intent.principal and admin is None else Outcome.HAD_ENDED
 
 
 def told(name: str, found: Abandoned | None, outcome: Outcome) -> str:
@@ -136,28 +143,31 @@ def summary(name: str, found: Abandoned | None, outcome: Outcome) -> dict[str, A
     }
 
 
-@contextmanager
-def alone(client: Client, name: str, topic: str, admin: Admin | None = None) -> Iterator[None]:
-    """Hold the control topic of a sink, so that no driver is at work on it within the block.
+def refuse_if_owned(client: Client, name: str, topic: str, admin: Admin | None = None) -> None:
+    """Refuse where a driver is connected to a sink's control topic. Nothing is changed for the driver.
 
-    A driver whose producer the broker has just closed, as a fenced one's last try makes it do, would be fenced by that.
-    It still holds the subscription, which the admin API tells.
+    Args:
+        client: the cluster, with the credentials of a role that may read and write the topic.
+        name: the sink's.
+        topic: its control topic.
+        admin: asked first where it is at hand, since it also tells from where the driver is connected.
 
     Raises:
-        OwnerAlive: a driver holds the sink.
+        OwnerAlive: a driver owns the sink.
+        NetworkError: that can't be known.
     """
     if admin is not None:
-        with suppress(NetworkError):  # a role without the right to ask learns it from the producer below
+        with suppress(NetworkError):  # a role without the right to ask learns it from the brokers
             if connected := admin.connected(topic, HOLD):
                 raise OwnerAlive(f"{alive(name, topic)} (From {', '.join(connected)})")
+    if client.is_held(topic, HOLD):
+        raise OwnerAlive(alive(name, topic))
     try:
-        guard = client.producer(topic, access="exclusive")
-    except (Refused, Fenced) as error:
+        client.producer(topic).close()
+    except Refused as error:
+        if _OWNED not in error.detail:
+            raise
         raise OwnerAlive(f"{alive(name, topic)} ({error})") from error
-    try:
-        yield
-    finally:
-        guard.abandon()
 
 
 def alive(name: str, topic: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from eos.doctor.abort import Abandoned, OwnerAlive, abort, alive, alone
+from eos.doctor.abort import Abandoned, OwnerAlive, abort, alive, refuse_if_owned
 from eos.doctor.sinks import SinkState, log_of, sink
 from eos.errors import InvalidInput, Refused
 from eos.pulsar.net.admin import Admin
@@ -34,17 +34,17 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = "publi
         namespace: "tenant/namespace" of the control topic.
 
     Raises:
-        OwnerAlive: a driver holds the sink.
+        OwnerAlive: a driver owns the sink.
         InvalidInput: the log has moved on since `seen`, or the role may not delete the topic.
         NetworkError: a server did not answer, or the last transaction did not end in time. The log is there still.
     """
     topic = log_of(client, seen.name, namespace)
     if seen.unfinished is not None:
         abort(client, Abandoned(seen.name, topic, seen.unfinished), admin)
-    with alone(client, seen.name, topic, admin):
-        now = sink(client, seen.name, namespace)
-        if (now.batch_id, now.unfinished) != (seen.batch_id, seen.unfinished):
-            raise InvalidInput(f'The log of the sink "{seen.name}" has moved on: look again')
+    refuse_if_owned(client, seen.name, topic, admin)
+    now = sink(client, seen.name, namespace)
+    if (now.batch_id, now.unfinished) != (seen.batch_id, seen.unfinished):
+        raise InvalidInput(f'The log of the sink "{seen.name}" has moved on: look again')
     try:
         admin.delete(topic)
     except Refused as error:
@@ -55,8 +55,8 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = "publi
 
 def look(client: Client, admin: Admin, name: str, namespace: str = "public/default") -> SinkState:
     """Return a sink that no driver owns. Raises as `reset`, and what reading its log raises."""
-    with alone(client, name, log_of(client, name, namespace), admin):
-        return sink(client, name, namespace)
+    refuse_if_owned(client, name, log_of(client, name, namespace), admin)
+    return sink(client, name, namespace)
 
 
 def what_it_means(one: SinkState) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eos.commit.control_log import LogView, Marker
 from eos.commit.registration import REGISTRATION, Registration, fits
 from eos.config import Cluster
-from eos.doctor.abort import alone
+from eos.doctor.abort import refuse_if_owned
 from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files, batch_ids, committed, read_query_id
 from statestore.checkpoint.files import join
@@ -111,8 +111,7 @@ def restore_in_step(
         with Client(output.cluster) as client:
             log = output.log(client)
             markers = behind(log, query, batch)
-            with alone(client, output.name, output.topic):
-                pass
+            refuse_if_owned(client, output.name, output.topic)
         if markers:
             kept = log.markers.get(batch)
             needed = numbered(None if kept is None else kept.offsets, markers[-1].offsets)

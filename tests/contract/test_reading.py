@@ -118,6 +118,25 @@ def test_two_holds_under_one_name_do_not_shut_each_other_out(
     assert backlog(pulsar, topic) == 0
 
 
+def test_whether_a_subscription_is_held_is_known_and_nothing_changes_for_who_holds_it(
+    make_client: Callable[[], Client], pulsar: Running, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("p-held")
+    with make_client().producer(topic) as producer:
+        ids = [producer.send_record(b"%d" % record, None) for record in range(2)]
+    holder, asker = make_client(), make_client()
+    hold = holder.hold(topic, "keep")
+    assert asker.is_held(topic, "keep")
+    hold.acknowledge(ids[0])
+    assert backlog(pulsar, topic) == 1
+    hold.close()
+    assert not asker.is_held(topic, "keep")
+    again = holder.hold(topic, "keep")
+    assert asker.is_held(topic, "keep")
+    again.acknowledge(ids[1])
+    assert backlog(pulsar, topic) == 0
+
+
 def test_readers_holds_and_lookups_create_no_topic(ours: Client) -> None:
     name = "persistent://public/default/p-not-there"
     with pytest.raises(TopicMissing):

@@ -6,12 +6,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from typer.testing import Result
 
 from eos.commit.control_topic import control_topic
 from eos.commit.owner import Owner
 from eos.config import Cluster
+from eos.doctor.abort import OwnerAlive, refuse_if_owned
+from eos.errors import Fenced, NotCommitted
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -84,6 +87,51 @@ def test_a_dead_drivers_transaction_is_named_and_aborted(pulsar: Any, sink: Sink
         newest = successor.view.newest
         assert newest is not None
         assert newest.batch_id == 0, "the aborted batch is still to be written"
+
+
+def try_to_come_back(former: Owner, asker: Client) -> None:
+    """Of a fenced driver: the broker closes the owner's producer before it says no."""
+    with pytest.raises(Fenced):
+        former.log.reopen()
+    asker.producer(former.topic).close()  # it would be refused beside the owner's
+
+
+def test_without_the_admin_api_a_driver_whose_producer_was_closed_is_seen_and_not_fenced(
+    pulsar: Any, sink: Sink
+) -> None:
+    log = control_topic(sink.name, sink.topic)
+    former, sink.owner = sink.owner, Owner(sink.client, sink.name, log)
+    sink.owner.take_over("query", "later run")
+    sink.write(0)
+    sink.die_in_the_middle(1)
+    with Client(Cluster(pulsar.service_url)) as asker:
+        try_to_come_back(former, asker)
+        alive = eos(pulsar, "abort", sink.name, "--yes", admin=False)
+        assert "A driver owns the sink" in str(alive.exception)
+        with pytest.raises(OwnerAlive):
+            refuse_if_owned(asker, sink.name, log)
+        former.close()
+
+        # After an unload it has nothing: its batch brings back the producer, and with it the subscription.
+        unload(pulsar, log)
+        refuse_if_owned(asker, sink.name, log)
+        sink.write(1)
+        try_to_come_back(former, asker)
+        with pytest.raises(OwnerAlive):
+            refuse_if_owned(asker, sink.name, log)
+
+        with pytest.raises(NotCommitted):
+            sink.write(2)  # it finds its producer closed
+        sink.die_in_the_middle(2)
+        unload(pulsar, log)
+        assert eos(pulsar, "abort", sink.name, "--yes", admin=False).exit_code == 0
+    sink.write(2)  # no look has fenced it
+    assert readable_now(pulsar.service_url, sink.topic) == [b"row of batch %d" % batch for batch in range(3)]
+
+
+def unload(pulsar: Any, topic: str) -> None:
+    at = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/unload"
+    httpx.put(at, timeout=60, follow_redirects=True).raise_for_status()
 
 
 def test_a_late_frame_of_an_aborted_batch_freezes_a_partition_until_it_is_healed(

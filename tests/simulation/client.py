@@ -144,6 +144,9 @@ class Hold:
     def __init__(self, world: Scheduler | Alone, topic: str) -> None:
         self._world, self._topic = world, topic
 
+    def join(self) -> None:
+        """See HoldPort. A subscription of the simulation is never lost."""
+
     def acknowledge(self, message_id: MessageId) -> None:
         """See HoldPort."""
         self._world.request("ACK", lambda: self._acknowledge(message_id))

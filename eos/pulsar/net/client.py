@@ -38,6 +38,9 @@ __all__ = [
 
 Access = Literal["shared", "exclusive", "exclusive-with-fencing"]
 
+_JOINED_OTHERWISE = "Subscription is of different type"
+"""The broker's words to an exclusive consumer beside others (AbstractSubscription); the code stands for limits too."""
+
 
 class Client(Closing):
     """Connects when first asked for something, and again after a connection was lost. Thread-safe.
@@ -200,6 +203,22 @@ class Client(Closing):
         hold = Hold(self._finder, full_name(topic), subscription)
         hold.join()
         return hold
+
+    def is_held(self, topic: str, subscription: str) -> bool:
+        """Tell whether any client has joined a durable subscription, by joining it as the only one, and leaving again.
+
+        Who comes in that moment is refused and asks again. The subscription is made, at the earliest message, where it
+        is missing. Raises TopicMissing, and Refused where it can't be known.
+        """
+        alone = Hold(self._finder, full_name(topic), subscription, alone=True)
+        try:
+            alone.join()
+        except Refused as error:
+            if _JOINED_OTHERWISE in error.detail:
+                return True
+            raise
+        alone.close()
+        return False
 
     def entry_reader(
         self,

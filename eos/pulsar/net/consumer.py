@@ -204,12 +204,19 @@ class Hold(Subscriber[ConsumerLine]):
     """A durable subscription that keeps the broker from deleting what it has not acknowledged."""
 
     def __init__(
-        self, finder: Finder, topic: str, subscription: str, initial: Literal["earliest", "latest"] = "earliest"
+        self,
+        finder: Finder,
+        topic: str,
+        subscription: str,
+        initial: Literal["earliest", "latest"] = "earliest",
+        *,
+        alone: bool = False,
     ) -> None:
-        """Use `Client.hold`, or `Client.subscription`."""
+        """Use `Client.hold`, `Client.subscription` or `Client.is_held`."""
         super().__init__(finder, topic)
         self.subscription = subscription
         self._latest = initial == "latest"
+        self._alone = alone
 
     def join(self) -> None:
         """Subscribe now; a new subscription holds everything, or with `initial` "latest" what comes from now on."""
@@ -257,7 +264,7 @@ class Hold(Subscriber[ConsumerLine]):
         return ConsumerLine(self.topic, connection.listen_as_consumer(self), connection.broker)
 
     def _request(self, line: ConsumerLine) -> BaseCommand:
-        return line.hold(self.subscription, latest=self._latest)
+        return line.hold(self.subscription, latest=self._latest, alone=self._alone)
 
     def _take(self, line: ConsumerLine, frame: Frame) -> None:
         line.receive(frame)

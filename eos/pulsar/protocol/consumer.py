@@ -119,9 +119,13 @@ class ConsumerLine:
         command.subscribe.start_message_id.CopyFrom(self.last.written())
         return command
 
-    def hold(self, subscription: str, *, latest: bool = False) -> BaseCommand:
-        """Return SUBSCRIBE for a hold; a new subscription begins at the earliest message, or behind the latest."""
-        command = self._subscribe(subscription, CommandSubscribe.SubType.Failover, durable=True)
+    def hold(self, subscription: str, *, latest: bool = False, alone: bool = False) -> BaseCommand:
+        """Return SUBSCRIBE for a hold; a new subscription begins at the earliest message, or behind the latest.
+
+        Alone: it is refused, with the code ConsumerBusy, where another hold has joined.
+        """
+        kind = CommandSubscribe.SubType.Exclusive if alone else CommandSubscribe.SubType.Failover
+        command = self._subscribe(subscription, kind, durable=True)
         if latest:
             command.subscribe.initial_position = CommandSubscribe.InitialPosition.Latest
         return command

@@ -103,6 +103,7 @@ class FakeClient:
         self.log = log
         self.ends = ends if ends is not None else []
         self.busy: Exception | None = None
+        self.held = False
         self.on_open: Callable[[], None] = lambda: None
         self.asked: list[tuple[str, object]] = []
 
@@ -134,14 +135,18 @@ class FakeClient:
     def reader(self, topic: str, *, after: MessageId) -> FakeReader:
         return FakeReader(self.log if topic == LOG else [], after)
 
-    def producer(self, topic: str, *, access: str) -> Any:
-        assert (topic, access) == (LOG, "exclusive")
+    def is_held(self, topic: str, subscription: str) -> bool:
+        assert (topic, subscription) == (LOG, "__eos-hold")
+        return self.held
+
+    def producer(self, topic: str) -> Any:
+        assert topic == LOG
         if self.busy is not None:
             raise self.busy
         self.on_open()
 
         class Producer:
-            def abandon(self) -> None:
+            def close(self) -> None:
                 pass
 
         return Producer()

@@ -10,7 +10,7 @@ import pytest
 
 from eos.commit.control_log import Intent, OwnerRecord
 from eos.doctor import abort as aborting
-from eos.errors import Fenced, InvalidInput, Refused, TopicMissing, Unanswered
+from eos.errors import InvalidInput, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
@@ -54,21 +54,28 @@ def test_of_a_long_log_only_the_retained_part_is_read() -> None:
     assert found.intent == newest
 
 
-@pytest.mark.parametrize("answer", [refused("ProducerFenced"), refused("ProducerBusy"), Fenced("there")])
-def test_a_sink_whose_driver_lives_is_left_alone(answer: Exception) -> None:
+@pytest.mark.parametrize("held", [True, False])
+def test_a_sink_whose_driver_lives_is_left_alone(held: bool) -> None:
+    """It holds the subscription, the producer, or both: a fenced driver's last try closes the owner's producer."""
     client = FakeClient([INTENT])
-    client.busy = answer
+    client.held = held
+    client.busy = None if held else Refused("open", "ProducerBusy", "Topic has an existing exclusive producer: a-1")
     with pytest.raises(aborting.OwnerAlive, match="Stop its query first"):
         abort(client)
     assert client.asked == []
 
 
-def test_a_driver_whose_producer_was_closed_is_not_fenced_by_the_look() -> None:
-    """A fenced driver's last try closes the owner's producer; the owner still holds the subscription."""
-    client = FakeClient([INTENT])
-    client.on_open = lambda: pytest.fail("an exclusive producer moves the topic's epoch on")
+def test_the_admin_api_tells_from_where_a_driver_is_connected() -> None:
     with pytest.raises(aborting.OwnerAlive, match=r"Stop its query first.*From 10\.0\.0\.1:5"):
-        abort(client, FakeAdmin({}, drivers=("10.0.0.1:5",)))
+        abort(FakeClient([INTENT]), FakeAdmin({}, drivers=("10.0.0.1:5",)))
+
+
+def test_an_owner_that_cannot_be_known_is_not_called_one() -> None:
+    client = FakeClient([INTENT])
+    client.busy = Refused("open", "ProducerBusy", "Topic reached max producers limit")
+    with pytest.raises(Refused, match="max producers limit"):
+        abort(client)
+    assert client.asked == []
 
 
 def test_a_log_that_moved_on_is_left_alone() -> None:

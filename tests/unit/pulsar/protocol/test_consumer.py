@@ -72,6 +72,8 @@ def test_a_hold_is_durable_and_shared_with_its_successor() -> None:
     assert subscribe.subscription == "keep"
     assert subscribe.sub_type == CommandSubscribe.SubType.Failover
     assert subscribe.initial_position == CommandSubscribe.InitialPosition.Earliest
+    alone = ConsumerLine("t", 1, "b").hold("keep", alone=True).subscribe
+    assert (alone.durable, alone.sub_type) == (True, CommandSubscribe.SubType.Exclusive)
 
 
 def test_a_message_tells_all_about_itself() -> None:
