@@ -39,7 +39,7 @@ def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, 
         EosError: any other as it was, without the frames below the sink.
     """
     log.debug("batch %d failed", batch_id, exc_info=error)
-    if query is None or query.is_active():
+    if query is None or query.is_active(error):
         return error.with_traceback(None) if isinstance(error, EosError) else _before_the_log(error, batch_id)
     for_spark = f"(org.apache.spark.SparkException: job group {query.run_id} was cancelled)"
     match error:

@@ -177,8 +177,8 @@ class WritingRun(Run):
         self._observer(Step.RETURN, "before", batch_id)
         self._observer(Step.RETURN, "after", batch_id)
 
-    def _stopped(self) -> bool:
-        return self.query is not None and not self.query.is_active()
+    def _stopped(self, failed: BaseException | None = None) -> bool:
+        return self.query is not None and not self.query.is_active(failed)
 
     def _sleep(self, seconds: float) -> None:
         """Sleep, but wake up soon after the query was stopped."""
@@ -188,7 +188,7 @@ class WritingRun(Run):
 
     def _worth_another_try(self, error: BaseException) -> bool:
         can_pass = isinstance(error, (NotCommitted, CommitUnknown, Unacknowledged))
-        return can_pass and not isinstance(error, TookTooLong) and not self._stopped()
+        return can_pass and not isinstance(error, TookTooLong) and not self._stopped(error)
 
 
 class OwningRun(WritingRun):

@@ -4,11 +4,18 @@ Spark asks before each batch whether the query is still active; its own trigger 
 that it isn't (MicroBatchExecution.executeOneBatch sets the state TERMINATED). The same is done here from outside. The
 batch in hand runs to its end and is noted. One that Spark has planned and not begun is not run: it finds the query
 ended, and interrupts itself before it calls the sink (MicroBatchExecution.runBatch).
+
+The query may still be stopped meanwhile, and that is to cut the batch short. Its state tells nothing then, since it is
+that of an ended query already. But a stop cancels the run's jobs and interrupts its thread
+(StreamExecution.interruptAndAwaitExecutionThreadTermination): the thread shows that, or what it was waiting for in the
+JVM has failed with it.
 """
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -18,12 +25,41 @@ from eos.errors import InvalidInput
 _LOOK_S = 0.1
 _QUIET_LOOKS = 3
 
-_asked: set[str] = set()
+_INTERRUPTED = re.compile(r"Interrupted(IO)?Exception|ClosedByInterruptException")
+
+_asked: dict[str, bool] = {}
+"""Runs that were asked to end after the batch in hand, and whether each was stopped since."""
 
 
-def is_asked(run_id: str) -> bool:
-    """Whether a run was asked to end after the batch in hand: until then it counts as active."""
-    return run_id in _asked
+def ends_later(run_id: str, execution: Any, failed: BaseException | None = None) -> bool:
+    """Tell whether a run was asked to end after the batch in hand, and goes on until then.
+
+    Args:
+        run_id: the run's.
+        execution: the run's StreamExecution.
+        failed: what failed in the batch in hand: a stop may have made it fail.
+
+    Returns:
+        False: it was not asked, has ended, or was stopped since.
+    """
+    if _asked.get(run_id) is not False:
+        return False
+    thread = execution.queryExecutionThread()
+    if thread.isInterrupted() or any(_tells_of_a_stop(one, run_id) for one in _chain(failed)):
+        _asked[run_id] = True
+        return False
+    return bool(thread.isAlive())
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _tells_of_a_stop(error: BaseException, run_id: str) -> bool:
+    text = str(error)
+    return _INTERRUPTED.search(text) is not None or ("cancelled" in text and run_id in text)
 
 
 def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
@@ -34,7 +70,8 @@ def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
         timeout_s: how long the batch may take.
 
     Returns:
-        Whether it has ended. False: its time is over, and it ends after the batch all the same. Call again to wait on.
+        Whether it has ended. False: its time is over, and it ends after the batch all the same. Call again to wait on,
+        or stop it: then the batch is cut short, as by any stop.
 
     Raises:
         InvalidInput: it is no query of classic Spark.
@@ -46,7 +83,7 @@ def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
         )
     execution: Any = wrapper.streamingQuery()
     run_id, thread = str(execution.runId().toString()), execution.queryExecutionThread()
-    _asked.add(run_id)
+    _asked.setdefault(run_id, False)
     state = execution.state()
     terminated = _terminated(state)
     if str(state.get().toString()) != str(terminated.toString()):
@@ -61,7 +98,7 @@ def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(_LOOK_S)
-    _asked.discard(run_id)
+    _asked.pop(run_id, None)
     return True
 
 

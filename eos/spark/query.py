@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.errors import InvalidInput, NotCommitted
-from eos.spark.ending import is_asked
+from eos.spark.ending import ends_later
 
 Jvm = Any  # py4j objects have no types
 
@@ -60,13 +60,16 @@ class Query:
         with suppress(Exception):  # it failed, which its own error tells, or Spark's JVM is gone
             self._execution.awaitTermination()
 
-    def is_active(self) -> bool:
+    def is_active(self, failed: BaseException | None = None) -> bool:
         """Tell whether the query runs still; False as soon as `query.stop()` was called. Raises nothing.
 
-        One that ends after the batch in hand is active until then.
+        One that ends after the batch in hand is active until then, unless it is stopped meanwhile.
+
+        Args:
+            failed: what failed in the batch in hand: it may tell of a stop.
         """
         try:
-            return is_asked(self.run_id) or bool(self._execution.isActive())
+            return ends_later(self.run_id, self._execution, failed) or bool(self._execution.isActive())
         except JVM_GONE:
             return False
 

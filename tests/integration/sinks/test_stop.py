@@ -6,18 +6,22 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import eos
+from eos.spark.ending import end_after_batch
 from tests.crash.process import ROOT
 from tests.crash.stopping import Stopping
 from tests.quick_start import quick_start
 from tests.reading import values_of
+from tests.waiting import until
 
 SPARKS_OWN = ("TaskContextImpl: Error in TaskCompletionListener", "[INTERNAL_ERROR_STORAGE] Block broadcast")
 """A task that is killed on its way may find that its broadcast is gone already: a race within Spark 4.3."""
@@ -57,3 +61,34 @@ def test_a_query_without_a_checkpoint_is_refused_at_its_first_batch(
     with pytest.raises(StreamingQueryException, match="The query has no checkpoint of its own"):
         rate.writeStream.foreachBatch(sink).start().awaitTermination()
     assert sink.metrics.attempts == 0
+
+
+@pytest.mark.parametrize("small_batch_rows", [0, 1_000])
+def test_a_stop_while_a_query_is_to_end_after_its_batch_cuts_the_batch_short(
+    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path, small_batch_rows: int
+) -> None:
+    topic = make_topic("stop-later")
+    sink = eos.sink(pulsar.service_url, topic=topic, name=topic.rsplit("/")[-1], small_batch_rows=small_batch_rows)
+    began = tmp_path / "began"
+
+    @F.udf("string")
+    def slowly(value: int) -> str:
+        began.touch()
+        time.sleep(20)
+        return str(value)
+
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    writer = rate.select(slowly("value").alias("value")).writeStream.foreachBatch(sink)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    until(began.exists, query.exception)
+    assert not end_after_batch(query, 0.2)
+    asked = time.monotonic()
+    query.stop()
+    took_s = time.monotonic() - asked
+    failed, attempts = query.exception(), sink.metrics.attempts
+    sink.close()
+    assert failed is None, failed
+    assert attempts == 1, "a batch that was stopped is not tried again"
+    assert took_s < 15
+    assert values_of(pulsar.service_url, topic) == []
+    assert end_after_batch(query, 0)

@@ -49,7 +49,7 @@ class FakeQuery:
         self.events.append(f"note {text}")
         self.files[name] = text
 
-    def is_active(self) -> bool:
+    def is_active(self, failed: BaseException | None = None) -> bool:
         return self.active
 
 

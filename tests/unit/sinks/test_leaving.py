@@ -33,7 +33,7 @@ SPARKS_WORDS = ("org.apache.spark.SparkException", "cancelled", RUN)
 
 
 def query(*, active: bool) -> Query:
-    return cast(Query, SimpleNamespace(run_id=RUN, is_active=lambda: active))
+    return cast(Query, SimpleNamespace(run_id=RUN, is_active=lambda failed: active))
 
 
 def leave(error: Exception, of: Query | None) -> Exception:

@@ -88,7 +88,7 @@ class Trying(OwningRun):
     tries = 0
 
     def __init__(self, error: EosError, stopped_at: int) -> None:
-        query: Any = SimpleNamespace(is_active=lambda: self.tries < stopped_at)
+        query: Any = SimpleNamespace(is_active=lambda failed=None: self.tries < stopped_at)
         Run.__init__(self, "run", query, Metrics())
         self._options: Any = SimpleNamespace(attempts=5)
         self._delivery: Any = None
