@@ -27,6 +27,7 @@ from eos.delivery.writer import WriteSettings
 from eos.errors import InvalidInput
 from eos.metrics.batch import Observers
 from eos.nearest import did_you_mean
+from eos.pulsar.net.service_url import refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.schema.proposal import FULL_NAME
@@ -96,9 +97,10 @@ class SinkOptions:
     def cluster(self, service_url: str) -> Cluster:
         """Return how to reach the cluster with these options.
 
-        Raises InvalidInput for two ways to authenticate, for a function that can't be pickled, and for a TLS option
-        where neither the service URL nor `admin_url` asks for TLS.
+        Raises InvalidInput for two ways to authenticate, for a function that can't be pickled, for a user in the
+        service URL, and for a TLS option where neither the service URL nor `admin_url` asks for TLS.
         """
+        refuse_user(service_url)
         self._refuse_tls_in_vain(service_url)
         return Cluster(
             service_url=service_url,

@@ -20,7 +20,7 @@ from eos.config import Cluster, KeyFiles, Tls
 from eos.credentials import credentials_of
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
-from eos.pulsar.net.service_url import addresses
+from eos.pulsar.net.service_url import addresses, refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name, split_partition
 from eos.pulsar.wire.encryption_keys import key_files
 from eos.pulsar.wire.message_id import EntryId
@@ -250,6 +250,7 @@ def _admin_url(read: _Read) -> str | None:
             f"{cutting} cuts topic partitions by their ledgers, of which the admin API alone tells: give admin.url, "
             f'such as "http://localhost:8080", or leave {cutting} out and use repartition() behind the source.'
         )
+    refuse_user(url or "")
     if url is not None and not url.startswith(("http://", "https://")):
         raise InvalidInput(f'admin.url={url!r} must begin with http:// or https://, such as "http://localhost:8080".')
     return url

@@ -20,6 +20,7 @@ from eos.closing import Closing
 from eos.config import Credentials, OAuth2, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.authentication import secret, without
+from eos.pulsar.net.service_url import refuse_user
 from eos.pulsar.net.transport import tls_advice, tls_context
 from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.ledgers import Ledger
@@ -130,8 +131,11 @@ class Admin(Closing):
         timeout_s: float = 30.0,
     ) -> None:
         """Args: "http://host:8080" or "https://host:8443"; as for `Cluster`; seconds for any answer."""
+        refuse_user(admin_url)
         if not admin_url.startswith(("http://", "https://")):
             raise InvalidInput(f'the admin URL "{admin_url}" must begin with http:// or https://')
+        if not _host(admin_url):
+            raise InvalidInput(f'the admin URL "{admin_url}" has no host that can be read: write http://host:8080')
         verify: ssl.SSLContext | bool = tls_context(tls, credentials) if admin_url.startswith("https") else True
         self._url = admin_url.rstrip("/")
         self._timeout_s = timeout_s
@@ -276,7 +280,10 @@ class Admin(Closing):
 
     def _json(self, path: str) -> Any:
         answer = self._ask("GET", path)
-        return answer.json() if answer.content else None
+        try:
+            return answer.json() if answer.content else None
+        except ValueError:
+            raise Unreachable(f"GET {self._url}/admin/{path}: {_NO_ADMIN_API}") from None
 
     def _ask(self, method: str, path: str) -> httpx.Response:
         asked = f"{method} {self._url}/admin/{path}"
@@ -332,11 +339,25 @@ def headers(credentials: Credentials, timeout_s: float, *, fresh: bool = False) 
     return {}
 
 
+_NO_ADMIN_API = (
+    "what answers there is no admin API of Pulsar. Check that the admin URL is scheme, host and port of a broker, "
+    "without a path, and what stands between"
+)
+
+
+def _host(url: str) -> str:
+    try:
+        return httpx.URL(url).host
+    except httpx.InvalidURL:
+        return ""
+
+
 def _problem(asked: str, answer: httpx.Response) -> EosError:
     try:
         reason = str(answer.json()["reason"])
     except (ValueError, KeyError, TypeError):
-        reason = answer.text
+        page = "html" in answer.headers.get("Content-Type", "")
+        reason = _NO_ADMIN_API if page else answer.text
     shown = answer.request.headers.get("Authorization", "").rpartition(" ")[2]
     reason = without(shown.encode(), reason.strip().split("\n\nStacktrace")[0])
     if answer.status_code == httpx.codes.NOT_FOUND and "topic" in reason.lower():

@@ -32,6 +32,7 @@ def addresses(service_url: str) -> list[Address]:
 
     Raises InvalidInput.
     """
+    refuse_user(service_url)
     scheme, separator, rest = service_url.partition("://")
     if not separator or scheme not in _PORTS:
         raise InvalidInput(
@@ -39,6 +40,15 @@ def addresses(service_url: str) -> list[Address]:
             "(the address of the admin API, http://, is another one)"
         )
     return [_address(part, scheme, service_url) for part in rest.rstrip("/").split(",")]
+
+
+def refuse_user(url: str) -> None:
+    """Refuse a URL that names a user. Raises InvalidInput, which does not show the URL, as other errors and logs do."""
+    if "@" in url:
+        raise InvalidInput(
+            "the URL of a broker or of its admin API takes no user and no password: they would be shown by errors and "
+            "logs. Leave out what stands before the @, and show who you are by the option basic, token or oauth2"
+        )
 
 
 def _address(text: str, scheme: str, whole: str) -> Address:

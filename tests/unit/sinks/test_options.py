@@ -173,6 +173,12 @@ def test_a_tls_option_where_nothing_asks_for_tls_is_refused(given: dict[str, Any
     options(**given, admin_url="https://a:8443").cluster("pulsar://a:6650")
 
 
+def test_a_user_in_the_service_url_is_not_shown_by_a_refusal() -> None:
+    with pytest.raises(InvalidInput, match="before the @") as told:
+        options(tls_trust_certs="a.pem").cluster("pulsar://me:s3cret@a:6650")
+    assert "s3cret" not in str(told.value)
+
+
 def test_an_observer_may_be_any_callable() -> None:
     assert options(observer=Witness("steps")).observer == Witness("steps")
 

@@ -39,7 +39,7 @@ class Server:
                     return
                 status, answer = outer.answers[self.path]
                 self.send_response(status)
-                body = b"" if answer is None else json.dumps(answer).encode()
+                body = answer if isinstance(answer, bytes) else b"" if answer is None else json.dumps(answer).encode()
                 self.send_header("Content-Length", str(len(body)))
                 for name, value in outer.headers.items():
                     self.send_header(name, value)
@@ -316,3 +316,25 @@ def test_a_namespace_may_say_nothing_of_the_creation_of_topics(server: Server) -
         assert admin.auto_creation("public/default") is None
         server.answers[where] = (200, {"allowAutoTopicCreation": False})
         assert admin.auto_creation("public/default") == {"allowAutoTopicCreation": False}
+
+
+def test_a_web_server_that_is_no_admin_api_is_told_from_one(server: Server) -> None:
+    page, asked = b"<html>Log in, please</html>", "/admin/v2/persistent/public/default"
+    server.headers = {"Content-Type": "text/html"}
+    for status, error in ((200, Unreachable), (404, Refused)):
+        server.answers = {asked: (status, page)}
+        with Admin(server.url) as admin, pytest.raises(error, match=f"{asked}: .*is no admin API of Pulsar") as told:
+            admin.topics("public/default")
+        assert "html" not in str(told.value)
+
+
+@pytest.mark.parametrize("url", ["http://", "http://[::1", "https:///x"])
+def test_an_admin_url_without_a_host_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput, match="has no host that can be read: write http://host:8080"):
+        Admin(url)
+
+
+def test_a_user_in_an_admin_url_is_refused_and_not_shown() -> None:
+    with pytest.raises(InvalidInput, match="before the @") as told:
+        Admin("http://me:s3cret@localhost:8080")
+    assert "s3cret" not in str(told.value)

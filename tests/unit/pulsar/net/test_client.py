@@ -11,7 +11,7 @@ from eos.config import Cluster, Credentials
 from eos.errors import ConnectionLost, Fenced, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.connection import Connection
-from eos.pulsar.net.service_url import Address, addresses
+from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import PlainTransport
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
@@ -350,23 +350,6 @@ def test_a_forked_child_connects_anew_and_leaves_its_parents_connections_alone(b
     assert len(broker.sessions) == before + 2
     client.close()
     shared.close()
-
-
-# ---- addresses
-
-
-def test_service_urls() -> None:
-    assert addresses("pulsar://a:1,b,[::1]:2/") == [Address("a", 1), Address("b", 6650), Address("::1", 2)]
-    assert addresses("pulsar+ssl://a") == [Address("a", 6651, tls=True)]
-    assert str(Address("::1", 2, tls=True)) == "pulsar+ssl://[::1]:2"
-
-
-@pytest.mark.parametrize(
-    "url", ["http://a:8080", "a:6650", "pulsar://", "pulsar://a:x", "pulsar://a:0", "pulsar://a/b"]
-)
-def test_wrong_service_urls(url: str) -> None:
-    with pytest.raises(InvalidInput):
-        addresses(url)
 
 
 def test_a_connection_can_be_closed_while_a_request_waits(broker: FakeBroker) -> None:
