@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 
 from eos.metrics.batch import BatchObserver, FinishedBatch, LiveSink, Observers, SinkWatcher
+from eos.naming import name_of
 
 log = logging.getLogger("eos.sink")
 
@@ -52,7 +53,7 @@ class _Apart:
     """One observer, kept apart from the sink."""
 
     def __init__(self, observer: BatchObserver, patience_s: float) -> None:
-        self.observer, self._patience_s = observer, patience_s
+        self.observer, self._name, self._patience_s = observer, name_of(observer), patience_s
         self._under_way: threading.Thread | None = None
         self._raised = False
 
@@ -64,29 +65,29 @@ class _Apart:
         try:
             thread.start()
         except RuntimeError as error:  # the system has no thread left, or Python is ending
-            log.warning("metrics=%r is not told of a batch: %s", self.observer, error)
+            log.warning("metrics=%s is not told of a batch: %s", self._name, error)
             return
         self._under_way = thread
         thread.join(self._patience_s)
         if thread.is_alive():
             log.warning(
-                "metrics=%r has not returned for %g s. The batch is not affected, and waits no longer; until the "
+                "metrics=%s has not returned for %g s. The batch is not affected, and waits no longer; until the "
                 "observer returns it is told of no other batch. Let it hand over to a thread what takes time.",
-                self.observer,
+                self._name,
                 self._patience_s,
             )
 
     def _run(self, what: Callable[[], object]) -> None:
         try:
             what()
-        except Exception as error:
+        except BaseException as error:  # SystemExit too: it ends this thread, and nobody would know
             if self._raised:
-                log.debug("metrics=%r raised again: %s", self.observer, error)
+                log.debug("metrics=%s raised again: %s", self._name, error)
                 return
             self._raised = True
             log.warning(
-                "metrics=%r raised %s. The batch is not affected; further errors of this observer are logged at DEBUG.",
-                self.observer,
+                "metrics=%s raised %s. The batch is not affected; further errors of this observer are logged at DEBUG.",
+                self._name,
                 type(error).__name__,
                 exc_info=error,
             )

@@ -80,7 +80,7 @@ class SinkOptions:
     principal: str | None = None
     producer_properties: Mapping[str, str] | None = None
     observer: Observer = unobserved
-    metrics: Observers | None = None
+    metrics: Observers | None = field(default=None, repr=False)
 
     @property
     def public_keys(self) -> EncryptionKeys:
@@ -294,12 +294,14 @@ def _check_values(options: SinkOptions) -> None:
         raise InvalidInput("ignore_null_fields= is about JSON; give value_format='json' with it, or leave it out.")
     check_properties(options.producer_properties, options.token, options.basic, options.oauth2)
     if not callable(options.observer):
-        raise InvalidInput(f"observer={options.observer!r} can't be called; see eos.steps.Observer.")
+        raise InvalidInput(
+            f"observer= is {type(options.observer).__name__}, and can't be called; see eos.steps.Observer."
+        )
     given = () if options.metrics is None or callable(options.metrics) else options.metrics
     if not isinstance(given, (list, tuple)) or not all(callable(one) for one in given):
         raise InvalidInput(
-            f"metrics={options.metrics!r} can't be called; give a function that takes an "
-            "eos.metrics.batch.FinishedBatch, or a list of such."
+            f"metrics= is {type(options.metrics).__name__}, and can't be called, or holds what can't; give a function "
+            "that takes an eos.metrics.batch.FinishedBatch, or a list of such."
         )
     where = options.control_namespace
     if where is not None and not NAMESPACE.fullmatch(where):

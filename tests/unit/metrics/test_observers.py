@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -43,8 +44,9 @@ def test_without_an_observer_nothing_is_told(observers: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no registry"), SystemExit(3)])
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_what_an_observer_raises_goes_no_further(error: BaseException) -> None:
+def test_what_an_observer_raises_goes_no_further_and_is_logged(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
     seen: list[int] = []
 
     def raising(one: FinishedBatch) -> None:
@@ -54,6 +56,38 @@ def test_what_an_observer_raises_goes_no_further(error: BaseException) -> None:
     for batch_id in range(2):
         told.finished(batch(batch_id))
     assert seen == [0, 1], "the others are told all the same"
+    assert f"raised {type(error).__name__}. The batch is not affected" in caplog.text
+
+
+def push(batch: FinishedBatch, password: str) -> None:
+    raise ValueError("no gateway")
+
+
+class Gateway:
+    """An observer that shows its secret where it is printed."""
+
+    def __repr__(self) -> str:
+        return "Gateway(s3cret)"
+
+    def __call__(self, batch: FinishedBatch) -> None:
+        push(batch, "s3cret")
+
+    def tell(self, batch: FinishedBatch) -> None:
+        self(batch)
+
+
+@pytest.mark.parametrize(
+    ("observer", "name"), [(partial(push, password="s3cret"), "push"), (Gateway(), "Gateway"), (Gateway().tell, "tell")]
+)
+def test_an_observer_is_named_without_what_is_bound_to_it(
+    observer: Any, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="eos.sink")
+    told = Told(observer)
+    for batch_id in range(2):
+        told.finished(batch(batch_id))
+    assert [record.getMessage().split(" raised")[0].rpartition(".")[2] for record in caplog.records] == [name, name]
+    assert not any("s3cret" in record.getMessage() for record in caplog.records)
 
 
 def test_an_error_is_logged_once_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
