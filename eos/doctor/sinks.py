@@ -76,8 +76,7 @@ def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[Si
 
     Raises InvalidInput for a malformed name, and what `Client.topics` raises.
     """
-    if not NAMESPACE.fullmatch(namespace):
-        raise InvalidInput(f"{namespace!r} is no namespace: write tenant/namespace, such as public/default")
+    _check(namespace)
     names = (topic.rpartition("/")[2] for topic in client.topics(namespace))
     found = []
     for name in sorted(name.removeprefix(CONTROL) for name in names if name.startswith(CONTROL)):
@@ -149,6 +148,7 @@ def records(client: Client, name: str, namespace: str, last: int) -> list[Writte
 
 def log_of(client: Client, name: str, namespace: str) -> str:
     """Return a sink's control topic. Raises InvalidInput where there is none in the "tenant/namespace"."""
+    _check(namespace)
     topic = control_topic_in(namespace, name)
     try:
         client.partitions(topic)
@@ -158,6 +158,11 @@ def log_of(client: Client, name: str, namespace: str) -> str:
             "the option name= of eos.sink(), and give the namespace of its topic with --namespace."
         ) from error
     return topic
+
+
+def _check(namespace: str) -> None:
+    if not NAMESPACE.fullmatch(namespace):
+        raise InvalidInput(f"{namespace!r} is no namespace: write tenant/namespace, such as public/default")
 
 
 def read(client: Client, topic: str, each: Each = lambda record, message: None) -> LogView:

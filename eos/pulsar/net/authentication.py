@@ -64,6 +64,8 @@ def secret(credentials: Credentials, timeout_s: float, *, fresh: bool = False) -
         raise BadCredentials(
             f"{source} gave no token: it has characters that are no visible ASCII, such as a blank or the end of a line"
         )
+    if credentials.method == "basic" and ":" not in found:
+        raise BadCredentials(f"{source} has no colon: it must be user:password")
     return found
 
 

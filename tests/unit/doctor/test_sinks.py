@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from eos.commit.control_log import Intent, OwnerRecord, Record
-from eos.doctor.sinks import RECENT, SinkState, Standing, is_open, sink, summary
+from eos.doctor.sinks import RECENT, SinkState, Standing, is_open, log_of, sink, summary
+from eos.errors import InvalidInput
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from tests.unit.doctor.cluster import INTENT, MARKER, TXN, FakeAdmin, FakeClient, opened, refused
@@ -22,6 +23,12 @@ def owner(run: str, number: int = 1) -> OwnerRecord:
 
 def state(log: list[Record], admin: Any = None) -> SinkState:
     return sink(cast(Client, FakeClient(log)), "rows", NAMESPACE, cast(Admin, admin))
+
+
+@pytest.mark.parametrize("namespace", ["public", "a/b/c", "public/default/flights"])
+def test_what_is_no_namespace_is_told_so_before_a_broker_is_asked(namespace: str) -> None:
+    with pytest.raises(InvalidInput, match=f"'{namespace}' is no namespace: write tenant/namespace"):
+        log_of(cast(Client, None), "rows", namespace)
 
 
 def test_the_run_that_owned_it_before_is_another_one() -> None:

@@ -71,11 +71,13 @@ def test_an_answer_that_is_no_token_is_refused_for_good(answer: object, words: s
     assert SECRET not in str(told.value)
 
 
-def test_an_empty_option_and_an_empty_file_are_refused(tmp_path: Path) -> None:
+def test_an_empty_option_an_empty_file_and_a_user_alone_are_refused(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.touch()
     with pytest.raises(BadCredentials, match="the option basic gave an empty text in place of a user and password"):
         secret(Credentials("basic", ""), PATIENCE_S)
+    with pytest.raises(BadCredentials, match="the option basic has no colon: it must be user:password"):
+        secret(Credentials("basic", "s3cret"), PATIENCE_S)
     with pytest.raises(BadCredentials, match=f"file:{empty} gave an empty text in place of a token"):
         secret(Credentials("token", f"file:{empty}"), PATIENCE_S)
 
