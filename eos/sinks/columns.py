@@ -93,7 +93,23 @@ def canonical(
     # Each operator costs a small batch milliseconds of planning, so a DataFrame that fits is left alone.
     if sorted(columns) == sorted(map(_quoted, df.columns)):
         return df
+    _refuse_alike(df)
     return df.selectExpr(*columns)
+
+
+def _refuse_alike(df: DataFrame) -> None:
+    """Refuse columns that Spark can't tell apart by their names: none of them could be selected."""
+    alike = [name.lower() for name in df.columns]
+    if len(set(alike)) == len(alike):
+        return
+    if df.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+        alike = df.columns
+    for place, name in enumerate(alike):
+        if (first := alike.index(name)) < place:
+            raise InvalidInput(
+                f"Columns {df.columns[first]!r} and {df.columns[place]!r} have one name for Spark, which can't tell "
+                "them apart. Rename one of them, or drop it."
+            )
 
 
 def message_columns(
@@ -193,7 +209,7 @@ def _check_type(name: str, column: str, actual: DataType) -> None:
 
 
 def _check_keys(column: str, part: DataType) -> None:
-    """Refuse a map without string keys anywhere in a column: an object of JSON has no other keys."""
+    """Refuse a map without string keys anywhere in a column, and a struct with one name twice: no object of JSON."""
     if isinstance(part, MapType):
         if not isinstance(part.keyType, StringType):
             raise InvalidInput(
@@ -204,6 +220,12 @@ def _check_keys(column: str, part: DataType) -> None:
     elif isinstance(part, ArrayType):
         _check_keys(column, part.elementType)
     elif isinstance(part, StructType):
+        names = part.fieldNames()
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise InvalidInput(
+                f"Column {column!r} holds a struct with two fields {twice!r}: a JSON object would have the name twice, "
+                "and readers take one of them. Rename one of them, or drop it."
+            )
         for field in part.fields:
             _check_keys(column, field.dataType)
 

@@ -60,6 +60,7 @@ def test_a_wrong_column_is_named(schema: str, words: str) -> None:
         ("a int, key int", "Column 'key' is int"),
         ("m map<int,string>", r"Column 'm' holds a map<int,string>.*keys of a JSON object are strings.*transform_keys"),
         ("a array<struct<m:map<string,map<date,int>>>>", r"Column 'a' holds a map<date,int>"),
+        ("a array<struct<b:struct<c:int,d:int,c:int>>>", r"Column 'a' holds a struct with two fields 'c'"),
     ],
 )
 def test_a_wrong_column_of_a_json_message_is_named(schema: str, words: str) -> None:
@@ -102,6 +103,26 @@ def test_the_columns_of_an_avro_message_become_a_struct(spark: SparkSession) -> 
     df = spark.sql("select 1 `a.b`, map(1, 2) m, 'k' key, current_timestamp() event_time")
     made = canonical(df, "avro", topic_given=True)
     assert made.schema.simpleString() == "struct<value:struct<a.b:int,m:map<int,int>>,key:string,event_time:bigint>"
+
+
+def test_columns_that_spark_can_not_tell_apart_are_refused(spark: SparkSession) -> None:
+    cases = (
+        ("1 a, 2 a", "Columns 'a' and 'a' have"),
+        ("1 a, 2 A", "Columns 'a' and 'A' have"),
+        ("1 KEY, 'k' key", "Columns 'KEY' and 'key' have"),
+    )
+    for columns, words in cases:
+        with pytest.raises(InvalidInput, match=words):
+            canonical(spark.sql(f"select {columns}"), "json", topic_given=True)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        row = canonical(spark.sql("select 1 a, 2 A"), "json", topic_given=True).first()
+        with pytest.raises(InvalidInput, match="Columns 'a' and 'a' have"):
+            canonical(spark.sql("select 1 a, 2 a"), "json", topic_given=True)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert row is not None
+    assert row.value == b'{"a":1,"A":2}'
 
 
 def test_some_topic_must_be_given() -> None:
