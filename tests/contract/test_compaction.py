@@ -106,3 +106,21 @@ def test_compaction_drops_encrypted_batches_unless_their_metadata_names_a_key(
     left, stored = read_all(ours, topic, compacted=True), read_all(ours, topic)
     assert values([decrypt(entry) for entry in left]) == [b"4", b"6", b"7"]
     assert values([decrypt(entry) for entry in stored]) == [b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
+
+
+def test_compaction_loses_a_message_in_chunks_and_the_value_that_its_key_had_before(
+    pulsar: Running, ours: Client, topic: str
+) -> None:
+    """Each chunk carries the key, and counts as its newest value: the last one is left, of which nobody can read."""
+    send(ours, topic, None, chunked=b"before", small=b"1")
+    large = pa.record_batch({"value": [b"x" * 3_000], "key": ["chunked"]})
+    with ours.producer(topic) as producer:
+        for chunk in BatchEncoder(cut_above=1_000).chunks(large):
+            producer.send(chunk, None)
+        producer.flush()
+    stored = [entry for entry in read_all(ours, topic) if entry.chunked]
+    compact(pulsar.admin_url, topic)
+    left = read_all(ours, topic, compacted=True)
+    assert [entry.id for entry in left if entry.chunked] == [stored[-1].id], "of several chunks"
+    assert values([entry for entry in left if not entry.chunked]) == [b"1"]
+    assert len(stored) > 1
