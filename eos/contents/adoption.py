@@ -13,16 +13,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from eos.commit.control_topic import control_topic
 from eos.config import KEY_HASHES, Cluster, KeyHash
 from eos.contents.checkpoints import Checkpoint
 from eos.contents.rows import Rows
 from eos.doctor.check import Check, care, good, unknown
 from eos.doctor.sinks import sink
 from eos.doctor.times import in_utc
-from eos.errors import InvalidInput
+from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.topics import partition_name
+from eos.pulsar.protocol.topics import namespace_of, partition_name
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.routing import partition_of
 
@@ -58,8 +59,9 @@ def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic:
         name: the name that the sink is to have.
 
     Raises:
-        InvalidInput: the checkpoint has a sink of this project already, another query has the name, or the cluster
-            has no transactions.
+        InvalidInput: the checkpoint has a sink of this project already, the name can't name a sink, another query has
+            it, or the cluster has no transactions.
+        DamagedLog: the control log of this name can't be read.
         NetworkError: the cluster did not answer, or the topic does not exist.
     """
     _refuse(client, checkpoint, topic, name)
@@ -87,10 +89,12 @@ def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> No
             "that name"
         )
     client.coordinators()  # refuses a cluster without transactions
+    log = control_topic(name, topic)  # refuses what can't name a sink
     try:
-        taken = sink(client, name, topic.removeprefix("persistent://").rpartition("/")[0])
-    except InvalidInput:  # there is none of this name
+        client.partitions(log)
+    except TopicMissing:  # there is none of this name
         return
+    taken = sink(client, name, namespace_of(topic))
     if taken.query_id not in (None, checkpoint.query_id):
         raise InvalidInput(
             f'the sink "{name}" belongs to query {taken.query_id}, and this checkpoint to query {checkpoint.query_id}: '

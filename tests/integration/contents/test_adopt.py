@@ -11,6 +11,7 @@ import pulsar as official
 import pytest
 from pulsar.schema import AvroSchema, Integer, Record
 
+from eos.errors import DamagedLog, InvalidInput
 from tests.conftest import MakeTopic
 from tests.integration.sparkless import Sink, eos
 from tests.unit.contents.test_checkpoints import checkpoint
@@ -116,3 +117,18 @@ def test_a_name_that_another_query_has_is_refused(pulsar: Any, make_topic: MakeT
     (tmp_path / "c" / "eos-sink.json").write_text('{"name": "mine", "control_topic": "t", "last_number": 1}')
     answer = eos(pulsar, "adopt", folder, "--topic", sink.topic, "--name", "mine")
     assert 'belongs to the sink "mine" already' in str(answer.exception)
+
+
+def test_a_name_is_refused_that_no_sink_can_have_or_whose_log_can_not_be_read(
+    pulsar: Any, topic: str, theirs: official.Client, tmp_path: Path
+) -> None:
+    folder = str(checkpoint(tmp_path / "c", 0, 0))
+    answer = eos(pulsar, "adopt", folder, "--topic", topic, "--name", "a/b")
+    assert isinstance(answer.exception, InvalidInput)
+    assert '"a/b" cannot name a sink' in str(answer.exception)
+    name = topic.rpartition("/")[2]
+    log = theirs.create_producer(f"persistent://public/default/__eos-{name}")
+    log.send(b"no record")
+    log.close()
+    answer = eos(pulsar, "adopt", folder, "--topic", topic, "--name", name)
+    assert isinstance(answer.exception, DamagedLog)
