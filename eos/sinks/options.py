@@ -195,7 +195,7 @@ def checked(options: SinkOptions) -> SinkOptions:
     keys = options.encryption_keys
     full = replace(
         options,
-        topic=valid_topic(options.topic) if options.topic else None,
+        topic=None if options.topic is None else valid_topic(options.topic),
         encryption_keys=None if keys is None else dict(public_keys(keys)),
     )
     _check_values(full)

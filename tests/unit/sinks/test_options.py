@@ -104,6 +104,7 @@ def test_secrets_are_in_no_repr() -> None:
         ({"topic": "non-persistent://public/default/x"}, r"not persistent.*Use a persistent:// topic"),
         ({"topic": "flights-partition-0"}, "names one partition"),
         ({"topic": "a/b"}, "no topic name"),
+        ({"topic": ""}, "'' is no topic name"),
         ({"topic": "persistent://a/b c/d"}, "no topic name"),
     ],
 )
