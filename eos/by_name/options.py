@@ -141,10 +141,13 @@ def _value(option: Field[object], text: str) -> object:
     kinds = str(option.type).split(" | ")
     if any(kind.startswith("Mapping") for kind in kinds):
         try:
-            return json.loads(text)
+            found = json.loads(text)
         except ValueError:
+            found = None
+        if found is None:  # null neither: an option that is left out is not given as null
             shown = repr(text) if option.repr else ""  # else it is a secret
-            raise InvalidInput(f'{option.name}={shown} is no JSON object, such as {{"name": "text"}}.') from None
+            raise InvalidInput(f'{option.name}={shown} is no JSON object, such as {{"name": "text"}}.')
+        return found
     if "bool" in kinds:
         if text.lower() not in ("true", "false"):
             raise InvalidInput(f"{option.name}={text!r} is neither true nor false.")

@@ -77,6 +77,7 @@ def test_defaults_are_the_sinks() -> None:
         ({"service.url": "http://h"}, "pulsar://"),
         ({"producer_properties": "team=x"}, "is no JSON object"),
         ({"encryption_keys": "key"}, "encryption_keys= is no JSON object"),
+        ({"encryption_keys": "null"}, "encryption_keys= is no JSON object"),
         ({"producer_properties": "[1]"}, "producer_properties= is list"),
         ({"producer_properties": '{"eos.x": "y"}'}, "are the sink's"),
     ],
