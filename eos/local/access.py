@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eos.config import Credentials
-from eos.local.checks import LocalError
+from eos.local.checks import LocalError, make_folder
 from eos.local.settings import Setting
 
 ADMINISTRATOR = "admin"
@@ -41,7 +41,7 @@ def require_tokens(home: Path) -> dict[str, Setting]:
     """Make the key and the token in this folder unless they are there; return the broker settings that ask for it."""
     key, token = home / _KEY, token_file(home)
     if not token.exists():
-        home.mkdir(parents=True, exist_ok=True)
+        make_folder(home)
         _write_secret(key, secrets.token_bytes(_KEY_BYTES))
         _write_secret(token, signed({"sub": ADMINISTRATOR}, key.read_bytes()).encode())
     return {

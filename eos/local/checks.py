@@ -18,6 +18,7 @@ from eos.errors import EosError
 
 JAVA_MINIMUM = 17
 MEGABYTE = 1_000_000
+_LAST_PORT = 65_535
 _PICKED_FROM = range(15_000, 32_000)
 
 
@@ -95,12 +96,25 @@ def ports_free(ports: Mapping[str, int]) -> None:
     """Check that nothing listens on these ports; the keys are the options that set them.
 
     Raises:
-        LocalError: it names each port in use and its option.
+        LocalError: it names each port in use and its option, or one that is no port.
     """
+    for option, port in ports.items():
+        if not 0 < port <= _LAST_PORT:
+            raise LocalError(f"{option} {port} is no port: give a number from 1 to {_LAST_PORT}")
     taken = [(option, port) for option, port in ports.items() if not can_bind(port)]
     if taken:
         lines = "; ".join(f"port {port} is in use, choose another with {option}" for option, port in taken)
         raise LocalError(f"{lines}. Or let free ones be picked: --ports auto")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for data, and those above it, where it is not there. Raises `LocalError` where that fails."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise LocalError(
+            f"can't make the folder {path} for data: {failure.strerror}. Choose another with --data"
+        ) from failure
 
 
 def can_bind(port: int) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from eos.config import Cluster, Credentials, Tls
+from eos.local.checks import make_folder
 from eos.local.places import remove_files
 from eos.local.readiness import ready
 from eos.local.settings import Setting
@@ -79,7 +80,7 @@ class InFolder(ABC):
         if self.data is None:
             self.data = Path(tempfile.mkdtemp(prefix=prefix))
         elif not self.data.exists():
-            self.data.mkdir(parents=True)
+            make_folder(self.data)
             self._made_folder = True
         self.data = self.data.absolute()
         return self.data

@@ -18,6 +18,8 @@ from eos.local.pulsar import LocalPulsar, recorded_ports
 from eos.local.settings import OWN_FILES, Ports, Setting
 from eos.local.topics import Place
 
+_SECRETS = (*access.FILES, *certificates.FILES)
+
 
 @dataclass(frozen=True, slots=True)
 class Instance:
@@ -124,6 +126,7 @@ def up(
         tls = tls or certificates.authority_file(folder).exists()
         base = recorded_ports(folder) or (Ports.free() if pick_ports else Ports.usual(tls))
         chosen = Ports(**{**base.mapping(), **(ports or {})})
+        made = [name for name in _SECRETS if not (folder / name).exists()]
         asked = access.require_tokens(folder) if asks_token or access.token_file(folder).exists() else {}
         pulsar = LocalPulsar(
             ports=chosen,
@@ -144,7 +147,7 @@ def up(
         except BaseException:
             pulsar.kill()
             if previous is None:
-                remove_files(folder, (*access.FILES, *certificates.FILES), ours)
+                remove_files(folder, made, ours)  # those of an earlier `up` are what its data need
                 records.forget(name)
             else:
                 records.write(name, asdict(previous))
@@ -164,7 +167,7 @@ def down(name: str, keep_data: bool = False, tell: Tell = quiet) -> Instance | C
         elif instance is not None:
             end_other(instance.process, grace_s=10.0 if keep_data else 0.0)
             if not keep_data:
-                remove_files(instance.data, (*OWN_FILES, *access.FILES, *certificates.FILES), instance.data_is_ours)
+                remove_files(instance.data, (*OWN_FILES, *_SECRETS), instance.data_is_ours)
             records.forget(name)
         return instance
 

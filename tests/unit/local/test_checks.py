@@ -117,3 +117,15 @@ def test_ports_in_use_are_named_with_their_options() -> None:
 
 def test_picked_ports_differ() -> None:
     assert len(set(checks.pick_ports(20))) == 20
+
+
+@pytest.mark.parametrize("port", [0, -1, 65_536, 70_000])
+def test_what_is_no_port_is_said(port: int) -> None:
+    with pytest.raises(LocalError, match=f"--port {port} is no port: give a number from 1 to 65535"):
+        Ports(broker=port).check_free()
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LocalError, match=r"can't make the folder .*/file/data for data: Not a directory.*--data"):
+        checks.make_folder(tmp_path / "file" / "data")
