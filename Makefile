@@ -29,7 +29,7 @@ demo: $(JAR) ## count a year of flights from topic to topic, kill the driver on 
 check: lint ## lint, and the tests that need no broker, no Spark and no Java: before each commit, under two minutes
 	$(BIN)/python -m pytest -q -m "not jvm and not large" --hypothesis-profile=check $(SIDE_BY_SIDE) tests/unit tests/models tests/property $(TEST_ARGS)
 
-test: $(JAR) ## unit, property, contract and integration tests, with the branch coverage of eos and statestore
+test: $(JAR) ## unit, property, contract and integration tests, and the quick ones of the jar, with the branch coverage of eos and statestore
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m "not crash and not soak and not bench" $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
@@ -98,8 +98,8 @@ $(JAR): statestore/java/pom.xml $(shell find statestore/java/src/main -type f)
 	cp statestore/java/target/eos-bk.jar $@.new # moved into place: a JVM that has the old jar open keeps it whole
 	mv $@.new $@
 
-java: ## test the bk:// file system on a ZooKeeper and three bookies of its own, and build its jar
-	cd statestore/java && mvn -B verify
+java: ## all tests of the bk:// file system, on ZooKeepers and bookies of their own, and its jar: some minutes
+	cd statestore/java && mvn -B --no-transfer-progress verify
 
 lint: ## ruff, mypy, the import layers, whether what is generated is fresh, and dead links in docs/
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint

@@ -19,12 +19,14 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.zookeeper.ZooKeeper;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Processes that end, with and without their ZooKeeper: soon, and leaving nothing that others can't put in order. */
+@Tag("long")
 @Timeout(300)
 class ClosingTest {
     private static final byte[] SMALL = random(1000);
@@ -33,7 +35,7 @@ class ClosingTest {
     private static final long PATIENCE_MS = TimeUnit.MINUTES.toMillis(30);
 
     private static final long BOUND_S = 60;
-    /** The server makes 6 s of it. */
+    /** The server makes 2 s of it. */
     private static final int SESSION_MS = 1000;
 
     /** What has become of ZooKeeper, and of the process's sessions, when the process is told to end. */

@@ -218,7 +218,7 @@ class LaggingFollowerTest {
             var sweeper = tree.client(proxy.address());
             sweeper.zk.sync();
             var swept = threads.submit(() -> sweeper.sweeper.sweep(false));
-            proxy.happened.await();
+            proxy.awaitIt(swept::isDone);
             quorum.hold();
             ahead.unnamed.rename(TEMPORARY, "/d/1", false);
             int before = proxy.asked();

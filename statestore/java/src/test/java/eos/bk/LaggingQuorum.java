@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.common.component.LifecycleComponentStack;
 import org.apache.zookeeper.server.quorum.QuorumPeer;
@@ -29,7 +28,7 @@ final class LaggingQuorum implements AutoCloseable {
     private static final int LEADER = 2;
     private static final int FOLLOWER = 3;
 
-    private final Path folder = Files.createDirectories(Path.of("target", "quorum-" + UUID.randomUUID()));
+    private final Path folder = TestCluster.newFolder();
     private final Map<Long, QuorumServer> servers = new HashMap<>();
     private final List<QuorumPeer> peers = new ArrayList<>();
     private final TcpProxy link;

@@ -29,6 +29,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.hadoop.conf.Configuration;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -42,7 +43,7 @@ class MultiFaultsTest {
     private static final byte[] SMALL = random(1000);
     private static final byte[] OTHER = random(2000);
     private static final byte[] LARGE = random((2 << 20) + 5);
-    private static final int AT_ONCE = 6;
+    private static final int AT_ONCE = 12;
 
     private final TestTree tree = new TestTree(Settings.MIB);
     private final Client survivor = tree.survivor;
@@ -145,6 +146,7 @@ class MultiFaultsTest {
         }
     }
 
+    @Tag("long")
     @ParameterizedTest
     @EnumSource
     void aProcessThatDiesAtAnyMultiLeavesNothingTornAndNothingBehind(When when) throws Exception {
@@ -166,7 +168,7 @@ class MultiFaultsTest {
             });
             victim.setDaemon(true);
             victim.start();
-            assertTrue(proxy.happened.await(300, TimeUnit.SECONDS), what + " was never sent");
+            proxy.awaitIt(() -> !victim.isAlive());
             if (session.get() == null) {
                 return; // It had no session yet, and gets none.
             }
@@ -183,6 +185,7 @@ class MultiFaultsTest {
         });
     }
 
+    @Tag("long")
     @ParameterizedTest
     @EnumSource
     void aProcessThatLosesItsConnectionAtAnyMultiGoesOn(When when) throws Exception {
@@ -192,7 +195,7 @@ class MultiFaultsTest {
                 step.action().run(client);
                 assertTrue(same(step.after(), visible(client, "/")), what);
             }
-            assertEquals(0, proxy.happened.getCount(), what + " was never sent");
+            assertTrue(proxy.hasHappened(), what + " was never sent");
             client.close();
             own.mustBeTidy(what);
         });
@@ -212,7 +215,7 @@ class MultiFaultsTest {
                 client.close();
             }
         });
-        assertTrue(proxy.happened.await(300, TimeUnit.SECONDS));
+        proxy.awaitIt(written::isDone);
         assertEquals(multi, proxy.multis());
         expire(session.zk());
         survivor.sweeper.sweep(true);
@@ -248,7 +251,7 @@ class MultiFaultsTest {
         public static void main(String[] arguments) throws IOException {
             var conf = new Configuration();
             conf.set("fs.bk.root", arguments[1]);
-            conf.setInt("fs.bk.session.timeout.ms", 1000); // the server makes 6 s of it
+            conf.setInt("fs.bk.session.timeout.ms", 1000); // the server makes 2 s of it
             var client = new Client(new Settings(URI.create("bk://" + arguments[0]), conf));
             for (int i = 0; ; i++) {
                 write(client, "/d/" + i, content(i));
@@ -273,7 +276,7 @@ class MultiFaultsTest {
         var output = Files.createTempFile("writer", ".txt");
         try (var proxy = new ZkProxy(TestCluster.address(), multi, when, What.PAUSE)) {
             var jvm = TestTree.jvm(output, Writer.class, proxy.address(), tree.survivor.settings.root);
-            assertTrue(proxy.happened.await(300, TimeUnit.SECONDS));
+            proxy.awaitIt(() -> !jvm.isAlive());
             jvm.destroyForcibly().waitFor();
             Files.readAllLines(output).forEach(line -> said.add(Integer.valueOf(line)));
         } finally {

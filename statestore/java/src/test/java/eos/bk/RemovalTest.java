@@ -67,7 +67,7 @@ class RemovalTest {
                     throw new CompletionException(e);
                 }
             });
-            assertTrue(proxy.happened.await(300, TimeUnit.SECONDS));
+            proxy.awaitIt(deleted::isDone);
             meanwhile.run();
             proxy.resume();
             deleted.get(300, TimeUnit.SECONDS);

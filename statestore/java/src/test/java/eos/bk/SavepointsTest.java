@@ -230,7 +230,7 @@ class SavepointsTest {
                     throw new java.io.UncheckedIOException(e);
                 }
             });
-            assertTrue(proxy.happened.await(300, TimeUnit.SECONDS));
+            proxy.awaitIt(deletion::isDone);
             assertEquals(List.of("one deleting"), states(all));
             all.delete("one", true, null);
             create(all, "one");
@@ -252,7 +252,7 @@ class SavepointsTest {
                     () -> assertThrows(IOException.class, () -> new Savepoints(victim, 1).delete("one", true, null)));
             thread.setDaemon(true);
             thread.start();
-            assertTrue(proxy.happened.await(300, TimeUnit.SECONDS));
+            proxy.awaitIt(() -> !thread.isAlive());
             expire(session.zk());
             assertEquals(List.of("one deleting"), states(all));
             refused(Kind.Unavailable, "deletion has begun", () -> build.hold(client.names.ledgers()));

@@ -1,6 +1,8 @@
 package eos.bk;
 
 import java.io.IOException;
+import java.net.BindException;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -8,13 +10,16 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.common.component.LifecycleComponentStack;
 import org.apache.bookkeeper.conf.ServerConfiguration;
 import org.apache.bookkeeper.server.EmbeddedServer;
 import org.apache.bookkeeper.server.conf.BookieConfiguration;
-import org.apache.bookkeeper.util.LocalBookKeeper;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileUtil;
+import org.apache.zookeeper.server.ServerCnxnFactory;
+import org.apache.zookeeper.server.ZooKeeperServer;
 
 /**
  * The cluster that tests run on: the one at {@code -Dbk.address=host:port} (its ZooKeeper), or a ZooKeeper and three
@@ -22,6 +27,13 @@ import org.apache.hadoop.conf.Configuration;
  */
 public final class TestCluster {
     private static final int BOOKIES = 3;
+    private static final int TICK_MS = 1_000;
+    private static final int LONGEST_SESSION_MS = 60_000;
+    private static final int CONNECTIONS = 1_000;
+    /** Neither what the kernel gives out by itself nor what eos.local picks from: nobody else has it soon. */
+    private static final int FIRST_PORT = 10_000;
+
+    private static final int PORTS = 5_000;
     private static final String ROOT = "/eos-bk-test/" + UUID.randomUUID();
 
     private TestCluster() {}
@@ -34,12 +46,8 @@ public final class TestCluster {
 
         private static String start() {
             try {
-                Path folder = Files.createDirectories(Path.of("target", "cluster-" + UUID.randomUUID()));
-                int port = freePort();
-                LocalBookKeeper.runZookeeper(
-                        1000,
-                        port,
-                        Files.createDirectories(folder.resolve("zk")).toFile());
+                Path folder = newFolder();
+                int port = startZookeeper(Files.createDirectories(folder.resolve("zk")));
                 BookKeeperAdmin.initNewCluster(bookie(port, freePort(), folder));
                 for (int i = 0; i < BOOKIES; i++) {
                     startBookie(port, freePort(), folder.resolve("bookie" + i));
@@ -50,9 +58,25 @@ public final class TestCluster {
             }
         }
 
+        /** Returns its port. A session may be as short as 2 s, since tests wait for the end of some. */
+        private static int startZookeeper(Path folder) throws Exception {
+            var server = new ZooKeeperServer(folder.toFile(), folder.toFile(), TICK_MS);
+            server.setMaxSessionTimeout(LONGEST_SESSION_MS);
+            var factory = ServerCnxnFactory.createFactory(new InetSocketAddress("127.0.0.1", 0), CONNECTIONS);
+            factory.startup(server);
+            return factory.getLocalPort();
+        }
+
         static void startBookie(int zookeeperPort, int port, Path folder) throws Exception {
             RUNNING.add(new Bookie(port, folder, TestCluster.start(bookie(zookeeperPort, port, folder))));
         }
+    }
+
+    /** For servers' data, which is some hundreds of megabytes: it goes with this JVM. */
+    static Path newFolder() throws IOException {
+        Path folder = Files.createDirectories(Path.of("target", "cluster-" + UUID.randomUUID()));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> FileUtil.fullyDelete(folder.toFile())));
+        return folder;
     }
 
     /** Starts a bookie in this process. */
@@ -78,9 +102,15 @@ public final class TestCluster {
         return conf;
     }
 
+    /** A port for a server that is started next, and perhaps again: a run beside this one chooses another. */
     static int freePort() throws IOException {
-        try (var socket = new ServerSocket(0)) {
-            return socket.getLocalPort();
+        while (true) {
+            int port = FIRST_PORT + ThreadLocalRandom.current().nextInt(PORTS);
+            try (var socket = new ServerSocket(port)) {
+                return socket.getLocalPort();
+            } catch (BindException e) {
+                continue; // Another server's.
+            }
         }
     }
 
@@ -113,7 +143,7 @@ public final class TestCluster {
 
     /** Starts an empty bookie of ours. */
     static void startBookie() throws Exception {
-        Started.startBookie(zookeeperPort(), freePort(), Path.of("target", "cluster-" + UUID.randomUUID()));
+        Started.startBookie(zookeeperPort(), freePort(), newFolder());
     }
 
     /** Flips a bit in whatever file of the bookie holds these bytes, while the bookie is down. */

@@ -7,6 +7,8 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 
 /**
  * A TCP proxy in front of ZooKeeper that knows a multi when it sees one, and lets something happen at the n-th: just
@@ -30,9 +32,10 @@ final class ZkProxy extends TcpProxy {
         PAUSE
     }
 
-    /** Counted down when it has happened. */
-    final CountDownLatch happened = new CountDownLatch(1);
+    private static final long MOST_S = 300;
+    private static final long LOOK_MS = 20;
 
+    private final CountDownLatch happened = new CountDownLatch(1);
     private final CountDownLatch resumed = new CountDownLatch(1);
     private final int target;
     private final When when;
@@ -61,6 +64,22 @@ final class ZkProxy extends TcpProxy {
     /** How often a client had to ask ZooKeeper's leader. */
     synchronized int asked() {
         return multis + syncs;
+    }
+
+    boolean hasHappened() {
+        return happened.getCount() == 0;
+    }
+
+    /** Waits until it happens; fails once who was to send that multi is done without it. */
+    void awaitIt(BooleanSupplier isDone) throws InterruptedException {
+        boolean done = false;
+        for (long begun = System.nanoTime();
+                !happened.await(LOOK_MS, TimeUnit.MILLISECONDS);
+                done = isDone.getAsBoolean()) {
+            if (done || System.nanoTime() - begun > TimeUnit.SECONDS.toNanos(MOST_S)) {
+                throw new AssertionError(what + " " + when + " multi " + target + ": only " + multis() + " were sent");
+            }
+        }
     }
 
     void resume() {
