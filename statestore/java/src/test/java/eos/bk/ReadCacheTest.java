@@ -1,5 +1,6 @@
 package eos.bk;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.common.cache.Cache;
@@ -10,8 +11,25 @@ import org.junit.jupiter.api.Test;
 class ReadCacheTest {
     private static final int FILES = 100_000;
 
+    private static final int TRIES = 5;
+
+    private record Measured(long weight, long taken) {
+        boolean isAbout() {
+            return weight > 0.8 * taken && weight < 1.5 * taken;
+        }
+    }
+
+    /** Tried again where another thread of this JVM, a bookie's say, took or freed megabytes meanwhile. */
     @Test
     void tinyFilesWeighAboutWhatTheyTakeOnTheHeap() {
+        Measured measured = measure();
+        for (int tries = 1; !measured.isAbout() && tries < TRIES; tries++) {
+            measured = measure();
+        }
+        assertTrue(measured.isAbout(), measured.weight + " is not about " + measured.taken);
+    }
+
+    private static Measured measure() {
         Cache<String, byte[]> cache = Ledgers.readCache(Long.MAX_VALUE);
         long before = used();
         long weight = 0;
@@ -22,8 +40,8 @@ class ReadCacheTest {
             weight += Ledgers.onTheHeap(write, bytes);
         }
         long taken = used() - before;
-        assertTrue(cache.size() == FILES);
-        assertTrue(weight > 0.8 * taken && weight < 1.5 * taken, weight + " is not about " + taken);
+        assertEquals(FILES, cache.size());
+        return new Measured(weight, taken);
     }
 
     private static long used() {
