@@ -28,7 +28,7 @@ class Issuer:
         self.forms: list[dict[str, str]] = []
         self.asked: list[str] = []
         self.answers: dict[str, tuple[int, str, dict[str, str]]] = {}
-        self.lives_s: int | None = 3600
+        self.lives_s: int | str | None = 3600
         self.hold = threading.Event()
         self.hold.set()
         outer = self

@@ -74,12 +74,20 @@ def ask(given: OAuth2, timeout_s: float) -> str:
             )
         asked = time.monotonic()
         told = _answer(http, http.build_request("POST", endpoint, data=form), client_secret)
-    token, lives_s = told.get("access_token"), told.get("expires_in", 0)
+    token, lives_s = told.get("access_token"), _number(told.get("expires_in"))
     if not isinstance(token, str):
         raise BadCredentials(f"{endpoint} answered without an access_token")
-    if isinstance(lives_s, int | float):
+    if lives_s is not None:
         _kept[given] = _Held(token, asked + lives_s * _OF_ITS_LIFE)
     return token
+
+
+def _number(told: object) -> float | None:
+    """Return a number, which some issuers write as a text."""
+    try:
+        return float(told) if isinstance(told, int | float | str) else None
+    except ValueError:
+        return None
 
 
 def _client(given: OAuth2) -> tuple[str, str]:

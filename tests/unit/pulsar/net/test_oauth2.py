@@ -67,8 +67,16 @@ def test_a_token_is_kept_for_nine_tenths_of_its_life(issuer: Issuer, monkeypatch
     assert secret(credentials(issuer, scope="another"), PATIENCE_S) == "token-4"
 
 
-def test_a_token_without_a_known_life_is_not_kept(issuer: Issuer) -> None:
-    issuer.lives_s = None
+def test_a_life_that_is_written_as_a_text_counts(issuer: Issuer) -> None:
+    """Azure's first endpoint writes it so."""
+    issuer.lives_s = "3600"
+    given = credentials(issuer)
+    assert [secret(given, PATIENCE_S) for _ in range(2)] == ["token-1", "token-1"]
+
+
+@pytest.mark.parametrize("lives_s", [None, "an hour"])
+def test_a_token_without_a_known_life_is_not_kept(issuer: Issuer, lives_s: str | None) -> None:
+    issuer.lives_s = lives_s
     given = credentials(issuer)
     assert [secret(given, PATIENCE_S) for _ in range(2)] == ["token-1", "token-2"]
 
