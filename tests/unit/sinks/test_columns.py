@@ -203,3 +203,12 @@ def test_a_map_with_string_keys_is_an_object(spark: SparkSession) -> None:
 )
 def test_a_close_word_is_suggested(word: str, suggestion: str) -> None:
     assert did_you_mean(word, ["value", "key", "observer"]) == suggestion
+
+
+def test_the_text_of_a_timestamp_in_json_ends_at_milliseconds(spark: SparkSession) -> None:
+    times = spark.sql("select timestamp_micros(1356998400123456) t, timestamp_ntz'2013-01-01 00:00:00.123999' n")
+    row = canonical(times, "json", topic_given=True).selectExpr("string(value) value").first()
+    assert row is not None
+    assert ".123" in row.value.split(",")[0]
+    assert ".123456" not in row.value
+    assert row.value.endswith('"n":"2013-01-01T00:00:00.123"}')
