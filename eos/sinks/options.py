@@ -202,6 +202,9 @@ def checked(options: SinkOptions) -> SinkOptions:
     return full
 
 
+MOST_S = 1e9
+"""The longest time an option takes, 31 years: what is far longer has no place on the wire, where it wraps around."""
+
 _OF_TRANSACTIONS = ("transaction_timeout_s", "markers_kept", "principal")
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
@@ -268,10 +271,12 @@ def _check_values(options: SinkOptions) -> None:
     }
     for option, bound in least.items():
         value = getattr(options, option)
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             raise InvalidInput(f"{option}={value!r} must be a finite number: a wait without an end helps nothing.")
         if value < bound:
             raise InvalidInput(f"{option}={value!r} is too small; it must be at least {bound:g}.")
+        if option.endswith("_s") and value > MOST_S:
+            raise InvalidInput(f"{option}={value!r} is too large; it must be at most {MOST_S:g} seconds.")
     if not (options.token is None or isinstance(options.token, str) or callable(options.token)):
         raise InvalidInput(
             f'token= is {type(options.token).__name__}; it must be a str: a token or "file:PATH"; or a function that '

@@ -104,6 +104,8 @@ def test_secrets_are_in_no_repr() -> None:
         ({"topic": "non-persistent://public/default/x"}, r"not persistent.*Use a persistent:// topic"),
         ({"topic": "flights-partition-0"}, "names one partition"),
         ({"topic": "a/b"}, "no topic name"),
+        ({"transaction_timeout_s": 1e16}, r"transaction_timeout_s=1e\+16 is too large.* at most 1e\+09 seconds"),
+        ({"request_timeout_s": 10**400}, "request_timeout_s=.* is too large"),
         ({"topic": ""}, "'' is no topic name"),
         ({"topic": "persistent://a/b c/d"}, "no topic name"),
     ],
