@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from statestore.checkpoint.files import Files, ListedOnce, join
-from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, batch_ids, check_checkpoint, read_query_id
+from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, batch_ids, check_whole, read_query_id
 from statestore.checkpoint.needs import committed_batch, needs_of, plain_files
 from statestore.errors import CutFailed, Damaged, NotFound
 
@@ -44,11 +44,11 @@ def cut_of(files: Files, where: str, batch: int | None = None) -> Cut:
 
     Raises:
         NotFound: there is no checkpoint.
-        InvalidInput: there is no such batch, or none at all.
+        InvalidInput: there is no such batch, or none at all; or the checkpoint is not whole yet.
         CutFailed: a file that it needs is missing or damaged. If it was cleaned away while we looked, look again.
     """
     seen = _Seen(files)
-    check_checkpoint(seen, where)
+    check_whole(seen, where)
     chosen = committed_batch(seen, where, batch, "there is nothing to go on from")
     needs = needs_of(seen, chosen)
     wanted = dict.fromkeys([*needs.files, *plain_files(seen)])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.logs import check_checkpoint
+from statestore.checkpoint.logs import check_whole
 from statestore.checkpoint.needs import committed_batch
 from statestore.checkpoint.operators import Operator
 from statestore.checkpoint.raw_state import Kept, read_kept, reader_of, session_for
@@ -88,7 +88,7 @@ def state_difference(
 
     Raises:
         NotFound: there is no checkpoint.
-        InvalidInput: there is no such batch, or no state.
+        InvalidInput: there is no such batch, or no state, or a checkpoint is not whole yet.
         Damaged: logs or metadata can't be read.
     """
     hadoop = Hadoop.of(spark, options)
@@ -105,7 +105,7 @@ def state_difference(
 
 def _side(hadoop: Hadoop, uri: str, batch: int | None) -> Side:
     files = HadoopFiles(hadoop, uri)
-    check_checkpoint(files, uri)
+    check_whole(files, uri)
     kept = read_kept(files, committed_batch(files, uri, batch, "there is no state to compare"))
     if not kept.operators:
         raise InvalidInput(f"The query of {uri} keeps no state: there is nothing to compare")

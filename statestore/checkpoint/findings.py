@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from statestore.checkpoint.files import Files
-from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS
+from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, is_begun
 from statestore.checkpoint.needs import Needs
 from statestore.checkpoint.stores import SNAPSHOTS, Gap
 
@@ -73,6 +73,11 @@ def damaged(
 
 
 def _remedy(files: Files, path: str, batches: tuple[int, ...], needs: Sequence[Needs]) -> str:
+    if path == METADATA and is_begun(files):
+        return (
+            "If none is at work here, delete the folder, and make it again: what is in it may be half written, "
+            "whatever its logs say."
+        )
     folder, _, name = path.rpartition("/")
     if folder == OFFSETS and needs and int(name) > needs[-1].batch:
         return "Remove it, if the sink may see other rows in this batch: it is not committed, and Spark plans it again."

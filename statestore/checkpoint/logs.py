@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from statestore.checkpoint.files import Entry, Files, join
-from statestore.errors import Damaged, NotFound
+from statestore.errors import Damaged, InvalidInput, NotFound
 
 METADATA = "metadata"
 OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
+NOT_WHOLE = "so it is until a copy, restore, rescaling or bootstrap has ended, and where one was killed"
+"""What an empty `metadata` says: Spark starts no query on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,24 @@ def is_checkpoint(names: Iterable[str]) -> bool:
     return not {OFFSETS, COMMITS}.isdisjoint(names)
 
 
+def is_begun(files: Files) -> bool:
+    """Whether a checkpoint was begun by these tools and is not whole: its `metadata` is there, and empty."""
+    entry = files.list("").get(METADATA)
+    return entry is not None and not entry.is_directory and entry.length == 0
+
+
+def check_whole(files: Files, where: str) -> None:
+    """Refuse what is no checkpoint, or one that is not whole yet.
+
+    Raises:
+        NotFound: there is nothing, or no query's checkpoint.
+        InvalidInput: one was begun.
+    """
+    check_checkpoint(files, where)
+    if is_begun(files):
+        raise InvalidInput(f"{where} is no whole checkpoint: its {METADATA} is empty, and {NOT_WHOLE}")
+
+
 def check_checkpoint(files: Files, where: str = "") -> None:
     """Say what is there instead, if it is no checkpoint.
 
@@ -76,6 +96,8 @@ def check_checkpoint(files: Files, where: str = "") -> None:
         read_query_id(files)  # of a query that has only begun
         return
     here = f"There is no checkpoint at {where}" if where else "There is no checkpoint"
+    if is_begun(files):
+        raise NotFound(f"{here}, but one was begun: its {METADATA} is empty, and {NOT_WHOLE}")
     if not names:
         raise NotFound(f"{here}: there is nothing, or an empty folder")
     below = [name for name, entry in names.items() if entry.is_directory and is_checkpoint(files.list(name))]
@@ -91,9 +113,11 @@ def read_query_id(files: Files) -> str:
 
     Raises:
         NotFound: there is no `metadata`.
-        Damaged: it can't be read.
+        Damaged: it can't be read, or the checkpoint is not whole yet.
     """
     data = files.read(METADATA)
+    if not data:
+        raise Damaged(f"{METADATA} is empty, and {NOT_WHOLE}")
     try:
         return str(json.loads(data)["id"])
     except (ValueError, KeyError, TypeError) as error:

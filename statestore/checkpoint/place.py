@@ -5,13 +5,60 @@ Until it is whole its `metadata` is empty, and Spark starts no query on it.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from statestore.checkpoint.cut import names_its_place
-from statestore.checkpoint.logs import METADATA
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.logs import METADATA, is_begun, is_checkpoint, read_query_id
+from statestore.checkpoint.needs import committed
 from statestore.checkpoint.operators import moved_metadata
-from statestore.errors import InvalidInput
+from statestore.errors import InvalidInput, NotFound, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
+
+
+def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
+    """Refuse a place for a new checkpoint where something is, and say what it is.
+
+    Args:
+        source: the checkpoint that the new one is made of.
+
+    Raises:
+        InvalidInput: there is something, or the place is inside the source.
+    """
+    if source is not None and uri.startswith(f"{hadoop.qualified(source).rstrip('/')}/"):
+        raise InvalidInput(f"{uri} is inside the checkpoint {source}: name a place beside it")
+    status = hadoop.status(uri)
+    if status is None:
+        return
+    files = HadoopFiles(hadoop, uri)
+    names = files.list("") if status.is_directory else {}
+    if METADATA in names and is_begun(files):
+        raise InvalidInput(
+            f"A checkpoint was begun at {uri} and is not whole: its {METADATA} is empty, and Spark starts no query on "
+            f"it. If no copy, restore, rescaling or bootstrap is at work there, one was killed: delete it (statestore "
+            f"rm -r {uri}), and do the same again"
+        )
+    if is_checkpoint(names):
+        try:
+            known = f" (query {read_query_id(files)}, batch {max(committed(files), default=-1)})"
+        except StateStoreError:
+            known = ""
+        raise InvalidInput(
+            f"There is a checkpoint at {uri} already{known}: start the query on it if it is the one that you want, "
+            "else name a new place"
+        )
+    what = "something" if names or not status.is_directory else "an empty folder"
+    raise InvalidInput(f"There is {what} at {uri}: a checkpoint is written to a new place")
+
+
+def remove(hadoop: Hadoop, uri: str) -> None:
+    """Remove a checkpoint, its `metadata` last: without it, Spark would go on from the logs of one half removed."""
+    with contextlib.suppress(NotFound):
+        for one in hadoop.list(uri):
+            if one.name != METADATA:
+                hadoop.delete(one.uri, recursive=True)
+    hadoop.delete(uri, recursive=True)
 
 
 @dataclass(frozen=True)
@@ -31,8 +78,7 @@ class Place:
         Raises:
             InvalidInput: there is something.
         """
-        if self.hadoop.status(self.uri) is not None:
-            raise InvalidInput(f"There is something at {self.uri}: a checkpoint is written to a new place")
+        check_free(self.hadoop, self.uri)
         self.hadoop.write(self.at(METADATA), b"")
 
     def write(self, path: str, data: bytes) -> int:
@@ -50,7 +96,7 @@ class Place:
 
     def abandon(self) -> None:
         """Remove what was begun."""
-        self.hadoop.delete(self.uri, recursive=True)
+        remove(self.hadoop, self.uri)
 
     def at(self, path: str) -> str:
         """The address of a path."""

@@ -89,6 +89,8 @@ def rm(
     option: HadoopOptions = None,
 ) -> None:
     """Delete a file, or a directory. Before it deletes a query's checkpoint it asks."""
+    from statestore.checkpoint.place import remove
+
     hadoop = _hadoop(uri, option)
     if _existing(hadoop, uri).is_directory:
         if not recursive:
@@ -96,7 +98,9 @@ def rm(
         checkpoints = _checkpoints(hadoop, uri)
         if checkpoints and not yes:
             _ask(checkpoints)
-    hadoop.delete(uri, recursive)
+        remove(hadoop, uri)
+    else:
+        hadoop.delete(uri)
     console.tell(f"{uri} is deleted." + (" Its ledgers are freed by the next round of gc." if is_bk(uri) else ""))
 
 
@@ -164,13 +168,15 @@ def _sums(top: str, lengths: Mapping[str, int]) -> dict[str, tuple[int, int]]:
 
 def _checkpoints(hadoop: Hadoop, uri: str) -> list[str]:
     """The checkpoints at an address or directly below it."""
-    from statestore.checkpoint.logs import is_checkpoint
+    from statestore.checkpoint.hadoop_files import HadoopFiles
+    from statestore.checkpoint.logs import is_begun, is_checkpoint
 
-    found = hadoop.list(uri)
-    if is_checkpoint({one.name for one in found}):
-        return [uri]
-    below = [one.uri for one in found if one.is_directory]
-    return [one for one in below if is_checkpoint({status.name for status in hadoop.list(one)})]
+    def is_whole(files: HadoopFiles) -> bool:
+        return is_checkpoint(files.list("")) and not is_begun(files)
+
+    places = [uri, *(one.uri for one in hadoop.list(uri) if one.is_directory)]
+    found = [place for place in places if is_whole(HadoopFiles(hadoop, place))]
+    return found[:1] if uri in found else found
 
 
 def _ask(checkpoints: list[str]) -> None:

@@ -4,20 +4,20 @@ State is what a query's own operators have made of rows, in encodings that only 
 them: the user's transformation runs over it as a stream of its own that ends. Then the place of that stream in the
 checkpoint is emptied, and the query begins its own source where that source begins.
 
-1. RUN        the history as a source of files, with a checkpoint of its own beside the target; output goes nowhere.
-2. COPY       a cut of it to the target, whose `metadata` is empty.
-3. EMPTY      the offsets of the source become "-", Spark's word for a source that nothing was read of yet; its log is
-              removed. Watermark, batch ids and the number of partitions stay.
-4. FINISH     `metadata` is written: it is a checkpoint. What was made on the way is removed.
+1. BEGIN      the target is made, with an empty `metadata`.
+2. RUN        the history as a source of files, with a checkpoint of its own, both in a folder `history` of the target;
+              output goes nowhere.
+3. COPY       a cut of that checkpoint to the target.
+4. EMPTY      the offsets of the source become "-", Spark's word for a source that nothing was read of yet; its log is
+              removed. Watermark, batch ids and the number of partitions stay. The folder `history` is removed.
+5. FINISH     `metadata` is written: it is a checkpoint.
 
-A crash before the last step leaves a folder on which Spark starts nothing, and one beside it, TARGET-history-…
+A crash before the last step leaves a folder on which Spark starts nothing; an error removes it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -27,7 +27,8 @@ from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import OFFSETS, SOURCES, batch_ids, parse_offsets, read_commit
 from statestore.checkpoint.needs import committed
 from statestore.checkpoint.operators import operator_ids, read_operator
-from statestore.checkpoint.transfer import copy_checkpoint
+from statestore.checkpoint.place import Place
+from statestore.checkpoint.transfer import copy_into
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NOTHING_READ = "-"
+_HISTORY = "history"
 _JOIN = "symmetricHashJoin"
 
 OutputMode = Literal["append", "update", "complete"]
@@ -90,29 +92,23 @@ def bootstrap(
         raise InvalidInput("The history is a stream: give a DataFrame that ends, such as spark.read… of the same data")
     hadoop = Hadoop.of(spark, options)
     where = hadoop.qualified(target)
-    if hadoop.status(where) is not None:
-        raise InvalidInput(f"There is something at {where}: a checkpoint is written to a new place")
+    place = Place(hadoop, where)
+    rows, checkpoint = place.at(f"{_HISTORY}/rows"), place.at(f"{_HISTORY}/checkpoint")
     made: list[Bootstrapped] = []
 
     def prepare(cut: Cut) -> None:
-        files = HadoopFiles(hadoop, where)
-        made.append(_emptied(hadoop, files, where, cut))
+        made.append(_emptied(hadoop, HadoopFiles(hadoop, where), where, cut))
+        hadoop.delete(place.at(_HISTORY), recursive=True)
 
-    with _beside(hadoop, where) as scratch:
-        _run(transform, history, f"{scratch}/rows", f"{scratch}/checkpoint", output_mode)
-        _check(HadoopFiles(hadoop, f"{scratch}/checkpoint"))
-        copy_checkpoint(hadoop, f"{scratch}/checkpoint", where, prepare=prepare)
-    return made[0]
-
-
-@contextlib.contextmanager
-def _beside(hadoop: Hadoop, where: str) -> Iterator[str]:
-    scratch = f"{where.rstrip('/')}-history-{uuid.uuid4().hex[:12]}"
+    place.begin()
     try:
-        yield scratch
-    finally:
-        with contextlib.suppress(StateStoreError):
-            hadoop.delete(scratch, recursive=True)
+        _run(transform, history, rows, checkpoint, output_mode)
+        _check(HadoopFiles(hadoop, checkpoint))
+        copy_into(place, checkpoint, prepare)
+    except BaseException:
+        place.abandon()
+        raise
+    return made[0]
 
 
 def _run(

@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 from eos.commit.registration import REGISTRATION, Registration
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.logs import METADATA, check_checkpoint
+from statestore.checkpoint.logs import METADATA, check_whole
 from statestore.checkpoint.needs import committed, needs_of, plain_files, restart_of
 from statestore.checkpoint.operators import STATE
+from statestore.checkpoint.place import check_free
 from statestore.checkpoint.raw_state import HDFS_BACKED, ROCKSDB, Kept, key_schema, read_kept, session_for
 from statestore.checkpoint.transfer import Progress, copy_checkpoint
 from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
@@ -120,21 +121,21 @@ def rescale(
         )
     hadoop = Hadoop.of(spark, options)
     work = _Rescaling(hadoop, hadoop.qualified(target), partitions, spark, options)
-    if hadoop.status(work.target) is not None:
-        raise InvalidInput(f"There is something at {work.target}: a checkpoint is written to a new place")
+    check_free(hadoop, work.target, None if is_name(source) else source)
     if is_name(source):
         store = Store.of(target, options, spark)
         store.ready(source)
         bookkeeper.restore_to(store, source, lambda savepoint: work.run(savepoint.batch, savepoint.query))
     else:
         files = HadoopFiles(hadoop, source)
-        check_checkpoint(files, source)
+        check_whole(files, source)
         refuse_in_doubt(files, source)
         check(read_kept(files, max(committed(files))), partitions, source)
 
         def prepare(batch: int, query: str) -> None:
             refuse_in_doubt(files, source)  # a query that runs has begun another batch while this one was copied
             work.run(batch, query)
+            refuse_gone_on(files, source, batch)
 
         copy_checkpoint(hadoop, source, work.target, progress, lambda cut: prepare(cut.batch, cut.query))
     assert work.done is not None
@@ -157,6 +158,20 @@ def refuse_in_doubt(files: Files, source: str) -> None:
             f"Batch {done + 1} of {source} was begun and is not committed: its rows may be in the output. Either the "
             "query runs, or it was stopped or killed in that batch. Let it end with a whole batch, by "
             "statestore.stop_with_savepoint or .trigger(availableNow=True), and rescale then"
+        )
+
+
+def refuse_gone_on(files: Files, source: str, batch: int) -> None:
+    """Refuse what was made of a checkpoint whose query has run another batch meanwhile.
+
+    Raises:
+        InvalidInput: it has, or is about to.
+    """
+    refuse_in_doubt(files, source)
+    if (newest := max(committed(files))) != batch:
+        raise InvalidInput(
+            f"The query of {source} runs: it was at batch {batch}, and is at batch {newest} by now. Stop it, by "
+            "statestore.stop_with_savepoint, and rescale then"
         )
 
 

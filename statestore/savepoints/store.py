@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from statestore.bk.address import Address
 from statestore.checkpoint.cut import Cut
+from statestore.checkpoint.place import check_free
 from statestore.errors import StateStoreError
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints.savepoint import Savepoint
@@ -81,6 +82,7 @@ class Store:
             Unavailable: it was deleted meanwhile.
             Damaged: a ledger that it holds is gone.
         """
+        check_free(self.hadoop, self.address.at(target).uri)
         restoration = self._ask("restore", name, target)
         try:
             yield Savepoint.said(restoration.savepoint()), json.loads(restoration.files())

@@ -245,7 +245,7 @@ def test_any_error_removes_what_was_begun(source: Path) -> None:
 
 def test_what_is_refused(source: Path, tmp_path: Path) -> None:
     Path(f"{source}-copy").mkdir()
-    with pytest.raises(InvalidInput, match="There is something at"):
+    with pytest.raises(InvalidInput, match="There is an empty folder at"):
         copy(source)
     with pytest.raises(NotFound):
         copy(tmp_path / "nothing")
