@@ -11,6 +11,7 @@ from eos.commit.control_topic import control_topic_in
 from eos.commit.patience import Settings
 from eos.commit.reading import read_log
 from eos.config import Cluster
+from eos.errors import TopicMissing
 from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files
 from statestore.checkpoint.logs import OFFSETS, parse_offsets
@@ -40,11 +41,26 @@ class Output:
 
     def log(self, client: Client) -> LogView:
         """Read the control log with every MARKER that is still there. Raises TopicMissing, DamagedLog, NetworkError."""
-        client.partitions(self.topic)
+        try:
+            client.partitions(self.topic)
+        except TopicMissing as error:
+            raise TopicMissing(
+                f"{error}: the sink {self.name} has no control log there. Look at the sink's name and at its "
+                "namespace. If its query has never run with it, as after a bootstrap, there is no output to be in step "
+                "with: start the query on the checkpoint as it is"
+            ) from error
         return read_log(client, self.topic, Settings(markers_retained=sys.maxsize))
 
 
-def behind(log: LogView, query: str, batch: int, offsets: str | None = None) -> tuple[Marker, ...]:
+def behind(
+    log: LogView,
+    query: str,
+    batch: int,
+    offsets: str | None = None,
+    jumped: tuple[int, int] | None = None,
+    *,
+    known: bool = True,
+) -> tuple[Marker, ...]:
     """Return the MARKERs of the batches that state at `batch` lacks, lowest first.
 
     Args:
@@ -52,6 +68,8 @@ def behind(log: LogView, query: str, batch: int, offsets: str | None = None) -> 
         query: the id of the query whose state it is.
         batch: the newest that is in the state.
         offsets: the text of its file `offsets/<batch>`, where that is known.
+        jumped: the batches in whose place its state was rewritten, as `Registration.jumped`.
+        known: whether it is known what was jumped; if not, state that seems to be ahead of the output is not refused.
 
     Raises:
         InvalidInput: the state can't be brought in step: it is another query's, ahead of the output, of other input, or
@@ -59,13 +77,30 @@ def behind(log: LogView, query: str, batch: int, offsets: str | None = None) -> 
     """
     newest = log.newest
     if newest is None:
-        raise InvalidInput("The sink's control log holds no committed batch: there is no output to be in step with")
+        raise InvalidInput(
+            "The sink's control log holds no committed batch: there is no output to be in step with. Start the query "
+            "on the checkpoint as it is: for a savepoint, restore it without --in-step"
+        )
     if newest.query_id != query:
         raise InvalidInput(
             f"The sink's output is of query {newest.query_id}, and the state of query {query}: name the "
             "sink of this query"
         )
-    if batch > newest.batch_id:
+    rescaled = jumped is not None and jumped[1] == batch
+    own_batch = jumped[0] - 1 if jumped is not None and rescaled else batch  # whose state it is
+    before, now = _partitions(offsets), _partitions(newest.offsets)
+    if rescaled and newest.batch_id == own_batch:
+        return ()  # the batches after it read no input, and the query goes on with the one after them
+    if rescaled and newest.batch_id > own_batch and (newest.batch_id <= batch or before != now):
+        raise InvalidInput(
+            f"The state was rescaled after batch {own_batch}, and the output is at batch {newest.batch_id}: the query "
+            "has gone on from the checkpoint that was rescaled, and its batches can't be run again with other "
+            "partitions. Let that query end, and rescale its checkpoint again, to a new place"
+        )
+    if batch > newest.batch_id and not known:
+        return ()
+    if own_batch > newest.batch_id:
+        batch = own_batch
         raise InvalidInput(
             f"The state is at batch {batch}, and the output at batch {newest.batch_id}: batches "
             f"{newest.batch_id + 1} … {batch} are missing from the output, and rolling forward can't bring them back. "
@@ -77,7 +112,6 @@ def behind(log: LogView, query: str, batch: int, offsets: str | None = None) -> 
             f"Batch {batch} of this state and batch {batch} of the output read different input: this is not the state "
             "that the output belongs to. Restore another savepoint"
         )
-    before, now = _partitions(offsets), _partitions(newest.offsets)
     if before != now and None not in (before, now):
         raise InvalidInput(
             f"The state has {before} partitions, and batch {newest.batch_id} of the output was written with {now}: the "
@@ -91,7 +125,31 @@ def behind(log: LogView, query: str, batch: int, offsets: str | None = None) -> 
             f"holds {len(missing)} of the batches between them, {missing[0]} the first: their input is not known. "
             f"Restore a savepoint at batch {missing[-1]} or later; the sink's option markers_kept keeps more of them"
         )
-    return tuple(log.markers[number] for number in range(batch + 1, newest.batch_id + 1))
+    markers = tuple(log.markers[number] for number in range(batch + 1, newest.batch_id + 1))
+    if offsets is not None and markers:
+        _refuse_unread(batch, offsets, markers)
+    return markers
+
+
+def _refuse_unread(batch: int, offsets: str, markers: tuple[Marker, ...]) -> None:
+    """Refuse to run again the first batch that read of a source: where it began is in no offsets."""
+    try:
+        before = parse_offsets(OFFSETS, offsets.encode()).sources
+        first = next((one for one in markers if _reads_first(before, one.offsets)), None)
+    except Damaged:
+        return
+    if first is not None:
+        raise InvalidInput(
+            f"At batch {batch} nothing was read of a source yet, as after a bootstrap, and batch {first.batch_id} of "
+            "the output began it where the source's own options said then, which is written nowhere: it can't be run "
+            f"again with the same input. Restore a savepoint at batch {first.batch_id} or later; without one, begin "
+            "anew with a new checkpoint and a new name of the sink"
+        )
+
+
+def _reads_first(before: tuple[str | None, ...], after: str) -> bool:
+    now = parse_offsets(OFFSETS, after.encode()).sources
+    return any(was is None and read is not None for was, read in zip(before, now, strict=False))
 
 
 def _partitions(offsets: str | None) -> str | None:

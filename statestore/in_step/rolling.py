@@ -110,7 +110,7 @@ def restore_in_step(
     if hadoop.status(target) is None:
         with Client(output.cluster) as client:
             log = output.log(client)
-            markers = behind(log, query, batch)
+            markers = behind(log, query, batch, known=False)
             refuse_if_owned(client, output.name, output.topic)
         if markers:
             kept = log.markers.get(batch)
@@ -191,7 +191,16 @@ def newest_batch(files: HadoopFiles) -> int:
 
 
 def _same_input(files: HadoopFiles, log: LogView, query: str, batch: int) -> tuple[Marker, ...]:
-    return behind(log, query, batch, files.read(join(OFFSETS, str(batch))).decode())
+    registered = _registered(files)
+    offsets = files.read(join(OFFSETS, str(batch))).decode()
+    return behind(log, query, batch, offsets, None if registered is None else registered.jumped)
+
+
+def _registered(files: HadoopFiles) -> Registration | None:
+    try:
+        return Registration.parse(files.read(REGISTRATION).decode())
+    except NotFound:
+        return None
 
 
 def declare(
@@ -206,13 +215,12 @@ def declare(
     Raises:
         InvalidInput: it was not used with this sink.
     """
-    try:
-        registered = Registration.parse(files.read(REGISTRATION).decode())
-    except NotFound as error:
+    registered = _registered(files)
+    if registered is None:
         raise InvalidInput(
             f"{files.uri(REGISTRATION)} is missing: this checkpoint was not used with an exactly-once sink of "
             "this project"
-        ) from error
+        )
     fits(registered, output.name, output.topic)
     already = registered.rolls_forward_from
     if since is not None and already is not None:

@@ -57,9 +57,6 @@ def test_what_cannot_be_brought_in_step_is_refused(view: LogView, batch: int, sa
 
 
 def test_state_is_not_rolled_forward_over_a_rescaling() -> None:
-    def planned(partitions: int) -> str:
-        return f'v1\n{{"conf":{{"spark.sql.shuffle.partitions":"{partitions}"}}}}\n-'
-
     view = log(3)
     marker = Marker(9, QUERY, "run", 6, 1, TxnId(0, 6), None, {}, {}, planned(3))
     view.apply(marker, MessageId(1, 9))
@@ -67,6 +64,62 @@ def test_state_is_not_rolled_forward_over_a_rescaling() -> None:
         behind(view, QUERY, 4, planned(2))
     view.apply(replace(marker, number=10, batch_id=7), MessageId(1, 10))
     assert [one.batch_id for one in behind(view, QUERY, 6, planned(3))] == [7]
+
+
+def planned(partitions: int) -> str:
+    return f'v1\n{{"conf":{{"spark.sql.shuffle.partitions":"{partitions}"}}}}\n-'
+
+
+def written(*batches: tuple[int, int]) -> LogView:
+    """A log of batches, each with how many partitions its state had."""
+    view = log()
+    for batch, partitions in batches:
+        marker = Marker(batch + 2, QUERY, "run", batch, 1, TxnId(0, batch), None, {}, {}, planned(partitions))
+        view.apply(marker, MessageId(1, batch + 1))
+    return view
+
+
+def test_state_that_was_just_rescaled_is_in_step_with_the_batch_before() -> None:
+    """Batch 5 was put in its place, and is none of the output's."""
+    assert behind(written((3, 2), (4, 2)), QUERY, 5, planned(3), (5, 5)) == ()
+    assert behind(written((4, 2)), QUERY, 6, planned(4), (5, 6)) == (), "twice"
+    own = written((4, 2), (6, 3), (7, 3))
+    assert [one.batch_id for one in behind(own, QUERY, 5, planned(3), (5, 5))] == [6, 7], "and has gone on since"
+    assert [one.batch_id for one in behind(own, QUERY, 6, planned(3), (5, 5))] == [7]
+
+
+@pytest.mark.parametrize("batches", [((4, 2), (5, 2)), ((4, 2), (5, 2), (6, 2))])
+def test_output_of_the_checkpoint_that_was_rescaled_says_what_to_rescale(batches: tuple[tuple[int, int], ...]) -> None:
+    newest = batches[-1][0]
+    says = (
+        rf"was rescaled after batch 4, and the output is at batch {newest}: the query has gone on from .* rescale its"
+    )
+    with pytest.raises(InvalidInput, match=says):
+        behind(written(*batches), QUERY, 5, planned(3), (5, 5))
+
+
+def test_rescaled_state_ahead_of_the_output_is_named_by_its_own_batch() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"state is at batch 4, and the output at batch 3: batches 4 … 4 are missing"
+    ):
+        behind(written((3, 2)), QUERY, 5, planned(3), (5, 5))
+
+
+def test_what_may_have_been_rescaled_is_not_refused_before_it_is_known() -> None:
+    assert behind(written((4, 2)), QUERY, 5, known=False) == ()
+    with pytest.raises(InvalidInput, match="batches 5 … 5 are missing"):
+        behind(written((4, 2)), QUERY, 5)
+
+
+def test_a_batch_that_began_a_source_is_not_run_again() -> None:
+    """As the first one after a bootstrap: its MARKER says where it ended, and nothing where it began."""
+    view = log()
+    for batch in (4, 5):
+        marker = Marker(batch + 2, QUERY, "run", batch, 1, TxnId(0, batch), None, {}, {}, offsets('{"a":1}', "-"))
+        view.apply(marker, MessageId(1, batch + 1))
+    with pytest.raises(InvalidInput, match=r"At batch 3 nothing was read .*bootstrap, and batch 4 .* at batch 4 or la"):
+        behind(view, QUERY, 3, offsets("-", "-"))
+    assert [one.batch_id for one in behind(view, QUERY, 4, offsets('{"a":1}', "-"))] == [5]
 
 
 def test_a_control_topic_is_in_the_namespace_of_the_sinks_topic() -> None:
