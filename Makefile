@@ -55,7 +55,7 @@ matrix: $(JAR) ## try each Python from 3.11 to 3.14 with each Spark from 4.0 to 
 	@$(BIN)/eos local fetch
 	$(BIN)/python tools/matrix.py $(MATRIX_ARGS)
 
-crash: ## kill a process at each step of the protocol and look for lost or doubled rows
+crash: $(JAR) ## kill a process at each step of the protocol, and of a rescaling or bootstrap, and look for what is lost or doubled
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -v -m crash $(SIDE_BY_SIDE) tests $(TEST_ARGS)

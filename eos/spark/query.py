@@ -165,6 +165,17 @@ def checkpoint_of(query: StreamingQuery) -> str:
     return str(own._jsq.streamingQuery().resolvedCheckpointRoot())
 
 
+def is_run_on(session: SparkSession, checkpoint: str) -> bool:
+    """Tell whether a query of this application runs on a checkpoint.
+
+    Args:
+        checkpoint: its address, qualified as Hadoop does it.
+    """
+    active: Jvm = session._jsparkSession.sharedState().activeStreamingQueries()
+    roots = [str(execution.resolvedCheckpointRoot()).rstrip("/") for execution in list(active.values())]
+    return checkpoint.rstrip("/") in roots
+
+
 def _query(session: SparkSession, execution: Jvm, query_id: str) -> Query:
     jvm: Jvm = session._jvm
     checkpoint = execution.resolvedCheckpointRoot()

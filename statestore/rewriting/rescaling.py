@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eos.commit.registration import REGISTRATION, Registration
+from eos.spark.query import is_run_on
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import METADATA, check_whole
@@ -129,6 +130,11 @@ def rescale(
     else:
         files = HadoopFiles(hadoop, source)
         check_whole(files, source)
+        if is_run_on(spark, hadoop.qualified(source)):
+            raise InvalidInput(
+                f"A query of this application runs on {source}: end it first, by statestore.stop_with_savepoint, and "
+                "rescale then"
+            )
         refuse_in_doubt(files, source)
         check(read_kept(files, max(committed(files))), partitions, source)
 

@@ -148,5 +148,5 @@ def test_what_cannot_be_bootstrapped_is_refused_and_leaves_nothing(spark: SparkS
         bootstrap(aggregation, spark.readStream.format("rate").load(), target)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "target").mkdir()
-    with pytest.raises(InvalidInput, match="There is something at"):
+    with pytest.raises(InvalidInput, match="There is an empty folder at"):
         bootstrap(aggregation, history, target)

@@ -23,7 +23,7 @@ from tests.conftest import MakeTopic
 from tests.integration.statestore.checkpoints import BATCHES
 from tests.integration.statestore.in_step_job import CountingJob, written
 from tests.reading import values_of
-from tests.soak.queries import PROVIDERS, QUERIES, rows, run
+from tests.soak.queries import PROVIDERS, QUERIES, rows, run, start
 from tests.waiting import until_batch
 
 KEEP_ALL = {"spark.sql.streaming.minBatchesToRetain": "10000"}
@@ -283,8 +283,17 @@ def test_what_cannot_be_rescaled_is_refused_by_name(
         rescale(rocks, target, 0, spark=spark)
     with pytest.raises(InvalidInput, match="restore the savepoint on it"):
         rescale("pulsar://localhost:6650/public/default/savepoints", target, 3, spark=spark)
-    with pytest.raises(InvalidInput, match="There is something at"):
+    with pytest.raises(InvalidInput, match=r"There is a checkpoint at .* already"):
         rescale(rocks, rocks, 3, spark=spark)
+    with pytest.raises(InvalidInput, match="is inside the checkpoint"):
+        rescale(rocks, f"{rocks}/rescaled", 3, spark=spark)
+    query = start(spark, "rocksdb", "deduplication", (tmp_path / "runs").as_uri())
+    try:
+        until_batch(query, 1)
+        with pytest.raises(InvalidInput, match=r"A query of this application runs on .*stop_with_savepoint"):
+            rescale((tmp_path / "runs").as_uri(), target, 3, spark=spark)
+    finally:
+        query.stop()
     assert hadoop.status(target) is None
 
 

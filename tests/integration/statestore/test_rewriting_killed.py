@@ -141,18 +141,8 @@ def test_a_kill_while_executors_write(live: str, spark: SparkSession, tmp_path: 
     assert verify(copy.as_uri()).ok, "and goes on"
 
 
-@pytest.mark.slow
-def test_a_kill_at_the_last_step(live: str, spark: SparkSession, tmp_path: Path) -> None:
-    """All is there but `metadata`."""
-    target = (tmp_path / "new").as_uri()
-    work = Work("rescale", target, live)
-    killed(replace(work, die="before write metadata 2"))
-    check_after_kill(spark, work)
-
-
-# Of calls that are alike, such as the copies of files, the first and the last.
 def chosen(moments: list[str]) -> list[str]:
-    """Return the moments to die at: of each kind the first and the last."""
+    """Return the moments to die at: of calls that are alike, such as the copies of files, the first and the last."""
     kinds: dict[str, list[str]] = {}
     for moment in moments:
         phase, call, path = moment.split(" ", 2)

@@ -11,7 +11,7 @@ from statestore.checkpoint import LocalFiles, Offsets, Operator
 from statestore.checkpoint.raw_state import PROVIDER, Kept
 from statestore.errors import Damaged, InvalidInput
 from statestore.rewriting.fingerprints import Fingerprint
-from statestore.rewriting.rescaling import _check_places, _compare, _jumping, check, refuse_in_doubt
+from statestore.rewriting.rescaling import _check_places, _compare, _jumping, check, refuse_gone_on, refuse_in_doubt
 from statestore.savepoints.savepoint import is_name
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -57,6 +57,21 @@ def test_a_batch_in_doubt_is_refused(tmp_path: Path) -> None:
         refuse_in_doubt(files, "file:///c")
     (tmp_path / "commits/2").write_text("v1")
     refuse_in_doubt(files, "file:///c")
+
+
+def test_a_query_that_has_gone_on_meanwhile_is_noticed(tmp_path: Path) -> None:
+    """Else two queries of one id go on from here, and their sink holds batches of both."""
+    for log in ("offsets", "commits"):
+        (tmp_path / log).mkdir()
+        (tmp_path / log / "4").write_text("v1")
+    files = LocalFiles(tmp_path)
+    refuse_gone_on(files, "file:///c", 4)
+    (tmp_path / "offsets" / "5").write_text("v1")
+    with pytest.raises(InvalidInput, match="Batch 5 of file:///c was begun"):
+        refuse_gone_on(files, "file:///c", 4)
+    (tmp_path / "commits" / "5").write_text("v1")
+    with pytest.raises(InvalidInput, match=r"runs: it was at batch 4, and is at batch 5 by now\. Stop it"):
+        refuse_gone_on(files, "file:///c", 4)
 
 
 def test_a_name_is_no_address() -> None:
