@@ -106,7 +106,12 @@ def new_version(
     """
     (form,), payload = _FORMS[value_format], payload_of(columns)
     if schema is None:
-        return Declared(form, new_schema(payload, form, name))
+        text = new_schema(payload, form, name)
+        try:
+            parse_avro(text, "The schema that the columns make")  # once registered it is there for good
+        except InvalidInput as error:
+            raise InvalidInput(f"{error}. Nothing is registered. Rename such fields, or drop them.") from error
+        return Declared(form, text)
     known = _known(schema, value_format)
     if not isinstance(known, Record) or known.format != form or misfit(payload, known.node, form) is None:
         return None

@@ -163,6 +163,18 @@ def test_no_version_is_made_where_no_field_more_would_help() -> None:
     assert new_version(columns(a=TEXT), "json", registered("STRING"), "R") is None
 
 
+@pytest.mark.parametrize("value_format", ["json", "avro"])
+@pytest.mark.parametrize("other", ["A", "a"])
+def test_no_schema_is_registered_that_could_not_be_written_by(value_format: ValueFormat, other: str) -> None:
+    alike = StructType([StructField("a", TEXT), StructField(other, TEXT)])
+    with pytest.raises(
+        InvalidInput, match=r"field 's' is a record with two fields whose names .*Nothing is registered"
+    ):
+        new_version(columns(s=alike), value_format, None, "R")
+    with pytest.raises(InvalidInput, match=r"it is a record with two fields whose names .*Rename such fields"):
+        new_version(alike, value_format, None, "R")
+
+
 def test_a_version_that_is_not_taken_is_told_with_field_types_and_reason() -> None:
     assert f"{TOPIC} takes no schema from its producers (no auto updating)" in not_taken(
         WITH_GATE, "avro", TOPIC, None, "no auto updating\nat org.apache"
