@@ -235,12 +235,13 @@ def driver_heap(session: SparkSession) -> int:
 def reason(error: Exception, limit: int = 1_000) -> str:
     """Return why a Spark job failed, without stack traces.
 
-    A Python worker's traceback ends with the reason; a Java exception's message begins with it.
+    A Python traceback, of a worker or of the function of `foreachBatch`, ends with the reason; a Java exception's
+    message begins with it. What a query's error shows of the query, its offsets and its plan, is left out.
     """
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.toString()).split("\n\tat ")[0][:limit]
-    text = str(error).split("\n\nJVM stacktrace:")[0].strip()
-    if isinstance(error, PythonException):
+    text = str(error).split("\n\nJVM stacktrace:")[0].split("\n=== Streaming Query ===")[0].strip()
+    if isinstance(error, PythonException) or "Traceback (most recent call last):\n" in text:
         lines = [line for line in text.splitlines() if line and not line.startswith((" ", "Traceback", "\tat "))]
         text = lines[-1] if lines else text
     return text[:limit]

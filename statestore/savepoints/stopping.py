@@ -42,7 +42,8 @@ def stop_with_savepoint(
         options: Hadoop options `fs.bk.…`.
 
     Raises:
-        InvalidInput: the checkpoint is not on bk://, or the name is taken or is none: the query runs on.
+        InvalidInput: the checkpoint is not on bk://, the name is taken or is none, or the time is none: the query runs
+            on.
         Unavailable: the batch took longer: the query still ends after it, and the call may be made again. Or the query
             has ended with an error, or no savepoint could be made: it says so, and what to do.
     """
@@ -50,6 +51,8 @@ def stop_with_savepoint(
     from eos.spark.query import checkpoint_of, reason
 
     check_name(name)
+    if not isinstance(timeout_s, int | float) or not timeout_s > 0:
+        raise InvalidInput(f"timeout_s is {timeout_s!r}: give seconds, a number above 0. The query runs on")
     source = checkpoint_of(query)
     if not is_bk(source):
         raise InvalidInput(
@@ -58,7 +61,8 @@ def stop_with_savepoint(
         )
     store = Store.of(source, options)
     if any(one.name == name and one.state in ("ready", "building") for one in store.all()):
-        raise InvalidInput(f"There is a savepoint {name} already: the query runs on. Name another")
+        state = "runs on" if query.isActive else "has ended before"
+        raise InvalidInput(f"There is a savepoint {name} already: the query {state}. Name another")
     if not end_after_batch(query, timeout_s):
         raise Unavailable(
             f"The batch in hand has not ended in {timeout_s:g} s. The query ends when it has; call again to wait, and "

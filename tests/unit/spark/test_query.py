@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from eos.errors import InvalidInput, NotCommitted
@@ -17,6 +18,7 @@ from eos.spark.query import (
     current_query,
     current_run,
     prove_run,
+    reason,
     refuse_speculation,
     refuse_temporary_checkpoint,
 )
@@ -133,3 +135,18 @@ def test_what_proves_that_each_partition_ran(
         else:
             with pytest.raises(NotCommitted, match=r"[Ss]tage 5"):
                 prove_run(told(**stage), [5], partitions, retries=retries)
+
+
+OF_A_FUNCTION = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "/x/py4j/clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+ValueError: no room
+ SQLSTATE: 39000"""
+OF_SPARK = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted"
+OF_THE_QUERY = "\n\n=== Streaming Query ===\nIdentifier: two [id = 1]\nCurrent Committed Offsets: {}\nLogical Plan:\nx"
+
+
+@pytest.mark.parametrize(("text", "why"), [(OF_A_FUNCTION, "ValueError: no room"), (OF_SPARK, OF_SPARK)])
+def test_why_a_query_failed_is_told_without_a_traceback_and_a_plan(text: str, why: str) -> None:
+    assert reason(StreamingQueryException(text + OF_THE_QUERY)) == why

@@ -20,21 +20,21 @@ MADE = Savepoint("end", "ready", "bk://zk:2181/q", 0, 7, "query")
 
 
 class World:
-    """A query. Attributes: ended: whether it was asked to end; in_time: and did; failed: with what error."""
+    """A query. Attributes: ended: whether it was asked to end; in_time: and did; runs; failed: with what error."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *savepoints: Savepoint) -> None:
-        self.ended, self.in_time = False, True
+        self.ended, self.in_time, self.runs = False, True, True
         self.failed: Exception | None = None
         self.raises: StateStoreError | None = None
         monkeypatch.setattr(ending, "end_after_batch", self._end)
         monkeypatch.setattr(bookkeeper, "create", self._create)
         monkeypatch.setattr(Store, "of", lambda *_, **__: SimpleNamespace(all=lambda: list(savepoints)))
 
-    def stop(self, checkpoint: str = "bk://zk:2181/q") -> Savepoint:
+    def stop(self, checkpoint: str = "bk://zk:2181/q", timeout_s: Any = 600) -> Savepoint:
         execution = SimpleNamespace(resolvedCheckpointRoot=lambda: checkpoint)
         wrapper = SimpleNamespace(streamingQuery=lambda: execution)
-        query: Any = SimpleNamespace(_jsq=wrapper, exception=lambda: self.failed)
-        return stop_with_savepoint(cast(StreamingQuery, query), "end")
+        query: Any = SimpleNamespace(_jsq=wrapper, exception=lambda: self.failed, isActive=self.runs)
+        return stop_with_savepoint(cast(StreamingQuery, query), "end", timeout_s=timeout_s)
 
     def _end(self, query: object, timeout_s: float) -> bool:
         self.ended = True
@@ -63,11 +63,22 @@ def test_what_could_not_be_done_is_found_before_the_query_ends(world: Make) -> N
     taken = world(MADE)
     with pytest.raises(InvalidInput, match="There is a savepoint end already: the query runs on"):
         taken.stop()
+    taken.runs = False
+    with pytest.raises(InvalidInput, match="There is a savepoint end already: the query has ended before"):
+        taken.stop()
     elsewhere = world()
     with pytest.raises(InvalidInput, match=r"file:///c, and savepoints are of checkpoints on bk://"):
         elsewhere.stop("file:///c")
     assert not taken.ended
     assert not elsewhere.ended
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, float("nan"), "5", None])
+def test_a_time_that_is_none_is_refused_before_the_query_ends(world: Make, timeout_s: object) -> None:
+    one = world()
+    with pytest.raises(InvalidInput, match=r"timeout_s is .*: give seconds, a number above 0. The query runs on"):
+        one.stop(timeout_s=timeout_s)
+    assert not one.ended
 
 
 def test_what_fails_after_the_query_has_ended_is_told_with_what_to_do(world: Make) -> None:
