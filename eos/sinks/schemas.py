@@ -116,7 +116,11 @@ def new_version(
     if not isinstance(known, Record) or known.format != form or misfit(payload, known.node, form) is None:
         return None
     text = extended(known.text, payload, form)
-    if misfit(payload, parse_avro(text, f"the schema that is to follow {schema}"), form):
+    try:
+        wrong = misfit(payload, parse_avro(text, f"the schema that is to follow {schema}"), form)
+    except InvalidInput as error:
+        wrong = str(error)
+    if wrong:
         return None  # `check_columns` says by the newest one what is wrong
     return Declared(form, text, schema.declared.properties)
 

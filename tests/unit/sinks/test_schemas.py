@@ -160,6 +160,7 @@ def test_no_version_is_made_where_no_field_more_would_help() -> None:
     assert new_version(columns(delay=TEXT), "avro", registered("AVRO", FLIGHT), "R") is None
     assert new_version(columns(carrier=TEXT, gate=TEXT), "avro", registered("AVRO", FLIGHT), "R") is None
     assert new_version(columns(a=TEXT), "avro", registered("JSON", FLIGHT), "R") is None
+    assert new_version(columns(Carrier=TEXT), "avro", registered("AVRO", FLIGHT), "R") is None
     assert new_version(columns(a=TEXT), "json", registered("STRING"), "R") is None
 
 
