@@ -5,15 +5,16 @@ can be counted by whoever reads the topics, whatever else is in them. Three thin
 are too many, or rows are readable whose transaction left no MARKER.
 
 Rows that are missing may have been deleted by retention. They were not if the topic still has what was stored before
-them: topics are deleted from their beginning on. So each partition must begin with an entry that was published before
-the batch was begun, and the youngest entry of the batches before it is; otherwise it can't be known.
+them: topics are deleted from their beginning on. So each partition must begin with an entry of an earlier batch, or
+with one of somebody else that was published no later than the youngest entry of the batches before; otherwise it can't
+be known. Of the sink's own batches the log knows the order: their times are of several machines' clocks.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -24,6 +25,7 @@ from eos.contents.rows import Rows
 from eos.doctor.sinks import log_of, read
 from eos.errors import TopicMissing
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.txn import TxnId
 
 _TRIES, _PAUSE_S = 5, 1.0  # a committed batch takes a moment to become readable on each of its topics
@@ -96,6 +98,22 @@ class _Log:
         return sorted({topic for marker in self.markers.values() for topic in marker.rows})
 
 
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first entry of a partition. Attributes: at_ms: when it was published; txn: its transaction, if it has one."""
+
+    at_ms: int
+    txn: TxnId | None
+
+    def before(self, place: int, places: Mapping[TxnId, int], before_ms: int) -> bool:
+        """Whether it is older than a batch.
+
+        Args: the batch's place among those of the log; their places; when the last entry before it was published.
+        """
+        own = None if self.txn is None else places.get(self.txn)
+        return self.at_ms <= before_ms if own is None else own < place
+
+
 @dataclass
 class _Stored:
     """What a topic holds.
@@ -103,12 +121,12 @@ class _Stored:
     Attributes:
         rows: by transaction.
         newest_ms: when the last entry of a transaction was published.
-        begins_ms: when the first entry of a partition was; None: it holds none, or may have lost some meanwhile.
+        begins: the first entry of each partition; None: it holds none, or may have lost some meanwhile.
     """
 
     rows: Counter[TxnId] = field(default_factory=Counter)
     newest_ms: dict[TxnId, int] = field(default_factory=lambda: defaultdict(int))
-    begins_ms: list[int | None] = field(default_factory=list)
+    begins: list[_First | None] = field(default_factory=list)
 
 
 def audit(
@@ -149,32 +167,38 @@ def _count(cluster: Cluster, topic: str, progress: Progress) -> _Stored:
     stored = _Stored()
     lost: list[str] = []
     rows = Rows(cluster, topic, "earliest", lost.append)
-    begins: dict[str, int] = {}
+    begins: dict[str, _First] = {}
     read_already = 0
     try:
         for partition, entries in rows.entries():
             for entry in entries:
-                metadata = entry.metadata
-                begins.setdefault(partition, metadata.publish_time)
-                if metadata.HasField("txnid_most_bits"):
-                    txn = TxnId(metadata.txnid_most_bits, metadata.txnid_least_bits)
+                metadata, txn = entry.metadata, _transaction(entry)
+                begins.setdefault(partition, _First(metadata.publish_time, txn))
+                if txn is not None:
                     stored.rows[txn] += entry.num_messages
                     stored.newest_ms[txn] = max(stored.newest_ms[txn], metadata.publish_time)
             read_already += len(entries)
             progress(topic, read_already)
-        stored.begins_ms = [None if lost else begins.get(partition) for partition in rows.partitions()]
+        stored.begins = [None if lost else begins.get(partition) for partition in rows.partitions()]
     except TopicMissing:
-        stored.begins_ms = [None]
+        stored.begins = [None]
     return stored
+
+
+def _transaction(entry: Entry) -> TxnId | None:
+    metadata = entry.metadata
+    if not metadata.HasField("txnid_most_bits"):
+        return None
+    return TxnId(metadata.txnid_most_bits, metadata.txnid_least_bits)
 
 
 def _compared(topic: str, log: _Log, aborted: dict[TxnId, Intent], stored: dict[str, _Stored]) -> Iterable[Discrepancy]:
     here = stored[topic]
-    before_ms = 0
+    before_ms, places = 0, {txn: place for place, txn in enumerate(log.markers)}
     for txn, marker in log.markers.items():
         promised, found = marker.rows.get(topic, 0), here.rows[txn]
         if promised != found:
-            whole = all(begins is not None and begins <= before_ms for begins in here.begins_ms)
+            whole = all(first is not None and first.before(places[txn], places, before_ms) for first in here.begins)
             short = Verdict.MISSING if whole else Verdict.UNKNOWN
             verdict = Verdict.TOO_MANY if found > promised else short
             yield Discrepancy(verdict, marker.batch_id, topic, txn, promised, found)
