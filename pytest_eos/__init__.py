@@ -6,8 +6,8 @@
         assert [row.value for row in eos_rows(topic)] == [b"…"]
 
 The Pulsar is one of `eos local`, with transactions on: it takes Java, and fetches its jars the first time. With
-`--eos-service-url` and `--eos-admin-url` it is one that runs already, in a container for example. With pytest-xdist
-each worker has a Pulsar of its own, unless one is named so.
+`--eos-service-url` and `--eos-admin-url` it is one that runs already, in a container for example; one without
+transactions is refused. With pytest-xdist each worker has a Pulsar of its own, unless one is named so.
 
 Nothing of `eos` is loaded before a fixture is used.
 """
@@ -54,6 +54,7 @@ def eos_pulsar(request: pytest.FixtureRequest) -> Iterator[RunningPulsar]:
     if (service_url is None) != (admin_url is None):
         raise pytest.UsageError(f"{_SERVICE_URL} and {_ADMIN_URL} belong together; give both, or neither.")
     if service_url is not None:
+        _require_transactions(service_url, admin_url)
         yield RunningPulsar(service_url, admin_url)
         return
     from eos.local import LocalPulsar
@@ -62,6 +63,25 @@ def eos_pulsar(request: pytest.FixtureRequest) -> Iterator[RunningPulsar]:
     tell = (lambda line: None) if reporter is None else reporter.write_line
     with LocalPulsar(tell=tell) as started:
         yield RunningPulsar(started.service_url, started.admin_url)
+
+
+def _require_transactions(service_url: str, admin_url: str) -> None:
+    """End the session, in one sentence, where a Pulsar is not what tests need: each of them would fail otherwise."""
+    from eos.config import Cluster
+    from eos.errors import InvalidInput, NetworkError
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+
+    try:
+        with Client(Cluster(service_url)) as client:
+            client.coordinators()
+    except (InvalidInput, NetworkError) as error:
+        pytest.exit(f"{_SERVICE_URL} names no Pulsar for these tests: {error}", pytest.ExitCode.USAGE_ERROR)
+    try:
+        with Admin(admin_url) as admin:
+            admin.version()
+    except (InvalidInput, NetworkError) as error:
+        pytest.exit(f"{_ADMIN_URL} names no admin API: {error}", pytest.ExitCode.USAGE_ERROR)
 
 
 @pytest.fixture

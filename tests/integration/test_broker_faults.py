@@ -22,6 +22,7 @@ from tests.crash.evidence import evidence
 from tests.crash.job import prepare, start
 from tests.crash.moments import Gate, Moment
 from tests.crash.process import account_for
+from tests.integration.test_pytest_eos import users_tests
 from tests.reading import values_of
 
 pytestmark = pytest.mark.slow
@@ -174,7 +175,7 @@ def test_a_broker_that_stays_away_leaves_the_outcome_to_the_log(
 
 
 def test_a_broker_without_transactions_is_up_without_coordinators_and_the_sink_refuses_it(
-    start_pulsar: Callable[..., LocalPulsar],
+    start_pulsar: Callable[..., LocalPulsar], tmp_path: Path
 ) -> None:
     broker = start_pulsar(settings={"transactionCoordinatorEnabled": False})
     topic = create_topic(broker.admin_url, "rows")
@@ -184,3 +185,7 @@ def test_a_broker_without_transactions_is_up_without_coordinators_and_the_sink_r
     assert listed == [topic], "nothing was created"
     with Client(Cluster(broker.service_url)) as client, pytest.raises(eos.InvalidInput, match="transaction"):
         client.coordinators()
+    done = users_tests(tmp_path, broker.service_url, broker.admin_url)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--eos-service-url names no Pulsar for these tests" in done.stdout
+    assert "transactionCoordinatorEnabled=true" in done.stdout

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 USERS_TEST = """
@@ -65,10 +67,28 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
+def users_tests(folder: Path, service_url: str, admin_url: str) -> subprocess.CompletedProcess[str]:
+    """Run a user's tests on a Pulsar that runs already."""
+    (folder / "test_of_a_user.py").write_text(USERS_TEST)
+    return run(folder, "--eos-service-url", service_url, "--eos-admin-url", admin_url)
+
+
 def test_a_pulsar_that_runs_already_is_taken(pulsar: Any, tmp_path: Path) -> None:
-    (tmp_path / "test_of_a_user.py").write_text(USERS_TEST)
-    done = run(tmp_path, "--eos-service-url", pulsar.service_url, "--eos-admin-url", pulsar.admin_url)
+    done = users_tests(tmp_path, pulsar.service_url, pulsar.admin_url)
     assert done.returncode == 0, done.stdout
+
+
+def test_addresses_of_no_pulsar_are_told_once_and_not_by_each_test(pulsar: Any, tmp_path: Path) -> None:
+    for service_url, admin_url, said in (
+        (pulsar.service_url, pulsar.service_url, "--eos-admin-url names no admin API: the admin URL"),
+        (pulsar.service_url, "http://127.0.0.1:1", "--eos-admin-url names no admin API: GET http://127.0.0.1:1"),
+        (pulsar.admin_url, pulsar.admin_url, "--eos-service-url names no Pulsar for these tests: "),
+        ("pulsar://127.0.0.1:1", pulsar.admin_url, "--eos-service-url names no Pulsar for these tests: "),
+    ):
+        done = users_tests(tmp_path, service_url, admin_url)
+        assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
+        assert said in done.stdout
+        assert "Traceback" not in done.stdout
 
 
 def test_without_one_a_pulsar_is_started_once_and_ended(tmp_path: Path) -> None:
