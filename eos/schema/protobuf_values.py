@@ -24,6 +24,8 @@ from eos.schema.errors import Undecodable, Wrong, naming_the_row
 from eos.schema.protobuf_schema import TIMESTAMP, entry_of, message_descriptor
 
 _MICROS = 1_000_000
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""Of the years 1 and 9999, between which timestamp.proto has its moments: other libraries refuse what is beyond."""
 _UINT32 = (FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32)
 _UINT64 = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)
 _WIDER = {
@@ -120,6 +122,8 @@ def _values(field: FieldDescriptor, column: pa.Array, path: str) -> Iterable[Any
         if field.message_type.full_name != TIMESTAMP:
             return _messages(field.message_type, column, path)
         micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
+        if ((micros < _FIRST_SECOND * _MICROS) | (micros > _LAST_SECOND * _MICROS + _MICROS - 1)).any():
+            raise Wrong(path, "it is before the year 1 or after 9999, where google.protobuf.Timestamp has no moments")
         parts = zip((micros // _MICROS).tolist(), (micros % _MICROS * 1000).tolist(), strict=True)
         return ({"seconds": seconds, "nanos": nanos} for seconds, nanos in parts)
     if field.type == FieldDescriptor.TYPE_STRING:

@@ -24,6 +24,7 @@ from eos.schema.spark_types import spark_type
 from tests.unit.schema.registered import native
 from tests.unit.schema.test_protobuf_schema import STATUS, WHOLE
 
+YEAR_1, YEAR_10_000 = -62_135_596_800_000_000, 253_402_300_800_000_000
 MICRO_BEFORE = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
 ROW = {
     "carrier": None,
@@ -94,6 +95,13 @@ LEGS_OF_NONE = pa.map_(pa.string(), pa.struct([]))
         ({"A": ["uint32 a = 1"]}, [{"a": 0}, {"a": 2**32 - 1}, {"a": 2**32}], "a", "it is no uint32"),
         ({"A": ["uint64 a = 1"]}, [{"a": Decimal(1)}, {"a": Decimal(2)}, {"a": Decimal(-1)}], "a", "it is no uint64"),
         ({"A": ["optional Status a = 1"]}, [{"a": "LATE"}, {"a": None}, {"a": "late"}], "a", "'late' is none of UNKN"),
+        (
+            {"A": ["google.protobuf.Timestamp a = 1"]},
+            [{"a": YEAR_1}, {"a": YEAR_10_000 - 1}, {"a": YEAR_10_000}],
+            "a",
+            "before the year 1 or after 9999",
+        ),
+        ({"A": ["google.protobuf.Timestamp a = 1"]}, [{"a": YEAR_1}, {"a": 0}, {"a": YEAR_1 - 1}], "a", "before the"),
         (
             {"A": ["one of p int32 a = 1", "one of p int32 b = 2"]},
             [{"a": 1}, {"b": 1}, {"a": 0, "b": 0}],
