@@ -14,7 +14,7 @@ import ssl
 import struct
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from eos.config import Cluster, Credentials, Tls
 from eos.errors import InvalidInput, Unreachable
@@ -188,9 +188,17 @@ def tls_context(tls: Tls, credentials: Credentials) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=tls.trust_certs)
     if tls.certificate is not None:
         with _named("client certificate and its key", tls.certificate, tls.key):
-            context.load_cert_chain(tls.certificate, tls.key)
+            context.load_cert_chain(tls.certificate, tls.key, password=lambda: _asks_password(tls))
     context.check_hostname = tls.verify_hostname
     return context
+
+
+def _asks_password(tls: Tls) -> NoReturn:
+    """Refuse a key that needs a password: OpenSSL would ask for it at the terminal, and a job would wait there."""
+    raise InvalidInput(
+        f"the key {tls.key or tls.certificate} is encrypted by a password, which can't be given here. Use one without, "
+        "in a file that only the job's user may read: openssl pkey -in KEY -out FILE"
+    )
 
 
 @contextlib.contextmanager

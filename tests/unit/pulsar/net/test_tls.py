@@ -13,6 +13,7 @@ import pytest
 from eos.config import Cluster, Credentials, Tls
 from eos.errors import ConnectionLost, InvalidInput, Unreachable
 from eos.pulsar.net.client import Client, InFlight
+from eos.pulsar.net.transport import tls_context
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.batch import Chunk
 from tests.unit.pulsar.net.fake_broker import FakeBroker
@@ -140,3 +141,11 @@ def test_a_tls_port_behind_a_plain_url(certificates: Certificates) -> None:
         plain = Cluster(broker.url.replace("pulsar+ssl://", "pulsar://"), connect_timeout_s=30)
         with Client(plain) as client, pytest.raises(ConnectionLost, match=r"pulsar\+ssl://"):
             client.partitions("t")
+
+
+def test_a_key_that_needs_a_password_is_told_so_and_nobody_is_asked(certificates: Certificates, tmp_path: Path) -> None:
+    encrypted = str(tmp_path / "encrypted.pem")
+    command = ["openssl", "pkey", "-in", certificates.key, "-aes256", "-passout", "pass:s3cret", "-out", encrypted]
+    subprocess.run(command, check=True, capture_output=True)
+    with pytest.raises(InvalidInput, match=rf"the key {encrypted} is encrypted by a password.*openssl pkey -in KEY"):
+        tls_context(Tls(certificate=certificates.certificate, key=encrypted), Credentials("tls"))
