@@ -208,7 +208,7 @@ def _check_type(name: str, column: str, actual: DataType) -> None:
         )
 
 
-def _check_keys(column: str, part: DataType) -> None:
+def _check_objects(column: str, part: DataType) -> None:
     """Refuse a map without string keys anywhere in a column, and a struct with one name twice: no object of JSON."""
     if isinstance(part, MapType):
         if not isinstance(part.keyType, StringType):
@@ -216,9 +216,9 @@ def _check_keys(column: str, part: DataType) -> None:
                 f"Column {column!r} holds a {part.simpleString()}, but the keys of a JSON object are strings. Cast "
                 "them first: transform_keys(the_map, (k, v) -> cast(k as string))."
             )
-        _check_keys(column, part.valueType)
+        _check_objects(column, part.valueType)
     elif isinstance(part, ArrayType):
-        _check_keys(column, part.elementType)
+        _check_objects(column, part.elementType)
     elif isinstance(part, StructType):
         names = part.fieldNames()
         if twice := next((name for name in names if names.count(name) > 1), None):
@@ -227,7 +227,7 @@ def _check_keys(column: str, part: DataType) -> None:
                 "and readers take one of them. Rename one of them, or drop it."
             )
         for field in part.fields:
-            _check_keys(column, field.dataType)
+            _check_objects(column, field.dataType)
 
 
 def _built(
@@ -237,7 +237,7 @@ def _built(
     if value_format in _ENCODED:
         return f"{row} as value"
     for column in payload:
-        _check_keys(column, schema[column].dataType)
+        _check_objects(column, schema[column].dataType)
     option = "" if ignore_null_fields is None else f", map('ignoreNullFields', '{str(ignore_null_fields).lower()}')"
     return f"cast(to_json({row}{option}) as binary) as value"
 
