@@ -40,6 +40,8 @@ from eos.schema.description import Form
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FULL_NAME = re.compile(rf"{_NAME.pattern}(\.{_NAME.pattern})*")
 """Of a record, with or without a namespace."""
+NO_NAMES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+"""Avro's own types, whose names no record has."""
 
 _PLAIN: Mapping[type[DataType], Any] = {
     BooleanType: "boolean",

@@ -30,7 +30,7 @@ from eos.nearest import did_you_mean
 from eos.pulsar.net.service_url import refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE
 from eos.pulsar.wire.encryption_keys import public_keys
-from eos.schema.proposal import FULL_NAME
+from eos.schema.proposal import FULL_NAME, NO_NAMES
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat
 from eos.sinks.introduction import check_properties, introduction
 from eos.sinks.tokens import portable
@@ -290,10 +290,11 @@ def _check_values(options: SinkOptions) -> None:
                 "register_schema= is about the schema of columns; give value_format='json' or 'avro' with it, or leave "
                 "it out."
             )
-        if not FULL_NAME.fullmatch(options.register_schema):
+        if not FULL_NAME.fullmatch(options.register_schema) or options.register_schema in NO_NAMES:
             raise InvalidInput(
                 f"register_schema={options.register_schema!r} can't name a record of Avro: give letters of ASCII, "
                 "digits and underscores, beginning with no digit, and dots for a namespace, as in 'org.example.Flight'."
+                f" The names {', '.join(NO_NAMES)} are types."
             )
     if options.ignore_null_fields is not None and options.value_format != "json":
         raise InvalidInput("ignore_null_fields= is about JSON; give value_format='json' with it, or leave it out.")

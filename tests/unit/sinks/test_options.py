@@ -93,6 +93,10 @@ def test_secrets_are_in_no_repr() -> None:
         ({"register_schema": "R", "value_format": "protobuf"}, "register_schema= is about the schema of columns"),
         ({"register_schema": "R", "value_format": "schema"}, "register_schema= is about the schema of columns"),
         ({"register_schema": "a b", "value_format": "avro"}, "register_schema='a b' can't name a record of Avro"),
+        (
+            {"register_schema": "int", "value_format": "avro"},
+            "register_schema='int' can't name a record of Avro.* are types",
+        ),
         ({"ignore_null_fields": "no"}, r"ignore_null_fields='no' is str; it must be bool \| None"),
         ({"observer": 3}, "observer= is int, and can't be called"),
         ({"metrics": 3}, "metrics= is int, and can't be called.*that takes an eos.metrics.batch.FinishedBatch"),
