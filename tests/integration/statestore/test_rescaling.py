@@ -18,6 +18,7 @@ from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.operators import operator_ids
 from statestore.checkpoint.raw_state import raw_rows, read_kept, session_for
 from statestore.hadoop.file_systems import Hadoop
+from statestore.in_step import restore_in_step
 from statestore.rewriting import rescaling
 from tests.conftest import MakeTopic
 from tests.integration.statestore.checkpoints import BATCHES
@@ -197,6 +198,10 @@ def test_the_sink_goes_on_exactly_once(spark: SparkSession, bk: str, pulsar: Any
     before = {status.uri: status.mtime_ms for status in hadoop.walk(live)}
     up = rescale(live, wide, 3, spark=session)
     assert {status.uri: status.mtime_ms for status in hadoop.walk(live)} == before, "the original is as it was"
+    savepoints.create(f"{job.name}-wide", wide)
+    done = restore_in_step(f"{job.name}-wide", f"{bk}/in-step", job, job.output, session)
+    assert (done.batch, done.replayed) == (up.batch, 0), "as the output is: the batch in its place has no output"
+    savepoints.delete(f"{job.name}-wide", wide)
     run_once(wide, up.batch + 2)
     down = rescale(wide, narrow, 1, spark=session)
     run_once(narrow, down.batch + 2)
@@ -226,8 +231,12 @@ def test_output_of_just_the_batch_that_was_rewritten_is_not_doubled(
     job(session, live, {"once": True}).awaitTermination()
     job.close()
     rescale(live, rescaled, 3, spark=session)
+    savepoints.create(job.name, rescaled)
     job(session, live, {"once": True}).awaitTermination()
     job.close()
+    with pytest.raises(InvalidInput, match=r"was rescaled after batch 0, and the output is at batch 1: .* rescale its"):
+        restore_in_step(job.name, f"{bk}/in-step", job, job.output, session)
+    savepoints.delete(job.name, rescaled)
     with pytest.raises(Exception, match=r"holds batch 1, and this checkpoint's state, which was rescaled"):
         job(session, rescaled, {"once": True}).awaitTermination()
     job.close()
