@@ -12,6 +12,7 @@ from statestore.bk.address import Address
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.hadoop.file_systems import Hadoop
+from statestore.savepoints.store import Store
 
 Tree = Annotated[str, typer.Argument(metavar="URI", help="Any bk:// address in the tree.")]
 
@@ -21,32 +22,56 @@ def gc(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None
 
     Jobs do the same every few minutes by themselves. A ledger that is seen without references for the first time is
     freed by a later round, after fs.bk.grace.ms (1 hour); what a round moves out of sparse packs, by the next but one.
+    What a command has left that was killed while it read a savepoint is removed after a day.
     """
-    freed = _asked(uri, option, "sweep")
+    from statestore.savepoints.bookkeeper import remove_left
+
+    store = _store(uri, option)
+    removed = remove_left(store)
+    freed = _asked(store, "sweep")
     line = f"Freed {console.count(len(freed), 'ledger')}" + (f": {', '.join(map(str, freed))}" if freed else ".")
-    console.show({"freed": freed}, as_json, line)
+    if removed:
+        line += f"\nRemoved what killed commands had left: {', '.join(removed)}"
+    console.show({"freed": freed, "removed": removed}, as_json, line)
 
 
 def orphans(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None:
-    """List ledgers that a dead writer left behind unregistered. Exit code 1 if there are any."""
-    found = _asked(uri, option, "orphans")
+    """List what dead processes left behind: unregistered ledgers, and savepoints that they read.
+
+    Exit code 1 if there are any.
+    """
+    from statestore.savepoints.bookkeeper import left_behind
+
+    store = _store(uri, option)
+    found = _asked(store, "orphans")
+    left = [one.name for one in left_behind(store)]
     if as_json:
-        console.show_json({"orphans": found})
+        console.show_json({"orphans": found, "readings": left})
     elif found:
         console.show_table(("ledger",), [(ledger,) for ledger in found])
         console.tell("A round of `statestore gc` deletes them, once their writers have been dead for the grace time.")
     else:
         console.tell("No orphans: every ledger of this tree is registered.")
-    if found:
+    if left and not as_json:
+        console.show_table(("left by a reader",), [(name,) for name in left])
+        console.tell(
+            f"`statestore savepoint delete {left[0]} {uri}` removes one with what it holds; `statestore gc`, and the "
+            "next `statestore diff`, those that are a day old."
+        )
+    if found or left:
         sys.exit(console.FINDINGS)
 
 
-def _asked(uri: str, option: list[str] | None, what: str) -> list[int]:
+def _store(uri: str, option: list[str] | None) -> Store:
     address = Address.parse(uri, parse_options(option))
-    hadoop = Hadoop.of(options=address.options, make_root=False, own_jvm=True)
+    return Store(Hadoop.of(options=address.options, make_root=False, own_jvm=True), address)
+
+
+def _asked(store: Store, what: str) -> list[int]:
+    hadoop, where = store.hadoop, store.address.uri
     maintenance: Any = hadoop.jvm.eos.bk.Maintenance
-    with hadoop.explained(address.uri):
-        return sorted(int(ledger) for ledger in getattr(maintenance, what)(hadoop.file_system(address.uri)))
+    with hadoop.explained(where):
+        return sorted(int(ledger) for ledger in getattr(maintenance, what)(hadoop.file_system(where)))
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (gc, orphans)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ from statestore.bk.address import Address
 from statestore.checkpoint import moved_metadata
 from statestore.checkpoint.cut import cut_of, names_its_place
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.errors import CutFailed, StateStoreError
+from statestore.errors import CutFailed, NotFound, StateStoreError
 from statestore.savepoints import keeping
 from statestore.savepoints.savepoint import Savepoint
 from statestore.savepoints.store import Store
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 10
 _PAUSE_S = 0.5
+_READ = "-read-"
+_READING = re.compile(rf".+{_READ}[0-9a-f]{{12}}")
 COPIES = "/.savepoints"
-"""Where savepoints that are being copied to a topic are restored to for that time."""
+"""Where savepoints that are being copied to a topic, or read, are restored to for that time."""
 
 
 def create(
@@ -136,7 +139,9 @@ def opened(
 ) -> Iterator[str]:
     """Give a savepoint as a checkpoint to read while the block runs; nothing is copied. Start no query on it.
 
-    A process that dies in the block leaves it below `/.savepoints` of the tree, where it may be deleted.
+    It lies below `/.savepoints` of the tree, under the name of a savepoint that is being made as long as this process
+    lives. What a process leaves that dies in the block shows as that savepoint, abandoned: `delete` removes both, as
+    the next call does when they are a day old.
 
     Yields:
         its address.
@@ -144,14 +149,43 @@ def opened(
     Raises:
         NotFound, InvalidInput, Damaged, Unavailable: as `restore`.
     """
-    place = Store.of(tree, options, spark).address.at(f"{COPIES}/{name}-read-{uuid.uuid4().hex[:12]}")
+    reading = f"{name[:80]}{_READ}{uuid.uuid4().hex[:12]}"
+    place = Store.of(tree, options, spark).address.at(f"{COPIES}/{reading}")
     store = Store.of(place.uri, options, spark)
-    restore_to(store, name)
+    store.ready(name)
+    remove_left(store)
+    store.take(reading)  # before the first name of it is there, and removed after the last
     try:
+        restore_to(store, name)
         yield place.uri
     finally:
         with contextlib.suppress(StateStoreError):
-            store.hadoop.delete(place.uri, recursive=True)
+            _remove(store, reading)
+
+
+def left_behind(store: Store) -> list[Savepoint]:
+    """Return the savepoints under whose names readers have left what they read: their processes are dead."""
+    return [one for one in store.all() if one.state == "abandoned" and _READING.fullmatch(one.name)]
+
+
+def remove_left(store: Store, older_than_s: float = 86_400) -> list[str]:
+    """Remove what readers have left behind that began so long ago; return the names.
+
+    One whose ZooKeeper session was lost, and who reads on, shows as dead, too: hence a day. Should it read for longer,
+    a file of it is not found then; it reads nothing wrong.
+    """
+    before_ms = (time.time() - older_than_s) * 1_000
+    names = [one.name for one in left_behind(store) if one.created_ms < before_ms]
+    for name in names:
+        with contextlib.suppress(NotFound):  # another has removed it meanwhile
+            _remove(store, name)
+    return names
+
+
+def _remove(store: Store, name: str) -> None:
+    """Remove what lies under a name, and then the name: who dies in between leaves what is found again."""
+    store.hadoop.delete(store.address.at(f"{COPIES}/{name}").uri, recursive=True)
+    store.delete(name)
 
 
 def delete(name: str, tree: str, options: Mapping[str, object] | None = None) -> None:

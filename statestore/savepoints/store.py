@@ -66,6 +66,14 @@ class Store:
             self._ask("create", name, self.address.uri, self.address.path, cut.batch, cut.query, paths)
         )
 
+    def take(self, name: str) -> None:
+        """Take a name while this process lives: by a savepoint that is never ready, and abandoned when it has ended.
+
+        Raises:
+            InvalidInput: the name is none, or is taken.
+        """
+        self._ask("take", name, self.address.uri)
+
     @contextlib.contextmanager
     def restore(self, name: str, target: str) -> Iterator[tuple[Savepoint, dict[str, int]]]:
         """Make a checkpoint at a path in the tree, where nothing is; it is whole when the block ends.

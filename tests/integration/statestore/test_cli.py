@@ -133,7 +133,7 @@ def test_gc_frees_what_nothing_refers_to(statestore: Statestore, own_tree: Any) 
     hadoop.write(f"{name}gone", b"g" * 2_000_000)
     ledgers = {path: file.ledger for path, file in tree.files(hadoop, Address.parse(name, options)).items()}
     assert statestore("rm", f"{name}gone", *given)[0] == 0
-    assert as_json(statestore("gc", name, "--json", *given)) == {"freed": [ledgers["/gone"]]}
+    assert as_json(statestore("gc", name, "--json", *given)) == {"freed": [ledgers["/gone"]], "removed": []}
     assert statestore("gc", name, *given) == (0, "Freed no ledgers.\n")
     assert len(hadoop.read(f"{name}kept")) == 2_000_000
 
@@ -155,7 +155,7 @@ def test_orphans_are_found(statestore: Statestore, own_tree: Any, tmp_path: Path
         for path in (f"{address.root}/n/x", f"{registered}/{record.write}", registered):
             zookeeper.delete(path, -1)
     code, text = statestore("orphans", name, "--json", *given)
-    assert (code, json.loads(text)) == (1, {"orphans": [record.ledger]})
-    assert as_json(statestore("gc", name, "--json", *given)) == {"freed": [record.ledger]}
+    assert (code, json.loads(text)) == (1, {"orphans": [record.ledger], "readings": []})
+    assert as_json(statestore("gc", name, "--json", *given)) == {"freed": [record.ledger], "removed": []}
     code, text = statestore("orphans", name, *given)
     assert (code, text) == (0, "No orphans: every ledger of this tree is registered.\n")

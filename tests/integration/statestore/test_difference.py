@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +14,18 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from statestore import InvalidInput, read_state, savepoints, state_difference
 from statestore.cli import difference
+from statestore.cli.app import typer_app
+from statestore.savepoints import bookkeeper
+from statestore.savepoints.store import Store
 from tests.integration.statestore.checkpoints import BATCHES
+from tests.integration.statestore.conftest import ROOT
+from tests.integration.statestore.in_step_job import settings
+from tests.quick_start import quick_start
+from tests.waiting import until
 
 LAST = BATCHES - 1
 
@@ -90,3 +102,48 @@ def test_the_command_tells_of_two_savepoints(
     finally:
         for batch in (1, 2):
             savepoints.delete(f"{name}-{batch}", uri)
+
+
+@pytest.mark.slow
+def test_what_a_killed_command_has_left_is_named_and_removed(checkpoints: dict[str, str], spark: SparkSession) -> None:
+    """It reads a savepoint in a place of its own. As long as it lives nobody takes that away."""
+    uri, name = checkpoints["rocksdb"], f"s{uuid.uuid4().hex[:8]}"
+    savepoints.create(name, uri)
+    store = Store.of(uri, None, spark)
+    copies = store.address.at(bookkeeper.COPIES).uri
+    command = [sys.executable, "-m", "statestore.cli.app", "diff", name, uri, "-o", "fs.bk.session.timeout.ms=6000"]
+    running = subprocess.Popen(
+        [*command, *(text for setting in settings() for text in ("--conf", setting))],
+        cwd=ROOT,
+        env={**os.environ, **quick_start(with_bk=True)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+    def copied() -> list[str]:
+        there = store.hadoop.list(copies) if store.hadoop.status(copies) is not None else []
+        return [one.name for one in there if one.name.startswith(name)]
+
+    try:
+        until(lambda: bool(copied()) or running.poll() is not None)
+        os.killpg(running.pid, signal.SIGSTOP)
+        (reading,) = copied()
+        assert {one.name: one.state for one in store.all()}[reading] == "building"
+        assert reading not in bookkeeper.remove_left(store, older_than_s=-60), "its process lives"
+        assert copied() == [reading]
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+
+    until(lambda: reading in [one.name for one in bookkeeper.left_behind(store)])
+    said = CliRunner().invoke(typer_app, ["orphans", uri])
+    assert said.exit_code == 1
+    assert reading in said.stdout
+    assert "statestore savepoint delete" in said.stderr
+    assert bookkeeper.remove_left(store) == [], "it may have lost its session alone"
+    assert copied() == [reading]
+    assert bookkeeper.remove_left(store, older_than_s=-60) == [reading]
+    assert copied() == []
+    assert [one.name for one in store.all() if one.name.startswith(name)] == [name]
+    savepoints.delete(name, uri)

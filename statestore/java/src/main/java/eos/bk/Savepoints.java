@@ -105,6 +105,14 @@ public final class Savepoints {
         return Json.write(of(fs).create(name, source, top, batch, query, files).told(name));
     }
 
+    /**
+     * Takes a name for as long as this process lives: by a savepoint that is being made, holds nothing, and never gets
+     * ready. When the process is dead it shows as abandoned, and whoever finds it may remove what goes by that name.
+     */
+    public static void take(FileSystem fs, String name, String source) throws IOException {
+        of(fs).begin(name, source);
+    }
+
     /** Begins to restore a savepoint to a path where nothing is: all but the true {@code metadata}. */
     public static Restoration restore(FileSystem fs, String name, String target) throws IOException {
         return of(fs).restore(name, target);
