@@ -26,6 +26,6 @@ The steps, and why a crash around each is safe: the same command goes on from wh
 from __future__ import annotations
 
 from statestore.in_step.plan import Output, behind
-from statestore.in_step.rolling import InStep, Step, restore_in_step, roll_forward
+from statestore.in_step.rolling import InStep, Step, lacked_by, restore_in_step, roll_forward
 
-__all__ = ["InStep", "Output", "Step", "behind", "restore_in_step", "roll_forward"]
+__all__ = ["InStep", "Output", "Step", "behind", "lacked_by", "restore_in_step", "roll_forward"]

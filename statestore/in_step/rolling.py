@@ -96,7 +96,8 @@ def restore_in_step(
 
     Raises:
         InvalidInput: it can't be brought in step, or a driver is at work on the sink (`OwnerAlive`); found
-            before anything is changed, but for offsets that differ: then what was restored is removed.
+            before anything is changed, but for offsets that differ and state that is ahead: then what was restored
+            is removed.
         Unavailable: a batch could not be replayed. Call again.
     """
     hadoop = Hadoop.of(spark, options)
@@ -121,7 +122,7 @@ def restore_in_step(
         else:
             bookkeeper.restore(savepoint, target, options=options, spark=spark)
         try:
-            _same_input(HadoopFiles(hadoop, target), log, query, batch)
+            lacked_by(HadoopFiles(hadoop, target), log, query, batch)
         except InvalidInput:
             hadoop.delete(target, recursive=True)
             raise
@@ -151,7 +152,7 @@ def roll_forward(
     with Client(output.cluster) as client:
         began_at = newest_batch(files)
         log = output.log(client)
-        markers = _same_input(files, log, query, began_at)
+        markers = lacked_by(files, log, query, began_at)
         if markers:
             declare(hadoop, files, output, began_at + 1)
             observer(Step.DECLARE, began_at)
@@ -190,7 +191,8 @@ def newest_batch(files: HadoopFiles) -> int:
     return batches[-1]
 
 
-def _same_input(files: HadoopFiles, log: LogView, query: str, batch: int) -> tuple[Marker, ...]:
+def lacked_by(files: HadoopFiles, log: LogView, query: str, batch: int) -> tuple[Marker, ...]:
+    """Return the MARKERs of the batches that a checkpoint at `batch` lacks, lowest first. Raises as `behind`."""
     registered = _registered(files)
     offsets = files.read(join(OFFSETS, str(batch))).decode()
     return behind(log, query, batch, offsets, None if registered is None else registered.jumped)

@@ -20,9 +20,7 @@ from eos.commit.control_log import LogView
 from eos.pulsar.net.client import Client
 from statestore.bk.address import Address, is_bk
 from statestore.checkpoint import read_query_id, transfer
-from statestore.checkpoint.files import join
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.logs import OFFSETS
 from statestore.checkpoint.operators import STATE
 from statestore.checkpoint.verification import verify
 from statestore.drills.acts.acts import Acts
@@ -31,7 +29,7 @@ from statestore.drills.interruption import undisturbed
 from statestore.drills.journal import Job
 from statestore.errors import InvalidInput, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
-from statestore.in_step import Output, behind
+from statestore.in_step import Output, lacked_by
 from statestore.savepoints import bookkeeper
 
 if TYPE_CHECKING:
@@ -157,9 +155,8 @@ def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: in
         return
     with acts.step(f"hold {what} against the sink's log") as note:
         log = live.log()
-        text = HadoopFiles(live.hadoop, scratch).read(join(OFFSETS, str(batch))).decode()
         try:
-            ahead = behind(log, query, batch, text)
+            ahead = lacked_by(HadoopFiles(live.hadoop, scratch), log, query, batch)
             note.detail = f"the output is {len(ahead)} batches ahead"
         except InvalidInput as error:
             acts.check(f"{what} can be brought in step with the output", False, str(error))
