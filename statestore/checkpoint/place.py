@@ -77,9 +77,16 @@ class Place:
 
         Raises:
             InvalidInput: there is something.
+            StateStoreError: of another kind: nothing can be written there.
         """
         check_free(self.hadoop, self.uri)
-        self.hadoop.write(self.at(METADATA), b"")
+        try:
+            self.hadoop.write(self.at(METADATA), b"")
+        except StateStoreError as error:
+            raise type(error)(
+                f"No checkpoint can be begun at {self.uri}: may this user write there, is all above it a folder, and "
+                f"is there room? {error}"
+            ) from error
 
     def write(self, path: str, data: bytes) -> int:
         """Write a file, with this place's address where it names the checkpoint's own; return its length."""

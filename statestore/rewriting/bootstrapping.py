@@ -28,6 +28,7 @@ from statestore.checkpoint.logs import OFFSETS, SOURCES, batch_ids, parse_offset
 from statestore.checkpoint.needs import committed
 from statestore.checkpoint.operators import operator_ids, read_operator
 from statestore.checkpoint.place import Place
+from statestore.checkpoint.sources import numbers_of
 from statestore.checkpoint.transfer import copy_into
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
 from statestore.hadoop.file_systems import Hadoop
@@ -122,8 +123,8 @@ def _run(
     spark = history.sparkSession
     try:
         history.write.parquet(rows)
-        stream = spark.readStream.schema(history.schema).parquet(rows)
-        writer = transform(stream).writeStream.outputMode(output_mode).format("noop")
+        stream = _transformed(transform, spark.readStream.schema(history.schema).parquet(rows))
+        writer = stream.writeStream.outputMode(output_mode).format("noop")
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         query.awaitTermination()
     except AnalysisException as error:
@@ -132,6 +133,23 @@ def _run(
         raise
     except Exception as error:
         raise Unavailable(f"The history could not be run: {reason(error)}. Nothing was kept; call again") from error
+
+
+def _transformed(transform: Callable[[DataFrame], DataFrame], rows: DataFrame) -> DataFrame:
+    from pyspark.errors import AnalysisException
+
+    try:
+        made: object = transform(rows)
+    except AnalysisException:
+        raise
+    except Exception as error:
+        raise InvalidInput(f"The transformation fails: {type(error).__name__}: {error}") from error
+    if not isinstance(made, type(rows)) or not made.isStreaming:
+        what = "a table" if isinstance(made, type(rows)) else f"{type(made).__name__}"
+        raise InvalidInput(
+            f"The transformation must return a DataFrame made of the one that it gets, and returns {what}"
+        )
+    return made
 
 
 def _check(files: HadoopFiles) -> None:
@@ -146,6 +164,11 @@ def _check(files: HadoopFiles) -> None:
         raise InvalidInput(
             f"The transformation reads {len(offsets.sources)} sources (operators: {', '.join(names)}): only state of "
             "one source is made from one history. A stream-stream join has two, each with its own beginning"
+        )
+    if not numbers_of(offsets):
+        raise InvalidInput(
+            "The transformation does not read the rows that it is given, but a source of its own: its state is none of "
+            "the history's. Let it begin with its argument"
         )
     if offsets.version != 1:
         raise InvalidInput(

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from eos.commit.registration import REGISTRATION, Registration
 from eos.spark.query import is_run_on
+from statestore.bk.address import is_bk
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import METADATA, check_whole
@@ -119,6 +120,11 @@ def rescale(
         raise InvalidInput(
             f"{source} is a topic: restore the savepoint on it (statestore restore), and rescale the checkpoint that "
             "you get"
+        )
+    if is_name(source) and not is_bk(target):
+        raise InvalidInput(
+            f"{source} is the name of a savepoint, whose state is rescaled within its tree: the target must be a bk:// "
+            f"address there, not {target}. If a checkpoint is meant, give its address, with a / in it"
         )
     hadoop = Hadoop.of(spark, options)
     work = _Rescaling(hadoop, hadoop.qualified(target), partitions, spark, options)

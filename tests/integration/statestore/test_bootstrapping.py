@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from statestore import InvalidInput, bootstrap, read_state, state_difference, verify
+from statestore import InvalidInput, Unavailable, bootstrap, read_state, state_difference, verify
 from tests.soak.queries import PROVIDERS, Totals
 
 ROWS = 40  # of a file
@@ -137,7 +137,17 @@ def test_what_cannot_be_bootstrapped_is_refused_and_leaves_nothing(spark: SparkS
     def wrong(rows: DataFrame) -> DataFrame:
         return rows.groupBy("no_such_column").count()
 
+    def elsewhere(rows: DataFrame) -> DataFrame:
+        return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load().groupBy("value").count()
+
+    def fails(rows: DataFrame) -> DataFrame:
+        raise KeyError("k")
+
     for query, mode, says in (
+        (elsewhere, "update", "does not read the rows that it is given, but a source of its own"),
+        (fails, "update", "The transformation fails: KeyError: 'k'"),
+        (lambda rows: None, "update", "must return a DataFrame .*, and returns NoneType"),
+        (lambda rows: history, "update", "must return a DataFrame .*, and returns a table"),
         (joined, "append", "operators: symmetricHashJoin"),
         (lambda rows: rows, "append", "keeps no state"),
         (wrong, "update", "Spark refuses .*no_such_column"),
@@ -146,6 +156,8 @@ def test_what_cannot_be_bootstrapped_is_refused_and_leaves_nothing(spark: SparkS
             bootstrap(query, history, target, output_mode=mode)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="The history is a stream"):
         bootstrap(aggregation, spark.readStream.format("rate").load(), target)
+    with pytest.raises(Unavailable, match=r"No checkpoint can be begun at file:/proc/none/here: may this user write"):
+        bootstrap(aggregation, history, "file:///proc/none/here")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "target").mkdir()
     with pytest.raises(InvalidInput, match="There is an empty folder at"):

@@ -290,6 +290,10 @@ def test_what_cannot_be_rescaled_is_refused_by_name(
     hadoop = Hadoop.of(spark)
     with pytest.raises(InvalidInput, match="0 is no number of partitions"):
         rescale(rocks, target, 0, spark=spark)
+    with pytest.raises(
+        InvalidInput, match=r"is the name of a savepoint, .* must be a bk:// address there.*with a / in it"
+    ):
+        rescale("checkpoint", target, 3, spark=spark)
     with pytest.raises(InvalidInput, match="restore the savepoint on it"):
         rescale("pulsar://localhost:6650/public/default/savepoints", target, 3, spark=spark)
     with pytest.raises(InvalidInput, match=r"There is a checkpoint at .* already"):
