@@ -45,8 +45,8 @@ class Output:
             client.partitions(self.topic)
         except TopicMissing as error:
             raise TopicMissing(
-                f"{error}: the sink {self.name} has no control log there. Look at the sink's name and at its "
-                "namespace. If its query has never run with it, as after a bootstrap, there is no output to be in step "
+                f"The sink {self.name} has no control log, {self.topic}. Look at the sink's name and at its namespace. "
+                "If its query has never run with it, as after a bootstrap, there is no output to be in step "
                 "with: start the query on the checkpoint as it is"
             ) from error
         return read_log(client, self.topic, Settings(markers_retained=sys.maxsize))
