@@ -207,6 +207,7 @@ def test_no_secret_is_left_behind(
         table = spark.read.format("pulsar").options(**given | secured.options("nothing")).load()
         assert again_while_late(table.count) == 20
         logging.getLogger("eos.sink").debug("%s", CANARY)
+        views(spark, {"token": secrets[0], "basic": f"{ROLE}:{PASSWORD}", "oauth2": json.dumps(issuer.options())})
     spark.sparkContext.setJobDescription("")
     left.add("the plan", f"{table._jdf.queryExecution().toString()} {CANARY}")
     left.add("logs", caplog.text)
@@ -220,6 +221,15 @@ def test_no_secret_is_left_behind(
     for place in list(left.places)[:8]:
         print("TEXT", place, left.places[place].decode().splitlines()[-1])
     assert {secret: places for secret in secrets if (places := left.holding(secret))} == {}
+
+
+def views(spark: SparkSession, shown: dict[str, str]) -> None:
+    """Give credentials in SQL, with the setting of docs/how-to/authentication.md by which Spark hides a password."""
+    spark.conf.set("spark.sql.redaction.options.regex", "(?i)url|basic")
+    for option, secret in shown.items():
+        spark.sql(f"create or replace temporary view shown using pulsar options ('topic' 't', '{option}' '{secret}')")
+    spark.conf.unset("spark.sql.redaction.options.regex")
+    spark.catalog.dropTempView("shown")
 
 
 def refusals(spark: SparkSession, secured: Secured, topic: str, issuer: Issuer, left: Left) -> list[str]:
