@@ -33,6 +33,7 @@ from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.spark import jobs
 from eos.spark import query as spark
+from eos.spark.garbage import OldGarbage
 from eos.steps import Step
 
 log = logging.getLogger("eos.sink")
@@ -77,6 +78,7 @@ class Run:
     def __init__(self, run_id: str, query: spark.Query | None, metrics: Metrics) -> None:
         self.run_id, self.query, self._metrics = run_id, query, metrics
         self._taken: dict[int, str] = {}  # the last batch, and why it is not taken again
+        self._old = OldGarbage()
 
     def take(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
         """Write the batch once, or skip it where the log has it. Raises what `Sink.__call__` does.
@@ -99,6 +101,7 @@ class Run:
         except ReplayFailed as error:
             self._taken = {batch_id: str(error)}
             raise
+        self._old.collect()
         self._taken = {
             batch_id: f"This run of the query has written or skipped batch {batch_id} already. What was written first "
             "stays, and these rows are not written. Put both writes into one `with sink.batch(batch_id) as txn:`."
