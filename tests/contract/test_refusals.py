@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 
 import httpx
 import pyarrow as pa
 import pytest
 
-from eos.errors import InvalidInput, RefusedForGood, TopicMissing
+from eos.errors import InvalidInput, Refused, RefusedForGood, TopicMissing
 from eos.pulsar.net.client import Client, InFlight
+from eos.pulsar.net.consumer import Hold
 from eos.pulsar.net.many import open_producers
+from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.entry import Entry
@@ -86,6 +88,26 @@ def test_a_subscription_that_the_broker_does_not_create(ours: Client, namespace:
     assert ours.reader(topic).last_message_id() == MessageId(-1, -1)  # a reader needs none
     namespace.of_topic("PUT", "subscription/keep", {"ledgerId": -1, "entryId": -1, "partitionIndex": -1})  # earliest
     ours.hold(topic, "keep").close()
+
+
+def test_a_topic_that_has_all_the_producers_and_subscriptions_it_may_have(ours: Client, namespace: Namespace) -> None:
+    topic, words = namespace.topic(), list[str]()
+    namespace.set("maxProducersPerTopic", 1)
+    namespace.set("maxSubscriptionsPerTopic", 1)
+
+    def refused(ask: Callable[[], Producer | Hold]) -> bool:
+        try:
+            ask().close()
+        except Refused as refusal:
+            words.append(str(refusal))
+            return True
+        return False  # the policy is not taken up yet
+
+    until(lambda: refused(lambda: ours.hold(topic, uuid.uuid4().hex)), "a subscription is refused")
+    with ours.producer(topic):
+        until(lambda: refused(lambda: ours.producer(topic)), "a producer is refused")
+    assert "set-max-subscriptions-per-topic NAMESPACE" in words[0]
+    assert "set-max-producers-per-topic NAMESPACE" in words[1]
 
 
 def test_a_schema_that_is_demanded(ours: Client, namespace: Namespace) -> None:

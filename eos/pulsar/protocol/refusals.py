@@ -92,6 +92,17 @@ ADVICE: Mapping[tuple[str, str], str] = {
     ): "The namespace takes encrypted messages alone (pulsar-admin namespaces "
     "set-encryption-required). A sink encrypts rows by its encryption_keys, and never its control topic, which must be "
     "in another namespace: control_namespace",
+    (
+        "ProducerBusy",
+        "max producers limit",
+    ): "The topic's policy allows no more producers at a time, and each task that writes to a partition opens one. "
+    "Allow more, pulsar-admin namespaces set-max-producers-per-topic NAMESPACE --max-producers-per-topic N, or write "
+    "by fewer tasks, df.coalesce(N)",
+    (
+        "NotAllowedError",
+        "maximum number of subscriptions",
+    ): "Allow the topic one more: pulsar-admin namespaces set-max-subscriptions-per-topic NAMESPACE "
+    "--max-subscriptions-per-topic N",
     ("AuthorizationError", "to Produce"): f"The role lacks the permission to produce: {_GRANT} produce",
     ("AuthorizationError", "to subscribe"): f"The role lacks the permission to consume: {_GRANT} consume",
     (
