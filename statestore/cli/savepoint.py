@@ -83,10 +83,9 @@ def every(
 
     What goes wrong is told, and tried again in the next round; with --once it is exit code 2.
     """
-    from statestore.savepoints.periodic import Schedule
+    from statestore.savepoints.periodic import Schedule, check_minutes
 
-    if not minutes > 0:
-        raise InvalidInput(f"--minutes is {minutes:g}: give a number above 0")
+    check_minutes("--minutes", minutes)
     schedule = Schedule(checkpoint, keep, prefix, parse_options(option))
     if once:
         _round(schedule, as_json)

@@ -29,6 +29,7 @@ log = logging.getLogger("statestore.savepoints")
 _STAMP = "%Y%m%dT%H%M%SZ"
 _STAMPED = re.compile(r"(?P<prefix>.+)-\d{8}T\d{6}Z")
 _LOOK_S = 0.5
+_LONGEST_MINUTES = 365 * 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,12 @@ class Periodic:
             log.info("savepoint %s holds batch %d", done.made.name, done.made.batch)
 
 
+def check_minutes(what: str, minutes: object) -> None:
+    """Refuse a time between two savepoints that is none. Args: what it is called; the time. Raises InvalidInput."""
+    if not isinstance(minutes, int | float) or not 0 < minutes <= _LONGEST_MINUTES:
+        raise InvalidInput(f"{what} is {minutes!r}: give a number above 0 and up to {_LONGEST_MINUTES:,}, a year")
+
+
 def periodic_savepoints(
     query: StreamingQuery,
     *,
@@ -165,7 +172,7 @@ def periodic_savepoints(
 
     Args:
         query: runs in this process, with its checkpoint on bk://.
-        minutes: between two of them; the first comes after the first interval. More than 0.
+        minutes: between two of them; the first comes after the first interval. More than 0, at most a year.
         keep: how many are kept. Default 5.
         prefix: of their names, PREFIX-<moment, UTC>.
         options: Hadoop options `fs.bk.…`.
@@ -173,8 +180,7 @@ def periodic_savepoints(
     Raises:
         InvalidInput: an argument is wrong.
     """
-    if not minutes > 0:
-        raise InvalidInput(f"minutes is {minutes:g}: give a number above 0")
+    check_minutes("minutes", minutes)
     from eos.spark.query import JVM_GONE, checkpoint_of
 
     source = checkpoint_of(query)

@@ -55,7 +55,10 @@ def test_a_failure_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
     assert "Savepoint p-1 holds batch 7" in told.stderr
 
 
-@pytest.mark.parametrize(("option", "value", "says"), [("--minutes", "0", "above 0"), ("--keep", "0", "at least 1")])
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [("--minutes", "0", "above 0"), ("--minutes", "inf", "up to 525,600, a year"), ("--keep", "0", "at least 1")],
+)
 def test_wrong_options_are_refused(option: str, value: str, says: str) -> None:
     told = every(option, value)
     assert says in str(told.exception)

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from pyspark.sql.streaming.query import StreamingQuery
 
 from statestore.bk.address import Address
 from statestore.errors import CutFailed, InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import bookkeeper, keeping, periodic
-from statestore.savepoints.periodic import Periodic, Schedule
+from statestore.savepoints.periodic import Periodic, Schedule, periodic_savepoints
 from statestore.savepoints.savepoint import Savepoint
 from statestore.savepoints.store import Store
 from tests.waiting import until
@@ -130,6 +131,12 @@ def test_one_that_cannot_be_deleted_is_told_and_the_rest_is_done(world: World) -
 def test_wrong_schedules_are_refused(fields: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         Schedule(SOURCE, **fields)
+
+
+@pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf"), 525_601, "5", None])
+def test_a_time_that_is_none_is_refused(minutes: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"minutes is .*: give a number above 0 and up to 525,600, a year"):
+        periodic_savepoints(cast(StreamingQuery, None), minutes=minutes)
 
 
 def test_the_thread_in_the_driver_survives_failures_and_ends_with_the_query(
