@@ -82,7 +82,7 @@ drills: $(JAR) ## break everything a job stands on, 150 times, and account for a
 	@rm -f build/drills/journal.jsonl build/drills/driver.log
 	$(BIN)/statestore drill --end-to-end --minutes 55 --report build/drills $(DRILL_ARGS)
 
-cluster-drills: $(JAR) ## the same on a Spark master and two workers, time-outs of 6 s: brokers, bookies, executors, nodes, topics and each frame of a commit; an hour; build/cluster-drills/report.html
+cluster-drills: $(JAR) ## the same on a Spark master and two workers, time-outs of 6 s: brokers, bookies, executors, nodes, topics and each frame of a commit; some half an hour; build/cluster-drills/report.html
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	@mkdir -p build/cluster-drills
