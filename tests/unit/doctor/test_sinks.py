@@ -9,7 +9,7 @@ import pytest
 
 from eos.commit.control_log import Intent, OwnerRecord, Record
 from eos.doctor.sinks import RECENT, SinkState, Standing, is_open, log_of, sink, summary
-from eos.errors import InvalidInput
+from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from tests.unit.doctor.cluster import INTENT, MARKER, TXN, FakeAdmin, FakeClient, opened, refused
@@ -29,6 +29,15 @@ def state(log: list[Record], admin: Any = None) -> SinkState:
 def test_what_is_no_namespace_is_told_so_before_a_broker_is_asked(namespace: str) -> None:
     with pytest.raises(InvalidInput, match=f"'{namespace}' is no namespace: write tenant/namespace"):
         log_of(cast(Client, None), "rows", namespace)
+
+
+def test_a_sink_without_a_control_topic_may_be_elsewhere_or_have_none() -> None:
+    class Without:
+        def partitions(self, topic: str) -> int:
+            raise TopicMissing(topic)
+
+    with pytest.raises(InvalidInput, match=r'no sink "rows" in .*control_namespace=.*another guarantee= has none'):
+        log_of(cast(Client, Without()), "rows", NAMESPACE)
 
 
 def test_the_run_that_owned_it_before_is_another_one() -> None:
