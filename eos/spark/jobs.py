@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import IO, Any
 
 import pyarrow as pa
@@ -17,6 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType, local_connect_and_auth
+
+_SAYS_WHY_S = 60
+"""Seconds for Spark to say whether a job failed, once it has sent all that it had."""
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A function over the record batches of one Spark partition, as `mapInArrow` takes it."""
@@ -47,7 +51,14 @@ def collect(df: DataFrame, limit: int) -> pa.Table | None:
         with sock, stream:
             return _few(stream, limit)
     finally:
-        server.getResult()  # raises why the job failed
+        # It raises why the job failed. A thread of Spark's that died, as of a full heap, has ended the rows as if these
+        # were all, and never says so.
+        server.getResult(_patience(df.sparkSession._jvm))
+
+
+@lru_cache(maxsize=1)
+def _patience(jvm: Any) -> Any:
+    return jvm.scala.concurrent.duration.Duration.create(_SAYS_WHY_S, "seconds")
 
 
 def _few(stream: IO[bytes], limit: int) -> pa.Table | None:

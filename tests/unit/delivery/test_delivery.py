@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from eos.pulsar.protocol.schemas import Registered
 from eos.spark import jobs
 from eos.spark.query import driver_heap, result_limit
 from eos.steps import unobserved
+from tests.waiting import until
 
 SETTINGS = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", 1 << 20)
 
@@ -197,6 +199,31 @@ def test_a_broken_row_is_named_when_rows_are_collected(spark: SparkSession) -> N
     )
     with pytest.raises(Exception, match="row 15 is broken"):
         jobs.collect(broken, 100)
+
+
+def test_a_thread_of_the_jvm_that_died_is_not_waited_for(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one does of a full heap: it ends the rows as if these were all, and what it was to say is never said."""
+    monkeypatch.setattr(jobs, "_SAYS_WHY_S", 1)
+    jobs._patience.cache_clear()
+    threads = spark._jvm.java.lang.Thread  # type: ignore[union-attr]
+
+    def end_it() -> None:
+        def serving() -> list[Any]:
+            return [one for one in threads.getAllStackTraces().keySet() if one.getName() == "serve-Arrow"]
+
+        until(lambda: any("runJob" in str(frame) for one in serving() for frame in one.getStackTrace()))
+        serving()[0].interrupt()
+
+    ending = threading.Thread(target=end_it, daemon=True)
+    ending.start()
+    slow = spark.range(1).selectExpr("java_method('java.lang.Thread', 'sleep', 60000 + id) value")
+    try:
+        with pytest.raises(Exception, match="timed out"):
+            jobs.collect(slow, 100)
+    finally:
+        ending.join()
+        spark.sparkContext.cancelAllJobs()
+        jobs._patience.cache_clear()
 
 
 def test_a_function_goes_to_the_jvm_once_for_each_topic_schema_and_context(spark: SparkSession) -> None:

@@ -56,6 +56,11 @@ def test_no_rows_have_a_schema_all_the_same() -> None:
     assert (rows.num_rows, rows.schema) == (0, SCHEMA)
 
 
+class _Jvm:
+    def __init__(self, scala: Any) -> None:
+        self.scala = scala
+
+
 class Spark:
     """A job whose rows wait behind a socket of the driver's."""
 
@@ -63,17 +68,21 @@ class Spark:
 
     def __init__(self, rows: bytes) -> None:
         self._rows, self._listening = rows, socket.create_server(("127.0.0.1", 0))
-        self.asked_why = 0
+        self.asked_why: list[Any] = []
         threading.Thread(target=self._serve, daemon=True).start()
 
     @property
     def df(self) -> Any:
         server = SimpleNamespace(getResult=self._result)
         answer = (self._listening.getsockname()[1], self.SECRET, server)
-        return SimpleNamespace(_jdf=SimpleNamespace(collectAsArrowToPython=lambda: answer))
+        durations = SimpleNamespace(Duration=SimpleNamespace(create=lambda length, unit: (length, unit)))
+        jvm = _Jvm(scala=SimpleNamespace(concurrent=SimpleNamespace(duration=durations)))
+        return SimpleNamespace(
+            _jdf=SimpleNamespace(collectAsArrowToPython=lambda: answer), sparkSession=SimpleNamespace(_jvm=jvm)
+        )
 
-    def _result(self) -> None:
-        self.asked_why += 1
+    def _result(self, limit: Any) -> None:
+        self.asked_why.append(limit)
 
     def _serve(self) -> None:
         with self._listening, self._listening.accept()[0] as one, one.makefile("rwb") as stream:
@@ -85,11 +94,11 @@ class Spark:
 def test_rows_are_collected_over_the_drivers_socket() -> None:
     spark = Spark(stream([20], [10], places=[1, 0]).getvalue())
     assert values(collect(spark.df, 2)) == [10, 20]
-    assert spark.asked_why == 1
+    assert spark.asked_why == [(60, "seconds")]
 
 
 def test_a_job_that_failed_is_asked_why() -> None:
     spark = Spark(b"")
     with pytest.raises(pa.ArrowInvalid):
         collect(spark.df, 2)
-    assert spark.asked_why == 1, "that call raises the reason"
+    assert spark.asked_why == [(60, "seconds")], "that call raises the reason"
