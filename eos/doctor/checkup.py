@@ -7,6 +7,7 @@ from eos.doctor.check import Check, unknown
 from eos.doctor.keeping import keeping
 from eos.doctor.machine import machine
 from eos.doctor.owners import owners
+from eos.doctor.quotas import topics
 from eos.doctor.sinks import sinks
 from eos.errors import Refused
 from eos.pulsar.net.admin import FORBIDDEN, Admin
@@ -22,6 +23,7 @@ def checkup(client: Client, admin: Admin, namespace: str) -> list[Check]:
     return [
         *machine(),
         *brokers(client, admin, namespace),
+        topics(admin, namespace),
         *owners(admin, found, namespace),
         *keeping(admin, found, namespace),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from eos.commit.control_topic import HOLD, control_topic_in
 from eos.doctor.check import Check, care, good, unknown
+from eos.doctor.quotas import backlogs
 from eos.doctor.retention import dangers
 from eos.doctor.sinks import SinkState
 from eos.errors import NetworkError
@@ -20,6 +21,8 @@ def keeping(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Ch
         yield from _asked(_of_log, f"log of {one.name}", admin, log)
         for topic in one.topics:
             yield from _asked(_of_rows, f"rows of {one.name}", admin, topic)
+        for topic in (log, *one.topics):
+            yield from _asked(backlogs, f"backlog quota of {one.name}", admin, topic)
 
 
 def _asked(look: Callable[[str, Admin, str], Iterator[Check]], about: str, admin: Admin, topic: str) -> Iterator[Check]:
@@ -52,6 +55,5 @@ def _of_rows(about: str, admin: Admin, topic: str) -> Iterator[Check]:
             f"--time 7d --size -1 {namespace_of(topic)}",
         )
         return
-    told = [f"A message TTL of {kept.ttl_s} s passes over what a subscription leaves so long."] if kept.ttl_s else []
-    told += [f"A backlog quota is in force: {quota}." for quota in kept.quotas]
-    yield good(about, " ".join([f"{topic} keeps rows for those who read later.", *told]))
+    told = f" A message TTL of {kept.ttl_s} s passes over what a subscription leaves so long." if kept.ttl_s else ""
+    yield good(about, f"{topic} keeps rows for those who read later.{told}")

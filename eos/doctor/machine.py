@@ -26,7 +26,11 @@ SEEN: Final[Mapping[tuple[str, str], bool]] = {
 }
 """{(Python, Spark): every test runs with each change}; False: tried in part, as docs/reference/versions.md says."""
 
+PACKAGES: Final[Mapping[str, str]] = {"pyarrow": "26.0.1", "pulsar-client": "3.13.0"}
+"""{package: the version that every test runs with}, as requirements/constraints.txt has them."""
+
 _OLDEST_SPARK: Final = (4, 0)
+_OLDEST_PYARROW: Final = 18
 _PATIENCE_S: Final = 30.0
 _ASK: Final = """
 import importlib.util as found, platform
@@ -38,6 +42,8 @@ def machine(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
     """Look at this machine. Args: the environment variables that the driver has."""
     spark = _installed("pyspark")
     yield versions(platform.python_version(), spark)
+    yield pyarrow(_installed("pyarrow"))
+    yield pulsar_client(_installed("pulsar-client"))
     yield checksums(google_crc32c.implementation)
     if spark is not None:
         yield workers(environment)
@@ -57,6 +63,32 @@ def versions(python: str, spark: str | None) -> Check:
         return good(about, f"{ours}: every test runs with these.")
     tried = "was tried in part only" if whole is False else "was not tried"
     return unknown(about, f"{ours}: this combination {tried}, see docs/reference/versions.md.")
+
+
+def pyarrow(ours: str | None) -> Check:
+    """Say how far this version of pyarrow was tried. Args: the version; None: it is not installed."""
+    about = "pyarrow"
+    if ours is None or _numbers(ours)[0] < _OLDEST_PYARROW:
+        had = "pyarrow is not installed here" if ours is None else f"pyarrow {ours}"
+        newer = f'pip install "pyarrow>={_OLDEST_PYARROW}"'
+        return care(about, f"{had}: rows reach the sink as its record batches. Install {newer}")
+    return _tried(about, ours, "")
+
+
+def pulsar_client(ours: str | None) -> Check:
+    """Say how far this version of Pulsar's official client was tried. Args: the version; None: it is not installed."""
+    about = "pulsar-client"
+    if ours is None:
+        return good(about, "pulsar-client is not installed here. Neither sink nor source needs it.")
+    return _tried(about, ours, " Neither sink nor source uses it; it matters to who reads by it.")
+
+
+def _tried(package: str, ours: str, besides: str) -> Check:
+    tried = PACKAGES[package]
+    if _minor(ours) == _minor(tried):
+        return good(package, f"{package} {ours}: every test runs with {tried}.{besides}")
+    said = f"{package} {ours}: the tests run with {tried} alone, see docs/reference/versions.md.{besides}"
+    return unknown(package, said)
 
 
 def checksums(implementation: str) -> Check:

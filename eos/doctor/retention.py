@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from eos.config import Cluster
 from eos.errors import InvalidInput, NetworkError
-from eos.pulsar.net.admin import Admin, BacklogQuota, Keeping
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.policies import BacklogQuota, Keeping
 
 
 def check_admin(admin_url: str, cluster: Cluster) -> None:

@@ -23,6 +23,7 @@ SETTINGS = {
     "ttlDurationDefaultInSeconds": 3_600,
     "defaultRetentionTimeInMinutes": 0,
     "defaultRetentionSizeInMB": 0,
+    "maxTopicsPerNamespace": 3,
 }
 
 
@@ -48,13 +49,43 @@ def test_what_needs_care_is_told_and_the_rest_is_good(
     sink.write(0)
     coordinator = sink.owner.coordinator()
     opened = [coordinator.new_transaction(600_000) for _ in range(8)]
-    well = {"Python and Spark", "CRC32C", "Python of workers", "Pulsar", "clocks", "owner of rows"}
+    machine = {"Python and Spark", "pyarrow", "pulsar-client", "CRC32C", "Python of workers"}
+    well = machine | {"Pulsar", "clocks", "number of topics", "owner of rows"}
     amiss = {"recovery of topics", "coordinators", "creation of topics", "log of rows", "rows of rows"}
     assert verdicts() == dict.fromkeys(well, "good") | dict.fromkeys(amiss, "take care")
     told = eos(pulsar, "doctor").output
     assert f"Coordinator {coordinator.index} has 8 transactions open" in told
-    assert "11 things looked at: 6 good, 5 to take care of" in told
+    assert "14 things looked at: 9 good, 5 to take care of" in told
     assert eos(pulsar, "doctor", "--readers").exit_code == 0
+
+    put("one-more")
+    assert verdicts()["number of topics"] == "take care"
+    assert "public/default has 3 of at most 3 topics" in eos(pulsar, "doctor").output
+
+    sink.client.subscription(sink.topic, "lags", initial="earliest").close()
+    with Admin(pulsar.admin_url) as admin:
+        used = admin.backlog(sink.topic).bytes
+    assert used > 0
+
+    def limit(kind: str, **to: int) -> str:
+        """Set a backlog quota, and return what is said of it once it is in force."""
+        at = f"{pulsar.admin_url}/admin/v2/{sink.topic.replace('://', '/')}/backlogQuota?backlogQuotaType={kind}"
+        quota = {"policy": "producer_request_hold", **to}
+        httpx.post(at, json=quota, timeout=30, follow_redirects=True).raise_for_status()
+
+        def said() -> list[str]:
+            checks = json.loads(eos(pulsar, "doctor", "--json").stdout)["checks"]
+            mine = (one for one in checks if one["about"] == "backlog quota of rows")
+            return [
+                f"{one['verdict']}: {one['said']}" for one in mine if f"quota of {sink.topic} ({kind}" in one["said"]
+            ]
+
+        return until(said)[0]
+
+    assert limit("destination_storage", limitSize=100 * used).startswith("good: 1% is used of the backlog quota of")
+    near = until(lambda: (told := limit("destination_storage", limitSize=used + 1)).startswith("take care") and told)
+    assert "refuses every producer" in str(near)
+    assert limit("message_age", limitTime=10**6).startswith("can't be known: "), "the broker looks once a minute"
 
     for txn in opened:
         coordinator.end(txn, commit=False)

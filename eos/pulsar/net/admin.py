@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import ssl
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -20,6 +20,7 @@ from eos.closing import Closing
 from eos.config import Credentials, OAuth2, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.authentication import secret, without
+from eos.pulsar.net.policies import Backlog, Keeping, quotas_in
 from eos.pulsar.net.service_url import refuse_user
 from eos.pulsar.net.transport import tls_advice, tls_context
 from eos.pulsar.protocol.topics import full_name
@@ -31,48 +32,6 @@ FORBIDDEN = ("401", "403")
 """HTTP statuses of what the role may not ask: the answer is not known, rather than no."""
 
 _MOST_REDIRECTS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class BacklogQuota:
-    """A limit on what a subscription may leave unacknowledged (BacklogQuota of pulsar-client-admin-api).
-
-    Attributes:
-        kind: "message_age" or "destination_storage".
-        limit: seconds, or bytes.
-        policy: what the broker does at the limit: "consumer_backlog_eviction" deletes the oldest messages,
-            "producer_request_hold" and "producer_exception" refuse every producer.
-    """
-
-    kind: str
-    limit: int
-    policy: str
-
-    @property
-    def evicts(self) -> bool:
-        """Whether it deletes messages."""
-        return self.policy == "consumer_backlog_eviction"
-
-    def __str__(self) -> str:
-        return f"{self.kind} of {self.limit} {'s' if self.kind == 'message_age' else 'bytes'}, policy {self.policy}"
-
-
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """What a broker does with the stored messages of a topic; effective values, whatever level they were set at.
-
-    Attributes:
-        ttl_s: seconds after which unacknowledged messages expire; 0: never.
-        quotas: the backlog quotas in force.
-        retention_minutes, retention_mb: how long and how much acknowledged messages are kept; -1: without limit.
-        deduplicates: the broker drops what it takes for duplicates.
-    """
-
-    ttl_s: int
-    quotas: tuple[BacklogQuota, ...]
-    retention_minutes: int
-    retention_mb: int
-    deduplicates: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +142,27 @@ class Admin(Closing):
         quotas = self._json(f"{at}/backlogQuotaMap?applied=true") or {}
         return Keeping(
             ttl_s=int(self._json(f"{at}/messageTTL?applied=true") or 0),
-            quotas=tuple(_quotas(quotas)),
+            quotas=tuple(quotas_in(quotas)),
             retention_minutes=int(retention.get("retentionTimeInMinutes", 0)),
             retention_mb=int(retention.get("retentionSizeInMB", 0)),
             deduplicates=bool(self._json(f"{at}/deduplicationEnabled?applied=true")),
         )
+
+    def backlog(self, topic: str) -> Backlog:
+        """Return the backlog of a topic without partitions, or of a partition."""
+        told = self._json(f"v2/{_path(topic)}/stats")
+        age_s = int(told.get("oldestBacklogMessageAgeSeconds", -1))
+        return Backlog(
+            bytes=int(told["backlogSize"]),
+            age_s=age_s if age_s >= 0 else None,
+            slowest=str(told.get("oldestBacklogMessageSubscriptionName") or ""),
+            subscriptions=len(told["subscriptions"]),
+        )
+
+    def most_topics(self, namespace: str) -> int | None:
+        """Return how many topics a "tenant/namespace" says it may have, 0 for no limit; None: as its broker does."""
+        told = self._json(f"v2/namespaces/{namespace}/maxTopicsPerNamespace")
+        return None if told is None else int(told)
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:
         """Return the names of a topic's durable subscriptions."""
@@ -375,14 +350,6 @@ def _path(topic: str, *, scheme: bool = True) -> str:
 def _position(text: str) -> MessageId:
     ledger, entry = text.split(":")
     return MessageId(int(ledger), int(entry))
-
-
-def _quotas(stats: dict[str, dict[str, Any]]) -> Iterator[BacklogQuota]:
-    for kind, quota in stats.items():
-        limits = ("limitTime",) if kind == "message_age" else ("limitSize", "limit")  # "limit" is the older name
-        limit = max(int(quota.get(name, -1)) for name in limits)
-        if limit > 0:
-            yield BacklogQuota(kind, limit, str(quota.get("policy")))
 
 
 def _open(stats: dict[str, Any]) -> OpenTransaction:

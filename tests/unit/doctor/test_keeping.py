@@ -11,7 +11,8 @@ from eos.doctor.check import Check, Verdict
 from eos.doctor.keeping import keeping
 from eos.doctor.sinks import SinkState, Standing
 from eos.errors import Refused
-from eos.pulsar.net.admin import Admin, BacklogQuota, Keeping
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.policies import Backlog, BacklogQuota, Keeping
 
 LOG, ROWS = "persistent://public/default/__eos-rows", "persistent://public/default/rows"
 SINK = SinkState("rows", Standing.COMMITTED, "query", "run", 3, 1, topics=(ROWS,))
@@ -32,6 +33,9 @@ class FakeAdmin:
         if found is None:
             raise Refused("GET", "401", "no permission")
         return found
+
+    def backlog(self, topic: str) -> Backlog:
+        return Backlog(30, 30, "reader", 1)
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:
         return self.subscribed.get(topic, ())
@@ -58,7 +62,7 @@ def test_a_sink_whose_log_and_rows_are_kept_is_well() -> None:
     ],
 )
 def test_what_endangers_the_log_is_told_with_the_command_that_lifts_it(policies: Keeping, said: str) -> None:
-    log, _ = looked_at(FakeAdmin({LOG: policies}))
+    log, *_ = looked_at(FakeAdmin({LOG: policies}))
     assert (log.verdict, said in log.said, "pulsar-admin" in log.said) == (Verdict.CARE, True, True), log
 
 
@@ -77,11 +81,13 @@ def test_rows_that_go_before_a_reader_comes_need_care(retention: dict[str, int])
 
 
 def test_a_ttl_and_a_quota_on_the_rows_are_told() -> None:
-    _, rows = looked_at(FakeAdmin({ROWS: replace(KEPT, ttl_s=60, quotas=(HOLDS,))}))
+    _, rows, quota = looked_at(FakeAdmin({ROWS: replace(KEPT, ttl_s=60, quotas=(HOLDS,))}))
     assert rows.verdict is Verdict.GOOD
     assert "TTL of 60 s" in rows.said
-    assert "producer_request_hold" in rows.said
+    assert (quota.about, quota.verdict) == ("backlog quota of rows", Verdict.GOOD)
+    assert "50% is used" in quota.said
+    assert "producer_request_hold" in quota.said
 
 
 def test_what_is_not_told_is_not_known() -> None:
-    assert [one.verdict for one in looked_at(FakeAdmin({LOG: None, ROWS: None}))] == [Verdict.UNKNOWN] * 2
+    assert [one.verdict for one in looked_at(FakeAdmin({LOG: None, ROWS: None}))] == [Verdict.UNKNOWN] * 4

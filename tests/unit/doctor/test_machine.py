@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from eos.doctor import machine as looking
-from eos.doctor.check import Verdict
-from eos.doctor.machine import SEEN, checksums, machine, versions, workers
+from eos.doctor.check import Check, Verdict
+from eos.doctor.machine import PACKAGES, SEEN, checksums, machine, pulsar_client, pyarrow, versions, workers
 
+CONSTRAINTS = Path(__file__).resolve().parents[3] / "requirements/constraints.txt"
 VERSIONS = Path(__file__).resolve().parents[3] / "docs/reference/versions.md"
 
 
@@ -39,6 +40,29 @@ def test_the_page_of_versions_has_what_was_tried() -> None:
     """A row is tried as a whole where it lacks nothing."""
     rows = re.findall(r"^\| (3\.\d+) \| (4\.\d+) \| (.*?) \| .*? \|$", VERSIONS.read_text(), re.MULTILINE)
     assert {(python, spark): tried.startswith("every test") for python, spark, tried in rows} == SEEN
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "said"),
+    [
+        (pyarrow("26.0.7"), Verdict.GOOD, "every test runs with 26.0.1"),
+        (pyarrow("18.1.0"), Verdict.UNKNOWN, "the tests run with 26.0.1 alone"),
+        (pyarrow("17.0.0"), Verdict.CARE, 'pip install "pyarrow>=18"'),
+        (pyarrow(None), Verdict.CARE, "is not installed here"),
+        (pulsar_client("3.13.0"), Verdict.GOOD, "every test runs with 3.13.0"),
+        (pulsar_client("4.0.0"), Verdict.UNKNOWN, "Neither sink nor source uses it"),
+        (pulsar_client(None), Verdict.GOOD, "Neither sink nor source needs it"),
+    ],
+)
+def test_packages_are_held_against_those_that_were_tried(found: Check, verdict: Verdict, said: str) -> None:
+    assert (found.verdict, said in found.said) == (verdict, True), found
+
+
+def test_packages_that_were_tried_are_those_of_the_tests_and_of_the_page() -> None:
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+)", CONSTRAINTS.read_text(), re.MULTILINE))
+    assert {name: pinned[name] for name in PACKAGES} == PACKAGES
+    page = dict(re.findall(r"^\| (\S+) \| (\d\S+) \|", VERSIONS.read_text(), re.MULTILINE))
+    assert {name: page.get(name) for name in PACKAGES} == PACKAGES
 
 
 def test_checksums_in_python_are_told() -> None:
@@ -78,6 +102,6 @@ def test_a_python_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
 
 def test_workers_are_looked_at_where_spark_is(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = [check.about for check in machine({"PYSPARK_PYTHON": sys.executable})]
-    assert everything == ["Python and Spark", "CRC32C", "Python of workers"]
+    assert everything == ["Python and Spark", "pyarrow", "pulsar-client", "CRC32C", "Python of workers"]
     monkeypatch.setattr(looking, "_installed", lambda package: None)
-    assert [check.about for check in machine({})] == ["Python and Spark", "CRC32C"]
+    assert [check.about for check in machine({})] == ["Python and Spark", "pyarrow", "pulsar-client", "CRC32C"]

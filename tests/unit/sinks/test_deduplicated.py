@@ -18,7 +18,8 @@ from eos.delivery.numbering import Kept
 from eos.delivery.stored import Found
 from eos.delivery.writer import Report
 from eos.errors import ConnectionLost, DamagedLog, EosError, InvalidInput, NotCommitted, StaleBatch, Unacknowledged
-from eos.pulsar.net.admin import Admin, Keeping
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.policies import Keeping
 from eos.pulsar.wire.message_id import EntryId
 from eos.sinks import beginning, deduplicated
 from eos.sinks.deduplicated import DeduplicatingRun

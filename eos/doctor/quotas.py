@@ -1,0 +1,85 @@
+"""How much is used up of what the cluster allows: backlogs of topics, and the number of topics of a namespace.
+
+At a backlog's limit the broker deletes what a subscription has not acknowledged, or refuses every producer
+(BacklogQuotaManager). At the limit of topics it makes no more of them, and no new sink's control topic either
+(BrokerService.checkMaxTopicsPerNamespace, which counts each partition, and no topic of the broker's own).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from eos.doctor.check import Check, care, good, unknown
+from eos.errors import NetworkError
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.policies import Backlog, BacklogQuota
+from eos.pulsar.protocol.topics import namespace_of
+
+_NEAR: Final = 0.8
+"""Share of a limit from which on it needs care."""
+
+_MOST_TOPICS: Final = "maxTopicsPerNamespace"
+
+
+def backlogs(about: str, admin: Admin, topic: str) -> Iterator[Check]:
+    """Look at each backlog quota in force on a topic without partitions, or on a partition.
+
+    Raises NetworkError where that is not told.
+    """
+    quotas = admin.keeping(topic).quotas
+    if quotas:
+        used = admin.backlog(topic)
+        yield from (backlog(about, quota, used, topic) for quota in quotas)
+
+
+def backlog(about: str, quota: BacklogQuota, used: Backlog, topic: str) -> Check:
+    """Say how much of a backlog quota is used."""
+    what = f"the backlog quota of {topic} ({quota})"
+    if not used.subscriptions:
+        return good(about, f"Nothing is used of {what}: the topic has no subscription that could lag.")
+    now, unit = (used.age_s, "s") if quota.kind == "message_age" else (used.bytes, "bytes")
+    if now is None:
+        said = (
+            f"How much is used of {what} is not told. The broker looks every backlogQuotaCheckIntervalInSeconds, and "
+            "only at ledgers that are closed where preciseTimeBasedBacklogQuotaCheck is false: ask again later."
+        )
+        return unknown(about, said)
+    share = now / quota.limit
+    told = f"{share:.0%} is used of {what}: {now} {unit}"
+    if share < _NEAR:
+        return good(about, f"{told}.")
+    slowest = f'the subscription "{used.slowest}"' if used.slowest else "the subscription that lags most"
+    then = (
+        "deletes the oldest messages, which it has not read"
+        if quota.evicts
+        else "refuses every producer, and batches fail"
+    )
+    said = (
+        f"{told}. At the limit the broker {then}. Let the consumers of {slowest} catch up, or delete it where nobody "
+        f"needs it: pulsar-admin topics unsubscribe -s SUBSCRIPTION {topic}; or raise the limit: pulsar-admin "
+        f"namespaces set-backlog-quota {namespace_of(topic)}"
+    )
+    return care(about, said)
+
+
+def topics(admin: Admin, namespace: str) -> Check:
+    """Say how near a "tenant/namespace" is to the limit of its topics."""
+    about = "number of topics"
+    try:
+        most = admin.most_topics(namespace)
+        if most is None:
+            most = int(admin.setting(_MOST_TOPICS) or 0)
+        if not most:
+            return good(about, f"{namespace} has no limit of topics.")
+        number = len(admin.topics(namespace))
+    except NetworkError as error:
+        return unknown(about, f"How many topics {namespace} may have is not told: {error}")
+    told = f"{namespace} has {number} of at most {most} topics ({_MOST_TOPICS}; each partition counts)"
+    if number < _NEAR * most:
+        return good(about, f"{told}.")
+    said = (
+        f"{told}. At the limit no topic is made any more, and no control topic of a new sink: delete what nobody "
+        f"needs, or raise the limit: pulsar-admin namespaces set-max-topics-per-namespace -t NUMBER {namespace}"
+    )
+    return care(about, said)

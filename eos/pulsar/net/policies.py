@@ -1,0 +1,75 @@
+"""What a cluster does with the stored messages of a topic, as its admin API tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogQuota:
+    """A limit on what a subscription may leave unacknowledged (BacklogQuota of pulsar-client-admin-api).
+
+    Attributes:
+        kind: "message_age" or "destination_storage".
+        limit: seconds, or bytes.
+        policy: what the broker does at the limit: "consumer_backlog_eviction" deletes the oldest messages,
+            "producer_request_hold" and "producer_exception" refuse every producer.
+    """
+
+    kind: str
+    limit: int
+    policy: str
+
+    @property
+    def evicts(self) -> bool:
+        """Whether it deletes messages."""
+        return self.policy == "consumer_backlog_eviction"
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.limit} {'s' if self.kind == 'message_age' else 'bytes'}, policy {self.policy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What the subscription that lags most has left unacknowledged on a topic, as its broker counts.
+
+    Attributes:
+        bytes: stored for it, about.
+        age_s: seconds since the oldest of it was published; None where the broker has not looked yet.
+        slowest: the name of that subscription; "" where it is not told.
+        subscriptions: how many there are.
+    """
+
+    bytes: int
+    age_s: int | None
+    slowest: str
+    subscriptions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What a broker does with the stored messages of a topic; effective values, whatever level they were set at.
+
+    Attributes:
+        ttl_s: seconds after which unacknowledged messages expire; 0: never.
+        quotas: the backlog quotas in force.
+        retention_minutes, retention_mb: how long and how much acknowledged messages are kept; -1: without limit.
+        deduplicates: the broker drops what it takes for duplicates.
+    """
+
+    ttl_s: int
+    quotas: tuple[BacklogQuota, ...]
+    retention_minutes: int
+    retention_mb: int
+    deduplicates: bool
+
+
+def quotas_in(told: Mapping[str, Mapping[str, Any]]) -> Iterator[BacklogQuota]:
+    """Read the backlog quotas that have a limit. Args: a backlogQuotaMap of the admin API."""
+    for kind, quota in told.items():
+        limits = ("limitTime",) if kind == "message_age" else ("limitSize", "limit")  # "limit" is the older name
+        limit = max(int(quota.get(name, -1)) for name in limits)
+        if limit > 0:
+            yield BacklogQuota(kind, limit, str(quota.get("policy")))

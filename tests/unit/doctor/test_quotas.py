@@ -1,0 +1,79 @@
+"""What `eos doctor` says of backlog quotas and of a namespace's limit of topics: how much of them is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from eos.doctor.check import Verdict
+from eos.doctor.quotas import backlog, topics
+from eos.errors import Refused
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.policies import Backlog, BacklogQuota
+
+ROWS = "persistent://public/default/rows"
+AGE = BacklogQuota("message_age", 100, "consumer_backlog_eviction")
+SIZE = BacklogQuota("destination_storage", 1_000, "producer_request_hold")
+FORBIDDEN = Refused("GET", "403", "only for superusers")
+
+
+@pytest.mark.parametrize(
+    ("quota", "used", "verdict", "said"),
+    [
+        (SIZE, Backlog(799, None, "slow", 1), Verdict.GOOD, "80% is used"),
+        (SIZE, Backlog(800, None, "slow", 1), Verdict.CARE, "refuses every producer, and batches fail. Let the "),
+        (SIZE, Backlog(9_000, None, "", 1), Verdict.CARE, "900% is used"),
+        (AGE, Backlog(9_000, 79, "slow", 1), Verdict.GOOD, "79% is used"),
+        (AGE, Backlog(0, 80, "slow", 1), Verdict.CARE, "deletes the oldest messages, which it has not read"),
+        (AGE, Backlog(0, 80, "slow", 1), Verdict.CARE, 'the subscription "slow"'),
+        (AGE, Backlog(0, None, "", 1), Verdict.UNKNOWN, "ask again later"),
+        (AGE, Backlog(0, None, "", 0), Verdict.GOOD, "no subscription that could lag"),
+    ],
+)
+def test_how_much_of_a_backlog_quota_is_used(quota: BacklogQuota, used: Backlog, verdict: Verdict, said: str) -> None:
+    found = backlog("quota", quota, used, ROWS)
+    assert (found.verdict, said in found.said) == (verdict, True), found
+
+
+@dataclass
+class FakeAdmin:
+    """A namespace with five topics; its own limit, and that of its broker. An error: not told."""
+
+    own: Any = None
+    brokers: Any = "0"
+    asked: list[str] = field(default_factory=list)
+
+    def most_topics(self, namespace: str) -> int | None:
+        assert namespace == "public/default"
+        if isinstance(self.own, Exception):
+            raise self.own
+        return cast(int | None, self.own)
+
+    def setting(self, name: str) -> str | None:
+        assert name == "maxTopicsPerNamespace"
+        if isinstance(self.brokers, Exception):
+            raise self.brokers
+        return cast(str | None, self.brokers)
+
+    def topics(self, namespace: str) -> tuple[str, ...]:
+        return ("t",) * 5
+
+
+@pytest.mark.parametrize(
+    ("admin", "verdict", "said"),
+    [
+        (FakeAdmin(), Verdict.GOOD, "has no limit"),
+        (FakeAdmin(None, None), Verdict.GOOD, "has no limit"),
+        (FakeAdmin(0, "5"), Verdict.GOOD, "has no limit"),
+        (FakeAdmin(None, "7"), Verdict.GOOD, "5 of at most 7"),
+        (FakeAdmin(None, "6"), Verdict.CARE, "set-max-topics-per-namespace -t NUMBER public/default"),
+        (FakeAdmin(5, FORBIDDEN), Verdict.CARE, "5 of at most 5"),
+        (FakeAdmin(FORBIDDEN), Verdict.UNKNOWN, "is not told"),
+        (FakeAdmin(None, FORBIDDEN), Verdict.UNKNOWN, "only for superusers"),
+    ],
+)
+def test_how_near_a_namespace_is_to_its_limit_of_topics(admin: FakeAdmin, verdict: Verdict, said: str) -> None:
+    found = topics(cast(Admin, admin), "public/default")
+    assert (found.verdict, said in found.said) == (verdict, True), found
