@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -72,6 +73,7 @@ def run(command: Callable[[], None]) -> None:
     """Run a command line; an error raised on purpose is one sentence on standard error, and exit code 2."""
     from eos.errors import EosError
 
+    print_whatever_comes()
     try:
         command()
     except EosError as error:
@@ -79,3 +81,10 @@ def run(command: Callable[[], None]) -> None:
 
         Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
         sys.exit(NO_ANSWER)
+
+
+def print_whatever_comes() -> None:
+    """Let what a terminal's encoding lacks be printed as its number, \\u2026: it is no reason to end."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -54,10 +54,14 @@ def doctor(
     from eos.doctor.check import Verdict
     from eos.doctor.checkup import checkup, readers_not_told
     from eos.doctor.doctor import Doctor, State, summary
-    from eos.errors import Refused
+    from eos.doctor.sinks import check_namespace
+    from eos.errors import InvalidInput, Refused
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
+    if not older_than >= 0:
+        raise InvalidInput(f"--older-than {older_than:g} is no number of seconds: give 0 or more")
+    check_namespace(namespace)
     cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
         one = Doctor(client, admin)

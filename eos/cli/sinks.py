@@ -45,12 +45,12 @@ def sinks(
         if to.admin_url is not None:
             admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
         found = listed(stack.enter_context(Client(to.cluster)), namespace, admin)
+    if not found:
+        tell(f"{namespace} has no sinks, or does not exist.")
     if as_json:
         print(json.dumps([summary(one) for one in found], indent=2))
     elif found:
         _list(found)
-    else:
-        tell(f"{namespace} has no sinks, or does not exist.")
     if any(one.standing is Standing.UNREADABLE for one in found):
         raise typer.Exit(FINDINGS)
 

@@ -33,11 +33,11 @@ def tables(
 
     with Client(to.cluster) as client:
         found = listed(client, namespace)
-    if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=2))
-        return
     if not found:
         tell(f"{namespace} has no topics, or does not exist.")
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=2))
+    if as_json or not found:
         return
     table = columns("topic", "partitions", "schema")
     for one in found:

@@ -45,7 +45,7 @@ def read_checkpoint(place: str) -> Checkpoint:
     try:
         files, root = FileSystem.from_uri(place if "://" in place or ":/" in place else str(Path(place).absolute()))
         return _read(files, root.rstrip("/"), place)
-    except (OSError, pa.ArrowException, ImportError) as error:
+    except (OSError, UnicodeError, pa.ArrowException, ImportError) as error:
         raise InvalidInput(
             f"can't read the checkpoint {place}: {str(error).splitlines()[0]}. Give a folder, or an address that "
             "begins with file:, s3:, gs:, abfs: or hdfs:. Of any other, copy the file metadata and the folders offsets "

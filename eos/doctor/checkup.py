@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from eos.doctor.brokers import brokers
-from eos.doctor.check import Check, unknown
+from eos.doctor.check import Check, good, unknown
 from eos.doctor.keeping import keeping
 from eos.doctor.machine import machine
 from eos.doctor.owners import owners
@@ -12,6 +14,9 @@ from eos.doctor.sinks import sinks
 from eos.errors import Refused
 from eos.pulsar.net.admin import FORBIDDEN, Admin
 from eos.pulsar.net.client import Client
+
+_NO_TRANSACTIONS: Final = "not configured with transactionCoordinatorEnabled=true"
+"""Words of a broker whose transactions are off (TransactionsBase.checkTransactionCoordinatorEnabled)."""
 
 
 def checkup(client: Client, admin: Admin, namespace: str) -> list[Check]:
@@ -30,7 +35,12 @@ def checkup(client: Client, admin: Admin, namespace: str) -> list[Check]:
 
 
 def readers_not_told(error: Refused) -> Check:
-    """Say that a role may not know which readers are held up. Raises the error if it is another one."""
+    """Say why it is not told which readers are held up. Raises the error if that is for no reason known here.
+
+    Known are a role that may not ask, and a broker without transactions.
+    """
+    if _NO_TRANSACTIONS in error.detail:
+        return good("readers", "No transaction holds readers up: the broker runs without transactions.")
     if error.code not in FORBIDDEN:
         raise error
     return unknown("readers", f"Which partitions hold readers up is not told to this role: {error}")

@@ -76,7 +76,7 @@ def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[Si
 
     Raises InvalidInput for a malformed name, and what `Client.topics` raises.
     """
-    _check(namespace)
+    check_namespace(namespace)
     names = (topic.rpartition("/")[2] for topic in client.topics(namespace))
     found = []
     for name in sorted(name.removeprefix(CONTROL) for name in names if name.startswith(CONTROL)):
@@ -85,6 +85,12 @@ def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[Si
         except (DamagedLog, NetworkError) as error:
             found.append(SinkState(name, Standing.UNREADABLE, problem=str(error)))
     return found
+
+
+def check_namespace(namespace: str) -> None:
+    """Raise InvalidInput for what is no "tenant/namespace"."""
+    if not NAMESPACE.fullmatch(namespace):
+        raise InvalidInput(f"{namespace!r} is no namespace: write tenant/namespace, such as public/default")
 
 
 def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) -> SinkState:
@@ -148,10 +154,14 @@ def records(client: Client, name: str, namespace: str, last: int) -> list[Writte
 
 def log_of(client: Client, name: str, namespace: str) -> str:
     """Return a sink's control topic. Raises InvalidInput where there is none in the "tenant/namespace"."""
-    _check(namespace)
+    check_namespace(namespace)
     topic = control_topic_in(namespace, name)
     try:
-        client.partitions(topic)
+        if partitions := client.partitions(topic):
+            raise InvalidInput(
+                f'There is no sink "{name}" in {namespace}: {topic} has {partitions} partitions, and a control topic '
+                "has none. Whoever made it made it for something else."
+            )
     except TopicMissing as error:
         raise InvalidInput(
             f'There is no sink "{name}" in {namespace}: it has no control topic there. Check the name, which is '
@@ -160,11 +170,6 @@ def log_of(client: Client, name: str, namespace: str) -> str:
             "and what it wrote can't be told from a log."
         ) from error
     return topic
-
-
-def _check(namespace: str) -> None:
-    if not NAMESPACE.fullmatch(namespace):
-        raise InvalidInput(f"{namespace!r} is no namespace: write tenant/namespace, such as public/default")
 
 
 def read(client: Client, topic: str, each: Each = lambda record, message: None) -> LogView:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
+from eos.cli.console import print_whatever_comes
 from eos.errors import EosError
 from statestore.errors import Damaged
 
@@ -133,6 +134,7 @@ def moment(ms: int) -> str:
 
 def run(command: Callable[[], Any]) -> None:
     """Run a command line; an error raised on purpose is one line on standard error and an exit code."""
+    print_whatever_comes()
     try:
         command()
     except EosError as error:

@@ -71,7 +71,7 @@ def namespace(pulsar: Running) -> Iterator[Namespace]:
 def test_a_missing_namespace_is_told_from_a_missing_topic_and_neither_is_created(
     ours: Client, namespace: Namespace
 ) -> None:
-    with pytest.raises(TopicMissing, match=f"{namespace.name}/t does not exist. Create it first"):
+    with pytest.raises(TopicMissing, match=f"{namespace.name}/t does not exist. Check its name, or create it"):
         ours.partitions(f"persistent://{namespace.name}/t")
     assert namespace.topics() == []
     for missing in ("public/no-such", "no-such/default"):

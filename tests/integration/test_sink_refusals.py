@@ -224,7 +224,7 @@ def test_a_row_without_a_topic_or_with_a_missing_one_is_refused(
 def test_a_missing_topic_is_refused_and_not_created(pulsar: Any, make_topic: Any) -> None:
     missing = f"{make_topic('there')}-not"
     for _ in range(2):
-        with pytest.raises(eos.TopicMissing, match=r"does not exist\. Create it first"):
+        with pytest.raises(eos.TopicMissing, match=r"does not exist\. Check its name, or create it first"):
             eos.sink(pulsar.service_url, topic=missing, name="missing")
 
 

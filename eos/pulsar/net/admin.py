@@ -102,7 +102,11 @@ class Admin(Closing):
 
     def version(self) -> str:
         """Return the broker's version."""
-        return self._ask("GET", "v2/brokers/version").text
+        path = "v2/brokers/version"
+        told = self._ask("GET", path).text.strip()
+        if not told[:1].isdigit():  # a login page, for example, answers anything, and well
+            raise Unreachable(f"GET {self._url}/admin/{path}: {_NO_ADMIN_API}")
+        return told
 
     def setting(self, name: str) -> str | None:
         """Return a setting of the broker that answers, as it runs with; None where it has none of that name.

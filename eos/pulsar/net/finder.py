@@ -151,7 +151,7 @@ def topic_exists(topic: str) -> Iterator[None]:
                 f"too: pulsar-admin tenants create {tenant})"
             ) from refused
         raise TopicMissing(
-            f"the topic {topic} does not exist. Create it first: pulsar-admin topics create "
+            f"the topic {topic} does not exist. Check its name, or create it first: pulsar-admin topics create "
             f"(or create-partitioned-topic) {topic}"
         ) from refused
 

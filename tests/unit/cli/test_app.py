@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -20,6 +21,15 @@ def test_the_command_is_ready_without_what_its_verbs_need(package: str) -> None:
     """It is asked for help far more often than for anything else."""
     command = [sys.executable, "-c", LOADED.format(package), *HEAVY_OF[package]]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("package", ["eos", "statestore"])
+def test_a_terminal_that_lacks_a_character_gets_its_number(package: str) -> None:
+    """Help is drawn in boxes, and a path or a row may have any character."""
+    narrow = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "40", "NO_COLOR": "1"}
+    done = subprocess.run([sys.executable, "-m", package, "--help"], capture_output=True, env=narrow)
+    assert (done.returncode, done.stderr) == (0, b"")
+    done.stdout.decode("ascii")
 
 
 @pytest.mark.parametrize("package", ["eos", "statestore"])

@@ -80,3 +80,5 @@ def test_what_cant_be_known_has_an_exit_code_of_its_own(
 def test_a_namespace_without_sinks_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(monkeypatch, "sinks", [])
     assert (done.exit_code, "public/default has no sinks" in done.output) == (0, True)
+    done = run(monkeypatch, "sinks", [], "--json")
+    assert (done.stdout, "or does not exist" in done.stderr) == ("[]\n", True)

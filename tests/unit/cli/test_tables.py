@@ -63,6 +63,8 @@ def test_topics_are_a_table_or_objects() -> None:
     }
     empty = eos("tables", "--namespace", "public/other")
     assert (empty.exit_code, "public/other has no topics, or does not exist." in empty.output) == (0, True)
+    for_a_program = eos("tables", "--namespace", "public/other", "--json")
+    assert (for_a_program.stdout, "or does not exist" in for_a_program.stderr) == ("[]\n", True)
 
 
 def test_rows_are_a_table_of_the_columns_that_hold_something() -> None:

@@ -133,6 +133,12 @@ def test_abort_of_a_sink_that_is_not_there_says_so_and_nothing_of_making_topics(
     assert "reate" not in str(error)
 
 
+def test_a_topic_with_partitions_is_no_control_topic() -> None:
+    """The fake has two partitions for what ends so; a read of it found nothing there, and said to create it."""
+    with pytest.raises(InvalidInput, match=r"There is no sink \"two\" in public/default: .*__eos-two has 2 partitions"):
+        aborting.abandoned(cast(Client, FakeClient([])), "two")
+
+
 def test_abort_of_another_roles_transaction_says_who_may(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = Intent(2, "query", "run", 4, 1, TXN, "alice")
     client = FakeClient([theirs], ends=[refused("TransactionNotFound")])

@@ -8,9 +8,10 @@ from typing import cast
 
 import pytest
 
-from eos.doctor.check import Check, care, good, unknown
+from eos.doctor.check import Check, Verdict, care, good, unknown
+from eos.doctor.checkup import readers_not_told
 from eos.doctor.doctor import Doctor, Finding, State, Trace, summary
-from eos.errors import Refused, Unanswered
+from eos.errors import InvalidInput, Refused, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
@@ -156,6 +157,30 @@ def test_what_cant_be_known_is_neither_well_nor_amiss(
     assert [one["about"] for one in shown["checks"]] == [check.about for check in checks]
     for readers_alone in (("rows",), ("--readers",)):
         assert run(monkeypatch, FakeClient([]), FakeAdmin({}), "doctor", *readers_alone).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--older-than", "nan"), "--older-than nan is no number of seconds"),
+        (("--older-than", "-1"), "--older-than -1 is no number of seconds"),
+        (("--namespace", "public"), "'public' is no namespace"),
+    ],
+)
+def test_what_would_hide_every_finding_is_refused(
+    words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = run(monkeypatch, FakeClient([]), FakeAdmin({ROWS: [HELD]}), "doctor", *words).exception
+    assert isinstance(error, InvalidInput)
+    assert said in str(error)
+
+
+def test_a_broker_without_transactions_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    off = Refused("GET", "503", "This Broker is not configured with transactionCoordinatorEnabled=true.")
+    assert readers_not_told(off).verdict is Verdict.GOOD
+    other = Refused("GET", "503", "Broker is starting")
+    with pytest.raises(Refused, match="starting"):
+        readers_not_told(other)
 
 
 def test_a_role_that_may_not_know_who_waits_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

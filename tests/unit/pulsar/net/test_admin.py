@@ -200,11 +200,11 @@ def test_the_transaction_behind_a_position(server: Server) -> None:
 
 def test_another_broker_is_asked_with_the_same_token(server: Server) -> None:
     owner = Server()
-    owner.answers = {"/admin/v2/brokers/version": (200, "5")}
+    owner.answers = {"/admin/v2/brokers/version": (200, b"4.2.4")}
     server.answers = {"/admin/v2/brokers/version": (307, None)}
     server.headers = {"Location": f"{owner.url}/admin/v2/brokers/version"}
     with Admin(server.url, Credentials("token", "secret")) as admin:
-        assert admin.version() == '"5"'
+        assert admin.version() == "4.2.4"
         assert owner.asked == [("GET", "/admin/v2/brokers/version", "Bearer secret")]
         server.headers = {"Location": f"{server.url}/admin/v2/brokers/version"}
         with pytest.raises(Refused, match="307"):
@@ -215,10 +215,10 @@ def test_another_broker_is_asked_with_the_same_token(server: Server) -> None:
 def test_a_token_is_asked_for_again_when_it_is_accepted_no_more(server: Server) -> None:
     tokens = iter(["first", "second", "third"])
     credentials = Credentials("token", provider("tokens", b"of this test", lambda: next(tokens)))
-    server.answers = {"/admin/v2/brokers/version": (200, "5")}
+    server.answers = {"/admin/v2/brokers/version": (200, b"4.2.4")}
     with Admin(server.url, credentials) as admin:
         for _ in range(2):
-            assert admin.version() == '"5"'
+            assert admin.version() == "4.2.4"
         server.answers = {"/admin/v2/brokers/version": (401, {"reason": "expired"})}
         with pytest.raises(Refused, match="401: expired"):
             admin.version()
@@ -338,3 +338,9 @@ def test_a_user_in_an_admin_url_is_refused_and_not_shown() -> None:
     with pytest.raises(InvalidInput, match="before the @") as told:
         Admin("http://me:s3cret@localhost:8080")
     assert "s3cret" not in str(told.value)
+
+
+def test_a_web_page_is_no_version(server: Server) -> None:
+    server.answers = {"/admin/v2/brokers/version": (200, b"<html>Log in, please</html>")}
+    with Admin(server.url) as admin, pytest.raises(Unreachable, match=r"is no admin API of Pulsar"):
+        admin.version()
