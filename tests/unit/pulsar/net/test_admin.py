@@ -234,7 +234,7 @@ def test_a_token_that_was_asked_for_just_now_is_not_asked_for_again(server: Serv
     assert next(tokens) == "second"
 
 
-@pytest.mark.parametrize("credentials", [Credentials("token", "same"), Credentials("basic", "same")])
+@pytest.mark.parametrize("credentials", [Credentials("token", "same"), Credentials("basic", "me:same")])
 def test_what_can_not_change_is_shown_once(server: Server, credentials: Credentials) -> None:
     server.answers = {"/admin/v2/brokers/version": (401, {"reason": "no"})}
     with Admin(server.url, credentials) as admin:
@@ -248,9 +248,9 @@ def test_what_can_not_change_is_shown_once(server: Server, credentials: Credenti
 def test_a_refusal_that_repeats_what_was_shown_is_told_without_it(
     server: Server, method: Literal["token", "basic"]
 ) -> None:
-    shown = headers(Credentials(method, "s3cr3t"), PATIENCE_S)["Authorization"].split()[1]
+    shown = headers(Credentials(method, "me:s3cr3t"), PATIENCE_S)["Authorization"].split()[1]
     server.answers = {"/admin/v2/brokers/version": (401, {"reason": f"who is {shown}?"})}
-    with Admin(server.url, Credentials(method, "s3cr3t")) as admin, pytest.raises(Refused, match=r"401: who is …\?"):
+    with Admin(server.url, Credentials(method, "me:s3cr3t")) as admin, pytest.raises(Refused, match=r"401: who is …\?"):
         admin.version()
 
 
