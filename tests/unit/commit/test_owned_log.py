@@ -81,6 +81,23 @@ def test_a_log_that_broke_takes_nothing_until_it_is_reopened(world: Alone, owner
     assert (owner.log.lost, owner.log.epoch) == (False, epoch)
 
 
+def test_an_owner_that_comes_back_joins_the_subscription_again_where_that_can_be(
+    world: Alone, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By it `eos abort` sees an owner whose producer a fenced driver's last try has closed."""
+    joined: list[str] = []
+    monkeypatch.setattr(owner.log.hold(), "join", lambda: joined.append("again"))
+    owner.log.reopen()
+    assert joined == ["again"]
+
+    def lost() -> None:
+        raise ConnectionLost("planned")
+
+    monkeypatch.setattr(owner.log.hold(), "join", lost)
+    owner.log.reopen()
+    assert not owner.log.lost, "it can write all the same"
+
+
 def test_what_fails_to_close_keeps_nothing_else_open(
     world: Alone, owner: Owner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
