@@ -165,7 +165,8 @@ class Admin(Closing):
 
     def most_topics(self, namespace: str) -> int | None:
         """Return how many topics a "tenant/namespace" says it may have, 0 for no limit; None: as its broker does."""
-        told = self._json(f"v2/namespaces/{namespace}/maxTopicsPerNamespace")
+        # Not asked for by itself: maxTopicsPerNamespace answers 0 also where nothing was set.
+        told = self._json(f"v2/namespaces/{namespace}").get("max_topics_per_namespace")
         return None if told is None else int(told)
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:

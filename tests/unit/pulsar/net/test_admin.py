@@ -16,6 +16,7 @@ from eos.config import Credentials
 from eos.errors import InvalidInput, NoCredentials, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.admin import Admin, headers
 from eos.pulsar.net.authentication import auth_data, provider
+from eos.pulsar.net.policies import Backlog
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -344,3 +345,21 @@ def test_a_web_page_is_no_version(server: Server) -> None:
     server.answers = {"/admin/v2/brokers/version": (200, b"<html>Log in, please</html>")}
     with Admin(server.url) as admin, pytest.raises(Unreachable, match=r"is no admin API of Pulsar"):
         admin.version()
+
+
+@pytest.mark.parametrize(("policies", "most"), [({"max_topics_per_namespace": 0}, 0), ({}, None)])
+def test_no_limit_of_topics_is_told_from_none_of_its_own(
+    server: Server, policies: dict[str, int], most: int | None
+) -> None:
+    server.answers = {"/admin/v2/namespaces/public/default": (200, policies)}
+    with Admin(server.url) as admin:
+        assert admin.most_topics("public/default") == most
+
+
+def test_the_backlog_of_a_topic(server: Server) -> None:
+    told = {"backlogSize": 112, "subscriptions": {"lags": {}}, "oldestBacklogMessageAgeSeconds": -1}
+    server.answers = {f"{TOPIC}/stats": (200, told)}
+    with Admin(server.url) as admin:
+        assert admin.backlog("t/x") == Backlog(112, None, "", 1)
+        told |= {"oldestBacklogMessageAgeSeconds": 30, "oldestBacklogMessageSubscriptionName": "lags"}
+        assert admin.backlog("t/x") == Backlog(112, 30, "lags", 1)
