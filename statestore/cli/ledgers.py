@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,9 @@ from statestore.bk.address import Address
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints.store import Store
+
+if TYPE_CHECKING:
+    from statestore.savepoints.store import Store
 
 Tree = Annotated[str, typer.Argument(metavar="URI", help="Any bk:// address in the tree.")]
 
@@ -64,6 +66,8 @@ def orphans(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) ->
 
 def _store(uri: str, option: list[str] | None) -> Store:
     address = Address.parse(uri, parse_options(option))
+    from statestore.savepoints.store import Store
+
     return Store(Hadoop.of(options=address.options, make_root=False, own_jvm=True), address)
 
 
