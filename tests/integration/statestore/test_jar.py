@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 JAVA = Path(__file__).parents[3] / "statestore" / "java"
@@ -20,15 +22,19 @@ pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 def test_the_quick_tests_of_the_jar_pass() -> None:
     command = ["mvn", "--batch-mode", "--no-transfer-progress", "test", "-DexcludedGroups=long"]
     with subprocess.Popen(
-        command, cwd=JAVA, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=JAVA,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     ) as maven:
-        started = psutil.Process(maven.pid)
         try:
             said = maven.communicate()[0]
-        finally:
-            if maven.poll() is None:  # the run of the tests was broken off
-                for one in (*started.children(recursive=True), started):
-                    one.kill()
+        finally:  # Maven starts JVMs of its own
+            with suppress(ProcessLookupError):
+                os.killpg(maven.pid, signal.SIGKILL)
     errors = "".join(line for line in said.splitlines(keepends=True) if not line.startswith("[INFO]"))
     assert maven.returncode == 0, f"{errors[:20_000]}\nWhat the servers logged: {JAVA}/target/surefire-reports"
     counts = [int(count) for count in re.findall(r"Tests run: (\d+),.*Skipped: \d+$", said, re.MULTILINE)]
