@@ -14,6 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import java.util.zip.CRC32C;
 import org.apache.bookkeeper.client.BKException;
 import org.apache.bookkeeper.client.BookKeeper;
@@ -39,7 +40,9 @@ final class Ledgers {
     private static final int OPEN_LEDGERS = 64;
     private static final int READ_ATTEMPTS = 4;
     private static final long ANSWER_S = 90;
-    private static final int KEPT_BESIDE = 160; // of a file in the cache: the cache's entry, two arrays' heads, a String
+    /** Of a file in the cache: the cache's entry, the heads of two arrays, a String. */
+    private static final int KEPT_BESIDE = 160;
+
     static final String ROOT_KEY = "eos.root";
     static final String PROCESS_KEY = "eos.process";
 
@@ -191,7 +194,8 @@ final class Ledgers {
      * Reads entries {@code first…last} of the file's ledger into the buffer; returns the number of bytes.
      *
      * @throws FileNotFoundException the file has been deleted or replaced since it was opened
-     * @throws IOException no bookie has a good copy of an entry: it is named
+     * @throws AccessControlException the bookies refuse this client
+     * @throws IOException no bookie has a good copy of an entry: it is named, with what each of them says
      */
     int read(String path, FileEntry file, long first, long last, byte[] into) throws IOException {
         FileEntry now = file;
@@ -216,13 +220,33 @@ final class Ledgers {
                     for (long entry = first; first < last && entry <= last; entry++) {
                         read(path, file, entry, entry, into);
                     }
-                    throw new IOException(
-                            path + " can't be read: no bookie gives a good copy of entry " + (first + shift)
-                                    + " of ledger " + now.ledger() + " (" + e.getMessage() + ")",
-                            e);
+                    throw unreadable(path, now.ledger(), first + shift, e);
                 }
             }
         }
+    }
+
+    /** What is wrong with an entry that wasn't read: each bookie is asked, so that a refusal isn't told as a loss. */
+    private IOException unreadable(String path, long ledger, long entry, BookKeeperException answer) {
+        Map<BookieId, String> said = Map.of();
+        try {
+            said = new Copies(client.session(), ledger, client.settings.password).ask(entry);
+        } catch (IOException e) {
+            answer.addSuppressed(e);
+        }
+        if (!said.isEmpty() && said.values().stream().allMatch(Copies.REFUSED::equals)) {
+            var refused = new AccessControlException(path + " can't be read: every bookie that has entry " + entry
+                    + " of ledger " + ledger + " " + Copies.REFUSED);
+            refused.initCause(answer);
+            return refused;
+        }
+        String each = said.entrySet().stream()
+                .map(one -> one.getKey() + " " + one.getValue())
+                .collect(Collectors.joining("; "));
+        return new IOException(
+                path + " can't be read: no bookie gives a good copy of entry " + entry + " of ledger " + ledger
+                        + (each.isEmpty() ? "" : ": " + each) + " (" + answer.getMessage() + ")",
+                answer);
     }
 
     private int readOnce(long ledger, long first, long last, byte[] into) throws IOException {
@@ -282,8 +306,8 @@ final class Ledgers {
         private static String advice(Throwable cause) {
             return switch (code(cause)) {
                 case BKException.Code.UnauthorizedAccessException ->
-                    ": fs.bk.password is not the ledger's, or the bookies "
-                            + "let this client in only with TLS (fs.bk.tls) and a certificate of a role that they know (its OU)";
+                    ": fs.bk.password is not the ledger's, or the bookies let this client in only with TLS (fs.bk.tls)"
+                            + " and a certificate of a role that they know (its OU)";
                 case BKException.Code.ZKException, BKException.Code.MetaStoreException ->
                     ": may this client use " + "BookKeeper's own znodes (fs.bk.ledgers)? See fs.bk.zookeeper-auth";
                 default -> "";

@@ -1,19 +1,7 @@
 package eos.bk;
 
-import io.netty.buffer.ByteBuf;
-import io.netty.buffer.ByteBufAllocator;
 import java.io.IOException;
-import java.security.GeneralSecurityException;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import org.apache.bookkeeper.client.BKException;
-import org.apache.bookkeeper.client.BookKeeper;
-import org.apache.bookkeeper.client.BookKeeper.DigestType;
-import org.apache.bookkeeper.client.api.LedgerMetadata;
-import org.apache.bookkeeper.net.BookieId;
-import org.apache.bookkeeper.proto.BookieProtocol;
-import org.apache.bookkeeper.proto.checksum.DigestManager;
 import org.apache.hadoop.fs.FileSystem;
 
 /**
@@ -51,24 +39,11 @@ public final class Maintenance {
      */
     public static String replicas(FileSystem fs, long ledger, long first, long last) throws IOException {
         Client client = client(fs);
-        Session session = client.session();
-        LedgerMetadata metadata = Ledgers.metadata(session, ledger);
-        if (metadata == null) {
-            throw new IOException("BookKeeper has no ledger " + ledger);
-        }
-        DigestManager digests = digests(ledger, metadata, client.settings.password);
+        var copies = new Copies(client.session(), ledger, client.settings.password);
         var lines = new StringBuilder();
         for (long entry = first; entry <= last; entry++) {
-            List<BookieId> ensemble =
-                    metadata.getAllEnsembles().floorEntry(entry).getValue();
-            var answers = new LinkedHashMap<BookieId, CompletableFuture<String>>();
-            // BookKeeper stripes: entry e is on the write quorum's bookies from number e on, round the ensemble.
-            for (int i = 0; i < metadata.getWriteQuorumSize(); i++) {
-                BookieId bookie = ensemble.get((int) ((entry + i) % ensemble.size()));
-                answers.put(bookie, ask(session.bk(), digests, ledger, entry, bookie));
-            }
-            for (var answer : answers.entrySet()) {
-                lines.append(entry + " " + answer.getKey() + " " + Ledgers.await(answer.getValue()) + "\n");
+            for (var said : copies.ask(entry).entrySet()) {
+                lines.append(entry + " " + said.getKey() + " " + said.getValue() + "\n");
             }
         }
         return lines.toString();
@@ -79,41 +54,5 @@ public final class Maintenance {
             return ours.client();
         }
         throw new IllegalArgumentException(fs.getUri() + " is not a bk:// file system");
-    }
-
-    private static DigestManager digests(long ledger, LedgerMetadata metadata, byte[] password) throws IOException {
-        var type = DigestType.toProtoDigestType(DigestType.fromApiDigestType(metadata.getDigestType()));
-        try {
-            return DigestManager.instantiate(ledger, password, type, ByteBufAllocator.DEFAULT, false);
-        } catch (GeneralSecurityException e) {
-            throw new IOException("This JVM has no " + metadata.getDigestType() + " for ledger " + ledger, e);
-        }
-    }
-
-    private static CompletableFuture<String> ask(
-            BookKeeper bk, DigestManager digests, long ledger, long entry, BookieId bookie) {
-        var answer = new CompletableFuture<String>();
-        bk.getClientCtx()
-                .getBookieClient()
-                .readEntry(
-                        bookie,
-                        ledger,
-                        entry,
-                        (rc, l, e, data, context) -> answer.complete(verdict(digests, rc, e, data)),
-                        null,
-                        BookieProtocol.FLAG_NONE);
-        return answer;
-    }
-
-    private static String verdict(DigestManager digests, int rc, long entry, ByteBuf data) {
-        if (rc != BKException.Code.OK) {
-            return BKException.getMessage(rc);
-        }
-        try {
-            digests.verifyDigestAndReturnData(entry, data);
-            return "good";
-        } catch (BKException e) {
-            return e.getMessage();
-        }
     }
 }

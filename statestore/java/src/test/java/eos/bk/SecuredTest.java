@@ -24,8 +24,6 @@ import java.util.concurrent.TimeUnit;
 import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.common.component.LifecycleComponentStack;
 import org.apache.bookkeeper.conf.ServerConfiguration;
-import org.apache.bookkeeper.tls.BookieAuthZFactory;
-import org.apache.bookkeeper.tls.TLSContextFactory;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.zookeeper.ZKUtil;
@@ -33,7 +31,6 @@ import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.ZooKeeperMain;
 import org.apache.zookeeper.data.ACL;
 import org.apache.zookeeper.data.Id;
-import org.apache.zookeeper.server.ZooKeeperServerMain;
 import org.apache.zookeeper.server.auth.DigestAuthenticationProvider;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -58,6 +55,8 @@ class SecuredTest {
 
     private static final long SOON_MS = 15_000;
 
+    private static final String TLS_AND_ROLE = "with TLS (fs.bk.tls) and a certificate of a role that";
+
     @TempDir
     private static Path home;
 
@@ -71,9 +70,9 @@ class SecuredTest {
     @BeforeAll
     static void start() throws Exception {
         var certificates = new Certificates(home);
-        String authority = certificates.authority("authority");
+        certificates.authority("authority");
         certificates.authority("other");
-        String server = certificates.signed("server", "authority", "CN=server", "dns:localhost");
+        certificates.signed("server", "authority", "CN=server", "dns:localhost");
         certificates.signed("bookie", "authority", "CN=bookie", "ip:127.0.0.1");
         certificates.signed("job", "authority", "CN=job,OU=0:eos", "dns:job");
         certificates.signed("ops", "authority", "CN=ops,OU=0:eos", "dns:ops");
@@ -82,33 +81,11 @@ class SecuredTest {
         certificates.signed("elsewhere", "authority", "CN=elsewhere", "dns:elsewhere");
         plainPort = TestCluster.freePort();
         tlsPort = TestCluster.freePort();
-        Path zoo = Files.writeString(
-                home.resolve("zoo.cfg"),
-                "dataDir=" + home + "/zk\nclientPort=" + plainPort + "\nsecureClientPort=" + tlsPort
-                        + "\nadmin.enableServer=false\nssl.clientAuth=want\n"
-                        + "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
-                        + "clientPortAddress=127.0.0.1\nsecureClientPortAddress=127.0.0.1\n"
-                        + "ssl.keyStore.location=" + server + "\nssl.trustStore.location=" + authority + "\n");
-        zookeeper = TestTree.jvm(home.resolve("zookeeper.log"), ZooKeeperServerMain.class, zoo.toString());
+        zookeeper = SecuredServers.zookeeper(home, "want", plainPort, tlsPort);
         connect(zk -> {});
-        ServerConfiguration first = bookie(pem("bookie"));
+        ServerConfiguration first = SecuredServers.bookie(home, plainPort, "bookie");
         BookKeeperAdmin.initNewCluster(first);
         bookie = TestCluster.start(first);
-    }
-
-    private static ServerConfiguration bookie(String certificate) throws IOException {
-        var conf = TestCluster.bookie(plainPort, TestCluster.freePort(), home.resolve("bookie-" + UUID.randomUUID()));
-        conf.setTLSProvider("JDK");
-        conf.setTLSProviderFactoryClass(TLSContextFactory.class.getName());
-        conf.setTLSKeyStoreType("PEM");
-        conf.setTLSKeyStore(certificate);
-        conf.setTLSCertificatePath(certificate);
-        conf.setTLSTrustStoreType("PEM");
-        conf.setTLSTrustStore(pem("authority"));
-        conf.setTLSClientAuthentication(true);
-        conf.setBookieAuthProviderFactoryClass(BookieAuthZFactory.class.getName());
-        conf.setAuthorizedRoles("eos");
-        return conf;
     }
 
     @AfterAll
@@ -231,12 +208,15 @@ class SecuredTest {
             delimiter = '|',
             value = {
                 "localhost | tls | authority | fs.bk.tls=none | it speaks TLS there, and this client is not told to",
-                "localhost | plain | authority | fs.bk.tls=all | it answers there without TLS: is that its port for TLS?",
+                "localhost | plain | authority | fs.bk.tls=all | it answers there without TLS: is that its port for"
+                        + " TLS?",
                 "localhost | tls | other | fs.bk.tls=all | its certificate is not trusted (unable to find valid",
                 "localhost | tls | authority | fs.bk.tls.trust-certs= | fs.bk.tls.trust-certs is not set: a PEM file",
                 "localhost | tls | authority | fs.bk.tls.certificate=no.pem | no.pem, which is no file",
-                "localhost | tls | authority | fs.bk.tls.certificate=zoo.cfg | certificates for ZooKeeper can't be used",
-                "localhost | tls | authority | fs.bk.tls.trust-certs=zoo.cfg | certificates for ZooKeeper can't be used",
+                "localhost | tls | authority | fs.bk.tls.certificate=all.p12 | certificates for ZooKeeper can't be"
+                        + " used",
+                "localhost | tls | authority | fs.bk.tls.trust-certs=all.p12 | certificates for ZooKeeper can't be"
+                        + " used",
                 "localhost | tls | authority | fs.bk.zookeeper-auth=file:/no/file | names /no/file, which is no file",
                 "localhost | tls | authority | fs.bk.zookeeper-auth=pa55word-of-the-job | is not of the form digest:",
             })
@@ -246,7 +226,7 @@ class SecuredTest {
         var value = option.substring(option.indexOf('=') + 1);
         conf.set(
                 option.substring(0, option.indexOf('=')),
-                value.endsWith(".pem") || value.endsWith(".cfg")
+                value.endsWith(".pem") || value.endsWith(".p12")
                         ? home.resolve(value).toString()
                         : value);
         mustRefuse(said, () -> client(host + ":" + (port.equals("tls") ? tlsPort : plainPort))
@@ -277,30 +257,64 @@ class SecuredTest {
         owner.close();
     }
 
+    /**
+     * A server that wants a certificate says whose, and Java shows no other: without one, or with another authority's,
+     * this client comes without.
+     */
+    @ParameterizedTest
+    @CsvSource({"need, stranger", "need, ''"})
+    void aZooKeeperThatRefusesACertificateIsToldAtOnce(String clientAuth, String certificate) throws Exception {
+        int port = TestCluster.freePort();
+        Process other = SecuredServers.zookeeper(home, clientAuth, TestCluster.freePort(), port);
+        try {
+            Client letIn = client("localhost:" + port);
+            letIn.session(); // Which waits until the server is up.
+            letIn.close();
+            conf.set("fs.bk.tls.certificate", certificate.isEmpty() ? "" : pem(certificate));
+            mustRefuse(
+                    "ZooKeeper at localhost:" + port + " can't be used: it refuses this client (Received fatal alert: ",
+                    () -> client("localhost:" + port).session());
+        } finally {
+            other.destroyForcibly().waitFor();
+        }
+    }
+
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
             value = {
-                "fs.bk.tls=zookeeper | let this client in only with TLS (fs.bk.tls) and a certificate of a role",
-                "fs.bk.tls.certificate=norole | let this client in only with TLS (fs.bk.tls) and a certificate of a role",
+                "fs.bk.tls=none | " + TLS_AND_ROLE,
+                "fs.bk.tls.certificate=norole | " + TLS_AND_ROLE,
                 "fs.bk.tls.certificate= | it refuses this client (",
                 "fs.bk.tls.certificate=stranger | it refuses this client (",
             })
     void aBookieThatDoesNotLetInSaysWhy(String option, String said) throws Exception {
+        String plain = "localhost:" + plainPort;
+        conf.set("fs.bk.tls", "bookies");
+        Client owner = client(plain);
+        write(owner, "/small", random(10));
+        write(owner, "/large", random(3 << 20));
+        owner.close();
         var name = option.substring(0, option.indexOf('='));
         var value = option.substring(option.indexOf('=') + 1);
         conf.set(name, value.equals("norole") || value.equals("stranger") ? pem(value) : value);
-        Client client = client();
-        long withinMs = said.startsWith("let") ? AT_ONCE_MS : SOON_MS;
+        Client client = client(plain);
+        boolean isByRole = said.equals(TLS_AND_ROLE);
+        long withinMs = isByRole ? AT_ONCE_MS : SOON_MS;
         mustRefuse(said, withinMs, () -> write(client, "/small", random(10)));
         mustRefuse(said, withinMs, () -> write(client, "/large", random(3 << 20)));
+        mustRefuse(said, withinMs, () -> read(client, "/small"));
+        mustRefuse(said, withinMs, () -> read(client, "/large"));
+        if (isByRole) {
+            assertThrows(AccessControlException.class, () -> read(client, "/small"));
+        }
         client.close();
     }
 
     @Test
     void certificatesThatCantBeUsedWithBookiesAreTold() throws Exception {
         conf.set("fs.bk.tls", "bookies");
-        conf.set("fs.bk.tls.certificate", home.resolve("zoo.cfg").toString());
+        conf.set("fs.bk.tls.certificate", home.resolve("all.p12").toString());
         Client client = client("localhost:" + plainPort);
         mustRefuse("The certificates for bookies can't be used", () -> write(client, "/small", random(10)));
         client.close();
@@ -309,7 +323,7 @@ class SecuredTest {
     @Test
     void aBookieWithAnotherCertificateIsNamed() throws Exception {
         bookie.close();
-        bookie = TestCluster.start(bookie(pem("elsewhere")));
+        bookie = TestCluster.start(SecuredServers.bookie(home, plainPort, "elsewhere"));
         try {
             conf.setInt("fs.bk.ensemble", 1); // The bookie that has gone counts as one that may come back.
             Client client = client();
@@ -322,7 +336,7 @@ class SecuredTest {
             careless.close();
         } finally {
             bookie.close();
-            bookie = TestCluster.start(bookie(pem("bookie")));
+            bookie = TestCluster.start(SecuredServers.bookie(home, plainPort, "bookie"));
         }
     }
 
