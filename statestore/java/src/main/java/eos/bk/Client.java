@@ -167,12 +167,18 @@ final class Client {
         return Zk.uninterrupted(() -> {
             var tls = Handshake.context(settings.zkConfig);
             var connected = new CompletableFuture<Void>();
+            var begun = new CompletableFuture<Session>();
             var ours = new ZooKeeper(
                     settings.zkServers,
                     settings.sessionTimeoutMs,
                     event -> {
                         if (event.getState() == KeeperState.SyncConnected) {
                             connected.complete(null);
+                        } else if (event.getState() == KeeperState.Expired) {
+                            // Not at the next call: BookKeeper would ask for each open ledger, and log, five times a
+                            // second.
+                            begun.thenAccept(
+                                    over -> daemon("bk-expired", over::end).start());
                         }
                     },
                     false,
@@ -196,7 +202,8 @@ final class Client {
                             "No ZooKeeper answers at " + settings.zkServers + ": is it running, is it that port?");
                 }
                 var rootId = prepareRoot(ours);
-                return new Session(settings, ours, register(ours), rootId);
+                begun.complete(new Session(settings, ours, register(ours), rootId));
+                return begun.join();
             } catch (KeeperException e) {
                 within(LEAVING_MS, () -> close(ours));
                 IOException refusal = Zk.refused(e, settings.security.principal());
@@ -360,7 +367,7 @@ final class Client {
                 .anyMatch(name -> OF_BOOKKEEPER.stream().noneMatch(name::startsWith) && !name.equals("destroyjavavm"));
     }
 
-    private static Thread daemon(String name, Runnable task) {
+    static Thread daemon(String name, Runnable task) {
         var thread = new Thread(task, name);
         thread.setDaemon(true);
         return thread;

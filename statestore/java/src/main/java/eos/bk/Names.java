@@ -106,6 +106,10 @@ final class Names {
             String at = path;
             Status above = find(at);
             for (; above == null; above = find(at)) {
+                if (at.equals("/")) {
+                    throw new FileNotFoundException(
+                            "Nothing is under " + root + " in ZooKeeper any more: was the tree removed?");
+                }
                 missing.add(0, at);
                 at = parent(at);
             }

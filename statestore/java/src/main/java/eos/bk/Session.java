@@ -26,6 +26,7 @@ final class Session {
     private final ZooKeeper zk;
     private final String process;
     private final String rootId;
+    private final Object ending = new Object();
     private final Set<BookieId> written = ConcurrentHashMap.newKeySet();
     private volatile BookKeeper bk;
     private volatile boolean ended;
@@ -100,22 +101,34 @@ final class Session {
         return new IOException("The session of writer " + process + " is over");
     }
 
-    /** Ends it: the client's next call starts another. */
+    /** Ends it: the client's next call starts another. Whoever calls it while it ends waits until it has. */
     void end() {
         ended = true;
-        BookKeeper made = bk;
-        if (made != null) {
-            try {
+        synchronized (ending) {
+            BookKeeper made = bk;
+            if (made != null) {
                 awaitAnswers(made);
-                made.close();
-            } catch (BKException e) {
-                LOG.info("BookKeeper's client did not close cleanly: {}", e.getMessage());
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
+                close(made);
             }
+            Zk.uninterrupted(() -> {
+                zk.close();
+                return null;
+            });
         }
+    }
+
+    /** In a thread that nobody interrupts: BookKeeper would leave its threads running, and can't be closed again. */
+    private static void close(BookKeeper made) {
+        var closing = Client.daemon("bk-end", () -> {
+            try {
+                made.close();
+            } catch (BKException | InterruptedException e) {
+                LOG.info("BookKeeper's client did not close cleanly: {}", e.toString());
+            }
+        });
+        closing.start();
         Zk.uninterrupted(() -> {
-            zk.close();
+            closing.join();
             return null;
         });
     }

@@ -44,13 +44,8 @@ final class Sweeper {
     List<Long> sweep(boolean thorough) throws IOException {
         Session session = client.session();
         String lock = root + "/sweeper";
-        boolean locked =
-                zk.write(List.of(Op.create(lock, Names.NOTHING, client.settings.acl, CreateMode.EPHEMERAL)), () -> {
-                    Stat stat = zk.stat(lock);
-                    return stat != null
-                            && stat.getEphemeralOwner() == session.zk().getSessionId();
-                });
-        if (!locked) {
+        var take = List.of(Op.create(lock, Names.NOTHING, client.settings.acl, CreateMode.EPHEMERAL));
+        if (!zk.write(take, () -> isHeld(lock))) {
             return null;
         }
         var freed = new ArrayList<Long>();
@@ -73,8 +68,16 @@ final class Sweeper {
             }
             return freed;
         } finally {
-            attempt(Op.delete(lock, -1));
+            if (isHeld(lock)) {
+                attempt(Op.delete(lock, -1));
+            }
         }
+    }
+
+    /** Whether the session that we have now holds the lock: one that has ended held it no longer than it lived. */
+    private boolean isHeld(String lock) throws IOException {
+        Stat stat = zk.stat(lock);
+        return stat != null && stat.getEphemeralOwner() == client.session().zk().getSessionId();
     }
 
     private interface Task {
