@@ -167,6 +167,8 @@ class LocalPulsar(InFolder):
         checks.free_space(home, _DATA_BYTES, "Starting Pulsar")
         ports.check_free()
         secured = certificates.require_tls(home, java, ports) if self.tls else {}
+        for told in (home / "broker.conf", self.log):
+            told.touch(mode=0o600)  # they tell the password of the key store
         (home / "broker.conf").write_text(broker_conf(ports, {**secured, **self.settings}))
         jvm.prepare(home)
         (home / "ports.json").write_text(json.dumps(ports.mapping()))

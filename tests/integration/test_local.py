@@ -194,6 +194,7 @@ def test_a_secured_one_has_no_port_without_tls_and_lets_in_only_those_with_a_tok
     mine = shown(eos)["default"]
     authority = f"{tmp_path}/data/authority.pem"
     assert (mine["token"], mine["tls_trust_certs"]) == (f"file:{tmp_path}/data/token", authority)
+    assert {(tmp_path / "data" / name).stat().st_mode & 0o777 for name in ("broker.conf", "pulsar.log")} == {0o600}
     assert [str(mine[url]).partition(":")[0] for url in ("service_url", "admin_url")] == ["pulsar+ssl", "https"]
     listening = {one.laddr.port for one in connections(int(str(mine["pid"]))) if one.status == psutil.CONN_LISTEN}
     urls = ("service_url", "admin_url", "zookeeper", "bookkeeper")

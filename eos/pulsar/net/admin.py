@@ -284,7 +284,13 @@ class Admin(Closing):
         for _ in range(_MOST_REDIRECTS):
             if answer.next_request is None:
                 break
-            answer = self._http.request(method, answer.next_request.url)
+            there = answer.next_request.url
+            if answer.url.scheme == "https" and there.scheme != "https":
+                raise Unreachable(
+                    f"{method} {url}: the broker sends us on to {there}, where what shows who we are would go in the "
+                    "clear. Have the brokers announce their address with TLS (webServicePortTls)"
+                )
+            answer = self._http.request(method, there)
         return answer
 
 

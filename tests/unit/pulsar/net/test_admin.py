@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Literal
 
+import httpx
 import pytest
 
 from eos.config import Credentials
@@ -211,6 +212,22 @@ def test_another_broker_is_asked_with_the_same_token(server: Server) -> None:
         with pytest.raises(Refused, match="307"):
             admin.version()
     owner.close()
+
+
+def test_no_token_goes_in_the_clear_where_tls_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def answer(_: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return httpx.Response(307, headers={"Location": "http://owner.example:8080/admin/v2/brokers/version"})
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", answer)
+    with (
+        Admin("https://broker.example:8443", Credentials("token", "secret")) as admin,
+        pytest.raises(Unreachable, match=r"sends us on to http://owner\.example:8080/.*in the clear"),
+    ):
+        admin.version()
+    assert asked == ["https://broker.example:8443/admin/v2/brokers/version"]
 
 
 def test_a_token_is_asked_for_again_when_it_is_accepted_no_more(server: Server) -> None:
