@@ -27,9 +27,12 @@ final class Certificates {
         return write(name + ".pem", List.of(open().getCertificate(name)), null);
     }
 
-    /** A certificate with its key: {@code subject} as X.500 writes it, {@code names} as keytool does. */
-    String signed(String name, String authority, String subject, String names) throws Exception {
-        keytool("-genkeypair", "-alias", name, "-dname", subject, "-ext", "san=" + names, "-signer", authority);
+    /** A certificate with its key: {@code subject} as X.500 writes it, {@code names} and {@code more} as keytool does. */
+    String signed(String name, String authority, String subject, String names, String... more) throws Exception {
+        var words = new ArrayList<>(List.of("-genkeypair", "-alias", name, "-dname", subject));
+        words.addAll(List.of("-ext", "san=" + names, "-signer", authority));
+        words.addAll(List.of(more));
+        keytool(words.toArray(new String[0]));
         var key = open().getKey(name, PASSWORD.toCharArray()).getEncoded();
         return write(name + ".pem", List.of(open().getCertificateChain(name)), key);
     }

@@ -15,7 +15,7 @@ final class SecuredServers {
 
     /** {@code clientAuth}: whether it wants certificates of clients, or needs them. */
     static Process zookeeper(Path home, String clientAuth, int plainPort, int tlsPort) throws IOException {
-        Path folder = Files.createDirectories(home.resolve("zookeeper-" + clientAuth));
+        Path folder = Files.createDirectories(home.resolve("zookeeper-" + tlsPort));
         Path zoo = Files.writeString(
                 folder.resolve("zoo.cfg"),
                 "dataDir=" + folder + "/data\nclientPort=" + plainPort + "\nsecureClientPort=" + tlsPort

@@ -78,6 +78,7 @@ class SecuredTest {
         certificates.signed("ops", "authority", "CN=ops,OU=0:eos", "dns:ops");
         certificates.signed("norole", "authority", "CN=norole", "dns:job");
         certificates.signed("stranger", "other", "CN=stranger,OU=0:eos", "dns:job");
+        certificates.signed("expired", "authority", "CN=expired,OU=0:eos", "dns:job", "-startdate", "-9d");
         certificates.signed("elsewhere", "authority", "CN=elsewhere", "dns:elsewhere");
         plainPort = TestCluster.freePort();
         tlsPort = TestCluster.freePort();
@@ -262,7 +263,7 @@ class SecuredTest {
      * this client comes without.
      */
     @ParameterizedTest
-    @CsvSource({"need, stranger", "need, ''"})
+    @CsvSource({"want, expired", "need, stranger", "need, ''"})
     void aZooKeeperThatRefusesACertificateIsToldAtOnce(String clientAuth, String certificate) throws Exception {
         int port = TestCluster.freePort();
         Process other = SecuredServers.zookeeper(home, clientAuth, TestCluster.freePort(), port);

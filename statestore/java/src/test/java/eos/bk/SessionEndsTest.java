@@ -6,6 +6,7 @@ import static eos.bk.TestTree.read;
 import static eos.bk.TestTree.write;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -14,7 +15,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import eos.bk.ZkProxy.What;
 import eos.bk.ZkProxy.When;
 import java.io.FileNotFoundException;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.apache.bookkeeper.client.BookKeeper;
@@ -41,6 +45,31 @@ class SessionEndsTest {
         var context = bk.getClientCtx();
         return context.getMainWorkerPool().isTerminated()
                 && context.getScheduler().isTerminated();
+    }
+
+    /** Spark interrupts the threads of tasks, and one of them may be the first that needs another session. */
+    @Test
+    void aThreadThatIsInterruptedLeavesNoThreadOfBookKeeperBehind() throws Exception {
+        var client = tree.client(TestCluster.address());
+        Set<Thread> others = ofBookKeeper();
+        write(client, "/f", SMALL);
+        Set<Thread> its = ofBookKeeper();
+        its.removeAll(others);
+        assertTrue(its.size() >= 3, its + ": workers, a timer, what reads and writes");
+        Thread.currentThread().interrupt();
+        client.session().end();
+        assertTrue(Thread.interrupted(), "the interrupt is kept");
+        for (Thread one : its) {
+            one.join(TimeUnit.SECONDS.toMillis(SOON_S));
+            assertFalse(one.isAlive(), one + " lives on");
+        }
+        client.close();
+    }
+
+    private static Set<Thread> ofBookKeeper() {
+        var found = new HashSet<>(Thread.getAllStackTraces().keySet());
+        found.removeIf(thread -> !thread.getName().toLowerCase(Locale.ROOT).startsWith("bookkeeper"));
+        return found;
     }
 
     @Test
