@@ -188,7 +188,10 @@ def test_messages_survive_a_kill(start_pulsar: StartPulsar) -> None:
     assert processes_about(str(data)) == []
 
 
-def test_a_secured_one_has_no_port_without_tls_and_lets_in_only_those_with_a_token(eos: Eos, tmp_path: Path) -> None:
+def test_a_secured_one_has_no_port_without_tls_and_lets_in_only_those_with_a_token(
+    eos: Eos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # which `doctor` asks after
     up = eos("up", "--ports", "auto", "--auth", "token", "--tls", "--data", tmp_path / "data")
     assert up.exit_code == 0, up.output
     mine = shown(eos)["default"]
