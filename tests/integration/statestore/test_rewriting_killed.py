@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from statestore import InvalidInput, bootstrap, rescale, state_difference, verify
+from statestore import InvalidInput, bootstrap, rescale, savepoints, state_difference, verify
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import is_begun
 from statestore.cli.app import typer_app
@@ -151,20 +152,26 @@ def chosen(moments: list[str]) -> list[str]:
 
 @pytest.mark.crash
 @pytest.mark.timeout(3_000)
-@pytest.mark.parametrize("what", ["rescale", "bootstrap"])
-def test_a_kill_at_each_step(what: str, live: str, spark: SparkSession, tmp_path: Path) -> None:
-    target = (tmp_path / "new").as_uri()
-    before = content(spark, live)
-    work = Work(what, target, live)
+@pytest.mark.parametrize(("what", "least"), [("rescale", 11), ("rescale a savepoint", 8), ("bootstrap", 11)])
+def test_a_kill_at_each_step(what: str, least: int, live: str, spark: SparkSession, bk: str, tmp_path: Path) -> None:
+    target, source, name = (tmp_path / "new").as_uri(), live, ""
+    if what == "rescale a savepoint":
+        target, source, name = f"{bk}/new", f"{bk}/live", f"s{uuid.uuid4().hex[:8]}"
+        run(spark, "changelog1", "aggregation", source, 3)
+        savepoints.create(name, source, batch=2)
+    before = content(spark, source)
+    work = Work(what.split()[0], target, name or source)
     code, moments = drive(work)
     assert code == 0
     Hadoop.of(spark).delete(target, recursive=True)
     places = chosen(moments)
-    assert len(places) > 10
+    assert len(places) >= least
     for place in places:
         killed(replace(work, die=place))
         check_after_kill(spark, work, go_on=place == places[len(places) // 2])
-        assert content(spark, live) == before, place
+        assert content(spark, source) == before, place
+    if name:
+        savepoints.delete(name, source)
 
 
 @pytest.mark.crash
