@@ -189,7 +189,7 @@ PLACES = (
         "a missing topic",
         lambda w: w.sink(topic=f"{w.topic}-not"),
         eos.TopicMissing,
-        ("-not", "does not exist", "Create"),
+        ("-not", "does not exist", "create it first"),
     ),
     Bad("a missing tenant", lambda w: w.sink(topic="nobody/default/x"), eos.TopicMissing, ("nobody/default", "tenant")),
     Bad("a missing namespace", lambda w: w.sink(topic="public/none/x"), eos.TopicMissing, ("public/none", "namespace")),

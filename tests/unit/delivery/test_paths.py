@@ -20,6 +20,7 @@ from eos.errors import NetworkError, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.protocol.requests import Type
+from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 from eos.pulsar.wire.txn import TxnId
@@ -48,7 +49,7 @@ def test_it_is_finished_when_every_frame_has_its_receipt_and_not_before(broker: 
     """A driver that asks for the commit first may commit a batch that isn't whole."""
     held: list[tuple[Session, Frame]] = []
     broker.handlers[Type.SEND] = lambda session, frame: held.append((session, frame))
-    assert path.send(TRANSACTION).rows == {"s": 1, "t": 2}
+    assert path.send(TRANSACTION).rows == {full_name("s"): 1, full_name("t"): 2}
     finished = threading.Event()
 
     def finish() -> None:
