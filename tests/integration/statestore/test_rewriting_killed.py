@@ -124,7 +124,7 @@ def check_after_kill(spark: SparkSession, work: Work, *, go_on: bool = False) ->
     hadoop.delete(work.target, recursive=True)
 
 
-@pytest.mark.slow
+@pytest.mark.crash
 def test_a_kill_while_executors_write(live: str, spark: SparkSession, tmp_path: Path) -> None:
     """Where the driver waits for Spark: in the rewriting of the state, and in the run over the history."""
     target = tmp_path / "new"
