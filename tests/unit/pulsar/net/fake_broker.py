@@ -101,7 +101,7 @@ class FakeBroker:
         return [frame.command for frame in self.received if frame.command.type == kind]
 
     def cut_all(self) -> None:
-        for session in self.sessions:
+        for session in tuple(self.sessions):  # not one of a client that comes back meanwhile
             session.cut()
 
     def __enter__(self) -> FakeBroker:
