@@ -54,10 +54,10 @@ def doctor(
     from eos.doctor.check import Verdict
     from eos.doctor.checkup import checkup, readers_not_told
     from eos.doctor.doctor import Doctor, State, summary
-    from eos.doctor.sinks import check_namespace
     from eos.errors import InvalidInput, Refused
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
+    from eos.pulsar.protocol.topics import check_namespace
 
     if not older_than >= 0:
         raise InvalidInput(f"--older-than {older_than:g} is no number of seconds: give 0 or more")

@@ -25,7 +25,6 @@ from eos.contents.rows import Rows
 from eos.doctor.sinks import log_of, read
 from eos.errors import TopicMissing
 from eos.pulsar.net.client import Client
-from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.txn import TxnId
 
 _TRIES, _PAUSE_S = 5, 1.0  # a committed batch takes a moment to become readable on each of its topics
@@ -172,7 +171,7 @@ def _count(cluster: Cluster, topic: str, progress: Progress) -> _Stored:
     try:
         for partition, entries in rows.entries():
             for entry in entries:
-                metadata, txn = entry.metadata, _transaction(entry)
+                metadata, txn = entry.metadata, TxnId.of(entry.metadata)
                 begins.setdefault(partition, _First(metadata.publish_time, txn))
                 if txn is not None:
                     stored.rows[txn] += entry.num_messages
@@ -183,13 +182,6 @@ def _count(cluster: Cluster, topic: str, progress: Progress) -> _Stored:
     except TopicMissing:
         stored.begins = [None]
     return stored
-
-
-def _transaction(entry: Entry) -> TxnId | None:
-    metadata = entry.metadata
-    if not metadata.HasField("txnid_most_bits"):
-        return None
-    return TxnId(metadata.txnid_most_bits, metadata.txnid_least_bits)
 
 
 def _compared(topic: str, log: _Log, aborted: dict[TxnId, Intent], stored: dict[str, _Stored]) -> Iterable[Discrepancy]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.topics import NAMESPACE, is_hidden, split_partition
+from eos.pulsar.protocol.topics import check_namespace, is_hidden, split_partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,7 @@ def tables(client: Client, namespace: str) -> list[Table]:
 
     A namespace that does not exist has none. Raises InvalidInput for a malformed name, and what `Client.topics` raises.
     """
-    if not NAMESPACE.fullmatch(namespace):
-        raise InvalidInput(f"{namespace!r} is no namespace: write tenant/namespace, such as public/default")
+    check_namespace(namespace)
     parts = (split_partition(physical) for physical in client.topics(namespace))
     partitions = Counter[str]()
     for topic, number in parts:

@@ -34,7 +34,7 @@ from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import full_name, partition_name, whole_topic
 from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder
-from eos.pulsar.wire.keys import as_bytes, is_text
+from eos.pulsar.wire.keys import as_bytes, first_not_text
 from eos.pulsar.wire.routing import Sorted, part_by_delivery_time, part_by_sticky_key, partition_of, sort_by_partition
 from eos.pulsar.wire.row_names import row_name
 from eos.pulsar.wire.txn import TxnId
@@ -269,13 +269,14 @@ class Writer:
             at = int(np.argmax(np.asarray(topics.is_null())))
             raise InvalidInput(f"{row_name(batch, at)} has no topic, and nor has the sink. Fill the column `topic`.")
         spelled = pc.unique(topics)
-        if not is_text(as_bytes(spelled, "topic")):
-            at = next(at for at in range(len(topics)) if not is_text(as_bytes(topics.slice(at, 1), "topic")))
+        which = pc.index_in(topics, spelled)
+        if (wrong := first_not_text(as_bytes(spelled, "topic"))) is not None:
+            at = int(np.argmax(np.asarray(which) == wrong))
             raise InvalidInput(
                 f"{row_name(batch, at)} has a topic that is no text in UTF-8. Correct the column `topic`."
             )
         full = pa.array([full_name(name) for name in spelled.to_pylist()], topics.type)
-        topics = full.take(pc.index_in(topics, spelled))  # two spellings of one topic would part a key's rows
+        topics = full.take(which)  # two spellings of one topic would part a key's rows
         for name in pc.unique(topics).to_pylist():
             yield name, batch.filter(pc.equal(topics, name))
 

@@ -15,7 +15,7 @@ from eos.commit.reading import Each, oldest_needed, read_on, view_behind
 from eos.errors import DamagedLog, InvalidInput, NetworkError, Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.topics import NAMESPACE
+from eos.pulsar.protocol.topics import check_namespace
 from eos.pulsar.wire.txn import TxnId
 
 RECENT: Final = 20
@@ -85,12 +85,6 @@ def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[Si
         except (DamagedLog, NetworkError) as error:
             found.append(SinkState(name, Standing.UNREADABLE, problem=str(error)))
     return found
-
-
-def check_namespace(namespace: str) -> None:
-    """Raise InvalidInput for what is no "tenant/namespace"."""
-    if not NAMESPACE.fullmatch(namespace):
-        raise InvalidInput(f"{namespace!r} is no namespace: write tenant/namespace, such as public/default")
 
 
 def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) -> SinkState:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos.pulsar.wire.keys import is_text
+from eos.pulsar.wire.keys import first_not_text
 from eos.pulsar.wire.varint import binary_array
 from eos.schema.errors import Undecodable, Unencodable
 
@@ -218,8 +218,7 @@ def _numbers(values: pa.Array) -> Numbers:
 
 def _in_utf_8(values: pa.Array) -> pa.Array:
     plain = values.cast(pa.large_binary())
-    if not is_text(plain):
-        row = next(row for row in range(len(plain)) if not is_text(plain.slice(row, 1)))
+    if (row := first_not_text(plain)) is not None:
         raise Unencodable(row, "", "it is no text in UTF-8")
     return plain
 

@@ -62,6 +62,6 @@ def _message(
         properties={pair.key: pair.value for pair in own.properties},
         publish_time_ms=frame.publish_time,
         event_time_ms=own.event_time if own.HasField("event_time") else None,
-        txn=TxnId(frame.txnid_most_bits, frame.txnid_least_bits) if frame.HasField("txnid_most_bits") else None,
+        txn=TxnId.of(frame),
         producer_name=frame.producer_name,
     )

@@ -17,6 +17,12 @@ _FULL = re.compile(r"persistent://[-=:.\w]+/[-=:.\w]+/[^/\s]+")
 _PARTITION = re.compile(r"(.+)-partition-(\d+)", re.ASCII)
 
 
+def check_namespace(namespace: str) -> None:
+    """Raise InvalidInput for what is no "tenant/namespace"."""
+    if not NAMESPACE.fullmatch(namespace):
+        raise InvalidInput(f"{namespace!r} is no namespace: write tenant/namespace, such as public/default")
+
+
 def full_name(topic: str) -> str:
     """Return the name with scheme, tenant and namespace: "t" is persistent://public/default/t."""
     if "://" in topic:

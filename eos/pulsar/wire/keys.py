@@ -106,6 +106,13 @@ def is_text(column: pa.Array) -> bool:
     return True
 
 
+def first_not_text(column: pa.Array) -> int | None:
+    """Return the first row of a binary column that is no UTF-8; None where all are."""
+    if is_text(column):
+        return None
+    return next(row for row in range(len(column)) if not is_text(column.slice(row, 1)))
+
+
 def lengths(column: pa.Array) -> npt.NDArray[np.int64]:
     """Return the bytes in each row of a binary column, 0 for a null; shape (rows,)."""
     return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)

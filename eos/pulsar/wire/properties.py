@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.errors import InvalidInput
-from eos.pulsar.wire.keys import as_bytes, is_text, lengths
+from eos.pulsar.wire.keys import as_bytes, first_not_text, lengths
 from eos.pulsar.wire.varint import Field, binary_array, header, width
 
 # Tags of SingleMessageMetadata.properties and of KeyValue: field number * 8 + 2 (bytes).
@@ -50,11 +50,10 @@ class Properties:
             raise InvalidInput(f"{row}: property {keys[entry].as_py()!r} has no value; drop it with map_filter")
         self._keys, self._values = as_bytes(keys, "properties"), as_bytes(values, "properties")
         for name, texts in (("name", self._keys), ("value", self._values)):
-            if not is_text(texts):
-                entry = next(entry for entry in range(len(texts)) if not is_text(texts.slice(entry, 1)))
+            if (wrong := first_not_text(texts)) is not None:
                 raise InvalidInput(
-                    f"{row_name(self._row_of(entry))}: the {name} of a property is no text in UTF-8, "
-                    f"{texts[entry].as_py()!r}; Pulsar's properties are texts. Write bytes as text, by base64(...) or "
+                    f"{row_name(self._row_of(wrong))}: the {name} of a property is no text in UTF-8, "
+                    f"{texts[wrong].as_py()!r}; Pulsar's properties are texts. Write bytes as text, by base64(...) or "
                     "hex(...)"
                 )
         key_sizes, value_sizes = lengths(self._keys), lengths(self._values)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from eos.errors import InvalidInput
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 
 _PRINTED = re.compile(r"\((\d+),(\d+)\)")
 
@@ -29,6 +30,13 @@ class TxnId:
 
     def __str__(self) -> str:
         return f"({self.most},{self.least})"
+
+    @classmethod
+    def of(cls, metadata: MessageMetadata) -> TxnId | None:
+        """Return the id that an entry's metadata name; None for one without a transaction."""
+        if not metadata.HasField("txnid_most_bits"):
+            return None
+        return cls(metadata.txnid_most_bits, metadata.txnid_least_bits)
 
     @classmethod
     def parse(cls, text: str) -> TxnId:
