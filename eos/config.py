@@ -24,6 +24,9 @@ KeyFiles = tuple[tuple[str, str], ...]
 OAuth2Options = str | Mapping[str, str]
 """The options of OAuth 2.0 by name, or the JSON object of them."""
 
+MOST_S = 1e9
+"""The longest time an option takes, 31 years: no clock's wait takes far more, and on the wire it wraps around."""
+
 FILE = "file:"
 """Begins an option that names a file in place of a secret."""
 

@@ -13,6 +13,7 @@ from eos.config import (
     BATCHINGS,
     COMPRESSION_OPTIONS,
     KEY_HASHES,
+    MOST_S,
     Batching,
     Cluster,
     CompressionOption,
@@ -201,9 +202,6 @@ def checked(options: SinkOptions) -> SinkOptions:
     _check_values(full)
     return full
 
-
-MOST_S = 1e9
-"""The longest time an option takes, 31 years: what is far longer has no place on the wire, where it wraps around."""
 
 _OF_TRANSACTIONS = ("transaction_timeout_s", "markers_kept", "principal")
 

@@ -30,6 +30,7 @@ from pyspark.sql.datasource import (
 
 from eos.pulsar.protocol.topics import split_partition
 from eos.source.bounded import Wanted
+from eos.source.options import LATEST_MS
 from eos.spark.workers import PUSHES_FILTERS, is_worker
 
 SLACK_MS = 3_600_000
@@ -56,10 +57,11 @@ def are_asked_for() -> bool:
 def what_passes(filters: Sequence[Filter]) -> Wanted:
     """Return which topics, and which of their times, can hold a row that passes all these filters."""
     earliest, latest = _times(filters)
+    # Times that brokers can't be asked for leave a bound out, or ask for an earlier one: then more is read, never less.
     return Wanted(
         takes=lambda topic: all(_may_pass(one, topic) for one in filters),
-        from_ms=None if earliest is None else earliest - SLACK_MS,
-        to_ms=None if latest is None else latest + SLACK_MS,
+        from_ms=None if earliest is None else min(max(0, earliest - SLACK_MS), LATEST_MS),
+        to_ms=None if latest is None or latest > LATEST_MS else max(0, latest + SLACK_MS),
     )
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from eos.config import Cluster, KeyFiles, Tls
+from eos.config import MOST_S, Cluster, KeyFiles, Tls
 from eos.credentials import credentials_of
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
@@ -26,6 +26,9 @@ from eos.pulsar.wire.encryption_keys import key_files
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.splitting import PART_BYTES
 from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
+
+LATEST_MS = 253_402_300_799_999
+"""The end of the year 9999: a later time is a mistake, such as microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,8 @@ class _Read:
             return None
         if not value.isdecimal() or int(value) < 1:
             raise InvalidInput(f"{name}={value!r} is no whole number of 1 or more.")
+        if int(value) >= 2**63:
+            raise InvalidInput(f"{name}={value!r} has more than 63 bits. Give a smaller number, or leave it out.")
         return int(value)
 
     def seconds(self, name: str) -> float | None:
@@ -206,6 +211,8 @@ class _Read:
             seconds = 0.0
         if not 0.1 <= seconds < math.inf:
             raise InvalidInput(f"{name}={value!r} is no number of seconds of 0.1 or more.")
+        if seconds > MOST_S:
+            raise InvalidInput(f"{name}={value!r} is too large; it must be at most {MOST_S:g} seconds.")
         return seconds
 
 
@@ -357,6 +364,8 @@ def _place(option: str, text: str) -> EntryId | Literal["earliest", "latest"]:
 
 def _time(option: str, text: str) -> int:
     if text.isdecimal():
+        if int(text) > LATEST_MS:
+            raise InvalidInput(f"{option}={text!r} is after the year 9999. Give milliseconds since 1970.")
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
@@ -367,4 +376,4 @@ def _time(option: str, text: str) -> int:
             f'{option}={text!r} is no time: write ISO 8601 with a zone, such as "2026-01-31T12:00:00+00:00", or '
             "milliseconds since 1970."
         )
-    return int(moment.timestamp() * 1000)
+    return max(0, int(moment.timestamp() * 1000))  # nothing is published before 1970, and no broker looks for it there

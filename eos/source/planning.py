@@ -28,6 +28,9 @@ from eos.source.pacing import Pace
 from eos.source.ranges import Found, Range
 from eos.source.splitting import Splitter, whole
 
+_MOST_ENTRIES = 2**31 - 1
+"""More than a ledger has. A number of 63 bits behind a start would be a negative one for the broker."""
+
 
 class Brokers(Protocol):
     """What a plan asks of the brokers."""
@@ -197,7 +200,7 @@ class StreamPlan:
         """
         if entries == 0:
             return start
-        place = EntryId(start.entry.ledger, start.entry.entry + entries)
+        place = EntryId(start.entry.ledger, start.entry.entry + min(entries, _MOST_ENTRIES))
         if place >= end.entry:
             return end
         found = self._brokers.first(topic, place)

@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType
 from eos.by_name.data_source import PulsarDataSource
 from eos.source.batch import FilteredReader
 from eos.source.filters import SLACK_MS, what_passes
+from eos.source.options import LATEST_MS
 
 T, P, V = ("__topic",), ("__partition",), ("value",)
 A, B1, B2 = "persistent://p/d/a", "persistent://p/d/b-partition-1", "persistent://p/d/b-partition-2"
@@ -87,6 +88,14 @@ def test_times_are_widened_and_the_narrowest_count() -> None:
     paris = noon.astimezone(timezone(timedelta(hours=1)))
     assert bounds(EqualTo(at, paris)) == (ms - SLACK_MS, ms + SLACK_MS)
     assert bounds(Not(EqualTo(at, noon)), EqualTo(at, None), EqualTo(at, noon.replace(tzinfo=None))) == (None, None)
+
+
+def test_times_that_no_broker_can_be_asked_for_leave_all_rows_in() -> None:
+    at, most = ("__publishTime",), 2**63 - 1
+    before = what_passes([GreaterThan(at, 0), LessThan(at, most)])
+    assert (before.from_ms, before.to_ms) == (0, None)
+    behind = what_passes([GreaterThan(at, most), LessThan(at, datetime(1960, 1, 1, tzinfo=UTC))])
+    assert (behind.from_ms, behind.to_ms) == (LATEST_MS, 0)
 
 
 @pytest.mark.parametrize(("module", "spec"), [(WORKER, None), ("__main__", ModuleSpec(WORKER, None))])

@@ -177,13 +177,17 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"startingoffsets": "latest", "startingtime": "5"}, "startingOffsets and startingTime are two ways"),
         ({"startingtime": "2026-01-31T12:00:00"}, "is no time: write ISO 8601 with a zone"),
         ({"startingtime": "yesterday"}, "is no time"),
+        ({"startingtime": "1790000000000000"}, "is after the year 9999. Give milliseconds since 1970"),
+        ({"startingoffsets": '{"flights": "9223372036854775808:1"}'}, "no number in one has more than 63 bits"),
         ({"endingoffsets": "latest"}, "'endingOffsets' is for a batch read; this is a stream read"),
         ({"failondataloss": "yes"}, "failOnDataLoss='yes' is neither true nor false"),
         ({"maxentriespertrigger": "0"}, "maxEntriesPerTrigger='0' is no whole number of 1 or more"),
+        ({"maxentriespertrigger": "9223372036854775808"}, "has more than 63 bits"),
         ({"maxbytespertrigger": "1k"}, "maxBytesPerTrigger='1k' is no whole number"),
         ({"targetbatchseconds": "soon"}, "targetBatchSeconds='soon' is no number of seconds"),
         ({"request_timeout_s": "0"}, "request_timeout_s='0' is no number of seconds"),
         ({"connect_timeout_s": "inf"}, "connect_timeout_s='inf' is no number"),
+        ({"request_timeout_s": "1e300"}, r"request_timeout_s='1e300' is too large; it must be at most 1e\+09 seconds"),
         ({"minpartitions": "8"}, r"minPartitions cuts .* by their ledgers.*: give admin\.url, such as"),
         ({"maxbytesperpartition": "8"}, r"maxBytesPerPartition cuts .* by their ledgers"),
         ({"minpartitions": "0", "admin.url": "http://h:1"}, "minPartitions='0' is no whole number"),
@@ -199,6 +203,10 @@ def test_a_wrong_option_is_named(given: dict[str, str], words: str) -> None:
 
 def _topic(given: dict[str, str]) -> dict[str, str]:
     return {} if {"topics", "topicspattern"} & given.keys() else {"topic": "flights"}
+
+
+def test_a_time_before_1970_begins_with_what_was_published_first() -> None:
+    assert stream(startingtime="1960-01-01T00:00:00+00:00").start == Boundary("time", time_ms=0)
 
 
 def test_no_time_is_looked_for_in_what_compaction_left() -> None:

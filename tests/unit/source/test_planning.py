@@ -166,6 +166,12 @@ def test_a_limit_that_reaches_past_a_ledger_ends_in_the_next_one() -> None:
     assert end == offsets(t="9:0")
 
 
+def test_the_largest_limit_is_no_place_before_the_start_for_a_broker() -> None:
+    brokers = FakeBrokers(t=FakeTopic(entries(5, 0, 4) + entries(9, 0, 50)))
+    Plan(brokers).latest(offsets(t="5:2"), Limits(entries=2**63 - 1))
+    assert [place.entry < 2**63 for _, place in brokers.probes] == [True]
+
+
 def test_with_less_than_one_entry_for_each_topic_they_take_turns() -> None:
     brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 9)), b=FakeTopic(entries(6, 0, 9)), c=FakeTopic(entries(7, 0, 9)))
     plan, position, moved = Plan(brokers), offsets(a="5:0", b="6:0", c="7:0"), set()
