@@ -12,14 +12,17 @@ The rules, each of which a broker taught by breaking something else:
   has `start`. The start itself stays, as the proof for the next batch.
 - A topic that appears while the query runs is first pinned, with no data, and read from the next
   micro-batch on. So the start of every range is in the checkpoint.
+- A topic that is deleted goes partition by partition, and last its number of partitions. So one that
+  is told to be there may be gone when it is asked, and is a loss like one that is not told of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Protocol
 
-from eos.errors import InvalidInput
+from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.errors import lost, named_by
 from eos.source.offsets import BEGINNING, Offsets, Position
@@ -50,7 +53,7 @@ class Brokers(Protocol):
         ...
 
     def last(self, topic: str) -> EntryId | None:
-        """Return the last message that can be delivered now, None where there is none."""
+        """Return the last message that can be delivered now, None where there is none. Raises TopicMissing."""
         ...
 
     def first(self, topic: str, entry: EntryId) -> Found:
@@ -99,7 +102,7 @@ class StreamPlan:
 
     def stop_at_what_is_there(self) -> None:
         """From now on behave as if nothing came after what the topics hold now (Trigger.AvailableNow)."""
-        self._until = {topic: self._brokers.last(topic) for topic in self._there()}
+        self._until = self._lasts()
 
     def latest(self, start: Offsets, limits: Limits | None) -> Offsets:
         """Return the end of the batch that begins at `start`, and let go of what lies before `start`.
@@ -109,16 +112,24 @@ class StreamPlan:
         """
         there = sorted(self._topics_now(start))
         starts = {topic: start.topics[topic] for topic in there if topic in start.topics}
-        ends = {topic: self._end(topic, position) for topic, position in starts.items()}
+        ends = {}
+        for topic, position in starts.items():
+            try:
+                ends[topic] = self._end(topic, position)
+            except TopicMissing:
+                self._lose(_gone(topic, position))
         if limits is not None:
             self._limit(starts, ends, limits)
-        fresh = {topic: self._pinned(topic, Boundary("earliest")) for topic in there if topic not in start.topics}
+        fresh = {}
+        for topic in there:
+            if topic not in start.topics:
+                with suppress(TopicMissing):
+                    fresh[topic] = self._pinned(topic, Boundary("earliest"))
         return Offsets({**ends, **fresh})
 
     def newest(self) -> Offsets:
         """Return the position behind the last message of each topic that has one, for Spark's progress."""
-        lasts = {topic: self._brokers.last(topic) for topic in self._there()}
-        return Offsets({topic: Position(last) for topic, last in lasts.items() if last is not None})
+        return Offsets({topic: Position(last) for topic, last in self._lasts().items() if last is not None})
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
         """Return what the tasks of a batch read. The same offsets give the same ranges.
@@ -145,11 +156,16 @@ class StreamPlan:
     def _topics_now(self, start: Offsets) -> set[str]:
         there = set(self._there())
         for topic in sorted(start.topics.keys() - there):
-            self._lose(
-                f"the topic {topic} is gone; the query had read it behind {start.topics[topic].entry}. "
-                f"What it held and was not read is lost.{named_by('failOnDataLoss')}"
-            )
+            self._lose(_gone(topic, start.topics[topic]))
         return there if self._until is None else there & (self._until.keys() | start.topics.keys())
+
+    def _lasts(self) -> dict[str, EntryId | None]:
+        """Return the last message of each topic, None where there is none; nothing of a topic that is gone."""
+        lasts = {}
+        for topic in self._there():
+            with suppress(TopicMissing):
+                lasts[topic] = self._brokers.last(topic)
+        return lasts
 
     def _end(self, topic: str, start: Position) -> Position:
         last = self._brokers.last(topic)
@@ -240,6 +256,13 @@ def shares(sizes: Mapping[str, int | None], budget: int) -> dict[str, int]:
 
 def _most_entries(start: Position, end: EntryId) -> int | None:
     return end.entry - start.entry.entry if end.ledger == start.entry.ledger else None
+
+
+def _gone(topic: str, start: Position) -> str:
+    return (
+        f"the topic {topic} is gone; the query had read it behind {start.entry}. "
+        f"What it held and was not read is lost.{named_by('failOnDataLoss')}"
+    )
 
 
 def _moved(topic: str, start: Position, last: EntryId | None) -> str:

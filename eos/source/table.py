@@ -45,8 +45,8 @@ OPTIONS: tuple[Option, ...] = (
     _both(
         "topicsPattern",
         "",
-        "a regular expression for whole names, such as `persistent://public/default/f.*`; topics may come and go, "
-        "and those that begin with two underscores are left out",
+        "a regular expression for whole names, such as `persistent://public/default/f.*`; topics may be added, "
+        "one that vanishes is a loss, and those that begin with two underscores are left out",
     ),
     Option(
         "subscription",

@@ -124,6 +124,20 @@ def test_a_topic_that_is_gone_ends_the_query_or_is_left_out_with_a_warning() -> 
     assert len(careless.warnings) == 1
 
 
+def test_a_topic_that_is_deleted_while_it_is_asked_is_gone_as_well() -> None:
+    """A partition goes before the number of partitions does; and one that is new may be gone before it is pinned."""
+    brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)))
+    brokers.deleted = ["gone", "new"]
+    start = offsets(a="5:1", gone="6:2")
+    with pytest.raises(InvalidInput, match=r"topic gone is gone.*read it behind 6:2.*failOnDataLoss=false"):
+        Plan(brokers).latest(start, None)
+    careless = Plan(brokers, fail=False)
+    careless.stop_at_what_is_there()
+    assert careless.latest(start, Limits(entries=10)) == offsets(a="5:3")
+    assert len(careless.warnings) == 1
+    assert careless.newest() == offsets(a="5:3")
+
+
 def test_available_now_ends_at_what_was_there() -> None:
     brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)), empty=FakeTopic())
     plan = Plan(brokers)
