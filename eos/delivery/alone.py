@@ -17,6 +17,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.many import open_producers
 from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.refusals import name_taken
 from eos.pulsar.protocol.topics import physical_topics
 
 _LOOK_AGAIN_S = 0.2
@@ -78,7 +79,7 @@ class Alone:
         try:
             (self._held,) = open_producers(self._client, [topic], InFlight(), name=name)
         except Refused as refused:
-            if refused.code != "ProducerBusy":
+            if not name_taken(refused):
                 raise
             return f"the name {name} is held ({refused.detail})"
         return None

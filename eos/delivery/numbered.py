@@ -23,6 +23,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.many import close_producers, open_producers
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.introduction import Introduction
+from eos.pulsar.protocol.refusals import name_taken
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.routing import Sorted
@@ -58,7 +59,7 @@ class NumberedProducers(FreshProducers):
         try:
             opened = open_producers(Client.shared(self._cluster), topics, self._budget, schema, self.introduction, name)
         except Refused as refused:
-            if refused.code != "ProducerBusy":
+            if not name_taken(refused):
                 raise
             raise NotCommitted(
                 f"another process writes under the producer name {name}: an earlier driver of this query that still "

@@ -86,6 +86,9 @@ def test_the_end_of_another_driver_is_awaited_and_one_that_stays_is_told(
     broker.handlers[Type.PRODUCER] = refusing(ServerError.AuthorizationError)
     with pytest.raises(Refused, match="AuthorizationError"):
         alone().hold(TOPIC)
+    broker.handlers[Type.PRODUCER] = refusing(ServerError.ProducerBusy, "Topic 't' reached max producers limit")
+    with pytest.raises(Refused, match='the driver holds one more on the first partition with guarantee="deduplicated"'):
+        alone().hold(TOPIC)
     broker.handlers[Type.PRODUCER] = answer_well
 
 

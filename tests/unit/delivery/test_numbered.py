@@ -13,7 +13,7 @@ from eos.delivery.numbered import Comparer, ResumingWriter, writer_of
 from eos.delivery.numbering import Kept, Numbering, first_number
 from eos.delivery.producers import FreshProducers
 from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
-from eos.errors import EosError, InvalidInput, NotCommitted, StaleBatch
+from eos.errors import EosError, InvalidInput, NotCommitted, Refused, StaleBatch
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.batch import BatchEncoder, unpack
@@ -173,8 +173,19 @@ def test_more_than_was_found_ends_the_try_too(
 
 
 def test_a_name_that_another_process_holds_is_told_as_such(settings: WriteSettings, broker: FakeBroker) -> None:
-    broker.handlers[Type.PRODUCER] = refusing(ServerError.ProducerBusy)
+    broker.handlers[Type.PRODUCER] = refusing(ServerError.ProducerBusy, f"'{NAME}' is already connected to topic")
     with pytest.raises(NotCommitted, match=f"another process writes under the producer name {NAME}: an earlier driver"):
+        write(settings, NUMBERING)
+
+
+@pytest.mark.parametrize(
+    "words", ["Topic 't' reached max producers limit", "Topic has an existing exclusive producer: a"]
+)
+def test_a_topic_that_lets_in_no_producer_is_not_taken_for_a_name_that_is_held(
+    settings: WriteSettings, broker: FakeBroker, words: str
+) -> None:
+    broker.handlers[Type.PRODUCER] = refusing(ServerError.ProducerBusy, words)
+    with pytest.raises(Refused, match=words):
         write(settings, NUMBERING)
 
 
