@@ -38,7 +38,7 @@ def _root(version: console.Version = False) -> None:
 
 
 def app() -> None:
-    """Run the command line. Exit codes: 0, 1 findings, 2 bad input or no answer, 3 not known."""
+    """Run the command line. Exit codes: docs/reference/commands.md."""
     console.run(typer_app)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,8 @@ import typer
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from eos.errors import EosError
 
 # 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
 # done, because of what was asked or because a server did not answer. UNKNOWN: it was looked at, and can't be known.
@@ -69,22 +70,19 @@ Version = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 
-def run(command: Callable[[], None]) -> None:
-    """Run a command line; an error raised on purpose is one sentence on standard error, and exit code 2."""
+def run(command: Callable[[], None], code_of: Callable[[EosError], int] = lambda error: NO_ANSWER) -> None:
+    """Run a command line; an error raised on purpose is one sentence on standard error, and an exit code.
+
+    Args: the command; the exit code of such an error.
+    """
+    from eos.cli.output import printing
     from eos.errors import EosError
 
-    print_whatever_comes()
-    try:
-        command()
-    except EosError as error:
-        from rich.console import Console
+    with printing(NO_ANSWER):
+        try:
+            command()
+        except EosError as error:
+            from rich.console import Console
 
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
-        sys.exit(NO_ANSWER)
-
-
-def print_whatever_comes() -> None:
-    """Let what a terminal's encoding lacks be printed as its number, \\u2026: it is no reason to end."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
+            sys.exit(code_of(error))

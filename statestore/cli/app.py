@@ -70,7 +70,7 @@ def jar() -> None:
 
 
 def app() -> None:
-    """Run the command line. Exit codes: 0, 1 findings, 2 bad input or no answer."""
+    """Run the command line. Exit codes: docs/reference/commands.md."""
     console.run(typer_app)
 
 

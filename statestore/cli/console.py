@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,8 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from eos.cli.console import print_whatever_comes
-from eos.errors import EosError
+from eos.cli.console import run as run_and_tell
 from statestore.errors import Damaged
 
 # 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
@@ -133,10 +131,5 @@ def moment(ms: int) -> str:
 
 
 def run(command: Callable[[], Any]) -> None:
-    """Run a command line; an error raised on purpose is one line on standard error and an exit code."""
-    print_whatever_comes()
-    try:
-        command()
-    except EosError as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
-        sys.exit(FINDINGS if isinstance(error, Damaged) else NO_ANSWER)
+    """Run a command line, as `eos` does; damage that was found has the exit code of findings."""
+    run_and_tell(command, lambda error: FINDINGS if isinstance(error, Damaged) else NO_ANSWER)
