@@ -20,6 +20,7 @@ from eos.cli.layers import Layer, merged, of_environment, variable
 from eos.config import Cluster, Tls
 from eos.credentials import credentials_of
 from eos.errors import InvalidInput
+from eos.pulsar.net.service_url import refuse_tls_in_vain
 
 DEFAULT_SERVICE_URL = "pulsar://localhost:6650"
 CLIENT_CONF = "PULSAR_CLIENT_CONF"
@@ -77,7 +78,8 @@ def connection(
     """Return what the options, the environment and a client.conf come to, the first before the others.
 
     Raises:
-        InvalidInput: one of them is wrong, or two ways to authenticate are given in one place.
+        InvalidInput: one of them is wrong, or two ways to authenticate are given in one place; or an option of TLS
+            where neither URL asks for TLS.
     """
     by_option = Layer(
         service_url=service_url,
@@ -97,14 +99,15 @@ def connection(
     said = merged(layers)
     if (said.tls_certificate is None) != (said.tls_key is None):
         raise InvalidInput("tls_certificate and tls_key belong together; give both in one place, or neither.")
-    return Connection(
-        Cluster(
-            said.service_url or DEFAULT_SERVICE_URL,
-            credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate),
-            Tls(said.tls_trust_certs, said.tls_verify_hostname is not False, said.tls_certificate, said.tls_key),
-        ),
-        said.admin_url,
-    )
+    service_url = said.service_url or DEFAULT_SERVICE_URL
+    # What a client.conf has of TLS is for Pulsar's own commands too, which pass it over where no URL asks for TLS.
+    refuse_tls_in_vain(_tls(merged(layers[:2])), service_url, said.admin_url)
+    credentials = credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)
+    return Connection(Cluster(service_url, credentials, _tls(said)), said.admin_url)
+
+
+def _tls(said: Layer) -> Tls:
+    return Tls(said.tls_trust_certs, said.tls_verify_hostname is not False, said.tls_certificate, said.tls_key)
 
 
 def connecting(command: Callable[..., None]) -> Callable[..., None]:

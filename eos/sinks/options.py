@@ -28,7 +28,7 @@ from eos.delivery.writer import WriteSettings
 from eos.errors import InvalidInput
 from eos.metrics.batch import Observers
 from eos.nearest import did_you_mean
-from eos.pulsar.net.service_url import refuse_user
+from eos.pulsar.net.service_url import refuse_tls_in_vain
 from eos.pulsar.protocol.topics import NAMESPACE
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.schema.proposal import FULL_NAME, NO_NAMES
@@ -101,12 +101,12 @@ class SinkOptions:
         Raises InvalidInput for two ways to authenticate, for a function that can't be pickled, for a user in the
         service URL, and for a TLS option where neither the service URL nor `admin_url` asks for TLS.
         """
-        refuse_user(service_url)
-        self._refuse_tls_in_vain(service_url)
+        tls = Tls(self.tls_trust_certs, self.tls_verify_hostname, self.tls_certificate, self.tls_key)
+        refuse_tls_in_vain(tls, service_url, self.admin_url)
         return Cluster(
             service_url=service_url,
             credentials=credentials_of(portable(self.token), self.basic, self.oauth2, self.tls_certificate),
-            tls=Tls(self.tls_trust_certs, self.tls_verify_hostname, self.tls_certificate, self.tls_key),
+            tls=tls,
             request_timeout_s=self.request_timeout_s,
             connect_timeout_s=self.connect_timeout_s,
             listener_name=self.listener_name,
@@ -129,18 +129,6 @@ class SinkOptions:
             time_limit_s=time_limit_s,
             introduction=introduction(self.name, self.producer_properties, facts, encrypted=bool(self.public_keys)),
         )
-
-    def _refuse_tls_in_vain(self, service_url: str) -> None:
-        given = [
-            option for option in ("tls_trust_certs", "tls_certificate", "tls_key") if getattr(self, option) is not None
-        ]
-        if not self.tls_verify_hostname:
-            given.append("tls_verify_hostname")
-        if given and not service_url.startswith("pulsar+ssl://") and not (self.admin_url or "").startswith("https://"):
-            raise InvalidInput(
-                f"{given[0]}= is an option of TLS, and {service_url} asks for none: it would be ignored. Use "
-                "pulsar+ssl:// and the broker's TLS port (6651 as a rule), or leave the option out."
-            )
 
 
 def check_names(

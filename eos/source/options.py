@@ -20,7 +20,7 @@ from eos.config import MOST_S, Cluster, KeyFiles, Tls
 from eos.credentials import credentials_of
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
-from eos.pulsar.net.service_url import addresses, refuse_user
+from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name, split_partition
 from eos.pulsar.wire.encryption_keys import key_files
 from eos.pulsar.wire.message_id import EntryId
@@ -239,10 +239,12 @@ def _cluster(read: _Read) -> Cluster:
     addresses(service_url)
     if (certificate is None) != (key is None):
         raise InvalidInput("tls_certificate and tls_key belong together; give both or neither.")
+    tls = Tls(read.text("tls_trust_certs"), read.flag("tls_verify_hostname", True), certificate, key)
+    refuse_tls_in_vain(tls, service_url, read.text("admin.url"))
     return Cluster(
         service_url=service_url,
         credentials=credentials_of(token, basic, read.text("oauth2"), certificate),
-        tls=Tls(read.text("tls_trust_certs"), read.flag("tls_verify_hostname", True), certificate, key),
+        tls=tls,
         request_timeout_s=read.seconds("request_timeout_s") or 30.0,
         connect_timeout_s=read.seconds("connect_timeout_s") or 10.0,
         listener_name=read.text("listener_name"),

@@ -80,12 +80,15 @@ def settings_of(conf: Sequence[str] | None) -> dict[str, str]:
 
 
 def cluster_of(uri: str, token_file: Path | None, trust_certs: Path | None) -> Cluster:
-    """Return the cluster of a topic's address, with the caller's credentials."""
+    """Return the cluster of a topic's address, with the caller's credentials. Raises InvalidInput for TLS in vain."""
+    from eos.pulsar.net.service_url import refuse_tls_in_vain
     from statestore.savepoints.topic import TopicAddress
 
     credentials = Credentials() if token_file is None else Credentials("token", f"file:{token_file}")
     tls = Tls() if trust_certs is None else Tls(str(trust_certs))
-    return Cluster(TopicAddress.parse(uri).service_url, credentials, tls)
+    service_url = TopicAddress.parse(uri).service_url
+    refuse_tls_in_vain(tls, service_url, None)
+    return Cluster(service_url, credentials, tls)
 
 
 def sink_output(

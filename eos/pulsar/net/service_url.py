@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eos.config import Tls
 from eos.errors import InvalidInput
 
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
@@ -48,6 +49,26 @@ def refuse_user(url: str) -> None:
         raise InvalidInput(
             "the URL of a broker or of its admin API takes no user and no password: they would be shown by errors and "
             "logs. Leave out what stands before the @, and show who you are by the option basic, token or oauth2"
+        )
+
+
+def refuse_tls_in_vain(tls: Tls, service_url: str, admin_url: str | None) -> None:
+    """Refuse a TLS option where neither URL asks for TLS, and a user in the service URL, which is shown.
+
+    Raises InvalidInput, which names the option.
+    """
+    refuse_user(service_url)
+    given = {
+        "tls_trust_certs": tls.trust_certs is not None,
+        "tls_certificate": tls.certificate is not None,
+        "tls_key": tls.key is not None,
+        "tls_verify_hostname": not tls.verify_hostname,
+    }
+    first = next((option for option, said in given.items() if said), None)
+    if first and not service_url.startswith("pulsar+ssl://") and not (admin_url or "").startswith("https://"):
+        raise InvalidInput(
+            f"{first}= is an option of TLS, and {service_url} asks for none: it would be ignored. Use "
+            "pulsar+ssl:// and the broker's TLS port (6651 as a rule), or leave the option out."
         )
 
 

@@ -91,8 +91,8 @@ def test_options_come_before_the_environment_and_that_before_a_client_conf(
 
 def test_flags_and_certificates(reached: list[Connection]) -> None:
     words = ("--tls-certificate", "c.pem", "--tls-key", "k.pem", "--no-tls-verify-hostname")
-    assert run(reached, *words).exit_code == 0
-    wanted = Cluster("pulsar://localhost:6650", Credentials("tls"), Tls(None, False, "c.pem", "k.pem"))
+    assert run(reached, "--service-url", "pulsar+ssl://h", *words).exit_code == 0
+    wanted = Cluster("pulsar+ssl://h", Credentials("tls"), Tls(None, False, "c.pem", "k.pem"))
     assert reached == [Connection(wanted, None)]
     assert reached[0].cluster.tls.key == "k.pem"
 
@@ -104,6 +104,9 @@ def test_flags_and_certificates(reached: list[Connection]) -> None:
         (("--tls-key", "k.pem"), "tls_certificate and tls_key belong together"),
         (("--oauth2", "{}"), "oauth2 needs issuer_url"),
         (("--client-conf", "/none"), "can't read /none"),
+        (("--tls-trust-certs", "ca.pem"), "tls_trust_certs= is an option of TLS, and pulsar://localhost:6650 asks for"),
+        (("--no-tls-verify-hostname", "--service-url", "pulsar://h:1"), "tls_verify_hostname= is an option of TLS"),
+        (("--tls-trust-certs", "ca.pem", "--service-url", "pulsar://me:s3cret@h:1"), "takes no user and no password"),
     ],
 )
 def test_wrong_options_are_bad_input(reached: list[Connection], words: tuple[str, ...], told: str) -> None:
@@ -111,3 +114,21 @@ def test_wrong_options_are_bad_input(reached: list[Connection], words: tuple[str
     assert isinstance(error, InvalidInput)
     assert told in str(error)
     assert reached == []
+
+
+def test_tls_of_the_environment_is_refused_where_nothing_asks_for_it(
+    reached: list[Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EOS_TLS_TRUST_CERTS", "ca.pem")
+    assert "tls_trust_certs= is an option of TLS" in str(run(reached).exception)
+    assert run(reached, "--admin-url", "https://h:8443").exit_code == 0
+    assert run(reached, "--service-url", "pulsar+ssl://h").exit_code == 0
+
+
+def test_tls_of_a_client_conf_is_passed_over_as_pulsars_own_commands_do(
+    reached: list[Connection], tmp_path: Path
+) -> None:
+    """The file that Pulsar ships has pulsar:// and says of TLS that host names are not verified."""
+    conf = tmp_path / "client.conf"
+    conf.write_text("brokerServiceUrl=pulsar://conf:1\ntlsEnableHostnameVerification=false\n")
+    assert run(reached, "--client-conf", str(conf)).exit_code == 0

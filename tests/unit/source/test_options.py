@@ -15,6 +15,7 @@ from eos.source.options import Boundary, Limits, SourceOptions, kind_of, parse_o
 from eos.source.table import ANSWERS, OPTIONS, SYNONYMS, Kind
 
 URL = "pulsar://localhost:6650"
+TLS_URL = "pulsar+ssl://localhost:6651"
 FLIGHTS = "persistent://public/default/flights"
 
 
@@ -63,7 +64,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         if "stream" in kinds and not name.startswith("subscription"):
             given["subscription"] = "job"
         base = {} if name in ("topics", "topicsPattern") else {"topic": "flights"}
-        url = {} if name == "service.url" else {"service.url": URL}
+        url = {} if name == "service.url" else {"service.url": TLS_URL if name.startswith("tls_") else URL}
         parse_options(base | url | {**given} if name != "topic" else url | given, kinds[0])
 
 
@@ -120,7 +121,7 @@ def test_a_prefix_gives_each_selection_of_topics_a_subscription_of_its_own() -> 
     ],
 )
 def test_credentials_are_as_the_sinks(given: dict[str, str], method: str, data: str) -> None:
-    cluster = stream(**given).cluster
+    cluster = stream(**{"service.url": TLS_URL}, **given).cluster
     assert cluster.credentials == Credentials(method, data)  # type: ignore[arg-type]
     assert not data or data not in repr(cluster)
 
@@ -132,7 +133,8 @@ def test_oauth2_is_given_as_the_json_that_the_official_clients_take() -> None:
 
 
 def test_names_of_the_java_client_that_mean_the_same_are_taken() -> None:
-    taken = stream(**{"pulsar.client.tlstrustcertsfilepath": "ca.pem", "pulsar.client.listenername": "outside"})
+    names = {"pulsar.client.tlstrustcertsfilepath": "ca.pem", "pulsar.client.listenername": "outside"}
+    taken = stream(**{"service.url": TLS_URL}, **names)
     assert (taken.cluster.tls.trust_certs, taken.cluster.listener_name) == ("ca.pem", "outside")
     assert options("stream", {"predefinedsubscription": "theirs"}).subscription == "theirs"
 
@@ -194,6 +196,7 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"admin.url": "h:8080"}, r"admin\.url='h:8080' must begin with http://"),
         ({"token": "t", "basic": "u:p"}, "token and basic are 2 ways"),
         ({"tls_key": "k.pem"}, "tls_certificate and tls_key belong together"),
+        ({"tls_trust_certs": "a.pem"}, "tls_trust_certs= is an option of TLS, and pulsar://.* asks for none"),
     ],
 )
 def test_a_wrong_option_is_named(given: dict[str, str], words: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import eos
 from statestore.cli.options import parse_options, settings_of, sink_output
 from statestore.errors import InvalidInput
 
@@ -52,3 +53,5 @@ def test_the_output_is_where_the_sink_writes(tmp_path: Path) -> None:
     assert output.cluster.service_url == "pulsar+ssl://h:6651"
     assert output.cluster.credentials.data == f"file:{tmp_path / 'token'}"
     assert output.cluster.tls.trust_certs == str(tmp_path / "ca.pem")
+    with pytest.raises(eos.InvalidInput, match="is an option of TLS, and pulsar://h:6650 asks for none"):
+        sink_output("s", "pulsar://h:6650/", "a/b", None, tmp_path / "ca.pem")
