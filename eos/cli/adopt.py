@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, columns, print_table, tell
+from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
 
 if TYPE_CHECKING:
     from eos.contents.adoption import Adoption
@@ -55,10 +55,7 @@ def adopt(
 
 
 def _show(found: Adoption, service_url: str) -> None:
-    table = columns("about", "verdict", "what was found")
-    for one in found.findings:
-        table.add_row(one.about, one.verdict, one.said)
-    print_table(table)
+    print_table(("about", "verdict", "what was found"), [(one.about, one.verdict, one.said) for one in found.findings])
     options = "".join(f", {name}={value!r}" for name, value in found.options.items())
     call = f"eos.sink({service_url!r}{options})"
     tell(f"Query {found.query_id} goes on at batch {found.next_batch} with foreachBatch({call})")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,13 +22,22 @@ NO_ANSWER = 2
 UNKNOWN = 3
 
 _WHOLE_LINES = 100_000  # characters
+LINES = "\n\t"
+"""What a line for people, or a cell, may hold of control characters."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-def tell(line: str) -> None:
+def printable(text: str, but: str = "") -> str:
+    """Write control characters as \\x1b, \\n and the like: a terminal would obey them. Args: but: those that stay."""
+    return _CONTROL.sub(lambda one: one[0] if one[0] in but else one[0].encode("unicode_escape").decode(), text)
+
+
+def tell(line: str, style: str | None = None) -> None:
     """Print a line for people, to standard error."""
     from rich.console import Console
 
-    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
+    out = Console(stderr=True, highlight=False, soft_wrap=True)
+    out.print(printable(line, LINES), markup=False, style=style)
 
 
 def columns(*heads: str) -> Table:
@@ -40,10 +50,13 @@ def columns(*heads: str) -> Table:
     return made
 
 
-def print_table(table: Table) -> None:
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table to standard output: as wide as the terminal, or with whole lines where there is none."""
     from rich.console import Console
 
+    table = columns(*heads)
+    for row in rows:
+        table.add_row(*(printable(cell, LINES) for cell in row))
     Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WHOLE_LINES).print(table)
 
 
@@ -82,7 +95,5 @@ def run(command: Callable[[], None], code_of: Callable[[EosError], int] = lambda
         try:
             command()
         except EosError as error:
-            from rich.console import Console
-
-            Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
+            tell(f"error: {error}", "red")
             sys.exit(code_of(error))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, Namespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, Yes, columns, print_table, tell
+from eos.cli.console import FINDINGS, UNKNOWN, Yes, print_table, tell
 
 if TYPE_CHECKING:
     from eos.doctor.check import Check
@@ -143,12 +143,12 @@ def abort(
 
 
 def _show_held_up(found: list[Finding]) -> None:
-    table = columns("partition", "state", "transaction", "open for", "whose", "what to do")
+    rows = []
     for one in found:
         whose = "not known" if one.trace is None else f"{one.trace.sink}, batch {one.trace.intent.batch_id}"
         age = "" if one.age_s is None else f"{one.age_s:.0f} s"
-        table.add_row(one.partition, one.state, str(one.txn or "not known"), age, whose, one.remedy)
-    print_table(table)
+        rows.append((one.partition, one.state, str(one.txn or "not known"), age, whose, one.remedy))
+    print_table(("partition", "state", "transaction", "open for", "whose", "what to do"), rows)
 
 
 def _show_checks(checks: list[Check]) -> None:
@@ -158,10 +158,8 @@ def _show_checks(checks: list[Check]) -> None:
 
     shown = [check for check in checks if check.verdict is not Verdict.GOOD or check.about.startswith(OWNER)]
     if shown:
-        table = columns("about", "verdict", "what was found")
-        for check in shown:
-            table.add_row(check.about, check.verdict, check.said)
-        print_table(table)
+        rows = [(check.about, check.verdict, check.said) for check in shown]
+        print_table(("about", "verdict", "what was found"), rows)
 
 
 def _told_checks(checks: list[Check]) -> str:

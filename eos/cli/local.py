@@ -69,7 +69,7 @@ def _show(instance: Instance | ClusterInstance) -> None:
 def _print(table: Table) -> None:
     from rich.console import Console
 
-    Console(highlight=False, soft_wrap=True).print(table)
+    Console(highlight=False, markup=False, soft_wrap=True).print(table)
 
 
 @app.command()

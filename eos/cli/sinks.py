@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, Namespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, Yes, columns, print_table, tell, time_of
+from eos.cli.console import FINDINGS, UNKNOWN, Yes, print_table, printable, tell, time_of
 
 if TYPE_CHECKING:
     from eos.contents.audit import Audit
@@ -142,11 +142,11 @@ def reset(
 
 def _progress(topic: str, entries: int) -> None:
     if sys.stderr.isatty():
-        print(f"\r{topic}: {entries:,} entries\x1b[K", end="", file=sys.stderr, flush=True)
+        print(f"\r{printable(topic)}: {entries:,} entries\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _list(found: list[SinkState]) -> None:
-    table = columns("sink", "standing", "last batch", "committed at", "rows", "query", "unfinished")
+    lines = []
     for one in found:
         begun = one.unfinished
         rest = one.problem or ""
@@ -154,8 +154,8 @@ def _list(found: list[SinkState]) -> None:
             known = "" if one.open is None else ", open" if one.open else ", ended"
             rest = f"batch {begun.batch_id}, attempt {begun.attempt}, transaction {begun.txn}{known}"
         batch, rows = ("", "") if one.batch_id is None else (str(one.batch_id), f"{one.rows:,}")
-        table.add_row(one.name, one.standing, batch, time_of(one.committed_ms), rows, one.query_id or "", rest)
-    print_table(table)
+        lines.append((one.name, one.standing, batch, time_of(one.committed_ms), rows, one.query_id or "", rest))
+    print_table(("sink", "standing", "last batch", "committed at", "rows", "query", "unfinished"), lines)
     for one in found:
         if one.open:
             tell(
@@ -168,7 +168,7 @@ def _records(found: list[Written]) -> None:
     from eos.commit.control_log import Marker, OwnerRecord
     from eos.doctor.sinks import KINDS
 
-    table = columns("number", "written at", "record", "batch", "attempt", "transaction", "run", "rows")
+    lines = []
     for written in found:
         one = written.record
         cells = ["", "", "", one.run_id[:_OF_RUN], ""]
@@ -176,18 +176,18 @@ def _records(found: list[Written]) -> None:
             cells[:3] = [str(one.batch_id), str(one.attempt), str(one.txn)]
         if isinstance(one, Marker):
             cells[4] = ", ".join(f"{topic.rpartition('/')[2]} {rows:,}" for topic, rows in one.rows.items())
-        table.add_row(str(one.number), time_of(written.at_ms), KINDS[type(one)], *cells)
-    print_table(table)
+        lines.append((str(one.number), time_of(written.at_ms), KINDS[type(one)], *cells))
+    print_table(("number", "written at", "record", "batch", "attempt", "transaction", "run", "rows"), lines)
     tell(f"{len(found)} records.")
 
 
 def _compare(found: Audit) -> None:
     if found.discrepancies:
-        table = columns("batch", "topic", "promised", "found", "verdict", "transaction")
-        for one in found.discrepancies:
-            cells = (f"{one.promised:,}", f"{one.found:,}", one.verdict, str(one.txn))
-            table.add_row(str(one.batch_id), one.topic, *cells)
-        print_table(table)
+        lines = [
+            (str(one.batch_id), one.topic, f"{one.promised:,}", f"{one.found:,}", one.verdict, str(one.txn))
+            for one in found.discrepancies
+        ]
+        print_table(("batch", "topic", "promised", "found", "verdict", "transaction"), lines)
     wrong = len({one.batch_id for one in found.discrepancies})
     told = f"{wrong} of them otherwise" if wrong else "as promised"
     topics = f"{len(found.topics)} topic{'' if len(found.topics) == 1 else 's'}"

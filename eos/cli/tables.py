@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, Namespace, connecting
-from eos.cli.console import columns, print_table, tell, time_of
+from eos.cli.console import print_table, printable, tell, time_of
 
 if TYPE_CHECKING:
     from eos.contents.rows import Row
@@ -39,10 +39,8 @@ def tables(
         print(json.dumps([asdict(one) for one in found], indent=2))
     if as_json or not found:
         return
-    table = columns("topic", "partitions", "schema")
-    for one in found:
-        table.add_row(one.topic, str(one.partitions or "none"), one.schema or "none")
-    print_table(table)
+    rows = [(one.topic, str(one.partitions or "none"), one.schema or "none") for one in found]
+    print_table(("topic", "partitions", "schema"), rows)
 
 
 @connecting
@@ -67,8 +65,8 @@ def peek(
 ) -> None:
     """Show rows of a topic that are committed, partition by partition; nothing is acknowledged.
 
-    Bytes that are no UTF-8 are shown as \\xNN. With --follow a row is a line: partition, place, key and value, with
-    tabs between them.
+    Bytes that are no UTF-8 and control characters are shown as \\xNN, \\n and the like. With --follow a row is a line:
+    partition, place, key and value, with tabs between them.
     """
     from itertools import islice
 
@@ -104,11 +102,8 @@ def _show(rows: list[Row]) -> None:
         for row in rows
     ]
     filled = [place for place in range(len(head)) if any(line[place] for line in lines)]
-    table = columns(*[head[place] for place in filled])
-    for line in lines:
-        table.add_row(*[line[place] for place in filled])
     if lines:
-        print_table(table)
+        print_table([head[place] for place in filled], [[line[place] for place in filled] for line in lines])
     tell(f"{len(rows)} rows.")
 
 
@@ -118,8 +113,10 @@ def text(data: bytes | None) -> str | None:
 
 
 def key_and_value(row: Row) -> str:
-    """Return a row's key and value with a tab between them; "null" for no value."""
-    return f"{text(row.key) or ''}\t{'null' if row.value is None else text(row.value)}"
+    """Return a row's key and value, in one line, with a tab between them; "null" for no value."""
+    return "\t".join(
+        (printable(text(row.key) or ""), "null" if row.value is None else printable(text(row.value) or ""))
+    )
 
 
 def _line(row: Row) -> str:

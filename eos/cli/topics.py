@@ -40,7 +40,8 @@ def read(
 ) -> None:
     """Print the rows of a topic that are committed now: key, a tab, value; partition by partition.
 
-    Nothing is acknowledged, so it can be run again. Bytes that are no UTF-8 are shown as \\xNN.
+    Nothing is acknowledged, so it can be run again. Bytes that are no UTF-8, and control characters, are
+    shown as \\xNN, \\n and the like; with --json as JSON has them.
     """
     from itertools import islice
 

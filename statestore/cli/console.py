@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from eos.cli.console import LINES, printable
 from eos.cli.console import run as run_and_tell
 from statestore.errors import Damaged
 
@@ -40,20 +41,20 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: 
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
-    out = Console(highlight=False)
+        table.add_row(*(printable(str(cell), LINES) for cell in row))
+    out = Console(highlight=False, markup=False)
     if out.is_terminal:
         out.print(table)
         return
     # For programs: lines of any length, and no blanks that fill the last column.
     text = io.StringIO()
-    Console(file=text, highlight=False, width=10_000).print(table)
+    Console(file=text, highlight=False, markup=False, width=10_000).print(table)
     print("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
 
 
 def tell(line: str) -> None:
     """Print a line for people, to standard error."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(printable(line, LINES), markup=False)
 
 
 def show(fields: object, as_json: bool, line: str) -> None:

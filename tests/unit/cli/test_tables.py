@@ -104,6 +104,19 @@ def test_what_comes_is_a_line_each() -> None:
     assert eos("peek", "t", "-f", "--from", "latest", "--limit", "1").stdout.count("\n") == 1
 
 
+def test_control_characters_are_shown_and_not_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = "a\nb\x9b\t\x7f\r"
+    bad = Row(0, MessageId(5, 0, -1), b"\x1b[2J", value.encode(), 0, None, {"p": "\x1b]0;x\x07"})
+    monkeypatch.setattr(Rows, "stored", lambda rows: iter([bad]))
+    monkeypatch.setattr(Rows, "coming", lambda rows: iter([bad]))
+    assert eos("peek", "t", "-f").stdout == "0\t5:0\t\\x1b[2J\ta\\nb\\x9b\\t\\x7f\\r\n"
+    table = eos("peek", "t").stdout
+    assert not set("\x1b\x9b\x7f\r\x07") & set(table)
+    for shown in (r"\x1b[2J", r"b\x9b", r"\x7f\r", r"p=\x1b]0;x\x07"):
+        assert shown in table
+    assert json.loads(eos("peek", "t", "--json").stdout)["value"] == value
+
+
 def test_latest_alone_would_show_nothing_and_is_refused() -> None:
     assert isinstance(eos("peek", "t", "--from", "latest").exception, InvalidInput)
 

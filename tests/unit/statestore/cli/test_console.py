@@ -52,6 +52,13 @@ def test_tables_are_not_cut_where_there_is_no_terminal(capsys: pytest.CaptureFix
     assert lines[2].endswith("    20")
 
 
+def test_a_name_does_nothing_to_the_terminal_but_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    console.show_table(("name",), [("[/red] \x1b[2J \x9b \r.",)])
+    console.tell("[red]\x07")
+    told = capsys.readouterr()
+    assert (told.out.splitlines()[1], told.err) == (r"[/red] \x1b[2J \x9b \r.", "[red]\\x07\n")
+
+
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     console.show_json({"a": (1, 2)})
     assert json.loads(capsys.readouterr().out) == {"a": [1, 2]}
