@@ -59,8 +59,8 @@ def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic:
         name: the name that the sink is to have.
 
     Raises:
-        InvalidInput: the checkpoint has a sink of this project already, the name can't name a sink, another query has
-            it, or the cluster has no transactions.
+        InvalidInput: the checkpoint has a sink of this project already, or a batch in doubt that one without
+            transactions has begun; the name can't name a sink, another query has it, or there are no transactions.
         DamagedLog: the control log of this name can't be read.
         NetworkError: the cluster did not answer, or the topic does not exist.
     """
@@ -77,9 +77,7 @@ def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic:
         findings.append(_placing(keys, fitting))
         if fitting and fitting != list(KEY_HASHES):
             options["key_hash"] = fitting[0]
-    begun = checkpoint.begun
-    next_batch = 0 if begun is None else begun + 1 if checkpoint.committed == begun else begun
-    return Adoption(checkpoint.query_id, next_batch, options, tuple(findings))
+    return Adoption(checkpoint.query_id, checkpoint.next_batch, options, tuple(findings))
 
 
 def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> None:
@@ -88,6 +86,10 @@ def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> No
             f'this checkpoint belongs to the sink "{checkpoint.registered.name}" already: start its query with '
             "that name"
         )
+    if checkpoint.unlogged is not None:
+        checkpoint.unlogged.refuse_in_doubt(checkpoint.next_batch, "exactly-once")
+    if checkpoint.numbered is not None:
+        checkpoint.numbered.refuse_in_doubt(checkpoint.next_batch)
     client.coordinators()  # refuses a cluster without transactions
     log = control_topic(name, topic)  # refuses what can't name a sink
     try:

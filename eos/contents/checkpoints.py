@@ -13,7 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
-from eos.commit.registration import REGISTRATION, Registration
+from eos.commit.registration import REGISTRATION, UNLOGGED, Registration, Unlogged
+from eos.delivery.begun import BEGUN, Begun
 from eos.errors import InvalidInput
 
 
@@ -28,6 +29,8 @@ class Checkpoint:
         begun_ms: when the newest batch was planned, in milliseconds since 1970, by the driver's clock; None where
             Spark has not written it.
         registered: the sink of this project that the checkpoint belongs to; None where it has none.
+        unlogged, numbered: what a sink of this project without transactions has begun last, with
+            guarantee="at-least-once" and "deduplicated"; None where none has.
     """
 
     query_id: str
@@ -35,6 +38,15 @@ class Checkpoint:
     committed: int | None
     begun_ms: int | None
     registered: Registration | None
+    unlogged: Unlogged | None = None
+    numbered: Begun | None = None
+
+    @property
+    def next_batch(self) -> int:
+        """The batch that Spark hands over next."""
+        if self.begun is None:
+            return 0
+        return self.begun + 1 if self.committed == self.begun else self.begun
 
 
 def read_checkpoint(place: str) -> Checkpoint:
@@ -48,8 +60,8 @@ def read_checkpoint(place: str) -> Checkpoint:
     except (OSError, UnicodeError, pa.ArrowException, ImportError) as error:
         raise InvalidInput(
             f"can't read the checkpoint {place}: {str(error).splitlines()[0]}. Give a folder, or an address that "
-            "begins with file:, s3:, gs:, abfs: or hdfs:. Of any other, copy the file metadata and the folders offsets "
-            "and commits here, and give the folder of the copies."
+            "begins with file:, s3:, gs:, abfs: or hdfs:. Of any other, copy the file metadata, those that begin with "
+            "eos-, and the folders offsets and commits here, and give the folder of the copies."
         ) from error
 
 
@@ -62,7 +74,7 @@ def _read(files: FileSystem, root: str, place: str) -> Checkpoint:
         )
     begun, committed = (_newest(files, f"{root}/{log}") for log in ("offsets", "commits"))
     planned = None if begun is None else _text(files, f"{root}/offsets/{begun}")
-    registration = _text(files, f"{root}/{REGISTRATION}")
+    registration, unlogged, numbered = (_text(files, f"{root}/{name}") for name in (REGISTRATION, UNLOGGED, BEGUN))
     try:
         return Checkpoint(
             json.loads(metadata)["id"],
@@ -70,6 +82,8 @@ def _read(files: FileSystem, root: str, place: str) -> Checkpoint:
             committed,
             None if planned is None else json.loads(planned.splitlines()[1]).get("batchTimestampMs"),
             None if registration is None else Registration.parse(registration),
+            None if unlogged is None else Unlogged.parse(unlogged),
+            None if numbered is None else Begun.parse(numbered),
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InvalidInput(f"the checkpoint {place} can't be read: {error!r}. Restore it from a backup.") from error

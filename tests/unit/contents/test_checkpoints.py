@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from eos.commit.registration import REGISTRATION, Registration
+from eos.commit.registration import REGISTRATION, UNLOGGED, Registration, Unlogged
+from eos.contents.adoption import adoption
 from eos.contents.checkpoints import Checkpoint, read_checkpoint
+from eos.delivery.begun import BEGUN, Begun
 from eos.errors import InvalidInput
+from eos.pulsar.net.client import Client
 
 
 def checkpoint(folder: Path, begun: int, committed: int, begun_ms: int | None = 1_000) -> Path:
@@ -44,6 +48,35 @@ def test_the_sink_that_a_checkpoint_has_is_found(tmp_path: Path) -> None:
     folder, mine = checkpoint(tmp_path / "c", 0, 0), Registration("flights", "persistent://public/default/__eos-f", 7)
     (folder / REGISTRATION).write_text(mine.text)
     assert read_checkpoint(str(folder)) == Checkpoint("query", 0, 0, 1_000, mine)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        (
+            UNLOGGED,
+            Unlogged(3).text,
+            r'batch 3 was begun with guarantee="at-least-once".*then start it with "exactly-o',
+        ),
+        (
+            BEGUN,
+            Begun("f", 3, ()).text,
+            r'batch 3 was begun with guarantee="deduplicated".*then start it with "exactly',
+        ),
+    ],
+)
+def test_a_batch_in_doubt_of_a_weaker_guarantee_cant_be_adopted(
+    tmp_path: Path, name: str, text: str, words: str
+) -> None:
+    """The first start would refuse it by the same words; what Spark has noted the end of is in no doubt."""
+    folder = checkpoint(tmp_path / "c", 3, 2)
+    (folder / name).write_text(text)
+    with pytest.raises(InvalidInput, match=words):
+        adoption(cast(Client, None), None, read_checkpoint(str(folder)), "persistent://public/default/flights", "f")
+    ended = checkpoint(tmp_path / "ended", 3, 3)
+    (ended / name).write_text(text)
+    with pytest.raises(AttributeError, match="coordinators"):  # the cluster is asked next, and there is none
+        adoption(cast(Client, None), None, read_checkpoint(str(ended)), "persistent://public/default/flights", "f")
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
