@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from eos.errors import ConnectionLost, NetworkError, Refused, Unanswered
+from eos.errors import ConnectionLost, Refused, Unanswered
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.finder import Finder, coordinators_allowed
 from eos.pulsar.net.transactions import Transactions
@@ -130,7 +130,7 @@ class Coordinator:
             connection = self._finder.owner(partition_name(COORDINATOR_TOPIC, self.index))
         try:
             answer = connection.ask(self._acquaintance.connect(), asked)
-        except NetworkError:
+        except BaseException:  # also an interrupt: the next call is to connect again
             self._acquaintance.lost()
             raise
         if self._acquaintance.receive(answer) is State.WAITING:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
 from eos.errors import ConnectionLost, OutOfTurn, Refused, Unanswered
+from eos.pulsar.net.connection import Connection
 from eos.pulsar.protocol.requests import Type
-from eos.pulsar.wire.pulsar_pb2 import ServerError
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, ServerError
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.pulsar.net.clock import Clock
 from tests.unit.pulsar.net.fake_broker import FakeBroker, cut, first_then_well, refusing, silent
@@ -77,6 +79,25 @@ def test_a_coordinator_that_moved_is_found_anew_by_the_next_call(broker: FakeBro
         assert len(broker.commands(Type.LOOKUP)) == 1
         coordinator.new_transaction(1)
         assert len(broker.commands(Type.LOOKUP)) == 2
+
+
+def test_an_interrupt_while_it_connects_leaves_the_next_call_to_connect(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client is shared by the whole process: else no sink or job of it could use this coordinator any more."""
+    ask = Connection.ask
+
+    def interrupted(connection: Connection, request: BaseCommand, *rest: Any, **named: Any) -> BaseCommand:
+        if request.type == Type.TC_CLIENT_CONNECT_REQUEST:
+            raise KeyboardInterrupt
+        return ask(connection, request, *rest, **named)
+
+    with broker.client() as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(Connection, "ask", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                client.coordinator(0)
+        assert client.coordinator(0).new_transaction(60_000) == TxnId(0, 7)
 
 
 def test_no_commit_after_an_abort_that_may_have_been_lost(broker: FakeBroker) -> None:
