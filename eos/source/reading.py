@@ -6,8 +6,9 @@ Silence is no end: long passages of aborted entries are skipped inside the broke
 nothing meanwhile. After a while of it the broker is asked for the last message: when that lies
 before the end, the end was deleted, and otherwise it is still to come.
 
-Ledgers are deleted whole, oldest first. So after a range of several ledgers the start is looked for
-once more: if it is still there, nothing behind it was deleted while the range was read.
+Ledgers are deleted whole, oldest first. So after a range of several ledgers its start is looked for once more, or
+the first message that came, where the start proves nothing: if it is still there, nothing behind it was deleted while
+the range was read.
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ def read_range(
 
     Raises what the reader raises, and decrypting.
     """
+    came: list[EntryId] = []
     try:
         with closing(open_reader(part.topic, _first(part), None)) as reader:
-            entries = _entries(part, reader, lose)
+            entries = _entries(part, reader, lose, came)
             yield from _groups(whole_messages(part.topic, entries, open_reader, lose, decrypt))
-        if part.start.delivered and part.start.entry.ledger < part.end.ledger and not part.compacted:
-            _look_again(part, open_reader, lose)
+        if came and came[0].ledger < part.end.ledger and not part.compacted:
+            _look_again(part, came[0], open_reader, lose)
     except TopicMissing as missing:
         lose(lost(part.topic, f"{missing} It was deleted before {part} was read"))
 
@@ -56,6 +58,14 @@ def first_behind(topic: str, entry: EntryId, open_reader: Open) -> Found:
 
     Raises InvalidInput when there is none any more, and what the reader raises.
     """
+    found = _behind(topic, entry, open_reader)
+    if isinstance(found, str):
+        raise InvalidInput(found)
+    return found
+
+
+def _behind(topic: str, entry: EntryId, open_reader: Open) -> Found | str:
+    """Return the first message at or behind an entry, waiting for it; the words of the loss, where there is none."""
     with closing(open_reader(topic, entry if entry.ledger >= 0 else None, 1)) as reader:
         while True:
             for found in reader.read(SILENCE_S):
@@ -63,7 +73,7 @@ def first_behind(topic: str, entry: EntryId, open_reader: Open) -> Found:
                     return Found(found.id, found.size)
             last, _ = reader.last_message_id()
             if last is None or last < entry:
-                raise InvalidInput(lost(topic, f"a message was stored behind {entry}, but the last one is now {last}"))
+                return lost(topic, f"a message was stored behind {entry}, but the last one is now {last}")
 
 
 def _first(part: Range) -> EntryId | None:
@@ -71,16 +81,18 @@ def _first(part: Range) -> EntryId | None:
     return EntryId(entry.ledger, max(entry.entry, 0)) if entry.ledger >= 0 else None
 
 
-def _entries(part: Range, reader: Entries, lose: Callable[[str], None]) -> Iterator[Entry]:
+def _entries(part: Range, reader: Entries, lose: Callable[[str], None], came: list[EntryId]) -> Iterator[Entry]:
+    """Yield the entries of a range; the first that came is put into `came`, the start itself where it is a message."""
     proof = None if part.compacted else part.start.entry if part.start.delivered else part.first
     while True:
         arrived = reader.read(SILENCE_S)
         for entry in arrived:
             if not part.start.delivered and entry.id <= part.start.entry:
                 continue
-            if proof is not None and entry.id != proof:
-                lose(_gone(part, entry.id))
-            proof = None
+            if not came:
+                if proof is not None and entry.id != proof:
+                    lose(_gone(part, entry.id))
+                came.append(entry.id)
             if part.start.entry < entry.id <= part.end:
                 yield entry
             if entry.id >= part.end:
@@ -109,10 +121,12 @@ def _groups(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
         yield group
 
 
-def _look_again(part: Range, open_reader: Open, lose: Callable[[str], None]) -> None:
-    found = first_behind(part.topic, part.start.entry, open_reader).entry
-    if found != part.start.entry:
-        lose(_gone(part, found))
+def _look_again(part: Range, first: EntryId, open_reader: Open, lose: Callable[[str], None]) -> None:
+    found = _behind(part.topic, first, open_reader)
+    if isinstance(found, str):
+        lose(found)
+    elif found.entry != first:
+        lose(_gone(part, found.entry) if part.start.delivered else _gone_meanwhile(part, first, found.entry))
 
 
 def _gone(part: Range, found: EntryId) -> str:
@@ -127,4 +141,12 @@ def _gone(part: Range, found: EntryId) -> str:
         f"the query has read up to {part.start.entry}, and the broker still had to have it, but reading there begins "
         f"with {found}. Messages behind {part.start.entry} and before {found} are gone: deleted by retention, or by a "
         "command such as skip, expire or truncate that moved the subscription",
+    )
+
+
+def _gone_meanwhile(part: Range, first: EntryId, found: EntryId) -> str:
+    return lost(
+        part.topic,
+        f"reading {part} began with {first}, and now it would begin with {found}. What was deleted meanwhile, by "
+        "retention or by a command such as truncate, may have been deleted before it was read",
     )

@@ -117,7 +117,7 @@ def test_other_messages_that_began_further_back_are_passed_over(monkeypatch: pyt
 def test_a_range_that_begins_with_whole_messages_looks_nowhere_else() -> None:
     topic = Topic(TANGLED)
     topic.read(BEGINNING, "7:5")
-    assert topic.opened == [None]
+    assert topic.opened == [None, at("5:0")], "the second looks whether the first message is still there"
 
 
 @pytest.mark.usefixtures("small_steps")

@@ -128,6 +128,28 @@ def test_over_several_ledgers_the_start_is_looked_for_once_more() -> None:
         read(behind("5:3", "6:0"), Script([["5:3", "6:0"]], later=[[["6:0"]]]))
 
 
+@pytest.mark.parametrize("start", ["pinned 5:3", "pinned 5:-1", "beginning"])
+def test_where_the_start_proves_nothing_the_first_message_that_came_is_looked_for_once_more(start: str) -> None:
+    """A ledger between them that is deleted before it was read is skipped by the broker without a word."""
+    script = Script([["5:5", "5:6", "7:0"]], later=[[["5:5"]]])
+    assert read(behind(start, "7:0"), script) == ["5:5", "5:6", "7:0"]
+    assert script.opened[1:] == [at("5:5")]
+    words = r"data of t was lost: .*to 7:0 began with 5:5, and now it would begin with 7:0.*before it was read"
+    with pytest.raises(InvalidInput, match=words):
+        read(behind(start, "7:0"), Script([["5:5", "5:6", "7:0"]], later=[[["7:0"]]]))
+    script = Script([["7:0", "7:1"]])
+    assert read(behind(start, "7:1"), script) == ["7:0", "7:1"]
+    assert len(script.opened) == 1, "one ledger is deleted as a whole, with its end"
+
+
+def test_an_accepted_loss_of_all_that_was_read_is_told_too() -> None:
+    told: list[str] = []
+    script = Script([["5:3", "6:0"]], last="5:2", later=[[]])
+    assert read(behind("5:3", "6:0"), script, told.append) == ["6:0"]
+    assert told == [told[0]]
+    assert "a message was stored behind 5:3, but the last one is now 5:2" in told[0]
+
+
 def test_a_topic_that_vanishes_is_a_loss() -> None:
     class Gone(Script):
         def read(self, timeout_s: float) -> list[Entry]:
