@@ -3,6 +3,9 @@
 A driver holds a producer of the sink's name for as long as its run lasts, and sends nothing by it: the broker lets in
 one producer of a name at a time, until its connection ends. Nobody is thrown out, as by fencing; who comes second waits
 for the first one to end, and gives up at last. It can be lost with its connection, so it is asked for before each try.
+
+The name is held on a topic of the batch in hand: two drivers of a query have the same batch in hand, and so the same
+topic, whatever they wrote to before.
 """
 
 from __future__ import annotations
@@ -47,13 +50,15 @@ class Alone:
         self._client, self._admin, self._sink, self._patience_s = client, admin, sink, patience_s
         self._sleep, self._stopped = sleep, stopped
         self._held: Producer | None = None
+        self._held_on: str | None = None
 
     def hold(self, topic: str) -> None:
-        """Return when the name is held, as before or by a producer on the topic now. Raises NotCommitted."""
-        if self._held is not None and self._held.is_idle:
+        """Return when the name is held on the topic, as before or by a producer of now. Raises NotCommitted."""
+        if self._held is not None and self._held.is_idle and self._held_on == topic:
             return
         first = physical_topics(topic, self._client.partitions(topic))[0]
         self._wait(lambda: self._opened(first))
+        self._held_on = topic
 
     def await_writers(self, topics: Collection[str]) -> None:
         """Return when no writer of an earlier try is connected to the physical topics. Raises NotCommitted.
@@ -77,11 +82,13 @@ class Alone:
     def _opened(self, topic: str) -> str | None:
         name = f"{prefix(self._sink)}owner"
         try:
-            (self._held,) = open_producers(self._client, [topic], InFlight(), name=name)
+            (held,) = open_producers(self._client, [topic], InFlight(), name=name)
         except Refused as refused:
             if not name_taken(refused):
                 raise
             return f"the name {name} is held ({refused.detail})"
+        self.release()
+        self._held = held
         return None
 
     def _wait(self, look: Callable[[], str | None]) -> None:

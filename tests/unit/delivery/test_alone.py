@@ -60,6 +60,19 @@ def test_a_name_is_held_by_a_producer_that_stays(alone: Callable[..., Alone], br
     assert len(broker.commands(Type.PRODUCER)) == 2
 
 
+def test_the_name_is_held_on_the_topic_of_the_batch_in_hand(alone: Callable[..., Alone], broker: FakeBroker) -> None:
+    """A second driver that began with a batch to another topic would not meet the first one."""
+    held = alone()
+    for topic in (TOPIC, f"{TOPIC}2", f"{TOPIC}2", TOPIC):
+        held.hold(topic)
+    assert [command.producer.topic for command in broker.commands(Type.PRODUCER)] == [TOPIC, f"{TOPIC}2", TOPIC]
+    until(lambda: len(broker.commands(Type.CLOSE_PRODUCER)) == 2)
+    broker.handlers[Type.PRODUCER] = refusing(ServerError.ProducerBusy, "already connected")
+    with pytest.raises(NotCommitted, match="another driver is at work"):
+        alone(0.0).hold(f"{TOPIC}2")
+    broker.handlers[Type.PRODUCER] = answer_well
+
+
 def test_a_name_that_was_lost_with_its_connection_is_asked_for_again(
     alone: Callable[..., Alone], broker: FakeBroker
 ) -> None:
