@@ -38,7 +38,7 @@ from eos.steps import Step
 
 log = logging.getLogger("eos.sink")
 
-_LOOK_AGAIN = 100  # batches until the run looks again which markers savepoints need
+_LOOK_AGAIN = 100  # batches, at most, until the run looks again which markers savepoints need
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +197,15 @@ class WritingRun(Run):
 class OwningRun(WritingRun):
     """A run that owns the sink. Args: what it begins with; what the checkpoint says of the sink."""
 
+    _look_after = _LOOK_AGAIN
+    _since_look = 0  # batches that were taken since; their ids may have gaps
+
     def __init__(self, start: Start, registered: Registration | None) -> None:
         super().__init__(start)
         spark.refuse_speculation(start.session)
         self._registered = registered
+        # Well before the newest markers are all others than when a savepoint was made.
+        self._look_after = min(_LOOK_AGAIN, max(1, start.options.markers_kept // 10))
         self._owner = self._owner_of(start.client)
         try:
             self._take_over(start.client, start.identity, start.batch_id)
@@ -250,8 +255,10 @@ class OwningRun(WritingRun):
             self.query.register(REGISTRATION, replace(self._owner.registration, stateful=stateful).text)
 
     def _write(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
-        if batch_id % _LOOK_AGAIN == 0:
+        if self._since_look >= self._look_after:
             self._owner.log.retain_markers_since(self._markers_since())
+            self._since_look = 0
+        self._since_look += 1
         delivery = BatchDelivery(self._delivery, batch_id, writes)
         try:
             for one in self._tries(batch_id):

@@ -2,7 +2,8 @@
 
 A savepoint at batch n can be brought in step with the sink's output as long as the control log has the MARKERs after n.
 The sink keeps those of its newest thousand batches, and all since the batch that a file in the query's checkpoint
-names. It looks at that file when it starts, and every hundred batches.
+names. It looks at that file when it starts, and every hundred batches, or more often where it keeps fewer than a
+thousand.
 """
 
 from __future__ import annotations

@@ -159,3 +159,62 @@ def test_a_batch_of_another_transaction_is_a_replay_whose_rows_spark_must_run() 
     run, write = Settling(TxnId(0, 8), committed_in=TxnId(0, 7)), Write(cast(Any, None), None)
     run.take(3, [write], IDENTITY)
     assert (run._metrics.snapshot().committed, run._metrics.snapshot().skipped, run.ran) == (0, 1, [write])
+
+
+class Looking(OwningRun):
+    """An owning run that commits each batch, and notes before which it has looked which markers savepoints need."""
+
+    def __init__(self, markers_kept: int) -> None:
+        speculates = SimpleNamespace(getConf=lambda: SimpleNamespace(get=lambda *_: "false"))
+        options = SimpleNamespace(markers_kept=markers_kept, attempts=1, observer=None, transaction_timeout_s=1)
+        start: Any = SimpleNamespace(
+            options=options,
+            client=None,
+            metrics=Metrics(),
+            query=None,
+            identity=IDENTITY,
+            batch_id=0,
+            session=SimpleNamespace(sparkContext=speculates),
+        )
+        self.batch, self.looked = 0, list[int]()
+        super().__init__(start, None)
+
+    @property
+    def newest(self) -> Marker | None:
+        return None
+
+    def _owner_of(self, client: Any) -> Any:
+        return SimpleNamespace(log=SimpleNamespace(retain_markers_since=lambda _: self.looked.append(self.batch)))
+
+    def _take_over(self, *_: Any) -> None:
+        pass
+
+    def _delivery_of(self, *_: Any) -> Any:
+        return None
+
+    def _try(self, batch_id: int, *_: Any) -> None:
+        pass
+
+    def _skip(self, batch_id: int, *_: Any) -> None:
+        pass
+
+    def _returns(self, batch_id: int) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kept", "batches", "looked"),
+    [
+        (1_000, range(0, 302), [100, 200, 300]),
+        (1_000, range(1, 402, 2), [201, 401]),  # a function that calls the sink for each second batch
+        (50, range(7, 20), [12, 17]),
+        (1, range(3), [1, 2]),
+    ],
+)
+def test_which_markers_savepoints_need_is_looked_up_long_before_the_kept_ones_are_all_new(
+    kept: int, batches: Sequence[int], looked: list[int]
+) -> None:
+    run = Looking(kept)
+    for run.batch in batches:
+        run.take(run.batch, [], IDENTITY)
+    assert run.looked == looked
