@@ -10,12 +10,16 @@ from eos.commit.control_topic import HOLD
 from eos.commit.patience import Settings
 from eos.commit.ports import ClientPort, ControlProducerPort, HoldPort
 from eos.commit.reading import read_on, read_retained, view_behind
-from eos.errors import ConnectionLost, Fenced, NetworkError, Refused, RefusedForGood
+from eos.errors import ConnectionLost, Fenced, NetworkError, Refused, RefusedForGood, TopicMissing
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
 
 log = logging.getLogger("eos.commit.owned_log")
 
+
+_OUT_OF_REACH = (NetworkError, TopicMissing)
+"""What a call about the subscription may end with. It says nothing of the batch in hand: one that is committed stays
+so, and a topic that is gone is told by the next record."""
 
 _QUOTA_EXCEEDED = frozenset({"ProducerBlockedQuotaExceededError", "ProducerBlockedQuotaExceededException"})
 
@@ -113,7 +117,7 @@ class OwnedLog:
         """Join the subscription, by which `eos abort` sees an owner whose producer a fenced driver's try has closed."""
         try:
             self.hold().join()
-        except NetworkError as why:
+        except _OUT_OF_REACH as why:
             log.info("%s: joining %s: %s", self.topic, HOLD, why)
             self._hold = None
 
@@ -160,7 +164,7 @@ class OwnedLog:
         try:
             self.hold().acknowledge(expired)
             self._trimmed_to = expired
-        except NetworkError as why:
+        except _OUT_OF_REACH as why:
             log.warning("%s could not be trimmed: %s", self.topic, why)
             self._hold = None
 

@@ -11,7 +11,7 @@ from eos.commit.control_log import Intent
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
-from eos.errors import ConnectionLost
+from eos.errors import ConnectionLost, EosError, TopicMissing
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
@@ -55,9 +55,13 @@ def test_markers_are_retained_from_a_batch_on_as_soon_as_a_savepoint_needs_them(
     assert list(owner.log.read().markers) == [4, 5]
 
 
-def test_what_is_not_retained_is_let_go_once_and_after_a_failure_again(world: Alone, owner: Owner) -> None:
+@pytest.mark.parametrize("error", [LOST, TopicMissing("the control topic is gone")])
+def test_what_is_not_retained_is_let_go_once_and_after_a_failure_again(
+    world: Alone, owner: Owner, error: EosError
+) -> None:
+    """No failure of it makes a batch that is committed look as if it were not."""
     commit(world, owner, 0, 1)
-    world.failing["ACK"] = [(LOST, False)]
+    world.failing["ACK"] = [(error, False)]
     commit(world, owner, 2)
     assert world.broker.topic(CONTROL).acknowledged < owner.view.expired  # type: ignore[operator]
     owner.log.retain()
