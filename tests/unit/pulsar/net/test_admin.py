@@ -304,7 +304,7 @@ def test_the_clock_is_compared_by_the_date_of_an_answer(server: Server, monkeypa
     with Admin(server.url) as admin:
         ahead_s = admin.clock_ahead_s()
         assert ahead_s is not None
-        assert abs(ahead_s) < 5
+        assert abs(ahead_s) < 60, "it is the same clock, and the machine may pause"
         monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda handler: "Tue, 24 Nov 2099 12:00:00 GMT")
         ahead_s = admin.clock_ahead_s()
         assert ahead_s is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -66,15 +65,23 @@ def test_a_reader_reads_in_order_and_none_when_nothing_comes(broker: FakeBroker,
     assert len(broker.commands(Type.CLOSE_CONSUMER)) == 1
 
 
-def test_a_reader_goes_on_where_it_was_when_the_connection_is_lost(broker: FakeBroker, client: Client) -> None:
+def test_a_reader_goes_on_where_it_was_when_the_connection_is_lost(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker.handlers[Type.FLOW] = sending(0)  # type: ignore[assignment]
     reader = client.reader("t")
     first = reader.read(PATIENCE_S)
     assert first is not None
-    waiting = threading.Timer(0.05, broker.cut_all)
-    waiting.start()
-    with pytest.raises(ConnectionLost, match="read persistent://public/default/t"):
-        reader.read(PATIENCE_S)
+    wait = reader._arrived.wait
+
+    def cut_and_wait(timeout_s: float) -> bool:
+        broker.cut_all()
+        return wait(timeout_s)
+
+    with monkeypatch.context() as patch:  # a reader that has lost its connection before it waits joins anew at once
+        patch.setattr(reader._arrived, "wait", cut_and_wait)
+        with pytest.raises(ConnectionLost, match="read persistent://public/default/t"):
+            reader.read(PATIENCE_S)
     broker.handlers[Type.FLOW] = sending(0, 1)  # type: ignore[assignment]
     second = reader.read(PATIENCE_S)
     assert second is not None
