@@ -72,7 +72,7 @@ def test_both_are_told_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
                 observedMetrics={"input": Row(rows=20_000)},
             )
         )
-    assert caplog.messages == [
+    assert [record.getMessage() for record in caplog.records if record.name == "eos.progress"] == [
         "query counts, batch 812: 20,000 rows in, 0.610 s with addBatch 0.503, walCommit 0.041; sink flights committed "
         "25 rows in 0.400 s with delivery 0.250, commit 0.062, attempts 2; state 1,200 rows; observed input "
         "{'rows': 20000}"

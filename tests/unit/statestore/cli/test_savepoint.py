@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,7 +47,7 @@ def test_a_failure_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Schedule, "run_once", answer)
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr("statestore.cli.savepoint.time", SimpleNamespace(sleep=sleep))
     told = every("--minutes", "2")
     assert told.exit_code == 0, "stopped by the user"
     assert waits == [120, 120]
