@@ -277,11 +277,11 @@ def test_a_large_message_is_delivered_at_its_time(
         made = [Row(b"k", None, 0, {}, value), Row(b"k", None, 0, {}, b"now")]
         times = pa.array([due, None], pa.int64())
         write(client, topic, as_batch(made, deliver_at=times), commit=True, chunking=True)
-        assert consumer.receive(2_000).data() == b"now"
-        assert consumer.receive(20_000).data() == value
-        assert time.time_ns() // 1_000_000 >= due - TICK_MS
+        came = {consumer.receive(60_000).data(): time.time_ns() // 1_000_000 for _ in made}
     finally:
         theirs.close()
+    assert came.keys() == {value, b"now"}
+    assert came[value] >= due - TICK_MS
 
 
 def test_without_chunking_it_is_refused_with_the_option_that_allows_it(

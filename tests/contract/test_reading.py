@@ -155,7 +155,8 @@ def test_partitions_of_topics(ours: Client, make_topic: MakeTopic) -> None:
 
 
 def backlog(pulsar: Running, topic: str) -> int:
-    stats = httpx.get(f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/stats?getPreciseBacklog=true").json()
+    url = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/stats?getPreciseBacklog=true"
+    stats = httpx.get(url, timeout=30).json()
     number = stats["subscriptions"]["keep"]["msgBacklog"]
     assert isinstance(number, int)
     return number

@@ -218,7 +218,7 @@ def test_with_deduplication_a_name_used_again_after_an_abort_loses_the_message(
 ) -> None:
     topic = make_topic("p-dedup")
     path = topic.replace("://", "/")
-    httpx.post(f"{pulsar.admin_url}/admin/v2/{path}/deduplicationEnabled", json=True).raise_for_status()
+    httpx.post(f"{pulsar.admin_url}/admin/v2/{path}/deduplicationEnabled", json=True, timeout=30).raise_for_status()
     until(lambda: admin.keeping(topic).deduplicates)
     events = []
     for attempt, commit in enumerate([False, True]):
@@ -242,7 +242,7 @@ def test_with_deduplication_a_writer_that_writes_again_after_an_abort_loses_noth
     """The same introduction makes another name each time."""
     topic = make_topic("p-dedup-again")
     path = topic.replace("://", "/")
-    httpx.post(f"{pulsar.admin_url}/admin/v2/{path}/deduplicationEnabled", json=True).raise_for_status()
+    httpx.post(f"{pulsar.admin_url}/admin/v2/{path}/deduplicationEnabled", json=True, timeout=30).raise_for_status()
     until(lambda: admin.keeping(topic).deduplicates)
     who = Introduction("flights").part("batch-8-task-3")
     (row,) = BatchEncoder().chunks(pa.record_batch({"value": [b"row"]}))
@@ -291,7 +291,7 @@ def test_asking_for_partitions_creates_no_topic(ours: Client, pulsar: Running) -
     name = "persistent://public/default/p-never-created"
     with pytest.raises(EosError, match="does not exist"):
         ours.partitions(name)
-    assert name not in httpx.get(f"{pulsar.admin_url}/admin/v2/persistent/public/default").json()
+    assert name not in httpx.get(f"{pulsar.admin_url}/admin/v2/persistent/public/default", timeout=30).json()
 
 
 def heal(client: Client, topic: str, coordinator_index: int) -> None:
