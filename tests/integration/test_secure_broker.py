@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,16 +78,30 @@ def test_a_token_that_expires_in_mid_run_is_renewed_on_the_same_connection(
     tokens = ShortLived(secured.home, tmp_path / "asked")
     trust = secured.options("nothing")
     sink = eos.sink(secured.service_url, topic=topic, name="renewed", small_batch_rows=0, token=tokens, **trust)
-    write_batch(spark, sink, 0)
-    connections = dict(Client.shared(sink._cluster)._pool._connections)
-    before = len(tokens.asked())
-    until(lambda: len({token for pid, token in tokens.asked()[before:] if pid == os.getpid()}) >= len(connections))
-    write_batch(spark, sink, 1)
-    assert Client.shared(sink._cluster)._pool._connections == connections
-    assert all(connection.alive for connection in connections.values())
+    batches = batches_over_a_renewal(
+        spark, sink, lambda: len({token for pid, token in tokens.asked() if pid == os.getpid()})
+    )
     assert {pid for pid, _ in tokens.asked()} > {os.getpid()}, "tasks ask for tokens of their own"
-    found = official_rows(secured, "token", topic, 20)
-    assert sorted(found) == sorted(f"{batch}:{row}" for batch in range(2) for row in range(10))
+    found = official_rows(secured, "token", topic, 10 * batches)
+    assert sorted(found) == sorted(f"{batch}:{row}" for batch in range(batches) for row in range(10))
+
+
+def batches_over_a_renewal(spark: SparkSession, sink: eos.Sink, asked: Callable[[], int], of_each: bool = True) -> int:
+    """Write batches until each connection has outlived its token; return how many.
+
+    The broker ends a connection whose answer is not there at its next look: then this process stood still, and the
+    next renewal shows it. `asked` tells how many tokens were asked for, of each connection or of all together.
+    """
+    pool = Client.shared(sink._cluster)._pool
+    write_batch(spark, sink, 0)
+    for batch in range(1, 4):
+        connections, before = dict(pool._connections), asked()
+        wanted = before + (len(connections) if of_each else 1)
+        until(partial(lambda wanted: asked() >= wanted, wanted))
+        write_batch(spark, sink, batch)
+        if pool._connections == connections and all(one.alive for one in connections.values()):
+            return batch + 1
+    raise AssertionError("no token was renewed on the same connection")
 
 
 def write_batch(spark: SparkSession, sink: eos.Sink, batch: int) -> None:
@@ -112,19 +127,14 @@ def test_an_issuers_tokens_are_renewed_in_mid_run_too(spark: SparkSession, secur
         sink = eos.sink(
             secured.service_url, topic=topic, name="issued", small_batch_rows=0, oauth2=issuer.options(), **trust
         )
-        write_batch(spark, sink, 0)
-        connections = dict(Client.shared(sink._cluster)._pool._connections)
-        before = len(issuer.forms)
-        until(lambda: len(issuer.forms) > before)
-        write_batch(spark, sink, 1)
-        assert Client.shared(sink._cluster)._pool._connections == connections
+        batches = batches_over_a_renewal(spark, sink, lambda: len(issuer.forms), of_each=False)
 
         key = tmp_path / "key.json"
         key.write_text(json.dumps({"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}))
         by_file = json.dumps({"issuerUrl": issuer.url, "privateKey": f"file://{key}"})
         given = {"service.url": secured.service_url, "topic": topic, "subscription": "job", "oauth2": by_file}
         query = Query(parse_options(given | {"startingOffsets": "earliest"} | trust, "stream"))
-        assert len(query.behind(query.plan.first())) == 20
+        assert len(query.behind(query.plan.first())) == 10 * batches
         query.brokers.close()
         with Admin(secured.admin_url, query.brokers._options.cluster.credentials, sink._cluster.tls) as admin:
             assert admin.ledgers(topic)

@@ -32,7 +32,7 @@ QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    with StandaloneCluster(tmp_path_factory.mktemp("standalone"), cores=1) as started:
+    with StandaloneCluster(tmp_path_factory.mktemp("standalone"), cores=1, timeout_s=60) as started:
         yield started
 
 
