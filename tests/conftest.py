@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from eos.local import LocalPulsar, checks
+from tests.planner import run_test_while_late
 
 # A busy machine makes any example slow; how long one takes is not what is tested.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -42,6 +43,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.jvm)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: ("integration" in item.path.parts, item.path not in slow))
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a test with Spark again that failed since a Python process of Spark's came too late."""
+    if not isinstance(item, pytest.Function) or item.get_closest_marker("jvm") is None:
+        return None
+    run_test_while_late(item, nextitem)
+    return True
 
 
 START_S = 400.0
