@@ -22,7 +22,8 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
 from eos.config import Batching, Cluster, CompressionOption, KeyHash, OAuth2Options, Token
-from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput
+from eos.delivery.delivery import Write
+from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput, NetworkError, NotCommitted
 from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
 from eos.sinks.options import SinkOptions, check_names, checked, names_checked
@@ -149,7 +150,7 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
         try:
             found = run.newest
             if found is None:
-                run.take(_BATCH, [sink._planned(df, None)], identity)
+                run.take(_BATCH, [_planned(sink, df, job_id)], identity)
             else:
                 _refuse_another(job_id, found, facts)
                 sink._metrics.skipped(found)
@@ -204,6 +205,16 @@ def _alone(sink: Sink, job_id: str) -> Iterator[None]:
     finally:
         with _turn:
             _in_hand.remove(key)
+
+
+def _planned(sink: Sink, df: DataFrame, job_id: str) -> Write:
+    """Return the write of a job that the log does not have. Raises InvalidInput, NotCommitted."""
+    try:
+        return sink._planned(df, None)
+    except InvalidInput:
+        raise
+    except NetworkError as error:
+        raise NotCommitted(f'job "{job_id}" is not committed, and nothing of it was written: {error}') from error
 
 
 def _taken_over(sink: Sink, df: DataFrame, identity: Identity) -> OwningRun:

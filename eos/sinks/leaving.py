@@ -13,11 +13,22 @@ Of a Python error Spark gets the text of its traceback only, and asks of that te
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from eos.errors import CommitUnknown, EosError, NotCommitted, ReplayFailed, Stopped, Unacknowledged
+from eos.errors import (
+    CommitUnknown,
+    EosError,
+    InvalidInput,
+    NetworkError,
+    NotCommitted,
+    ReplayFailed,
+    Stopped,
+    Unacknowledged,
+)
 from eos.spark.query import Query, reason
 
 log = logging.getLogger("eos.sink")
@@ -73,10 +84,25 @@ def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, 
             )
 
 
-def _before_the_log(error: Py4JError | PySparkException, batch_id: int) -> CommitUnknown:
+@contextmanager
+def before_the_log(batch_id: int) -> Iterator[None]:
+    """Ask the brokers in the block, before the control log is asked about a batch.
+
+    Raises CommitUnknown in place of what the network layer knows, since an earlier run may have committed the batch.
+    """
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except NetworkError as error:
+        raise _before_the_log(error, batch_id) from None
+
+
+def _before_the_log(error: NetworkError | Py4JError | PySparkException, batch_id: int) -> CommitUnknown:
+    what = "a question to the brokers" if isinstance(error, NetworkError) else "a call into Spark's JVM"
     return CommitUnknown(
-        f"Batch {batch_id}: a call into Spark's JVM failed before the control log was asked about the batch: "
-        f"{reason(error)}. This call has written nothing; starting the query again is safe."
+        f"Batch {batch_id}: {what} failed before the control log was asked about the batch: {reason(error)}. This call "
+        "has written nothing; starting the query again is safe."
     )
 
 

@@ -31,7 +31,7 @@ from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.beginning import begin
 from eos.sinks.columns import ALIASES, canonical
-from eos.sinks.leaving import as_it_leaves, log_in_one_line
+from eos.sinks.leaving import as_it_leaves, before_the_log, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.reach import out_of_reach
@@ -59,13 +59,15 @@ class Batch:
 
         Raises:
             InvalidInput: a column is wrong, the topic does not exist, or the block has ended.
+            CommitUnknown: the brokers could not be asked about the topic; nothing was written.
         """
         if self._ended:
             raise InvalidInput(
                 f"txn.write() came after the block of batch {self.batch_id} had ended: these rows are not written. "
                 "Write inside of `with sink.batch(batch_id) as txn:`."
             )
-        self._writes.append(self._sink._planned(df, topic))
+        with before_the_log(self.batch_id):
+            self._writes.append(self._sink._planned(df, topic))
 
 
 class _Failed(NamedTuple):
@@ -254,7 +256,8 @@ class Sink:
             if self._run is None or self._run.run_id != identity.run_id:
                 self.close()
                 start = Start(self._options, self._client, self._metrics, session, query, identity, batch.batch_id)
-                self._run = begin(start)
+                with before_the_log(batch.batch_id):
+                    self._run = begin(start)
                 self._close_in_time(self._run)
             self._run.take(batch.batch_id, batch._writes, identity)
         except (EosError, Py4JError, PySparkException) as error:

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import eos
 from eos.commit.control_log import Marker
-from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput
+from eos.errors import ConnectionLost, DamagedLog, Fenced, IdentityMismatch, InvalidInput, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.sinks import job as module
 from eos.sinks.job import LEFT_OUT, JobOptions
@@ -94,6 +94,22 @@ def test_the_second_call_writes_nothing_and_says_so(log: Log) -> None:
     assert write() == eos.JobResult("flights", True, "(7,1)", 3, 30, rows, sizes)
     assert write() == eos.JobResult("flights", False, "(7,1)", 3, 30, rows, sizes)
     assert (log.taken, log.closed) == ([(0, 1)], 2)
+
+
+def test_brokers_out_of_reach_before_anything_is_written_leave_a_job_that_is_not_committed(
+    monkeypatch: pytest.MonkeyPatch, log: Log
+) -> None:
+    def lost(*given: object) -> None:
+        raise ConnectionLost("ask for the schema of t: the connection is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("eos.sinks.sink.Sink._planned", lost)
+        with pytest.raises(
+            NotCommitted, match='job "flights" is not committed, and nothing of it was written: ask for'
+        ):
+            write()
+    assert (log.taken, log.closed) == ([], 1)
+    assert write().wrote
 
 
 def test_two_ids_are_two_jobs(log: Log) -> None:

@@ -15,7 +15,15 @@ from pyspark.errors import PySparkException
 import eos
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
-from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed
+from eos.errors import (
+    CommitUnknown,
+    ConnectionLost,
+    Fenced,
+    InvalidInput,
+    NotCommitted,
+    RefusedForGood,
+    ReplayFailed,
+)
 from eos.metrics.batch import FinishedBatch, LiveSink
 from eos.sinks import sink as module
 from eos.sinks.sink import Sink
@@ -133,6 +141,25 @@ def test_what_spark_says_before_a_run_has_begun_leaves_as_an_error_of_the_sink(
     with pytest.raises(CommitUnknown, match="before the control log was asked") as caught:
         write(sink, 1)
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+
+
+@pytest.mark.parametrize("asks", ["_planned", "begin"])
+def test_what_the_network_knows_before_a_run_has_begun_leaves_as_an_error_of_the_sink(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch, asks: str
+) -> None:
+    def fail(*given: object) -> None:
+        raise ConnectionLost("ask for the partitions of t: the connection is gone")
+
+    def refuse(*given: object) -> None:
+        raise RefusedForGood("ask for the partitions of t", "AuthorizationError", "no")
+
+    where: Any = Sink if asks == "_planned" else module
+    monkeypatch.setattr(where, asks, fail)
+    with pytest.raises(CommitUnknown, match=r"^Batch 1: a question to the brokers failed .*connection is gone\. This"):
+        write(sink, 1)
+    monkeypatch.setattr(where, asks, refuse)
+    with pytest.raises(RefusedForGood, match="AuthorizationError"):
+        write(sink, 1)
 
 
 def test_a_driver_that_was_thrown_out_is_told_so_each_time(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
