@@ -79,7 +79,7 @@ class Positions:
         return last if last is not None else EntryId(self._admin.ledgers(topic)[-1].id, -1)
 
 
-def look(client: Client, admin: Admin, sink: str, batch_id: int, since: Mapping[str, EntryId]) -> Found:
+def look(client: Client, admin: Admin, sink: str, batch_id: int, begun: int, since: Mapping[str, EntryId]) -> Found:
     """Return what topics have of a batch.
 
     Args:
@@ -87,10 +87,11 @@ def look(client: Client, admin: Admin, sink: str, batch_id: int, since: Mapping[
         admin: knows which ledgers are still there.
         sink: the name that its writers' names begin with.
         batch_id: of the batch.
+        begun: the batch that the checkpoint says was begun last: this one, or one before it.
         since: where to read from, by physical topic: the last entry before the batch.
 
     Raises:
-        StaleBatch: there are rows of a later batch.
+        StaleBatch: there are rows of a later batch, or of one that this checkpoint has not begun.
         DamagedLog: there are rows of the batch, but not its first ones.
         NetworkError: a topic could not be read.
     """
@@ -102,7 +103,7 @@ def look(client: Client, admin: Admin, sink: str, batch_id: int, since: Mapping[
             for entry in _behind(reader, position):
                 writer = writer_named(sink, entry.metadata.producer_name)
                 if writer is not None:
-                    _take(entry, batch_id, digests[writer])
+                    _take(entry, batch_id, begun, digests[writer])
         kept |= {(*writer, topic): Kept(one.rows, one.text) for writer, one in digests.items() if one.rows}
         if position.ledger not in [ledger.id for ledger in admin.ledgers(topic)]:
             deleted_from.append(topic)
@@ -125,14 +126,15 @@ def _behind(reader: EntryReader, position: EntryId) -> Iterator[Entry]:
                 return  # it was deleted meanwhile, and the ledger of the position before it
 
 
-def _take(entry: Entry, batch_id: int, digest: RowDigest) -> None:
+def _take(entry: Entry, batch_id: int, begun: int, digest: RowDigest) -> None:
     first = entry.metadata.sequence_id
     batch = batch_of(first)
-    if batch > batch_id:
+    if batch > batch_id or begun < batch < batch_id:
         raise StaleBatch(
             f"Spark hands over batch {batch_id}, and {entry} holds rows of batch {batch} under this sink's name: the"
-            " checkpoint is older than the output, as one from a backup. Give the checkpoint that belongs to the"
-            " output; or start with a new one and another name, and the rows come again"
+            f" checkpoint, of which batch {begun} was begun last, is older than the output, as one from a backup or one"
+            " that was rescaled while its query went on. Give the checkpoint that belongs to the output; or start with"
+            " a new one and another name, and the rows come again"
         )
     if batch < batch_id:
         return

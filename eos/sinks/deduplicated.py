@@ -74,7 +74,7 @@ class DeduplicatingRun(PlainRun[DeduplicatedDelivery]):
             begun.fits(start.options.name)
         if registered is not None:
             goes_on(registered, start)
-            _refuse_in_doubt(start)
+            _refuse_in_doubt(registered, start)
         self._begun, self._client = begun, start.client
         self._looked = begun is None  # whether the topics were read since the run began
         self._before: dict[str, EntryId] = {} if begun is None else dict(begun.positions)
@@ -113,7 +113,7 @@ class DeduplicatingRun(PlainRun[DeduplicatedDelivery]):
             if in_doubt:
                 self._alone.await_writers(sorted(topics))
             since = {topic: begun.positions[topic] for topic in topics}
-            found = look(self._client, self._admin, begun.name, batch_id, since)
+            found = look(self._client, self._admin, begun.name, batch_id, begun.batch_id, since)
             self._looked = True
             if found.rows and not in_doubt:
                 raise StaleBatch(
@@ -184,8 +184,8 @@ def _refuse_deletion(begun: Begun, found: Found) -> None:
         )
 
 
-def _refuse_in_doubt(start: Start) -> None:
-    """Refuse a batch that an exactly-once run before may have committed. Raises InvalidInput."""
+def _refuse_in_doubt(registered: Registration, start: Start) -> None:
+    """Refuse a batch whose input an exactly-once run before may have committed. Raises InvalidInput, StaleBatch."""
     options = start.options
     view = read(start.client, options.control_topic)
     newest = max((one.batch_id for one in (view.newest, view.unfinished) if one is not None), default=-1)
@@ -194,6 +194,13 @@ def _refuse_in_doubt(start: Start) -> None:
             f'batch {start.batch_id} was begun with guarantee="exactly-once", and Spark did not note its end: it may '
             'be committed. Start the query with guarantee="exactly-once" again and let it end in good order, as '
             'trigger(availableNow=True) does; then start it with "deduplicated"'
+        )
+    jumped = registered.jumped
+    if jumped is not None and jumped[0] <= newest <= jumped[1]:
+        raise StaleBatch(
+            f"the control log has batch {newest}, and this checkpoint's state, which was rescaled, has nothing of it: "
+            f"batch {start.batch_id} would write the same input again. Let the query that began it end in good order, "
+            "and rescale its checkpoint"
         )
 
 

@@ -83,9 +83,9 @@ class Topic:
         return [SimpleNamespace(id=number) for number in self.ledgers_left]
 
 
-def found(topic: Topic, batch_id: int = 7, since: EntryId = START) -> Found:
+def found(topic: Topic, batch_id: int = 7, since: EntryId = START, begun: int = 7) -> Found:
     either: Any = topic
-    return look(either, either, "flights", batch_id, {TOPIC: since})
+    return look(either, either, "flights", batch_id, begun, {TOPIC: since})
 
 
 def test_the_rows_of_each_writer_are_found_behind_the_position_and_no_others() -> None:
@@ -113,6 +113,14 @@ def test_rows_of_a_later_batch_are_ahead_of_the_checkpoint() -> None:
         found(topic)
     topic.entries[-1].metadata.producer_name = Numbering("others", 7, 0).name("1")
     assert found(topic).rows == 0
+
+
+def test_rows_of_a_batch_that_this_checkpoint_has_not_begun_are_ahead_of_it_too() -> None:
+    """A query went on while its checkpoint was rescaled: this one was to write the input of batch 6 as batch 7."""
+    topic = Topic().store("x", 0, 0, "start").store(TASK, 6, 0, "a")
+    with pytest.raises(StaleBatch, match=r"batch 7, and entry 5:1 of .* holds rows of batch 6 .* batch 5 was begun"):
+        found(topic, begun=5)
+    assert found(topic, begun=6).rows == 0
 
 
 @pytest.mark.parametrize("number", [1, 5])

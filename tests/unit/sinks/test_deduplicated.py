@@ -87,7 +87,10 @@ class World:
     def check(self, admin: object, topics: Sequence[str]) -> None:
         self.events += [f"check {len(topics)}"] if topics else []
 
-    def look(self, client: object, admin: object, sink: str, batch_id: int, since: Mapping[str, EntryId]) -> Found:
+    def look(
+        self, client: object, admin: object, sink: str, batch_id: int, begun: int, since: Mapping[str, EntryId]
+    ) -> Found:
+        assert begun in (batch_id, batch_id - 1)
         self.events.append(f"look for {batch_id} behind {sorted({str(entry) for entry in since.values()})}")
         self.step("look")
         return self.found.pop(0) if self.found else Found()
@@ -322,6 +325,20 @@ def test_a_batch_that_the_control_log_has_is_refused(monkeypatch: pytest.MonkeyP
     with pytest.raises(InvalidInput, match=r'batch 3 was begun with guarantee="exactly-once"'):
         world.begin(3)
     world.begin(4)
+
+
+@pytest.mark.parametrize(("newest", "ahead"), [(2, False), (3, True), (4, True), (5, False)])
+def test_a_checkpoint_that_was_rescaled_behind_an_exactly_once_output_is_refused(
+    monkeypatch: pytest.MonkeyPatch, newest: int, ahead: bool
+) -> None:
+    """Its batch 6 would write the input of batch 3 once more, which no other rule sees."""
+    world = World(monkeypatch, registered=Registration("flights", CONTROL, 9, jumped=(3, 4)).text)
+    world.log.newest = SimpleNamespace(batch_id=newest)
+    if ahead:
+        with pytest.raises(StaleBatch, match=rf"has batch {newest}, and this checkpoint's state.*batch 6 would write"):
+            world.begin(6)
+    else:
+        world.begin(6)
 
 
 @pytest.mark.parametrize(
