@@ -106,6 +106,16 @@ _KINDS: Final[dict[str, type[OwnerRecord] | type[Intent] | type[Marker]]] = {
 }
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 
+_WAYS_OUT: Final = (
+    " Writing on could repeat batches that are committed. Find out what readers have got, then either give"
+    " the sink a new name and start the query behind that batch, or restore the control topic"
+)
+
+
+def deleted(topic: str) -> DamagedLog:
+    """Return the error for a control topic that held records, and is not there any more."""
+    return DamagedLog(f"the control log {topic} is gone: the topic was deleted.{_WAYS_OUT}")
+
 
 def encode(record: Record) -> bytes:
     """Write a record as JSON."""
@@ -269,19 +279,15 @@ class LogView:
         Only records that were readable are ever registered, and what was readable stays so. Retention drops
         the beginning, but never the newest markers: a beginning that is gone with no marker left was expired.
         """
-        ways_out = (
-            " Writing on could repeat batches that are committed. Find out what readers have got, then either give"
-            " the sink a new name and start the query behind that batch, or restore the control topic"
-        )
         if registered is not None and self.last_number < registered.last_number:
             what = "is empty" if self.empty else f"ends with record {self.last_number}"
             raise DamagedLog(
                 f"the control log {registered.control_topic} {what}, and this query has seen its record"
                 f" {registered.last_number}. The topic was deleted, or a message TTL or a backlog quota expired it."
-                + ways_out
+                + _WAYS_OUT
             )
         if self.begun is False and not self.markers:
             raise DamagedLog(
                 "the beginning of the control log is gone, and it holds no MARKER: the topic was deleted, or a"
-                " message TTL or a backlog quota expired its records." + ways_out
+                " message TTL or a backlog quota expired its records." + _WAYS_OUT
             )

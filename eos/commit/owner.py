@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eos.commit import decision
-from eos.commit.control_log import LogView
+from eos.commit.control_log import LogView, deleted
 from eos.commit.decision import Action, Identity, Past
 from eos.commit.ending import Answer, Ending, ask, end
 from eos.commit.owned_log import OwnedLog
@@ -21,7 +21,7 @@ from eos.commit.patience import GaveUp, Settings, Waits
 from eos.commit.ports import ClientPort, CoordinatorPort
 from eos.commit.registration import Registration, fits
 from eos.commit.takeover import Takeover
-from eos.errors import CommitUnknown, EosError, InvalidInput, NotCommitted, Stopped
+from eos.errors import CommitUnknown, EosError, InvalidInput, NotCommitted, Stopped, TopicMissing
 from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
 from eos.steps import Observer, unobserved
@@ -88,13 +88,19 @@ class Owner:
 
     # ---- owning
 
-    def make_log(self) -> None:
+    def make_log(self, registered: Registration | None = None) -> None:
         """Make the control topic if it is missing.
 
-        Raises InvalidInput when it has partitions; CommitUnknown when it can't be made in time; Stopped.
+        Raises InvalidInput when it has partitions, TopicMissing when the broker does not make it, and DamagedLog where
+        the checkpoint has seen records in it; CommitUnknown when it can't be made in time; Stopped.
         """
-        with self._telling_what_is_known():
-            self.waits.insist(lambda: self.client.ensure_topic(self.topic), "the control topic")
+        try:
+            with self._telling_what_is_known():
+                self.waits.insist(lambda: self.client.ensure_topic(self.topic), "the control topic")
+        except TopicMissing as why:
+            if registered is not None and registered.last_number:
+                raise deleted(self.topic) from why
+            raise
 
     def take_over(
         self, query_id: str, run_id: str, registered: Registration | None = None, principal: str | None = None

@@ -121,7 +121,10 @@ class ClientPort(CoordinatorsPort, Protocol):
         ...
 
     def ensure_topic(self, topic: str) -> None:
-        """Make a topic without partitions if it is missing. Raises InvalidInput when it has partitions."""
+        """Make a topic without partitions if it is missing.
+
+        Raises InvalidInput when it has partitions, TopicMissing when the broker does not make it.
+        """
         ...
 
     def producer(

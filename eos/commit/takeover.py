@@ -26,14 +26,14 @@ import hashlib
 import logging
 from typing import Final
 
-from eos.commit.control_log import LogView, OwnerRecord
+from eos.commit.control_log import LogView, OwnerRecord, deleted
 from eos.commit.decision import Identity, check_ownership
 from eos.commit.ending import Ending, ask, end
 from eos.commit.owned_log import OwnedLog
 from eos.commit.patience import GaveUp, Waits
 from eos.commit.ports import ClientPort
 from eos.commit.registration import Registration
-from eos.errors import DamagedLog, InvalidInput, NetworkError
+from eos.errors import DamagedLog, InvalidInput, NetworkError, TopicMissing
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, Step
@@ -118,6 +118,8 @@ class Takeover:
                 if self._trusted(view, record):
                     break
                 self._free(view)
+            except TopicMissing as why:
+                raise deleted(self._log.topic) from why
             except NetworkError as why:
                 log.info("%s: taking over: %s", self._name, why)
                 problem = why

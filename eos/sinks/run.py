@@ -242,7 +242,7 @@ class OwningRun(WritingRun):
 
     def _take_over(self, client: Client, identity: Identity, batch_id: int) -> None:
         options = self._options
-        self._owner.make_log()
+        self._owner.make_log(self._registered)
         if options.admin_url is not None:
             cluster = client.cluster
             check_retention(options.admin_url, cluster, options.control_topic)

@@ -266,7 +266,7 @@ class Client(Closing):
     def ensure_topic(self, topic: str) -> None:
         """Create a topic without partitions if it is missing.
 
-        Raises InvalidInput when it is partitioned, or when the broker does not create topics.
+        Raises InvalidInput when it is partitioned, TopicMissing when the broker does not create topics.
         """
         name = full_name(topic)
         try:
@@ -287,7 +287,7 @@ class Client(Closing):
         except EncryptionRequired:
             raise
         except (TopicMissing, Refused) as error:
-            raise InvalidInput(
+            raise TopicMissing(
                 f"the topic {name} does not exist and the broker does not create it ({error}). "
                 f"Create it: pulsar-admin topics create {name}"
             ) from error

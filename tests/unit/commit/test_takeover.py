@@ -1,10 +1,16 @@
-"""Taking over a log that the end of the last INTENT's transaction doesn't make readable; test_owner has the rest."""
+"""Taking over a log that was deleted, or stays hidden behind a transaction that has ended; test_owner has the rest."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import pytest
 
 from eos.commit.control_log import Intent, Marker
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
+from eos.commit.registration import Registration
+from eos.errors import DamagedLog, TopicMissing
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
@@ -57,3 +63,30 @@ def test_an_owner_that_settles_knows_that_the_transaction_in_hand_has_ended() ->
     assert owner.view.newest is None
     assert world.log.count("END_TXN abort") == 1, "what has ended is asked for once"
     assert world.log.count("NEW_TXN") == 1, "one empty transaction is enough"
+
+
+class MakesNoTopics(Client):
+    """Of a broker that does not make topics, and has no control topic any more."""
+
+    def ensure_topic(self, topic: str) -> None:
+        raise TopicMissing(f"{topic} does not exist and the broker does not create it. Create it: pulsar-admin ...")
+
+    def producer(self, topic: str, *, access: str = "shared", topic_epoch: int | None = None) -> Any:
+        raise TopicMissing(f"{topic} does not exist. Check its name, or create it first: pulsar-admin ...")
+
+
+def test_a_log_that_was_deleted_and_is_not_made_again_is_no_topic_to_create() -> None:
+    """Created by hand it would be empty, and refused as well: what to do is told at once."""
+    words = f"the control log {CONTROL} is gone.*could repeat batches.*Find out what readers have got.*new name"
+    world = Alone(Broker(coordinators=4))
+    owner = owning(world, "run-1")
+    owner.log.close()
+    owner.log._client = MakesNoTopics(world)
+    with pytest.raises(DamagedLog, match=words):
+        owner.settle()
+    starting = Owner(MakesNoTopics(world), NAME, CONTROL, Settings(), sleep=world.sleep, clock=world.clock)
+    with pytest.raises(DamagedLog, match=words):
+        starting.make_log(Registration(NAME, CONTROL, 1))
+    for before in (None, Registration(NAME, CONTROL, 0)):
+        with pytest.raises(TopicMissing, match="Create it: pulsar-admin"):
+            starting.make_log(before)

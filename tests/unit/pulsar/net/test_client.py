@@ -305,7 +305,7 @@ def test_ensure_topic_creates_only_what_is_missing(broker: FakeBroker) -> None:
         client.ensure_topic("t")
         assert len(broker.commands(Type.CLOSE_PRODUCER)) == 1
         broker.handlers[Type.PRODUCER] = refusing(ServerError.TopicNotFound, "auto creation is off")
-        with pytest.raises(InvalidInput, match=r"does not create it .* pulsar-admin topics create persistent"):
+        with pytest.raises(TopicMissing, match=r"does not create it .* pulsar-admin topics create persistent"):
             client.ensure_topic("t")
 
 
