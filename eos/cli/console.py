@@ -52,11 +52,16 @@ def columns(*heads: str) -> Table:
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table to standard output: as wide as the terminal, or with whole lines where there is none."""
-    from rich.console import Console
-
     table = columns(*heads)
     for row in rows:
         table.add_row(*(printable(cell, LINES) for cell in row))
+    show_whole(table)
+
+
+def show_whole(table: Table) -> None:
+    """Print a table whose cells fold, as `print_table` does."""
+    from rich.console import Console
+
     Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WHOLE_LINES).print(table)
 
 

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eos.cli.console import tell
+from eos.cli.console import print_table, printable, show_whole, tell
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from eos.local.clusters import ClusterInstance
     from eos.local.instances import Instance
 
@@ -60,16 +58,12 @@ def _show(instance: Instance | ClusterInstance) -> None:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
+    for _ in range(2):
+        table.add_column(overflow="fold")
     for label, value in instance.summary().items():
         if label not in ("name", "running", "parts"):
-            table.add_row(label.replace("_", " "), str(value))
-    _print(table)
-
-
-def _print(table: Table) -> None:
-    from rich.console import Console
-
-    Console(highlight=False, markup=False, soft_wrap=True).print(table)
+            table.add_row(label.replace("_", " "), printable(str(value)))
+    show_whole(table)
 
 
 @app.command()
@@ -188,8 +182,6 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each instance.")] = False,
 ) -> None:
     """Show the instances that are up, and those that ended without `down`."""
-    from rich.table import Table
-
     from eos.local import instances
 
     found = [instance.summary() for instance in instances.known()]
@@ -199,26 +191,24 @@ def status(
     if not found:
         tell("No local Pulsar is up. Start one with: eos local up")
         return
-    table = Table("name", "state", "service url", "admin url")
+    rows = []
     for one in found:
         state = "running" if one["running"] else "ended"
         if not one["running"] and any(part["state"] != "ended" for part in one.get("parts", [])):
             state = "in part"
-        table.add_row(str(one["name"]), state, str(one["service_url"]), str(one["admin_url"]))
-    _print(table)
+        rows.append((str(one["name"]), state, str(one["service_url"]), str(one["admin_url"])))
+    print_table(("name", "state", "service url", "admin url"), rows)
     _show_parts(found)
 
 
 def _show_parts(summaries: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table("name", "part", "state", "pid", "address")
+    rows = []
     for one in summaries:
         for part in one.get("parts", []):
             pid = "" if part["pid"] is None else str(part["pid"])
-            table.add_row(one["name"], part["name"], part["state"], pid, part["address"])
-    if table.row_count:
-        _print(table)
+            rows.append((one["name"], part["name"], part["state"], pid, part["address"]))
+    if rows:
+        print_table(("name", "part", "state", "pid", "address"), rows)
 
 
 @app.command()

@@ -45,6 +45,18 @@ def test_status_tells_the_running_from_the_ended(tmp_path: Path, monkeypatch: py
     assert [(one["name"], one["running"]) for one in json.loads(eos("status", "--json"))] == [("a", True), ("b", False)]
 
 
+def test_no_folder_and_no_address_is_cut_however_narrow_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    one = instance("a-name-of-some-length", tmp_path, running=True)
+    monkeypatch.setattr(instances, "known", lambda: [one])
+    monkeypatch.setattr(instances, "up", lambda name, **options: (one, True))
+    summary = one.summary()
+    assert all(str(summary[what]) in eos("status") for what in ("name", "service_url", "admin_url"))
+    assert str(summary["data"]) in eos("up")
+
+
 def test_status_of_nothing_says_how_to_start() -> None:
     assert "eos local up" in eos("status")
     assert json.loads(eos("status", "--json")) == []
