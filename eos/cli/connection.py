@@ -27,6 +27,9 @@ CLIENT_CONF = "PULSAR_CLIENT_CONF"
 """The variable by which pulsar-admin and pulsar-client find their client.conf, too."""
 
 Namespace = Annotated[str, typer.Option(help="tenant/namespace of the topics.")]
+ControlNamespace = Annotated[
+    str, typer.Option(help="tenant/namespace of the control topics: control_namespace of a sink, else its topic's.")
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import Connection, Namespace, connecting
+from eos.cli.connection import Connection, ControlNamespace, Namespace, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, Yes, print_table, tell
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def doctor(
 def abort(
     to: Connection,
     name: Annotated[str, typer.Argument(help="The sink's name.")],
-    namespace: Namespace = "public/default",
+    namespace: ControlNamespace = "public/default",
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="What was done, as a JSON object.")] = False,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import Connection, Namespace, connecting
+from eos.cli.connection import Connection, ControlNamespace, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, Yes, print_table, printable, tell, time_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Name = Annotated[str, typer.Argument(help="The sink's name.")]
 @connecting
 def sinks(
     to: Connection,
-    namespace: Namespace = "public/default",
+    namespace: ControlNamespace = "public/default",
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each sink.")] = False,
 ) -> None:
     """List the sinks of a namespace: whose they are, their newest committed batch, and what is unfinished.
@@ -59,7 +59,7 @@ def sinks(
 def show(
     to: Connection,
     name: Name,
-    namespace: Namespace = "public/default",
+    namespace: ControlNamespace = "public/default",
     last: Annotated[int, typer.Option(min=1, help="So many records at most.")] = LAST,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each record.")] = False,
 ) -> None:
@@ -82,7 +82,7 @@ def show(
 def verify(
     to: Connection,
     name: Name,
-    namespace: Namespace = "public/default",
+    namespace: ControlNamespace = "public/default",
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
     """Read a sink's topics afresh, and count: each committed batch's rows once, and none of an aborted transaction.
@@ -111,7 +111,7 @@ def verify(
 def reset(
     to: Connection,
     name: Name,
-    namespace: Namespace = "public/default",
+    namespace: ControlNamespace = "public/default",
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="What was deleted, as a JSON object.")] = False,
 ) -> None:

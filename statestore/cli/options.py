@@ -36,7 +36,9 @@ SinkName = Annotated[str | None, typer.Option("--sink", help="The name of the jo
 ServiceUrl = Annotated[
     str | None, typer.Option("--service-url", help="The Pulsar cluster of the sink's output: pulsar://host:port.")
 ]
-Namespace = Annotated[str, typer.Option(help="tenant/namespace of the sink's topic.")]
+Namespace = Annotated[
+    str, typer.Option(help="tenant/namespace of the sink's control topic: its control_namespace, else its topic's.")
+]
 Conf = Annotated[
     list[str] | None, typer.Option("--conf", help="A setting of the Spark session, NAME=VALUE. Repeatable.")
 ]

@@ -22,7 +22,7 @@ def rescale(
 ) -> None:
     """Make a new checkpoint with a query's state in so many partitions. The original stays as it is.
 
-    Spark writes the state anew, and what it has written is compared with what was there. The query goes on from the new
+    The state is written anew, and what was written is compared with what was there. The query goes on from the new
     checkpoint; never run it on both.
     """
     from statestore.rewriting import rescale as rescale_checkpoint

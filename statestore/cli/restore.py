@@ -46,7 +46,8 @@ def restore(
     service_url: ServiceUrl = None,
     namespace: Namespace = "public/default",
     source_logs: Annotated[
-        str | None, typer.Option(help="For file sources: a checkpoint with their logs. Default: the savepoint's.")
+        str | None,
+        typer.Option(help="For file sources: a checkpoint with their logs. Default: the one that the savepoint is of."),
     ] = None,
     conf: Conf = None,
     token_file: Token = None,

@@ -55,13 +55,13 @@ OPTIONS: Mapping[str, Option] = {
     "cache.bytes": Option("count", "33554432", "heap for the read cache of small files, in each process"),
     "session.timeout.ms": Option("size", "30000", "ZooKeeper session timeout"),
     "patience.ms": Option("size", "120000", "how long ZooKeeper may stay away before a call fails"),
-    "rename.limit": Option("size", "500", "names in a directory that is renamed"),
+    "rename.limit": Option("size", "500", "names in a directory that is renamed, at most"),
     "grace.ms": Option("count", "3600000", "how long a ledger without references, or a dead writer's, is left alone"),
     "maintenance.ms": Option("count", "300000", "between rounds of the sweeper; 0: never"),
     "compact.below": Option("share", "0.25", "live part of a pack below which it is compacted"),
     "zookeeper-auth": Option("shown", "", "file:PATH of digest:user:password: who this client is to ZooKeeper"),
     "zookeeper-acl": Option(
-        "access", "", "creator: what is made is for that user alone, as if zookeeper-auth is set; open"
+        "access", "", "creator, the default with zookeeper-auth: what is made is for that user alone; open: for all"
     ),
     "zookeeper-readers": Option("text", "", "who else may read it: digest:user:hash, separated by commas"),
     "tls": Option("peers", "none", "with whom TLS is spoken: zookeeper, bookies or all"),

@@ -27,7 +27,8 @@ class Output:
     Attributes:
         cluster: where it is.
         name: the sink's.
-        namespace: "tenant/namespace" of its control topic, which is that of its topic. Default: public/default.
+        namespace: "tenant/namespace" of its control topic: its `control_namespace`, else its topic's. Default:
+            public/default.
     """
 
     cluster: Cluster
