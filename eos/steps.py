@@ -1,7 +1,7 @@
 """The steps of an exactly-once micro-batch, in the order they happen; other guarantees have some of them.
 
 This list is the one source for metrics, for the crash matrix of the tests and for the
-table in docs/protocol.md: a step that is not here cannot be reported, and one that is
+chapters of docs/protocol.md: a step that is not here cannot be reported, and one that is
 here is crashed at, just before and just after.
 """
 

@@ -176,7 +176,7 @@ def read_state(
         key (a struct), value (a struct) and partition_id; other columns for maps, lists and change feeds.
 
     Raises:
-        InvalidInput: both a store and a side of a join.
+        InvalidInput: both a store and a side of a join. Spark's own errors pass, as of a batch that is not there.
     """
     if store_name is not None and join_side is not None:
         raise InvalidInput("Give store_name or join_side, not both: a side of a join is read from two stores")

@@ -98,7 +98,9 @@ def restore_in_step(
         InvalidInput: it can't be brought in step, or a driver is at work on the sink (`OwnerAlive`); found
             before anything is changed, but for offsets that differ and state that is ahead: then what was restored
             is removed.
-        Unavailable: a batch could not be replayed. Call again.
+        NotFound, Damaged: there is no such savepoint, or what is stored of it is not what was written.
+        Unavailable: a batch could not be replayed, or what holds the savepoint does not answer. Call again.
+        NetworkError: the sink's cluster does not answer (`eos.errors`). Call again.
     """
     hadoop = Hadoop.of(spark, options)
     if is_topic(savepoint):

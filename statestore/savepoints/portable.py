@@ -86,7 +86,7 @@ def find(source: str, name: str | None = None, cluster: Cluster | None = None) -
     """Return the savepoint on a topic that `restore` would restore.
 
     Raises:
-        NotFound, InvalidInput, Damaged: as `topic.read`.
+        NotFound, InvalidInput, Damaged, Unavailable: as `topic.read`.
     """
     where = TopicAddress.parse(source)
     return topic.find(cluster or Cluster(where.service_url), where.topic, name)
@@ -110,7 +110,7 @@ def restore(
         name: the savepoint's; None: the only one on the topic.
 
     Raises:
-        NotFound, InvalidInput, Damaged: as `topic.read`. What was begun at the target is removed.
+        NotFound, InvalidInput, Damaged, Unavailable: as `topic.read`. What was begun at the target is removed.
     """
     where = TopicAddress.parse(source)
     hadoop = Hadoop.of(spark, options)

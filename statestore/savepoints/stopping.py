@@ -42,10 +42,11 @@ def stop_with_savepoint(
         options: Hadoop options `fs.bk.…`.
 
     Raises:
-        InvalidInput: the checkpoint is not on bk://, the name is taken or is none, or the time is none: the query runs
-            on.
+        InvalidInput: the checkpoint is not on bk://, the name is taken or is none, the time is none, or the query is of
+            Spark Connect: the query runs on.
         Unavailable: the batch took longer: the query still ends after it, and the call may be made again. Or the query
-            has ended with an error, or no savepoint could be made: it says so, and what to do.
+            has ended with an error, or no savepoint could be made: it says so, and what to do. Or ZooKeeper did not
+            answer before all that: the query runs on.
     """
     from eos.spark.ending import end_after_batch
     from eos.spark.query import checkpoint_of, reason
