@@ -50,7 +50,7 @@ def sinks(
     if as_json:
         print(json.dumps([summary(one) for one in found], indent=2))
     elif found:
-        _list(found)
+        _list(found, namespace)
     if any(one.standing is Standing.UNREADABLE for one in found):
         raise typer.Exit(FINDINGS)
 
@@ -145,7 +145,9 @@ def _progress(topic: str, entries: int) -> None:
         print(f"\r{printable(topic)}: {entries:,} entries\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def _list(found: list[SinkState]) -> None:
+def _list(found: list[SinkState], namespace: str) -> None:
+    from eos.commit.control_topic import abort_command
+
     lines = []
     for one in found:
         begun = one.unfinished
@@ -160,7 +162,7 @@ def _list(found: list[SinkState]) -> None:
         if one.open:
             tell(
                 f"{one.name}: a batch is being written, or its driver died and readers wait. If it died, start the "
-                f"query again, or free the readers: eos abort {one.name}"
+                f"query again, or free the readers: {abort_command(one.name, namespace)}"
             )
 
 

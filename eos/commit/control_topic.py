@@ -7,6 +7,9 @@ from typing import Final
 
 from eos.errors import InvalidInput
 
+DEFAULT_NAMESPACE: Final = "public/default"
+"""Where a control topic is looked for that no option places elsewhere."""
+
 HOLD: Final = "__eos-hold"
 """The durable subscription that retains the control topic's records."""
 
@@ -36,3 +39,8 @@ def control_topic(name: str, topic: str) -> str:
 def control_topic_in(namespace: str, name: str) -> str:
     """Name the control topic of the sink or job `name` in a "tenant/namespace". Raises InvalidInput for wrong names."""
     return control_topic(name, f"persistent://{namespace}/any")
+
+
+def abort_command(name: str, namespace: str) -> str:
+    """Return the command that ends what a dead driver of a sink in a "tenant/namespace" has left open."""
+    return f"eos abort {name}" + ("" if namespace == DEFAULT_NAMESPACE else f" --namespace {namespace}")

@@ -76,7 +76,7 @@ def abandoned(client: Client, name: str, namespace: str = "public/default") -> A
     Args:
         client: the cluster.
         name: the sink's.
-        namespace: "tenant/namespace" of its control topic, which is that of its topic.
+        namespace: "tenant/namespace" of its control topic.
 
     Raises:
         InvalidInput: there is no such sink here.

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from eos.commit.control_log import Intent, Marker, Record
-from eos.commit.control_topic import CONTROL
+from eos.commit.control_topic import CONTROL, abort_command
 from eos.commit.patience import Patience, Settings
 from eos.commit.ports import MessagePort
 from eos.commit.reading import read_log
@@ -93,7 +93,8 @@ class Finding:
         if self.state is State.WAITING:
             ends = f"It ends by itself {self.opened.ttl_ms / 1000:.0f} s after it was opened" if self.opened else ""
             if self.trace is not None:
-                return f"{ends}. If the sink's driver is dead: eos abort {self.trace.sink}"
+                abort = abort_command(self.trace.sink, namespace_of(self.partition))
+                return f"{ends}. If the sink's driver is dead: {abort}"
             return f"{ends}. No sink of this namespace opened it"
         if self.loses_rows:
             return (
@@ -101,7 +102,7 @@ class Finding:
                 "later, and the sink's next batch here heals, too: stop its query, write these rows again, then heal "
                 "with --accept-loss"
             )
-        return "eos doctor --heal"
+        return f"eos doctor --heal {self.partition}"
 
 
 @dataclass

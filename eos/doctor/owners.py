@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from eos.commit.control_topic import HOLD, control_topic_in
+from eos.commit.control_topic import DEFAULT_NAMESPACE, HOLD, abort_command, control_topic_in
 from eos.doctor.check import Check, care, good, unknown
 from eos.doctor.sinks import RECENT, SinkState, Standing
 from eos.errors import NetworkError
@@ -36,11 +36,11 @@ def owners(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Che
         except NetworkError as error:
             yield unknown(about, f"Who is connected to its control topic is not told: {error}")
             continue
-        yield owner(about, one, connected)
+        yield owner(about, one, connected, namespace)
 
 
-def owner(about: str, one: SinkState, connected: tuple[str, ...]) -> Check:
-    """Say who owns a sink. Args: what its log tells; who is connected to its control topic."""
+def owner(about: str, one: SinkState, connected: tuple[str, ...], namespace: str = DEFAULT_NAMESPACE) -> Check:
+    """Say who owns a sink. Args: what its log tells; who is connected to its control topic; where that is."""
     if one.takeovers >= _MANY:
         said = (
             f"{one.takeovers} of the last {RECENT} records of its log are takeovers: its query is "
@@ -66,7 +66,7 @@ def owner(about: str, one: SinkState, connected: tuple[str, ...]) -> Check:
     if one.open:
         said = (
             f"Its driver is gone and has left {batch} open: readers wait. Start the query again, which ends it and "
-            f"writes the batch anew; or free the readers: eos abort {one.name}"
+            f"writes the batch anew; or free the readers: {abort_command(one.name, namespace)}"
         )
         return care(about, said)
     said = f"No driver is connected. What was begun, {batch}, has ended without a commit: the query writes it again."

@@ -16,10 +16,12 @@ import logging
 from collections.abc import Sequence
 from math import inf
 
+from eos.commit.control_topic import abort_command
 from eos.commit.registration import UNLOGGED, Registration, Unlogged
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Write
 from eos.delivery.writer import Report
+from eos.pulsar.protocol.topics import namespace_of
 from eos.sinks.plain import PlainRun, goes_on
 from eos.sinks.run import Start
 
@@ -51,10 +53,10 @@ class RepeatingRun(PlainRun[BatchDelivery]):
         log.warning(
             'sink "%s" wrote this checkpoint\'s batches exactly once before. From batch %d on it writes at least once; '
             "that batch may be visible already. If its last driver died in a transaction, readers wait until it ends: "
-            "`eos abort %s` ends it now",
+            "`%s` ends it now",
             name,
             start.batch_id,
-            name,
+            abort_command(name, namespace_of(start.options.control_topic)),
         )
 
     def _begin(self, batch_id: int, writes: Sequence[Write]) -> BatchDelivery:

@@ -77,6 +77,13 @@ def test_what_cant_be_known_has_an_exit_code_of_its_own(
     assert run(monkeypatch, "verify", Audit(2, 2, (FLIGHTS,), wrong), "flights").exit_code == code
 
 
+def test_the_command_that_frees_readers_names_the_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (
+        "eos abort flights --namespace public/etl\n"
+        in run(monkeypatch, "sinks", SINKS, "--namespace", "public/etl").stderr
+    )
+
+
 def test_a_namespace_without_sinks_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(monkeypatch, "sinks", [])
     assert (done.exit_code, "public/default has no sinks" in done.output) == (0, True)

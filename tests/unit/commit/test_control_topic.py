@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos.commit.control_topic import control_topic
+from eos.commit.control_topic import abort_command, control_topic
 from eos.errors import InvalidInput
 
 
@@ -28,3 +28,8 @@ def test_a_name_that_is_no_part_of_a_topic_is_refused(name: str) -> None:
 def test_a_topic_that_can_hold_no_log_is_refused(topic: str) -> None:
     with pytest.raises(InvalidInput, match="not a persistent topic"):
         control_topic("f", topic)
+
+
+def test_the_command_names_the_namespace_where_it_is_not_the_default() -> None:
+    assert abort_command("f", "public/default") == "eos abort f"
+    assert abort_command("f", "acme/eu") == "eos abort f --namespace acme/eu"

@@ -62,7 +62,7 @@ def test_a_young_transaction_is_a_batch_at_work() -> None:
 
 def test_a_transaction_that_no_coordinator_knows_has_frozen_the_partition() -> None:
     (found,) = doctor(FakeClient([INTENT]), FakeAdmin({ROWS: [HELD]})).look([ROWS])
-    assert (found.state, found.loses_rows, found.remedy) == (State.FROZEN, False, "eos doctor --heal")
+    assert (found.state, found.loses_rows, found.remedy) == (State.FROZEN, False, f"eos doctor --heal {ROWS}")
 
 
 def test_healing_what_was_committed_is_said_to_lose_rows() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from eos.commit.control_log import Intent
 from eos.doctor.check import Verdict
-from eos.doctor.owners import owners
+from eos.doctor.owners import owner, owners
 from eos.doctor.sinks import SinkState, Standing
 from eos.errors import Refused
 from eos.pulsar.net.admin import Admin
@@ -41,6 +41,11 @@ class FakeAdmin:
         if self._connected is None:
             raise Refused("GET", "401", "no permission")
         return self._connected
+
+
+def test_the_command_that_is_told_names_the_namespace() -> None:
+    told = owner("owner of rows", OPEN, (), "public/etl").said
+    assert told.endswith("free the readers: eos abort rows --namespace public/etl")
 
 
 @pytest.mark.parametrize(
