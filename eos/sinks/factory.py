@@ -100,8 +100,8 @@ def sink(
         tls_certificate: a PEM file of a client certificate; `tls_key` belongs to it.
         tls_key: a PEM file of its key.
         listener_name: the advertised listener to ask the broker for.
-        admin_url: the broker's HTTP address; where given, the control topic's message TTL and retention are checked
-            at start. guarantee="deduplicated" needs it.
+        admin_url: the broker's HTTP address; where given, a message TTL and backlog quotas on the control topic are
+            refused at start. guarantee="deduplicated" needs it.
         control_namespace: "tenant/namespace" of the control topic; keep it over restarts. None: that of `topic`, or
             public/default without one.
         markers_kept: how many of the newest batches the control log remembers with their offsets; so far back a
