@@ -16,7 +16,8 @@ crash is safe is told in docs/how-to/guarantees.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from math import inf
 
 from eos.commit.registration import Registration
@@ -28,9 +29,9 @@ from eos.delivery.stored import Found, Positions, look
 from eos.delivery.writer import Report
 from eos.doctor.deduplication import check_deduplication
 from eos.doctor.sinks import read
-from eos.errors import DamagedLog, InvalidInput, StaleBatch
+from eos.errors import DamagedLog, InvalidInput, StaleBatch, TopicMissing
 from eos.pulsar.net.admin import Admin
-from eos.pulsar.protocol.topics import whole_topic
+from eos.pulsar.protocol.topics import physical_topics, whole_topic
 from eos.pulsar.wire.message_id import EntryId
 from eos.sinks.plain import PlainRun, goes_on
 from eos.sinks.run import Start
@@ -104,11 +105,13 @@ class DeduplicatingRun(PlainRun[DeduplicatedDelivery]):
     def _send(self, batch_id: int, delivery: DeduplicatedDelivery) -> Report:
         """Send the batch, or what is not stored of it."""
         begun = self._begun
-        found = Found()
+        found, gone = Found(), list[str]()
         in_doubt = begun is not None and begun.batch_id == batch_id
         self._alone.hold(delivery.topics[0])
         if begun is not None and (in_doubt or not self._looked):
-            topics = {topic for topic in begun.positions if in_doubt or whole_topic(topic) in delivery.topics}
+            noted = {topic for topic in begun.positions if in_doubt or whole_topic(topic) in delivery.topics}
+            topics = self._there(noted)
+            gone = sorted(noted - topics)
             self._check(topics)
             if in_doubt:
                 self._alone.await_writers(sorted(topics))
@@ -122,7 +125,7 @@ class DeduplicatingRun(PlainRun[DeduplicatedDelivery]):
                     "to the output; or start with a new one and another name, and the rows come again"
                 )
         if begun is not None and in_doubt:
-            _refuse_deletion(begun, found)
+            _refuse_deletion(begun, [*found.deleted_from, *gone])
             begun.refuse_other_writes(delivery.topics)
             self._replay(begun, delivery, found)
         else:
@@ -156,6 +159,14 @@ class DeduplicatingRun(PlainRun[DeduplicatedDelivery]):
         self.query.register(BEGUN, begun.text)
         self._begun = begun
 
+    def _there(self, topics: Collection[str]) -> set[str]:
+        """Return which of these physical topics there are: a topic may be made again, with fewer partitions."""
+        there: set[str] = set()
+        for whole in {whole_topic(topic) for topic in topics}:
+            with suppress(TopicMissing):
+                there.update(physical_topics(whole, self._client.partitions(whole)))
+        return there.intersection(topics)
+
     def _check(self, topics: Iterable[str]) -> None:
         new = sorted(set(topics) - self._checked)
         check_deduplication(self._admin, new)
@@ -172,11 +183,11 @@ class DeduplicatingRun(PlainRun[DeduplicatedDelivery]):
         self._checked |= set(new)
 
 
-def _refuse_deletion(begun: Begun, found: Found) -> None:
+def _refuse_deletion(begun: Begun, deleted_from: Collection[str]) -> None:
     """Refuse a batch of which rows may be deleted. Raises DamagedLog."""
-    if found.deleted_from:
+    if deleted_from:
         raise DamagedLog(
-            f"it can't be known which rows of batch {begun.batch_id} were on {', '.join(found.deleted_from)}: what was "
+            f"it can't be known which rows of batch {begun.batch_id} were on {', '.join(deleted_from)}: what was "
             "stored there when it was begun is deleted, and what came behind it may be too. Read the topics, or ask "
             'their consumers, and decide by hand: guarantee="at-least-once" writes the batch once more, a new '
             "checkpoint and another name leave it to you where to go on. Retention keeps rows until a query is back: "

@@ -17,7 +17,16 @@ from eos.delivery.begun import BEGUN, Begun, Planned
 from eos.delivery.numbering import Kept
 from eos.delivery.stored import Found
 from eos.delivery.writer import Report
-from eos.errors import ConnectionLost, DamagedLog, EosError, InvalidInput, NotCommitted, StaleBatch, Unacknowledged
+from eos.errors import (
+    ConnectionLost,
+    DamagedLog,
+    EosError,
+    InvalidInput,
+    NotCommitted,
+    StaleBatch,
+    TopicMissing,
+    Unacknowledged,
+)
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.policies import Keeping
 from eos.pulsar.wire.message_id import EntryId
@@ -52,6 +61,7 @@ class World:
         self.found: list[Found] = []
         self.end, self.metrics = 1, Metrics("flights")
         self.known: int | None = None
+        self.partitions: dict[str, int] = {TOPIC: 2}
         self.topics, self.speculates = [TOPIC], "false"
         self.log: Any = SimpleNamespace(newest=None, unfinished=None)
         monkeypatch.setattr(deduplicated, "DeduplicatedDelivery", self.delivery_of)
@@ -83,6 +93,11 @@ class World:
     def now(self, topics: Sequence[str]) -> dict[str, EntryId]:
         self.end += 1
         return dict.fromkeys(topics, EntryId(5, self.end))
+
+    def partitions_of(self, topic: str) -> int:
+        if topic not in self.partitions:
+            raise TopicMissing(f"{topic} does not exist")
+        return self.partitions[topic]
 
     def check(self, admin: object, topics: Sequence[str]) -> None:
         self.events += [f"check {len(topics)}"] if topics else []
@@ -130,7 +145,8 @@ class World:
         speculates = SimpleNamespace(getConf=lambda: SimpleNamespace(get=lambda *_: self.speculates))
         session: Any = SimpleNamespace(conf=conf, sparkContext=speculates)
         client: Any = SimpleNamespace(
-            cluster=SimpleNamespace(credentials=SimpleNamespace(method="none"), tls=None, request_timeout_s=1.0)
+            cluster=SimpleNamespace(credentials=SimpleNamespace(method="none"), tls=None, request_timeout_s=1.0),
+            partitions=self.partitions_of,
         )
         itself: Any = self if query == "this one" else query
         start = Start(options, client, self.metrics, session, itself, IDENTITY, batch_id)
@@ -209,6 +225,25 @@ def test_a_batch_whose_rows_may_be_deleted_is_refused_and_one_that_is_not_in_dou
     world = World(monkeypatch, begun=begun(2).text)
     world.found = [Found({}, (PARTS[1],))]
     assert "send None" in world.take(world.begin())
+
+
+@pytest.mark.parametrize(
+    ("now", "looked"), [(1, ["check 1", "look for 3 behind ['5:1']"]), (0, ["look for 3 behind []"])]
+)
+def test_a_topic_that_was_made_again_with_fewer_partitions_has_lost_what_was_in_doubt_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, now: int, looked: list[str]
+) -> None:
+    """No partition is asked for that there is not: the advice would be to create it."""
+    world = World(monkeypatch, begun=begun(3).text)
+    world.partitions = {TOPIC: now}
+    with pytest.raises(DamagedLog, match=rf"which rows of batch 3 were on (\S+, )?{PARTS[1]}: .* decide by hand"):
+        world.take(world.begin())
+    assert not [event for event in world.events if event.startswith(("again", "compare", "send"))]
+    world = World(monkeypatch, begun=begun(2).text)
+    world.partitions = {TOPIC: now}
+    events = world.take(world.begin())
+    assert events[: len(looked) + 2] == ["hold t", *looked, "prepare"]
+    assert events[-2:] == ["send None", "finish"]
 
 
 @pytest.mark.parametrize("retention", [(0, 0), (-1, 0), (0, -1), (-1, -1), (60, 1_000)])
