@@ -79,7 +79,7 @@ class PulsarBrokers:
             found.extend(partition_name(topic, partition) for partition in range(partitions))
             if not partitions:
                 found.append(topic)
-        return found
+        return list(dict.fromkeys(found))  # a topic and a partition of it may both be named
 
     @_patient
     def pin(self, topic: str, start: Boundary) -> EntryId:

@@ -350,7 +350,10 @@ def _by_topic(option: str, text: str) -> dict[str, EntryId | Literal["earliest",
         raise InvalidInput(f"{expected} ({error}).") from error
     if not isinstance(given, dict) or not given or not all(isinstance(value, str) for value in given.values()):
         raise InvalidInput(f"{expected}.")
-    return {persistent_name(topic): _place(option, value) for topic, value in given.items()}
+    named = [persistent_name(topic) for topic in given]
+    if doubled := sorted({name for name in named if named.count(name) > 1}):
+        raise InvalidInput(f"{option} names {doubled[0]} twice. Give one place for it.")
+    return {name: _place(option, value) for name, value in zip(named, given.values(), strict=True)}
 
 
 def _place(option: str, text: str) -> EntryId | Literal["earliest", "latest"]:

@@ -11,6 +11,7 @@ from pyspark.sql.types import IntegerType
 
 from eos.errors import ConnectionLost, InvalidInput, Refused, RefusedForGood
 from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.ledgers import Ledger
@@ -57,6 +58,13 @@ def test_a_broker_that_is_away_for_a_moment_ends_no_query_that_runs_and_none_beg
         made.topics(all_named=True)
     broker.handlers[Type.PARTITIONED_METADATA] = first_then_well(cut)
     assert made.topics(all_named=False) == [TOPIC]
+
+
+def test_a_partition_that_is_named_beside_its_topic_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Client, "partitions", lambda self, topic: 0 if topic.endswith("-partition-1") else 2)
+    given = {"service.url": "pulsar://h:1", "topics": "t,t-partition-1"}
+    made = PulsarBrokers(parse_options(given, "batch"))
+    assert made.topics(all_named=True) == [f"{TOPIC}-partition-0", f"{TOPIC}-partition-1"]
 
 
 def test_what_is_refused_for_good_is_asked_once() -> None:

@@ -176,6 +176,10 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"startingoffsets": "[]"}, "nor a JSON object"),
         ({"startingoffsets": '{"flights": 5}'}, "nor a JSON object"),
         ({"startingoffsets": '{"flights": "5"}'}, r'startingOffsets: "5" is no entry id; it must be LEDGER:ENTRY'),
+        (
+            {"startingoffsets": '{"flights": "latest", "public/default/flights": "earliest"}'},
+            "startingOffsets names persistent://public/default/flights twice",
+        ),
         ({"startingoffsets": "latest", "startingtime": "5"}, "startingOffsets and startingTime are two ways"),
         ({"startingtime": "2026-01-31T12:00:00"}, "is no time: write ISO 8601 with a zone"),
         ({"startingtime": "yesterday"}, "is no time"),
