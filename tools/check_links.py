@@ -3,12 +3,14 @@
 With `--site FOLDER` it looks at the built site instead, of which no page may load anything from another place.
 
 Every relative link of README, CONTRIBUTING, CHANGELOG and docs/ must lead to a file, and its anchor to a heading. Every
-page of docs/ must be in mkdocs.yml, and every `::: name` of the API reference must be a name of the code.
+page of docs/ must be in mkdocs.yml, every `::: name` of the API reference must be a name of the code, and every public
+name of the code must be told there.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 import sys
 from collections.abc import Iterator
@@ -50,6 +52,26 @@ def missing_names(page: Path) -> Iterator[str]:
             yield f"{page.relative_to(ROOT)}: ::: {name}: the code has no such name"
 
 
+def untold_names(package: str, page: Path) -> Iterator[str]:
+    """Give the public names of a package that a page of the API reference tells neither by name nor with a module."""
+    told = re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    modules = [importlib.import_module(name) for name in told if _is_module(name)]
+    for name in importlib.import_module(package).__all__:
+        if (
+            name != "__version__"
+            and f"{package}.{name}" not in told
+            and not any(hasattr(module, name) for module in modules)
+        ):
+            yield f"{page.relative_to(ROOT)}: {package}.{name} is public, and not told"
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ModuleNotFoundError, AttributeError):
+        return False
+
+
 def _exists(name: str) -> bool:
     module, _, attribute = name.rpartition(".")
     try:
@@ -84,6 +106,8 @@ def main(arguments: list[str]) -> int:
     else:
         wrong = [line for page in PAGES for line in (*dead_links(page), *missing_names(page))]
         wrong += pages_out_of_sight()
+        for package in ("eos", "statestore"):
+            wrong += untold_names(package, ROOT / "docs" / "reference" / "api" / f"{package}.md")
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0

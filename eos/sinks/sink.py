@@ -166,6 +166,8 @@ class Sink:
             batch_id: as Spark gives it.
             identity: whose batch it is and of which input. Found by itself inside foreachBatch;
                 outside a streaming query it must be given.
+
+        Raises what calling the sink does, at the end of the block.
         """
         if not isinstance(batch_id, int) or isinstance(batch_id, bool):
             raise InvalidInput(

@@ -36,6 +36,15 @@ def test_names_of_the_reference(page: Path) -> None:
     assert [line.split(": ")[2] for line in check_links.missing_names(page)] == ["eos.sunk", "eos.nowhere.Sink"]
 
 
+def test_public_names_that_the_reference_lacks(page: Path) -> None:
+    page.write_text(
+        "::: statestore.errors\n\n::: statestore.savepoints\n\n::: statestore.verify\n\n::: statestore.nowhere\n"
+    )
+    untold = {line.split(" ")[1] for line in check_links.untold_names("statestore", page)}
+    assert {"statestore.rescale", "statestore.jar_path"} <= untold
+    assert not {"statestore.verify", "statestore.NotFound", "statestore.stop_with_savepoint"} & untold
+
+
 def test_pages_that_the_site_lacks(page: Path) -> None:
     docs = page.parent / "docs"
     docs.mkdir()
