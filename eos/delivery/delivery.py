@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from eos.delivery.numbering import Numbering
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.producers import KeptProducers
-from eos.delivery.task import SUMMARY, writing_task
+from eos.delivery.task import SUMMARY, new_carrier, writing_task
 from eos.delivery.writer import BatchTransaction, WriteSettings
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
@@ -113,6 +113,7 @@ class Delivery:
     least_care: Care = Care.SIZES
     _functions: dict[tuple[str | None, bytes], jobs.ArrowFunction] = field(default_factory=dict)
     _functions_of: SparkContext | None = None
+    _carrier: str = field(default_factory=new_carrier)
     _producers: KeptProducers = field(init=False)
 
     def __post_init__(self) -> None:
@@ -164,7 +165,7 @@ class Delivery:
 
     def _path(self, write: Write, found: pa.Table | DataFrame, partitions: Mapping[str, int]) -> ByDriver | ByTasks:
         if isinstance(found, DataFrame):
-            return ByTasks(found, Client.shared(self.settings.cluster), partitions)
+            return ByTasks(found, Client.shared(self.settings.cluster), partitions, self._carrier)
         return ByDriver(found, self._settings_of(write), self._producers, partitions)
 
     def _rows_or_job(self, write: Write) -> pa.Table | DataFrame:
@@ -198,7 +199,7 @@ class Delivery:
         if self._functions_of is not context:
             self._functions, self._functions_of = {}, context
         if key not in self._functions:
-            task = writing_task(self._settings_of(write), self.observer)
+            task = writing_task(self._settings_of(write), self.observer, self._carrier)
             self._functions[key] = jobs.ArrowFunction(task, SUMMARY)
         return self._functions[key]
 

@@ -15,7 +15,7 @@ from eos.delivery.numbered import writer_of
 from eos.delivery.numbering import DRIVER
 from eos.delivery.problems import read
 from eos.delivery.producers import KeptProducers
-from eos.delivery.task import TRANSACTION, parse_report, transaction_property
+from eos.delivery.task import parse_report, transaction_property
 from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
 from eos.pulsar.net.client import Client
 from eos.spark import jobs
@@ -68,11 +68,13 @@ class ByTasks:
         job: it yields one row of `SUMMARY` for each task.
         client: the driver's, which learns from the tasks how large the frames of a topic may be.
         partitions: how many partitions the topic has of rows that name none.
+        carrier: the local property by which its tasks get their transaction.
     """
 
     job: DataFrame
     client: Client
     partitions: Mapping[str, int]
+    carrier: str
     _stages: list[int] = field(default_factory=list)
     _ran: list[int] = field(default_factory=list)
     _retries: bool = False
@@ -83,7 +85,7 @@ class ByTasks:
         InvalidInput for a row that can't be written; NotCommitted for a frame that its topic did not take.
         """
         self._retries = transaction.txn is None and transaction.numbering is None
-        with jobs.local_property(self.job.sparkSession, TRANSACTION, transaction_property(transaction)):
+        with jobs.local_property(self.job.sparkSession, self.carrier, transaction_property(transaction)):
             summaries = self.job.collect()
         total = Report()
         for row in summaries:

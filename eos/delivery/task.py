@@ -6,12 +6,15 @@ again. What a task can't see (a second stage attempt) the driver checks afterwar
 `eos.spark.query.prove_run`.
 
 The transaction is not part of the function but a local property of the Spark job: so the
-driver can plan the job while the transaction is being opened.
+driver can plan the job while the transaction is being opened. Each run has a property of a name of its own: threads
+of a driver that write side by side may share their properties (`pyspark.inheritable_thread_target`), and a task must
+never read the transaction of another sink or job.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -39,12 +42,14 @@ SUMMARY = (
     .add("problem", StringType())
 )
 
-TRANSACTION = "eos.transaction"
-"""The local property that carries the transaction of a batch to its tasks."""
+
+def new_carrier() -> str:
+    """Return a new name of the local property that carries the transactions of one run to their tasks."""
+    return f"eos.transaction.{uuid.uuid4().hex}"
 
 
 def transaction_property(transaction: BatchTransaction) -> str:
-    """Return the value of the local property `TRANSACTION` that the tasks of a batch need."""
+    """Return the value of the local property that the tasks of a batch need."""
     txn = transaction.txn
     known = [dict(transaction.partitions), dict(transaction.frame_limits)]
     numbering: list[object] | None = None
@@ -54,8 +59,10 @@ def transaction_property(transaction: BatchTransaction) -> str:
     return json.dumps([None if txn is None else [txn.most, txn.least], transaction.batch_id, *known, numbering])
 
 
-def writing_task(settings: WriteSettings, observer: Observer) -> Task:
+def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> Task:
     """Return the function for `mapInArrow`; it yields one row of `SUMMARY` for each task.
+
+    Args: how to write; told of steps; the name of the local property with the transaction.
 
     `report` is the JSON of rows, bytes and frames for each topic; `problem` that of `eos.delivery.problems`, or null.
     """
@@ -63,7 +70,7 @@ def writing_task(settings: WriteSettings, observer: Observer) -> Task:
     def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        transaction = _transaction(context.getLocalProperty(TRANSACTION), observer)
+        transaction = _transaction(carrier, context.getLocalProperty(carrier), observer)
         again = context.attemptNumber()
         if transaction.txn is not None and again > 0:
             raise NotCommitted(
@@ -106,11 +113,9 @@ def parse_report(text: str) -> Report:
     return Report(*json.loads(text))
 
 
-def _transaction(text: str | None, observer: Observer) -> BatchTransaction:
+def _transaction(carrier: str, text: str | None, observer: Observer) -> BatchTransaction:
     if text is None:
-        raise NotCommitted(
-            f"The Spark job of a writing task lacks the local property {TRANSACTION!r}: no sink began it."
-        )
+        raise NotCommitted(f"The Spark job of a writing task lacks the local property {carrier!r}: no sink began it.")
     txn, batch_id, partitions, limits, numbering = json.loads(text)
     known = None if txn is None else TxnId(*txn)
     return BatchTransaction(known, batch_id, observer, partitions, limits, _numbering(numbering))

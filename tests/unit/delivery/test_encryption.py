@@ -92,7 +92,7 @@ def test_a_task_travels_with_the_public_keys_alone(keys: EncryptionKeys, monkeyp
     encryptor_of.cache_clear()
     used(encryptor_of(keys))
     settings = WriteSettings(Cluster("pulsar://h"), "t", "murmur3", "none", 1 << 20, encryption_keys=keys)
-    shipped = cloudpickle.dumps(writing_task(settings, unobserved))  # type: ignore[no-untyped-call]
+    shipped = cloudpickle.dumps(writing_task(settings, unobserved, "carrier"))  # type: ignore[no-untyped-call]
     assert keys[0][1].encode() in shipped
     assert secret not in shipped
     encryptor_of.cache_clear()

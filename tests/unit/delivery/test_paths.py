@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
+from eos.config import Cluster
+from eos.delivery.delivery import Delivery
 from eos.delivery.numbering import Numbering
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.producers import KeptProducers
+from eos.delivery.task import new_carrier, transaction_property
 from eos.delivery.writer import BatchTransaction, WriteSettings
 from eos.errors import NetworkError, Unanswered
 from eos.pulsar.net.client import Client
@@ -108,8 +111,30 @@ def test_a_task_may_run_again_only_without_a_transaction_and_without_numbers(
     row = SimpleNamespace(stage=5, partition=0, problem=None, report='[{"t": 1}, {"t": 2}, {"t": 1}]')
     job: Any = SimpleNamespace(sparkSession="session", collect=lambda: [row])
     client: Any = None
-    by_tasks = ByTasks(job, client, {})
+    by_tasks = ByTasks(job, client, {}, "carrier")
     assert by_tasks.send(transaction).rows == {"t": 1}
     by_tasks.finish()
     assert proven == [("session", [5], [0], retries)]
     assert by_tasks.places == {"0"}
+
+
+def test_threads_that_share_their_properties_give_each_job_its_own_transaction() -> None:
+    """As threads do that run one function of `pyspark.inheritable_thread_target`, for two sinks or two jobs."""
+    properties: dict[str, str | None] = {}
+    session = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=properties.__setitem__))
+    row = SimpleNamespace(stage=5, partition=0, problem=None, report="[{}, {}, {}]")
+    other, client, seen = replace(TRANSACTION, txn=TxnId(0, 8)), cast(Any, None), list[list[str | None]]()
+
+    def job(meanwhile: Callable[[], object]) -> Any:
+        def collect() -> list[Any]:
+            meanwhile()
+            return [row]
+
+        return SimpleNamespace(sparkSession=session, collect=collect)
+
+    second = ByTasks(job(lambda: seen.append([*properties.values()])), client, {}, new_carrier())
+    first = ByTasks(job(lambda: second.send(other)), client, {}, new_carrier())
+    first.send(TRANSACTION)
+    assert seen == [[transaction_property(TRANSACTION), transaction_property(other)]]
+    settings = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", MIB)
+    assert len({Delivery(settings, unobserved, 0)._carrier for _ in range(3)}) == 3

@@ -28,6 +28,7 @@ from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 
 SETTINGS = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", 1 << 20)
+CARRIER = task.new_carrier()
 TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved, {"t": 4}, {"persistent://public/default/t": 9})
 
 
@@ -37,7 +38,7 @@ class FakeContext:
     transaction: str | None = task.transaction_property(TRANSACTION)
 
     def getLocalProperty(self, name: str) -> str | None:  # noqa: N802
-        return self.transaction if name == task.TRANSACTION else None
+        return self.transaction if name == CARRIER else None
 
     def attemptNumber(self) -> int:  # noqa: N802  Spark's name
         return self.attempt
@@ -86,7 +87,9 @@ def run(
     monkeypatch.setattr("eos.delivery.task.TaskContext.get", staticmethod(lambda: context))
     monkeypatch.setattr(task, "writer_of", made)
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
-    summaries = [row for batch in task.writing_task(SETTINGS, unobserved)([rows, rows]) for row in batch.to_pylist()]
+    summaries = [
+        row for batch in task.writing_task(SETTINGS, unobserved, CARRIER)([rows, rows]) for row in batch.to_pylist()
+    ]
     settings, into, producers, place, partition = given
     assert (settings, into, place, partition) == (SETTINGS, transaction, "2", 2)
     assert type(producers) is FreshProducers, "a task's producers are closed before it reports"
@@ -134,8 +137,8 @@ def test_the_names_and_numbers_of_rows_come_with_the_job_and_a_retried_task_refu
 
 def test_a_job_that_carries_no_transaction_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eos.delivery.task.TaskContext.get", staticmethod(lambda: FakeContext(transaction=None)))
-    with pytest.raises(NotCommitted, match=r"lacks the local property 'eos\.transaction'"):
-        list(task.writing_task(SETTINGS, unobserved)([]))
+    with pytest.raises(NotCommitted, match=f"lacks the local property '{CARRIER}'"):
+        list(task.writing_task(SETTINGS, unobserved, CARRIER)([]))
 
 
 @pytest.mark.parametrize(
