@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from eos.commit import decision
 from eos.commit.control_log import LogView, deleted
@@ -21,13 +21,16 @@ from eos.commit.patience import GaveUp, Settings, Waits
 from eos.commit.ports import ClientPort, CoordinatorPort
 from eos.commit.registration import Registration, fits
 from eos.commit.takeover import Takeover
-from eos.errors import CommitUnknown, EosError, InvalidInput, NotCommitted, Stopped, TopicMissing
+from eos.errors import CommitUnknown, DamagedLog, EosError, InvalidInput, NotCommitted, Stopped, TopicMissing
 from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
 from eos.steps import Observer, unobserved
 
 Both = Callable[[Callable[[], Any], Callable[[], Any]], tuple[Any, Any]]
 """Does two things, and returns what they return, as `side_by_side` does."""
+
+
+_NOT_KNOWN: Final = "Whether the batch is committed is not known"
 
 
 @dataclass(slots=True)
@@ -163,14 +166,20 @@ class Owner:
         """End the transaction in hand, own the log again, and read what it says.
 
         After it, `view` tells whether the batch in hand was committed. Raises Fenced when another
-        driver owns the sink, CommitUnknown or NotCommitted when something did not end in time.
+        driver owns the sink, CommitUnknown or NotCommitted when something did not end in time. DamagedLog for a log
+        that can't tell any more, and CommitUnknown where it was to tell of a commit.
         """
         self.log.refuse_if_fenced()
         hand = self.in_hand
         with self._telling_what_is_known():
             if hand is not None and self._end(hand.txn, hand.commit_sent) is Ending.NOT_YET:
                 raise GaveUp(f"the end of transaction {hand.txn}")
-            self._takeover.again(None if hand is None else hand.txn)
+            try:
+                self._takeover.again(None if hand is None else hand.txn)
+            except DamagedLog as why:
+                if hand is None or not hand.commit_sent:
+                    raise
+                raise CommitUnknown(f'sink "{self.name}": {why}. {_NOT_KNOWN}') from why
         self.in_hand = None
 
     # ---- the transaction in hand
@@ -221,7 +230,7 @@ class Owner:
             words += f"; {held}"
         hand = self.in_hand
         if hand is not None and hand.commit_sent:
-            return CommitUnknown(f"{words}. Whether the batch is committed is not known")
+            return CommitUnknown(f"{words}. {_NOT_KNOWN}")
         if self.waits.stopped():
             return Stopped(f"{words}, because the query was stopped")
         if isinstance(why, InvalidInput):

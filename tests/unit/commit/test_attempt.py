@@ -13,7 +13,9 @@ from eos.commit.patience import Settings
 from eos.commit.ports import DeliveryPort, Written
 from eos.delivery.writer import Report
 from eos.errors import (
+    CommitUnknown,
     ConnectionLost,
+    DamagedLog,
     Fenced,
     IdentityMismatch,
     InvalidInput,
@@ -374,3 +376,20 @@ def test_an_interrupt_after_the_commit_was_sent_does_not_abort_it(world: Alone, 
     assert owner.unsettled
     commit(world, owner, 0)
     assert world.log.count("NEW_TXN") == 2  # the priming, and the batch: it was not written again
+
+
+def test_a_log_that_cannot_tell_of_a_commit_any_more_leaves_it_unknown(
+    world: Alone, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object) -> None:
+        raise DamagedLog("a record is none of ours")
+
+    world.failing = {"END_TXN commit": [(LOST, True)], "SEND": [(LOST, False)]}
+    with monkeypatch.context() as patched:
+        patched.setattr(owner.log, "read_on", fail)
+        with pytest.raises(DamagedLog):  # no commit was asked for: nothing is in doubt
+            commit(world, owner, 0)
+        for _ in range(2):
+            with pytest.raises(CommitUnknown, match=r"none of ours\. Whether the batch is committed is not known$"):
+                commit(world, owner, 0)
+    assert owner.decide(0, identity(0)) is Action.SKIP
