@@ -24,7 +24,7 @@ def gc(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None
 
     Jobs do the same every few minutes by themselves. A ledger that is seen without references for the first time is
     freed by a later round, after fs.bk.grace.ms (1 hour); what a round moves out of sparse packs, by the next but one.
-    What a command has left that was killed while it read a savepoint is removed after a day.
+    What a command has left that was killed while it read or copied a savepoint is removed after a day.
     """
     from statestore.savepoints.bookkeeper import remove_left
 
@@ -38,7 +38,7 @@ def gc(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None
 
 
 def orphans(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None:
-    """List what dead processes left behind: unregistered ledgers, and savepoints that they read.
+    """List what dead processes left behind: unregistered ledgers, and savepoints that they read or copied.
 
     Exit code 1 if there are any.
     """
@@ -55,10 +55,10 @@ def orphans(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) ->
     else:
         console.tell("No orphans: every ledger of this tree is registered.")
     if left and not as_json:
-        console.show_table(("left by a reader",), [(name,) for name in left])
+        console.show_table(("left by a killed command",), [(name,) for name in left])
         console.tell(
             f"`statestore savepoint delete {left[0]} {uri}` removes one with what it holds; `statestore gc`, and the "
-            "next `statestore diff`, those that are a day old."
+            "next command that reads or copies a savepoint, those that are a day old."
         )
     if found or left:
         sys.exit(console.FINDINGS)

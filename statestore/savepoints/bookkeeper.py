@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import posixpath
 import re
 import time
 import uuid
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 10
 _PAUSE_S = 0.5
-_READ = "-read-"
-_READING = re.compile(rf".+{_READ}[0-9a-f]{{12}}")
+_OF_A_COMMAND = re.compile(r".+-(?:read|copy)-[0-9a-f]{12}")
+_CUT = "-cut"
 COPIES = "/.savepoints"
 """Where savepoints that are being copied to a topic, or read, are restored to for that time."""
 
@@ -149,27 +150,54 @@ def opened(
     Raises:
         NotFound, InvalidInput, Damaged, Unavailable: as `restore`.
     """
-    reading = f"{name[:80]}{_READ}{uuid.uuid4().hex[:12]}"
-    place = Store.of(tree, options, spark).address.at(f"{COPIES}/{reading}")
-    store = Store.of(place.uri, options, spark)
+    store = Store.of(tree, options, spark)
     store.ready(name)
-    remove_left(store)
-    store.take(reading)  # before the first name of it is there, and removed after the last
+    with _own_place(store, name, "read") as own:
+        restore_to(own, name)
+        yield own.address.uri
+
+
+@contextlib.contextmanager
+def cut_to_copy(name: str, store: Store, batch: int | None) -> Iterator[tuple[Store, Savepoint, dict[str, int]]]:
+    """Give a cut of the checkpoint at the store's address that stays as it is while the block runs; nothing is copied.
+
+    It lies where `opened` has what it gives, and what a process leaves that dies in the block is found and removed
+    likewise.
+
+    Yields:
+        the store at its address, the savepoint that it was made by, and the lengths of its files by their paths.
+    """
+    with _own_place(store, name, "copy") as own:
+        cut = posixpath.basename(own.address.path) + _CUT
+        made = make(store, cut, batch)
+        with store.restore(cut, own.address.path) as (_, lengths):
+            pass
+        store.delete(cut)  # the files hold their ledgers themselves now
+        yield own, made, lengths
+
+
+@contextlib.contextmanager
+def _own_place(store: Store, name: str, what: str) -> Iterator[Store]:
+    """Give a place in the store's tree while the block runs, under a name that shows whether this process lives."""
+    taken = f"{name[:76]}-{what}-{uuid.uuid4().hex[:12]}"
+    own = Store(store.hadoop, store.address.at(f"{COPIES}/{taken}"))
+    with contextlib.suppress(StateStoreError):  # what others have left is no reason to fail
+        remove_left(own)
+    own.take(taken)  # before the first file of it is there, and removed after the last
     try:
-        restore_to(store, name)
-        yield place.uri
+        yield own
     finally:
         with contextlib.suppress(StateStoreError):
-            _remove(store, reading)
+            _remove(own, taken)
 
 
 def left_behind(store: Store) -> list[Savepoint]:
-    """Return the savepoints under whose names readers have left what they read: their processes are dead."""
-    return [one for one in store.all() if one.state == "abandoned" and _READING.fullmatch(one.name)]
+    """Return the savepoints under whose names commands have left what they read or copied: their processes are dead."""
+    return [one for one in store.all() if one.state == "abandoned" and _OF_A_COMMAND.fullmatch(one.name)]
 
 
 def remove_left(store: Store, older_than_s: float = 86_400) -> list[str]:
-    """Remove what readers have left behind that began so long ago; return the names.
+    """Remove what commands have left behind that began so long ago; return the names.
 
     One whose ZooKeeper session was lost, and who reads on, shows as dead, too: hence a day. Should it read for longer,
     a file of it is not found then; it reads nothing wrong.
@@ -184,8 +212,15 @@ def remove_left(store: Store, older_than_s: float = 86_400) -> list[str]:
 
 def _remove(store: Store, name: str) -> None:
     """Remove what lies under a name, and then the name: who dies in between leaves what is found again."""
-    store.hadoop.delete(store.address.at(f"{COPIES}/{name}").uri, recursive=True)
+    _remove_files(store, name)
     store.delete(name)
+
+
+def _remove_files(store: Store, name: str) -> None:
+    store.hadoop.delete(store.address.at(f"{COPIES}/{name}").uri, recursive=True)
+    if _OF_A_COMMAND.fullmatch(name):
+        with contextlib.suppress(NotFound):  # it is there for moments only
+            store.delete(name + _CUT)
 
 
 def delete(name: str, tree: str, options: Mapping[str, object] | None = None) -> None:
@@ -199,7 +234,7 @@ def delete(name: str, tree: str, options: Mapping[str, object] | None = None) ->
     try:
         store.delete(name)
     finally:
-        store.hadoop.delete(store.address.at(f"{COPIES}/{name}").uri, recursive=True)
+        _remove_files(store, name)
     if name in known and known[name].source:
         source = store.address.at(Address.parse(known[name].source, options).path)
         keeping.tell_sink(store, source, known[name].query)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from statestore.checkpoint.cut import cut_of
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.place import Place
 from statestore.defaults import TRANSACTION_S
-from statestore.errors import CutFailed, NotFound, StateStoreError
+from statestore.errors import CutFailed, NotFound
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import bookkeeper, topic
 from statestore.savepoints.folder import HadoopFolder, Source
@@ -120,16 +119,7 @@ def restore(
 
 @contextlib.contextmanager
 def _held(name: str, store: Store, batch: int | None) -> Iterator[tuple[What, Source]]:
-    """A checkpoint that stays as it is in the meantime: a savepoint of it, restored to a place of its own."""
-    hold = f"{name[:80]}-copy-{uuid.uuid4().hex[:12]}"
-    place = store.address.at(f"{bookkeeper.COPIES}/{hold}")
-    savepoint = bookkeeper.make(store, hold, batch)
-    try:
-        with store.restore(hold, place.path) as (_, lengths):
-            pass
-        what = What(name, store.address.uri, savepoint.batch, savepoint.query, savepoint.created_ms)
-        yield what, HadoopFolder(Place(store.hadoop, place.uri), lengths)
-    finally:
-        with contextlib.suppress(StateStoreError):
-            store.delete(hold)
-            store.hadoop.delete(place.uri, recursive=True)
+    """A checkpoint that stays as it is in the meantime."""
+    with bookkeeper.cut_to_copy(name, store, batch) as (own, made, lengths):
+        what = What(name, store.address.uri, made.batch, made.query, made.created_ms)
+        yield what, HadoopFolder(Place(own.hadoop, own.address.uri), lengths)

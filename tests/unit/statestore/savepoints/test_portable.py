@@ -1,0 +1,120 @@
+"""What a command leaves in a tree that is killed while it reads or copies a checkpoint: it is found, and removed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from statestore.bk.address import Address
+from statestore.checkpoint.cut import Cut
+from statestore.errors import NotFound
+from statestore.hadoop.file_systems import Hadoop
+from statestore.savepoints import bookkeeper, keeping, portable
+from statestore.savepoints.savepoint import Savepoint
+from statestore.savepoints.store import Store
+
+SOURCE = "bk://zk:2181/q"
+
+
+class Tree:
+    """What a tree holds: savepoints by name, and the addresses where files are. Here in the place of Hadoop, too."""
+
+    def __init__(self) -> None:
+        self.savepoints: dict[str, Savepoint] = {}
+        self.places: set[str] = set()
+
+    def delete(self, uri: str, recursive: bool = False) -> bool:
+        self.places.discard(uri)
+        return True
+
+    def kill(self) -> None:
+        """End the process that makes whatever is being made."""
+        for name, one in self.savepoints.items():
+            self.savepoints[name] = replace(one, state="abandoned") if one.state == "building" else one
+
+
+class Played(Store):
+    """The savepoints of such a tree."""
+
+    @property
+    def tree(self) -> Tree:
+        return cast(Tree, self.hadoop)
+
+    def all(self) -> list[Savepoint]:
+        return list(self.tree.savepoints.values())
+
+    def create(self, name: str, cut: Cut) -> Savepoint:
+        made = self.tree.savepoints[name] = Savepoint(name, "ready", self.address.uri, 0, cut.batch, cut.query)
+        return made
+
+    def take(self, name: str) -> None:
+        self.tree.savepoints[name] = Savepoint(name, "building", self.address.uri, 0)
+
+    @contextlib.contextmanager
+    def restore(self, name: str, target: str) -> Iterator[tuple[Savepoint, dict[str, int]]]:
+        self.tree.places.add(self.address.at(target).uri)
+        yield self.tree.savepoints[name], {"metadata": 5}
+
+    def delete(self, name: str) -> None:
+        if self.tree.savepoints.pop(name, None) is None:
+            raise NotFound(name)
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Played:
+    monkeypatch.setattr(bookkeeper, "cut_of", lambda *_: Cut(7, "a-query", {}, frozenset()))
+    monkeypatch.setattr(bookkeeper, "Store", Played)
+    return Played(cast(Hadoop, Tree()), Address.parse(SOURCE))
+
+
+def test_a_copy_leaves_nothing_and_shows_that_its_maker_lives(store: Played) -> None:
+    with portable._held("nightly", store, None) as (what, files):
+        (one,) = store.all()
+        assert (one.name[:13], one.state, len(one.name)) == ("nightly-copy-", "building", 25)
+        assert (what.name, what.source, what.batch, files.files()) == ("nightly", SOURCE, 7, [("metadata", 5)])
+        assert store.tree.places == {f"bk://zk:2181/.savepoints/{one.name}"}
+    assert (store.all(), store.tree.places) == ([], set())
+
+
+@pytest.mark.parametrize("when", ["cut", "files"])
+def test_what_a_killed_copy_has_left_is_named_and_removed(
+    store: Played, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed while the cut is a savepoint that nothing else tells from a user's, or while it sends the files."""
+    killed: Any = store.tree.kill
+    if when == "cut":
+        monkeypatch.setattr(Played, "delete", lambda *_: killed())
+    copy = portable._held("nightly", store, None)
+    copy.__enter__()
+    killed()
+    monkeypatch.undo()
+    monkeypatch.setattr(bookkeeper, "Store", Played)
+    store.tree.savepoints["nightly"] = Savepoint("nightly", "ready", SOURCE, 0, 7, "a-query")
+    (left,) = bookkeeper.left_behind(store)
+    assert left.name.startswith("nightly-copy-")
+    assert (len(store.all()), len(store.tree.places)) == (3 if when == "cut" else 2, 1)
+    assert bookkeeper.remove_left(store) == [left.name]
+    assert (list(store.tree.savepoints), store.tree.places) == (["nightly"], set())
+
+
+def test_the_next_copy_removes_what_is_a_day_old(store: Played) -> None:
+    store.tree.savepoints["old-copy-0123456789ab"] = Savepoint("old-copy-0123456789ab", "abandoned", SOURCE, 0)
+    store.tree.savepoints["mine-cut"] = Savepoint("mine-cut", "ready", SOURCE, 0)
+    with portable._held("mine", store, None):
+        assert [one.name for one in store.all() if one.state != "building"] == ["mine-cut"]
+    assert list(store.tree.savepoints) == ["mine-cut"], "a user's own"
+
+
+def test_deleting_a_savepoint_leaves_another_whose_name_only_looks_like_ours(
+    store: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Played, "of", lambda *_: store)
+    monkeypatch.setattr(keeping, "tell_sink", lambda *_: None)
+    for name in ("mine", "mine-cut"):
+        store.tree.savepoints[name] = Savepoint(name, "ready", SOURCE, 0)
+    bookkeeper.delete("mine", SOURCE)
+    assert list(store.tree.savepoints) == ["mine-cut"]
