@@ -52,9 +52,15 @@ OPTIONS: Mapping[str, Option] = {
     "pack.bytes": Option("size", "67108864", "a pack of this many bytes is rolled"),
     "pack.age.ms": Option("size", "600000", "a pack of this age is rolled"),
     "pack.files": Option("size", "2000", "a pack of this many files is rolled"),
-    "cache.bytes": Option("count", "33554432", "heap for the read cache of small files, in each process"),
+    "cache.bytes": Option(
+        "count",
+        "33554432",
+        "heap for the read cache of small files, in each process; those not renamed yet take up to 32 MiB beside it",
+    ),
     "session.timeout.ms": Option("size", "30000", "ZooKeeper session timeout"),
-    "patience.ms": Option("size", "120000", "how long ZooKeeper may stay away before a call fails"),
+    "patience.ms": Option(
+        "size", "120000", "how long ZooKeeper, or the bookies of a file that is read, may stay away before a call fails"
+    ),
     "rename.limit": Option("size", "500", "names in a directory that is renamed, at most"),
     "grace.ms": Option("count", "3600000", "how long a ledger without references, or a dead writer's, is left alone"),
     "maintenance.ms": Option("count", "300000", "between rounds of the sweeper; 0: never"),

@@ -20,10 +20,17 @@ import org.apache.bookkeeper.proto.checksum.DigestManager;
  * what each of them said: opening a ledger without recovery makes one ReadException of all.
  */
 final class Copies {
-    static final String GOOD = "good";
+    private static final String GOOD = "good";
     static final String REFUSED =
             "refuses this client: it lets in who comes with TLS (fs.bk.tls) and a certificate of a "
                     + "role that it knows (its OU; see " + Security.CERTIFICATE + ")";
+
+    /** What has been said of a copy: {@link #isAnswer}, or its bookie is away or too slow, and may say else later. */
+    record Said(String words, boolean isAnswer) {
+        boolean isGood() {
+            return words.equals(GOOD);
+        }
+    }
 
     private final Session session;
     private final long ledger;
@@ -46,24 +53,24 @@ final class Copies {
         }
     }
 
-    /** {@link #GOOD} for each bookie that gives a whole copy of the entry, or what is wrong. */
-    Map<BookieId, String> ask(long entry) throws IOException {
+    /** What each bookie says that should have a copy of the entry: good, where it gives a whole one, or what is wrong. */
+    Map<BookieId, Said> ask(long entry) throws IOException {
         List<BookieId> ensemble = metadata.getAllEnsembles().floorEntry(entry).getValue();
-        var answers = new LinkedHashMap<BookieId, CompletableFuture<String>>();
+        var answers = new LinkedHashMap<BookieId, CompletableFuture<Said>>();
         // BookKeeper stripes: entry e is on the write quorum's bookies from number e on, round the ensemble.
         for (int i = 0; i < metadata.getWriteQuorumSize(); i++) {
             BookieId bookie = ensemble.get((int) ((entry + i) % ensemble.size()));
             answers.put(bookie, ask(entry, bookie));
         }
-        var said = new LinkedHashMap<BookieId, String>();
+        var said = new LinkedHashMap<BookieId, Said>();
         for (var answer : answers.entrySet()) {
             said.put(answer.getKey(), Ledgers.await(answer.getValue()));
         }
         return said;
     }
 
-    private CompletableFuture<String> ask(long entry, BookieId bookie) throws IOException {
-        var answer = new CompletableFuture<String>();
+    private CompletableFuture<Said> ask(long entry, BookieId bookie) throws IOException {
+        var answer = new CompletableFuture<Said>();
         session.bk()
                 .getClientCtx()
                 .getBookieClient()
@@ -77,15 +84,22 @@ final class Copies {
         return answer;
     }
 
-    private String verdict(int rc, long entry, ByteBuf data) {
-        if (rc != BKException.Code.OK) {
-            return rc == BKException.Code.UnauthorizedAccessException ? REFUSED : BKException.getMessage(rc);
+    private Said verdict(int rc, long entry, ByteBuf data) {
+        switch (rc) {
+            case BKException.Code.OK:
+                break;
+            case BKException.Code.UnauthorizedAccessException:
+                return new Said(REFUSED, true);
+            case BKException.Code.NoSuchEntryException, BKException.Code.NoSuchLedgerExistsException:
+                return new Said(BKException.getMessage(rc), true);
+            default:
+                return new Said(BKException.getMessage(rc), false);
         }
         try {
             digests.verifyDigestAndReturnData(entry, data);
-            return GOOD;
+            return new Said(GOOD, true);
         } catch (BKException e) {
-            return e.getMessage();
+            return new Said(e.getMessage(), true);
         }
     }
 }

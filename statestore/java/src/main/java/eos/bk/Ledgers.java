@@ -14,7 +14,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
-import java.util.stream.Collectors;
 import java.util.zip.CRC32C;
 import org.apache.bookkeeper.client.BKException;
 import org.apache.bookkeeper.client.BookKeeper;
@@ -38,7 +37,6 @@ import org.slf4j.LoggerFactory;
 final class Ledgers {
     private static final Logger LOG = LoggerFactory.getLogger(Ledgers.class);
     private static final int OPEN_LEDGERS = 64;
-    private static final int READ_ATTEMPTS = 4;
     private static final long ANSWER_S = 90;
     /** Of a file in the cache: the cache's entry, the heads of two arrays, a String. */
     private static final int KEPT_BESIDE = 160;
@@ -54,11 +52,13 @@ final class Ledgers {
             .<Long, Open>removalListener(gone -> gone.getValue().handle().closeAsync())
             .build();
     private final Cache<String, byte[]> cache;
+    private final UnreadEntries unread;
     private boolean quorumTold;
 
     Ledgers(Client client) {
         this.client = client;
         cache = readCache(client.settings.cacheBytes);
+        unread = new UnreadEntries(client);
     }
 
     static Cache<String, byte[]> readCache(long room) {
@@ -191,62 +191,44 @@ final class Ledgers {
     }
 
     /**
-     * Reads entries {@code first…last} of the file's ledger into the buffer; returns the number of bytes.
+     * Reads entries {@code first…last} of the file's ledger into the buffer; returns the number of bytes. While bookies
+     * are away it waits for them, for {@code fs.bk.patience.ms}.
      *
      * @throws FileNotFoundException the file has been deleted or replaced since it was opened
      * @throws AccessControlException the bookies refuse this client
-     * @throws IOException no bookie has a good copy of an entry: it is named, with what each of them says
+     * @throws IOException no bookie gives a good copy of an entry: it is named, with what each of them says
      */
     int read(String path, FileEntry file, long first, long last, byte[] into) throws IOException {
         FileEntry now = file;
+        long begunMs = UnreadEntries.nowMs();
         for (int attempt = 1; ; attempt++) {
             long shift = now.first() - file.first();
             try {
-                return readOnce(now.ledger(), first + shift, last + shift, into);
+                int bytes = readOnce(now.ledger(), first + shift, last + shift, into);
+                if (attempt > 1) {
+                    unread.areRead();
+                }
+                return bytes;
             } catch (BookKeeperException e) {
                 // Our view of the ledger may be old (a bookie was replaced), or the name has moved on (a compaction).
                 open.invalidate(now.ledger());
-                client.zk.sync();
-                Names.Status status = client.names.find(path);
-                if (status == null
-                        || status.isDirectory()
-                        || !status.file().origin().equals(file.origin())) {
-                    throw (IOException)
-                            new FileNotFoundException(path + " was deleted, moved or replaced while it was read")
-                                    .initCause(e);
-                }
-                now = status.file();
-                if (attempt == READ_ATTEMPTS) {
-                    for (long entry = first; first < last && entry <= last; entry++) {
-                        read(path, file, entry, entry, into);
-                    }
-                    throw unreadable(path, now.ledger(), first + shift, e);
+                long ledger = now.ledger();
+                now = asItIsNow(path, file, e);
+                if (now.ledger() == ledger) {
+                    unread.mayBeReadLater(path, ledger, first + shift, last + shift, attempt, begunMs, e);
                 }
             }
         }
     }
 
-    /** What is wrong with an entry that wasn't read: each bookie is asked, so that a refusal isn't told as a loss. */
-    private IOException unreadable(String path, long ledger, long entry, BookKeeperException answer) {
-        Map<BookieId, String> said = Map.of();
-        try {
-            said = new Copies(client.session(), ledger, client.settings.password).ask(entry);
-        } catch (IOException e) {
-            answer.addSuppressed(e);
+    private FileEntry asItIsNow(String path, FileEntry file, BookKeeperException unread) throws IOException {
+        client.zk.sync();
+        Names.Status status = client.names.find(path);
+        if (!Names.sameBytes(status, file)) {
+            throw (IOException) new FileNotFoundException(path + " was deleted, moved or replaced while it was read")
+                    .initCause(unread);
         }
-        if (!said.isEmpty() && said.values().stream().allMatch(Copies.REFUSED::equals)) {
-            var refused = new AccessControlException(path + " can't be read: every bookie that has entry " + entry
-                    + " of ledger " + ledger + " " + Copies.REFUSED);
-            refused.initCause(answer);
-            return refused;
-        }
-        String each = said.entrySet().stream()
-                .map(one -> one.getKey() + " " + one.getValue())
-                .collect(Collectors.joining("; "));
-        return new IOException(
-                path + " can't be read: no bookie gives a good copy of entry " + entry + " of ledger " + ledger
-                        + (each.isEmpty() ? "" : ": " + each) + " (" + answer.getMessage() + ")",
-                answer);
+        return status.file();
     }
 
     private int readOnce(long ledger, long first, long last, byte[] into) throws IOException {

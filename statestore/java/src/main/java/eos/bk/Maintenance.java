@@ -43,7 +43,7 @@ public final class Maintenance {
         var lines = new StringBuilder();
         for (long entry = first; entry <= last; entry++) {
             for (var said : copies.ask(entry).entrySet()) {
-                lines.append(entry + " " + said.getKey() + " " + said.getValue() + "\n");
+                lines.append(entry + " " + said.getKey() + " " + said.getValue().words() + "\n");
             }
         }
         return lines.toString();

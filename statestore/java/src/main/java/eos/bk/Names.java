@@ -287,10 +287,8 @@ final class Names {
         return target != null && !target.isDirectory() && target.file().origin().equals(source.origin());
     }
 
-    static boolean sameBytes(Status now, Status before) {
-        return now != null
-                && !now.isDirectory()
-                && now.file().origin().equals(before.file().origin());
+    static boolean sameBytes(Status now, FileEntry before) {
+        return now != null && !now.isDirectory() && now.file().origin().equals(before.origin());
     }
 
     private static boolean isDirectory(Status status) {

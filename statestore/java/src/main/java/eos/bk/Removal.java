@@ -66,7 +66,7 @@ record Removal(Names names, List<Status> statuses) {
         List<Status> now = names.find(statuses.stream().map(Status::path).toList());
         for (int i = 0; i < statuses.size(); i++) {
             Status before = statuses.get(i);
-            if (before.isDirectory() ? now.get(i) != null : Names.sameBytes(now.get(i), before)) {
+            if (before.isDirectory() ? now.get(i) != null : Names.sameBytes(now.get(i), before.file())) {
                 return false;
             }
         }

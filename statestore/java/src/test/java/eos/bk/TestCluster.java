@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ThreadLocalRandom;
 import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.common.component.LifecycleComponentStack;
@@ -139,6 +140,19 @@ public final class TestCluster {
         Bookie bookie = find(id);
         Started.RUNNING.remove(bookie);
         bookie.server().close();
+    }
+
+    /** Ends all bookies of ours; what is returned starts them again, with what they had. */
+    static Callable<Void> stopBookies() {
+        var stopped = List.copyOf(Started.RUNNING);
+        stopped.forEach(bookie -> bookie.server().close());
+        Started.RUNNING.clear();
+        return () -> {
+            for (Bookie bookie : stopped) {
+                Started.startBookie(zookeeperPort(), bookie.port(), bookie.folder());
+            }
+            return null;
+        };
     }
 
     /** Starts an empty bookie of ours. */
