@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from statestore.cli import console
-from statestore.cli.options import AsJson, Conf, HadoopOptions, parse_options, settings_of
+from statestore.cli.options import AsJson, Conf, HadoopOptions, parse_options
+from statestore.cli.spark import spark_for
 from statestore.errors import InvalidInput
-from statestore.hadoop.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,7 +42,7 @@ def diff(
     from statestore.savepoints.savepoint import is_name
 
     options = parse_options(option)
-    with session(options, settings_of(conf)) as spark, contextlib.ExitStack() as stack:
+    with spark_for(options, conf, a, b, tree) as spark, contextlib.ExitStack() as stack:
         addresses = []
         for side, other in ((a, b), (b, a)):
             if is_name(side):

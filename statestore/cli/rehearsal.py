@@ -23,10 +23,9 @@ from statestore.cli.options import (
     Trust,
     job_and_output,
     parse_options,
-    settings_of,
     sink_output,
 )
-from statestore.hadoop.session import session
+from statestore.cli.spark import spark_for
 
 if TYPE_CHECKING:
     from statestore.drills.acts.rehearsal import Live
@@ -115,7 +114,7 @@ def _live(checkpoint: str, output: Output | None, option: list[str] | None, conf
     from statestore.drills.acts.rehearsal import Live
 
     options = parse_options(option)
-    with session(options, settings_of(conf)) as spark:
+    with spark_for(options, conf, checkpoint) as spark:
         yield Live(checkpoint, spark, output, options)
 
 

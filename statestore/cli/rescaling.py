@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from statestore.cli import console
-from statestore.cli.options import AsJson, Conf, HadoopOptions, parse_options, settings_of
-from statestore.hadoop.session import session
+from statestore.cli.options import AsJson, Conf, HadoopOptions, parse_options
+from statestore.cli.spark import spark_for
 
 
 def rescale(
@@ -28,7 +28,7 @@ def rescale(
     from statestore.rewriting import rescale as rescale_checkpoint
 
     options = parse_options(option)
-    with session(options, settings_of(conf)) as spark, console.bar("copying") as show:
+    with spark_for(options, conf, source, target) as spark, console.bar("copying") as show:
 
         def progress(done: int, total: int, size: int) -> None:
             show(done, total, f"{console.count(done, 'file')}, {console.size(size)}")

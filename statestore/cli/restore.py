@@ -22,10 +22,9 @@ from statestore.cli.options import (
     cluster_of,
     job_and_output,
     parse_options,
-    settings_of,
 )
+from statestore.cli.spark import spark_for
 from statestore.errors import InvalidInput
-from statestore.hadoop.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +67,7 @@ def restore(
         raise InvalidInput("--name is for topics: a savepoint on BookKeeper is restored by `restore NAME TARGET`")
     if in_step:
         start, output = job_and_output(job, sink, service_url, namespace, token_file, trust_certs)
-        with session(options, settings_of(conf)) as spark:
+        with spark_for(options, conf, source, target) as spark:
             _in_step(
                 *(source, target, start, output, spark, as_json),
                 name=name,

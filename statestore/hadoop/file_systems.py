@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -11,19 +12,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, StateStoreError, Unavailable
-from statestore.hadoop.options import PREFIX, checked
+from statestore.hadoop.options import OPTIONS, PREFIX, checked
 from statestore.hadoop.own_jvm import jvm_of_our_own
 from statestore.hadoop.session import FILE_SYSTEM, HADOOP
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger("statestore.hadoop")
+
 _IMPLEMENTATIONS = {name.removeprefix(HADOOP): value for name, value in FILE_SYSTEM.items()}
 _LOADED = _IMPLEMENTATIONS["fs.bk.impl"]
-# Between us and the jar: who only looks begins no tree of names, and doesn't wait for a server that refuses.
-_MAKE_ROOT, _FAIL_FAST = f"{PREFIX}make-root", f"{PREFIX}fail-fast"
+# Between us and the jar: who only looks begins no tree of names.
+_MAKE_ROOT = f"{PREFIX}make-root"
+_PATIENCE = "patience.ms"
 # A tool leaves the housekeeping to the jobs, and a person waits for its answer.
-_TOOL = {f"{PREFIX}maintenance.ms": "0", f"{PREFIX}patience.ms": "30000", _FAIL_FAST: "true"}
+_TOOL = {f"{PREFIX}maintenance.ms": "0", f"{PREFIX}{_PATIENCE}": "30000"}
+_HOPELESS_MS = 3_000
+_SILENT_S = 2.0
 _BLOCK = 1 << 20
 _NOT_FOUND = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException")
 _JARS_OF_SCHEMES = "s3a: hadoop-aws; abfs: hadoop-azure; gs: gcs-connector"
@@ -71,10 +77,11 @@ class Hadoop:
     bytes that fail their checksum, and `Unavailable` for all else that a file system says.
     """
 
-    def __init__(self, jvm: Any, conf: Any, own_instances: bool) -> None:
+    def __init__(self, jvm: Any, conf: Any, own_instances: bool, for_tools: bool) -> None:
         self.jvm = jvm
         self._conf = conf
         self._own_instances = own_instances
+        self._for_tools = for_tools
         self._file_systems: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
 
@@ -103,7 +110,8 @@ class Hadoop:
         """
         given = checked(options or {})
         context = _context(spark)
-        if context is not None and not own_jvm:
+        for_tools = context is None or own_jvm
+        if not for_tools:
             jvm = context._jvm
             conf = jvm.org.apache.hadoop.conf.Configuration(context._jsc.hadoopConfiguration())
         else:
@@ -112,7 +120,7 @@ class Hadoop:
             given = _TOOL | given | ({} if make_root else {_MAKE_ROOT: "false"})
         for name, value in (_IMPLEMENTATIONS | given).items():
             conf.set(name, value)
-        return cls(jvm, conf, own_instances=bool(given))
+        return cls(jvm, conf, own_instances=bool(given), for_tools=for_tools)
 
     def file_system(self, uri: str) -> Any:
         """Return Hadoop's FileSystem for an address, a Java object."""
@@ -126,14 +134,37 @@ class Hadoop:
                     make = file_systems.newInstance if self._own_instances and key[0] == "bk" else file_systems.get
                     if not key[0]:
                         where = file_systems.getDefaultUri(self._conf)
-                    self._file_systems[key] = make(where, self._conf)
+                    made = make(where, self._conf)
+                    if self._for_tools and key[0] == "bk":
+                        self._connect(made, uri)
+                    self._file_systems[key] = made
                 return self._file_systems[key]
+
+    def connect(self, uri: str) -> None:
+        """Connect to the ZooKeeper of a `bk://` address, unless this process is; in a JVM of our own, first use does.
+
+        Where none can be, since nobody knows the host, or all servers refuse connections for some seconds, it says so
+        soon. Another is waited for as `fs.bk.patience.ms` says, of which a warning of `statestore.hadoop` tells.
+        """
+        with self.explained(uri):
+            self._connect(self.file_system(uri), uri)
+
+    def _connect(self, file_system: Any, uri: str) -> None:
+        patience_ms = self._conf.get(PREFIX + _PATIENCE, OPTIONS[_PATIENCE].default)
+        said = "%s: its ZooKeeper does not answer yet; waiting for up to %d s"
+        waiting = threading.Timer(_SILENT_S, log.warning, (said, uri, int(patience_ms) // 1000))
+        waiting.daemon = True
+        waiting.start()
+        try:
+            self.jvm.eos.bk.Maintenance.connect(file_system, _HOPELESS_MS)
+        finally:
+            waiting.cancel()
 
     @property
     def options(self) -> dict[str, str]:
         """The options `fs.bk.…` in force: those given, and those of the Spark session."""
         found = {PREFIX + str(name): str(value) for name, value in self._conf.getPropsWithPrefix(PREFIX).items()}
-        return {name: value for name, value in found.items() if name not in {*_IMPLEMENTATIONS, _MAKE_ROOT, _FAIL_FAST}}
+        return {name: value for name, value in found.items() if name not in {*_IMPLEMENTATIONS, _MAKE_ROOT}}
 
     def status(self, uri: str) -> Status | None:
         """Return what is at the address; None where nothing is."""

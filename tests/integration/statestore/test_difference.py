@@ -77,7 +77,7 @@ def test_the_command_tells_of_two_savepoints(
     def session(*_: object) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr(difference, "session", session)
+    monkeypatch.setattr(difference, "spark_for", session)
     uri, name = checkpoints["rocksdb"], f"s{uuid.uuid4().hex[:8]}"
     for batch in (1, 2):
         savepoints.create(f"{name}-{batch}", uri, batch=batch)

@@ -22,8 +22,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     @contextmanager
-    def session(options: Any, settings: Any) -> Iterator[str]:
-        found.update(settings=settings)
+    def spark_for(options: Any, conf: Any, *addresses: Any) -> Iterator[str]:
+        found.update(conf=conf, addresses=addresses)
         yield "spark"
 
     def rescale(source: str, target: str, partitions: int, **more: Any) -> Rescaled:
@@ -31,7 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         more["progress"](1, 2, 300)
         return Rescaled(target, "id", 4, 5, 2, partitions, 70, ("dedupe",))
 
-    monkeypatch.setattr(rescaling, "session", session)
+    monkeypatch.setattr(rescaling, "spark_for", spark_for)
     monkeypatch.setattr(rewriting, "rescale", rescale)
     return found
 
@@ -42,7 +42,8 @@ def test_it_tells_what_was_made(asked: dict[str, Any]) -> None:
     assert told.exit_code == 0, told.output
     assert "bk://zk:2181/q-16: 70 rows of state in 16 partitions in place of 2, of batch 4" in told.stderr
     assert asked == {
-        "settings": {"spark.master": "local[2]"},
+        "conf": ["spark.master=local[2]"],
+        "addresses": ("before", "bk://zk:2181/q-16"),
         "source": "before",
         "partitions": 16,
         "spark": "spark",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,3 +98,49 @@ def test_the_jar_says_which_error_it_is(error: type[Exception]) -> None:
     explained = hadoop._explain("bk://h:1/", Said(error.__name__))
     assert type(explained) is error
     assert str(explained) == "so it is"
+
+
+class Connecting:
+    """A JVM with the jar, whose ZooKeeper takes its time."""
+
+    def __init__(self, takes_s: float) -> None:
+        self._takes_s = takes_s
+        self.asked: list[tuple[str, int]] = []
+        self.org = self.apache = self.hadoop = self.fs = self.FileSystem = self.eos = self.bk = self.Maintenance = self
+
+    def Path(self, uri: str) -> Any:  # noqa: N802
+        where = SimpleNamespace(getScheme=lambda: uri.partition(":")[0], getAuthority=lambda: uri.split("/")[2])
+        return SimpleNamespace(toUri=lambda: where)
+
+    def get(self, where: Any, conf: Any) -> str:
+        return f"{where.getScheme()} of {where.getAuthority()}"
+
+    newInstance = get  # noqa: N815
+
+    def connect(self, file_system: str, hopeless_ms: int) -> None:
+        self.asked.append((file_system, hopeless_ms))
+        time.sleep(self._takes_s)
+
+
+@pytest.mark.parametrize(("takes_s", "told"), [(0.0, False), (0.5, True)])
+def test_who_waits_for_a_zookeeper_is_told_so(
+    takes_s: float, told: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hadoop, "_SILENT_S", 0.1)
+    jvm = Connecting(takes_s)
+    conf = SimpleNamespace(get=lambda name, default: {"fs.bk.patience.ms": "30000"}[name])
+    ours = Hadoop(jvm, conf, own_instances=True, for_tools=True)
+    for uri in ("bk://zk:2181/a", "file://x/y", "bk://zk:2181/b"):
+        ours.file_system(uri)
+    assert jvm.asked == [("bk of zk:2181", 3_000)], "once for each tree"
+    said = "bk://zk:2181/a: its ZooKeeper does not answer yet; waiting for up to 30 s"
+    assert caplog.messages == ([said] if told else [])
+
+
+def test_in_a_session_of_spark_only_a_command_asks_for_the_connection() -> None:
+    jvm = Connecting(0)
+    ours = Hadoop(jvm, SimpleNamespace(get=lambda name, default: default), own_instances=False, for_tools=False)
+    ours.file_system("bk://zk:2181/a")
+    assert not jvm.asked
+    ours.connect("bk://zk:2181/a")
+    assert jvm.asked == [("bk of zk:2181", 3_000)]

@@ -79,7 +79,7 @@ def test_defaults() -> None:
 def test_the_jar_reads_the_same_options() -> None:
     source = "".join((JAR / name).read_text() for name in ("Settings.java", "Security.java"))
     read = set(re.findall(r'P \+ "([a-z.-]+)"', source)) - {"zookeeper.", "bookkeeper."}
-    assert read - {"make-root", "fail-fast"} == set(OPTIONS), "those two are between our tools and the jar"
+    assert read - {"make-root"} == set(OPTIONS), "that one is between our tools and the jar"
 
 
 def test_the_table_in_the_docs_is_this_one() -> None:

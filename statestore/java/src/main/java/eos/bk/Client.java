@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.net.ConnectException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
+import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -18,6 +19,7 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Collectors;
 import javax.net.ssl.SSLContext;
 import org.apache.bookkeeper.util.ZkUtils;
 import org.apache.hadoop.security.AccessControlException;
@@ -114,10 +116,17 @@ final class Client {
     Session session() throws IOException {
         // Without the lock: closing still needs the live session, and mustn't wait for who waits for another.
         Session now = session;
-        return isAlive(now) ? now : nextSession();
+        return isAlive(now) ? now : nextSession(settings.patienceMs);
     }
 
-    private synchronized Session nextSession() throws IOException {
+    /** The first session, unless there was one; servers that can't be the right ones are waited for only so long. */
+    void connect(long hopelessMs) throws IOException {
+        if (session == null) {
+            nextSession(hopelessMs);
+        }
+    }
+
+    private synchronized Session nextSession(long hopelessMs) throws IOException {
         if (isAlive(session)) {
             return session;
         }
@@ -126,7 +135,7 @@ final class Client {
             LOG.warn("ZooKeeper session of writer {} is over; starting another", session.process());
             session.end();
         }
-        session = connectPatiently();
+        session = connectPatiently(hopelessMs);
         if (closing.isDone()) {
             session.end();
         }
@@ -148,10 +157,10 @@ final class Client {
         }
     }
 
-    private Session connectPatiently() throws IOException {
+    private Session connectPatiently(long hopelessMs) throws IOException {
         for (long deadline = System.currentTimeMillis() + settings.patienceMs; ; ) {
             try {
-                return connect();
+                return begin(hopelessMs);
             } catch (IOException e) {
                 // Lost again while starting, as during an election of ZooKeeper's leader.
                 boolean lost = e.getCause() instanceof KeeperException.ConnectionLossException
@@ -163,7 +172,7 @@ final class Client {
         }
     }
 
-    private Session connect() throws IOException {
+    private Session begin(long hopelessMs) throws IOException {
         return Zk.uninterrupted(() -> {
             var tls = Handshake.context(settings.zkConfig);
             var connected = new CompletableFuture<Void>();
@@ -185,9 +194,11 @@ final class Client {
                     settings.zkConfig);
             try {
                 settings.security.introduce(ours);
-                long deadline = System.currentTimeMillis() + settings.patienceMs;
+                long now = System.currentTimeMillis();
+                long deadline = now + settings.patienceMs;
+                long hopeless = now + hopelessMs;
                 for (int looks = 0;
-                        !connected.isDone() && System.currentTimeMillis() < deadline && !isRefused();
+                        !connected.isDone() && now < deadline && !(now >= hopeless && isHopeless());
                         looks++) {
                     CompletableFuture.anyOf(connected, closing)
                             .completeOnTimeout(null, CONNECT_MS, TimeUnit.MILLISECONDS)
@@ -196,10 +207,10 @@ final class Client {
                     if (!connected.isDone() && looks % LOOKS_PER_HANDSHAKE == 0) {
                         mustUnderstand(tls);
                     }
+                    now = System.currentTimeMillis();
                 }
                 if (!connected.isDone()) {
-                    throw new IOException(
-                            "No ZooKeeper answers at " + settings.zkServers + ": is it running, is it that port?");
+                    throw new IOException("No ZooKeeper answers at " + settings.zkServers + ": " + advice());
                 }
                 var rootId = prepareRoot(ours);
                 begun.complete(new Session(settings, ours, register(ours), rootId));
@@ -235,7 +246,7 @@ final class Client {
     /** Throws when TLS fails with a server, or is asked for by one, and works with none: waiting wouldn't help. */
     private void mustUnderstand(SSLContext tls) throws Failed {
         var told = new ArrayList<String>();
-        for (InetSocketAddress server : new ConnectStringParser(settings.zkServers).getServerAddresses()) {
+        for (InetSocketAddress server : servers()) {
             String refusal = Handshake.refusal(server, tls);
             if (refusal != null) {
                 told.add("ZooKeeper at " + server.getHostString() + ":" + server.getPort() + " can't be used: "
@@ -249,26 +260,31 @@ final class Client {
         }
     }
 
-    /** For a tool: whether every server refuses connections. A slow one is waited for. */
-    private boolean isRefused() {
-        if (!settings.failFast) {
-            return false;
-        }
-        for (InetSocketAddress server : new ConnectStringParser(settings.zkServers).getServerAddresses()) {
-            if (isReachable(server)) {
-                return false;
-            }
-        }
-        return true;
+    /** Whether every server refuses connections, or has a name that nobody knows. A slow one is waited for. */
+    private boolean isHopeless() {
+        return servers().stream().noneMatch(Client::isReachable);
     }
 
-    /** False only where a connection is refused. */
+    private List<InetSocketAddress> servers() {
+        return new ConnectStringParser(settings.zkServers).getServerAddresses();
+    }
+
+    private String advice() {
+        String unknown = servers().stream()
+                .map(InetSocketAddress::getHostString)
+                .filter(host -> new InetSocketAddress(host, 0).isUnresolved())
+                .distinct()
+                .collect(Collectors.joining(", "));
+        return unknown.isEmpty() ? "is it running, is it that port?" : "no address is known here for " + unknown;
+    }
+
+    /** False only where a connection is refused, or can't be tried. */
     private static boolean isReachable(InetSocketAddress server) {
         try (var socket = new Socket()) {
             socket.connect(new InetSocketAddress(server.getHostString(), server.getPort()), (int) CONNECT_MS);
             return true;
-        } catch (ConnectException e) {
-            LOG.debug("{} refuses connections", server);
+        } catch (ConnectException | UnknownHostException e) {
+            LOG.debug("{} can't be connected to: {}", server, e.toString());
             return false;
         } catch (IOException e) {
             return true;

@@ -12,6 +12,16 @@ public final class Maintenance {
     private Maintenance() {}
 
     /**
+     * Connects, if this process has not done so: a tool asks for it first, and doesn't wait long for what isn't there.
+     *
+     * @param hopelessMs how long servers are waited for that all refuse connections, or whose names nobody knows; others,
+     *     and all once there was a connection, for {@code fs.bk.patience.ms}
+     */
+    public static void connect(FileSystem fs, long hopelessMs) throws IOException {
+        client(fs).connect(hopelessMs);
+    }
+
+    /**
      * One thorough round of the sweeper, now: frees what nothing has referred to for the grace time, compacts, and looks
      * for unregistered ledgers. Returns the freed ledgers.
      *

@@ -26,7 +26,6 @@ final class Settings {
     final int sessionTimeoutMs;
     final long patienceMs;
     final boolean makeRoot;
-    final boolean failFast;
     final Security security;
     final List<ACL> acl;
     final ZKClientConfig zkConfig = new ZKClientConfig();
@@ -77,9 +76,8 @@ final class Settings {
         root = conf.getTrimmed(P + "root", "/eos-bk");
         sessionTimeoutMs = conf.getInt(P + "session.timeout.ms", 30_000);
         patienceMs = conf.getLong(P + "patience.ms", 120_000);
-        // Set by tools: who only looks makes no tree of names, and doesn't wait for what isn't running.
+        // Set by tools: who only looks makes no tree of names.
         makeRoot = conf.getBoolean(P + "make-root", true);
-        failFast = conf.getBoolean(P + "fail-fast", false);
         security = new Security(conf);
         acl = security.acl;
         security.configure(zkConfig);
