@@ -107,8 +107,7 @@ final class Names {
             Status above = find(at);
             for (; above == null; above = find(at)) {
                 if (at.equals("/")) {
-                    throw new FileNotFoundException(
-                            "Nothing is under " + root + " in ZooKeeper any more: was the tree removed?");
+                    throw zk.removed();
                 }
                 missing.add(0, at);
                 at = parent(at);
@@ -340,7 +339,7 @@ final class Names {
 
     /** The registered ledgers. */
     List<Long> ledgers() throws IOException {
-        return zk.children(root + "/L").stream()
+        return zk.part("/L").stream()
                 .filter(id -> !id.equals("empty"))
                 .map(Long::valueOf)
                 .toList();

@@ -128,7 +128,7 @@ public final class Savepoints {
 
     List<ObjectNode> all() throws IOException {
         var all = new ArrayList<ObjectNode>();
-        for (String name : zk.children(client.settings.root + "/sp")) {
+        for (String name : zk.part("/sp")) {
             Savepoint found = find(name);
             if (found != null) {
                 all.add(found.told(name));

@@ -46,14 +46,17 @@ final class Sweeper {
         String lock = root + "/sweeper";
         var take = List.of(Op.create(lock, Names.NOTHING, client.settings.acl, CreateMode.EPHEMERAL));
         if (!zk.write(take, () -> isHeld(lock))) {
+            if (zk.stat(root) == null) {
+                throw zk.removed();
+            }
             return null;
         }
         var freed = new ArrayList<Long>();
         try {
-            for (String id : zk.children(root + "/del")) {
+            for (String id : zk.part("/del")) {
                 unlessRefused("deletion " + id, () -> finishDeletion(session, Long.parseLong(id), freed));
             }
-            for (String process : zk.children(root + "/w")) {
+            for (String process : zk.part("/w")) {
                 unlessRefused("writer " + process, () -> buryWriter(process));
             }
             for (long ledger : names.ledgers()) {

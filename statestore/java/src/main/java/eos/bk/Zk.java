@@ -1,6 +1,7 @@
 package eos.bk;
 
 import com.google.common.collect.Lists;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.EnumSet;
@@ -77,6 +78,20 @@ final class Zk {
     /** Names of the children, or null where there is no znode. */
     List<String> children(String path) throws IOException {
         return read(zk -> zk.getChildren(path, false));
+    }
+
+    /** Names of the children of a part of the tree, such as {@code /w}, which is there as long as the tree is. */
+    List<String> part(String name) throws IOException {
+        List<String> found = children(root + name);
+        if (found == null) {
+            throw removed();
+        }
+        return found;
+    }
+
+    /** That somebody has taken the tree away, from under a process that has it open. */
+    FileNotFoundException removed() {
+        return new FileNotFoundException("Nothing is under " + root + " in ZooKeeper any more: was the tree removed?");
     }
 
     /** Reads some hundreds in each request; where there is no znode, an ErrorResult is at its place. */

@@ -26,6 +26,7 @@ import org.apache.zookeeper.ZKUtil;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 
 /** What a long-lived process keeps of a ZooKeeper session that is over, or of a tree that is gone: nothing. */
 @Timeout(120)
@@ -96,6 +97,17 @@ class SessionEndsTest {
         var made = CompletableFuture.runAsync(
                 () -> assertThrows(FileNotFoundException.class, () -> survivor.names.mkdirs("/d/e")));
         made.get(SOON_S, TimeUnit.SECONDS);
+        ZKUtil.deleteRecursive(survivor.session().zk(), survivor.settings.root + "/L");
+        mustSayThatTheTreeIsGone(() -> survivor.sweeper.sweep(false));
+        ZKUtil.deleteRecursive(survivor.session().zk(), survivor.settings.root);
+        mustSayThatTheTreeIsGone(() -> survivor.sweeper.sweep(true));
+        mustSayThatTheTreeIsGone(() -> survivor.compactor.compact());
+        mustSayThatTheTreeIsGone(() -> new Savepoints(survivor, 10).all());
+    }
+
+    private static void mustSayThatTheTreeIsGone(Executable call) {
+        String said = assertThrows(FileNotFoundException.class, call).getMessage();
+        assertTrue(said.contains("was the tree removed?"), said);
     }
 
     /** Its session expires while it takes the lock, and the answer to the next one's try gets lost. */
