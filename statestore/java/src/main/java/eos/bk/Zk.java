@@ -140,13 +140,13 @@ final class Zk {
         boolean unanswered = false;
         for (long deadline = System.currentTimeMillis() + patienceMs; ; ) {
             var answer = new CompletableFuture<Void>();
-            source.get().multi(ops, (rc, path, context, results) -> settle(answer, rc, path), null);
+            connected(unanswered).multi(ops, (rc, path, context, results) -> settle(answer, rc, path), null);
             try {
                 Zk.<Void, KeeperException>uninterrupted(() -> wait(answer));
                 return true;
             } catch (KeeperException e) {
                 if (OUTDATED.contains(e.code())) {
-                    return unanswered && trace.isThere();
+                    return unanswered && isThere(trace);
                 }
                 unanswered |= UNANSWERED.contains(e.code());
                 if (unanswered && hasHappened(trace)) {
@@ -157,13 +157,34 @@ final class Zk {
         }
     }
 
+    /** A client to write with; without one, a write before that got no answer may still be carried out. */
+    private ZooKeeper connected(boolean unanswered) throws IOException {
+        try {
+            return source.get();
+        } catch (IOException e) {
+            throw unanswered ? unknown(e) : e;
+        }
+    }
+
     private boolean hasHappened(Trace trace) throws IOException {
         try {
             sync();
+        } catch (IOException e) {
+            throw unknown(e);
+        }
+        return isThere(trace);
+    }
+
+    private static boolean isThere(Trace trace) throws IOException {
+        try {
             return trace.isThere();
         } catch (IOException e) {
-            throw new IOException("ZooKeeper was lost during a write, and it isn't known whether it happened", e);
+            throw unknown(e);
         }
+    }
+
+    private static IOException unknown(IOException e) {
+        return new IOException("ZooKeeper was lost during a write, and it isn't known whether it happened", e);
     }
 
     private void goOn(long deadline, KeeperException e) throws IOException {

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -14,6 +15,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.zookeeper.AsyncCallback.MultiCallback;
+import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException.Code;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.OpResult;
@@ -21,6 +23,7 @@ import org.apache.zookeeper.ZooKeeper;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
@@ -102,6 +105,29 @@ class AmbiguousAnswersTest {
 
     private byte[] read(String path) throws IOException {
         return client.ledgers.readSmall(path, client.names.find(path).file());
+    }
+
+    /** What is asked of ZooKeeper: the write, sync, the trace; then once more the write, and the trace. */
+    @ParameterizedTest
+    @CsvSource({"BEFORE, 3", "LATE, 4"})
+    void aWriteThatGotNoAnswerIsNotCalledUndoneWhereNoneCanBeHadAnyMore(Break fault, int answered) {
+        var asked = new AtomicInteger();
+        var settings = client.settings;
+        var zk = new Zk(
+                () -> {
+                    if (asked.incrementAndGet() > answered) {
+                        throw new IOException("The bk client of this process is closed");
+                    }
+                    return unreliable;
+                },
+                settings);
+        String path = settings.root + "/n/d/x";
+        unreliable.next = fault;
+        var ops = List.of(Op.create(path, Names.NOTHING, settings.acl, CreateMode.PERSISTENT));
+        String said = assertThrows(IOException.class, () -> zk.write(ops, () -> zk.stat(path) != null))
+                .getMessage();
+        assertTrue(said.contains("it isn't known whether it happened"), said);
+        assertEquals(answered + 1, asked.get());
     }
 
     @ParameterizedTest
