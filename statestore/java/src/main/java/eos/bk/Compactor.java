@@ -50,7 +50,8 @@ final class Compactor {
             FileEntry old = status.file();
             try {
                 byte[] bytes = client.ledgers.readSmall(status.path(), old);
-                FileEntry copy = client.packs.append(status.path(), bytes);
+                // In entries as before: who has the file open knows of no others.
+                FileEntry copy = client.packs.append(status.path(), bytes, old.entrySize());
                 client.names.replace(status.path(), old, old.copiedTo(copy, status.mtime()));
             } catch (FileNotFoundException e) {
                 LOG.debug("{} was deleted meanwhile: nothing to keep", status.path());

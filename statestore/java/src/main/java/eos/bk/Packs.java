@@ -53,10 +53,14 @@ final class Packs {
 
     /** Writes a small file's bytes, all acknowledged on return, and describes it; it doesn't have its name yet. */
     FileEntry append(String path, byte[] data) throws IOException {
+        return append(path, data, client.settings.entrySize);
+    }
+
+    /** The same, in entries of so many bytes. */
+    FileEntry append(String path, byte[] data, int entrySize) throws IOException {
         Kind kind = path.endsWith(".sst") ? Kind.SST : Kind.OTHER;
         var crc = new CRC32C();
         crc.update(data, 0, data.length);
-        int entrySize = client.settings.entrySize;
         long now = System.currentTimeMillis();
         if (data.length == 0) {
             return new FileEntry(

@@ -1,6 +1,7 @@
 package eos.bk;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
@@ -9,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import eos.bk.Names.LedgerGoneException;
 import java.io.IOException;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.zookeeper.Op;
 import org.junit.jupiter.api.Test;
@@ -106,6 +108,29 @@ class FreeingTest extends OwnRoot {
         var other = another();
         assertArrayEquals(random(100), read(other, "/d/0"));
         other.close();
+    }
+
+    /** By an operator's command, say, whose options are others. */
+    @Test
+    void aFileIsReadOnWhenAClientWithLargerEntriesHasMovedIt() throws IOException {
+        conf.setInt("fs.bk.entry.bytes", 60);
+        conf.setInt("fs.bk.cache.bytes", 0);
+        var small = another();
+        for (int i = 0; i < 9; i++) {
+            TestTree.write(small, "/d/" + i, random(100));
+        }
+        var open = new BkInputStream(small, "/d/0", small.names.find("/d/0").file());
+        assertEquals(random(100)[0] & 0xff, open.read());
+        for (int i = 1; i < 9; i++) {
+            small.names.delete("/d/" + i, false);
+        }
+        small.packs.close();
+        write("/d/other", random(100));
+        client.compactor.compact();
+        client.sweeper.sweep(false);
+        byte[] rest = open.readAllBytes();
+        assertArrayEquals(Arrays.copyOfRange(random(100), 1, 100), rest);
+        small.close();
     }
 
     @Test
