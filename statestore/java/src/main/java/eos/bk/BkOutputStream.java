@@ -137,6 +137,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
                         (int) crc.getValue(),
                         System.currentTimeMillis()),
                 overwrite);
+        client.unnamed.delete(path); // A small one that was held there would hide it.
     }
 
     /** Ends writing; the file doesn't become visible. */

@@ -22,6 +22,7 @@ import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.ParentNotDirectoryException;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathExistsException;
+import org.apache.hadoop.fs.PathIsNotEmptyDirectoryException;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.io.IOUtils;
 import org.apache.hadoop.security.UserGroupInformation;
@@ -230,6 +231,8 @@ public final class BookKeeperFileSystem extends FileSystem {
         }
         if (recursive) {
             client.unnamed.deleteBelow(path);
+        } else if (!client.unnamed.list(path).isEmpty()) {
+            throw new PathIsNotEmptyDirectoryException(path);
         }
         return client.names.delete(path, recursive);
     }

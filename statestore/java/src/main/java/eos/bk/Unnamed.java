@@ -12,11 +12,15 @@ import java.util.regex.Pattern;
 /**
  * Publishes small files, and keeps Spark's temporary ones without a name in ZooKeeper. Spark writes, closes and renames
  * {@code .name.UUID.TID.tmp} in one process; between close and rename only that process sees it, so that a file costs
- * one ZooKeeper write instead of two. The bytes are in the bookies, and in memory in case their ledger is freed.
+ * one ZooKeeper write instead of two. The bytes are in the bookies, and in memory in case their ledger is freed; when
+ * they would be too many, the next file is given its name at once.
  */
 final class Unnamed {
     private static final Pattern TEMPORARY = Pattern.compile(".*/\\.[^/]+\\.[0-9a-f-]{36}(\\.TID\\d+)?\\.tmp");
     private static final int AT_MOST = 256;
+    /** About: several threads may look at once. */
+    static final long AT_MOST_BYTES = 32L * Settings.MIB;
+
     private static final int ATTEMPTS = 3;
 
     private record Held(FileEntry file, byte[] data) {}
@@ -31,11 +35,17 @@ final class Unnamed {
     /** Writes the bytes and gives them their name, or holds them until their rename. */
     void close(String path, byte[] data, boolean overwrite) throws IOException {
         var file = new Held(client.packs.append(path, data), data);
-        if (TEMPORARY.matcher(path).matches() && held.size() < AT_MOST) {
+        if (TEMPORARY.matcher(path).matches() && hasRoom(data.length)) {
             held.put(path, file);
         } else {
             publish(path, file, overwrite);
+            held.remove(path); // It would hide what has replaced it.
         }
+    }
+
+    private boolean hasRoom(long bytes) {
+        long all = held.values().stream().mapToLong(one -> one.data().length).sum();
+        return held.size() < AT_MOST && all + bytes <= AT_MOST_BYTES;
     }
 
     /** Gives a held file its name; false when none is held under {@code from}. */

@@ -12,10 +12,12 @@ import java.io.IOException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.UUID;
 import org.apache.hadoop.fs.FileContext;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathIsNotEmptyDirectoryException;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.ZooKeeper;
 import org.junit.jupiter.api.Assumptions;
@@ -139,6 +141,60 @@ class StoreTest extends OwnRoot {
                 org.apache.hadoop.fs.FileAlreadyExistsException.class,
                 () -> context.rename(new Path(TEMPORARY), new Path("/d/1")));
         assertTrue(fs.exists(new Path(TEMPORARY)));
+    }
+
+    @Test
+    void temporaryFilesThatWaitForTheirRenameTakeABoundedHeap() throws IOException {
+        long held = 0;
+        for (int i = 0; i < Unnamed.AT_MOST_BYTES / Settings.MIB + 2; i++) {
+            String path = "/d/." + i + "." + new UUID(i, 2) + ".tmp";
+            write(path, random(Settings.MIB));
+            byte[] kept = client.unnamed.read(path);
+            held += kept == null ? 0 : kept.length;
+            assertEquals(kept == null, client.names.find(path) != null);
+        }
+        assertEquals(Unnamed.AT_MOST_BYTES, held);
+    }
+
+    @Test
+    void whatReplacesAHeldTemporaryFileIsNotHiddenByIt() throws IOException {
+        byte[] large = random((1 << 20) + 1);
+        write(TEMPORARY, random(10));
+        write(TEMPORARY, large);
+        assertNull(client.unnamed.find(TEMPORARY));
+        client.names.rename(TEMPORARY, "/d/1", false);
+        assertArrayEquals(large, read(client, "/d/1"));
+    }
+
+    @Test
+    void aDirectoryWithAHeldTemporaryFileIsNotEmpty() throws IOException {
+        var fs = FileSystem.newInstance(URI.create(TestCluster.uri()), conf);
+        fs.create(new Path(TEMPORARY), false).close();
+        assertThrows(PathIsNotEmptyDirectoryException.class, () -> fs.delete(new Path("/d"), false));
+        assertTrue(fs.rename(new Path(TEMPORARY), new Path("/d/1")));
+    }
+
+    @Test
+    void aFileWithAWrongChecksumIsNeverReadToItsEnd() throws IOException {
+        byte[] data = random((2 << 20) + 1);
+        write("/d/f", data);
+        FileEntry f = client.names.find("/d/f").file();
+        var wrong = new FileEntry(
+                f.write(), 0, f.ledger(), f.first(), f.last(), f.entrySize(), f.length(), f.crc() + 1, f.mtime());
+        var in = new BkInputStream(client, "/d/f", wrong);
+        for (int tries = 0; tries < 2; tries++) {
+            String said = assertThrows(IOException.class, in::readAllBytes).getMessage();
+            assertTrue(said.contains("/d/f is damaged"), said);
+        }
+    }
+
+    /** As one that finds no memory left. */
+    @Test
+    void aFileWhoseWritingFailedInWhateverWayIsNotClosed() {
+        var out = new BkOutputStream(null, "/d/f", false);
+        assertThrows(NullPointerException.class, () -> out.write(1));
+        String said = assertThrows(IOException.class, out::close).getMessage();
+        assertEquals("/d/f was not made visible: writing it failed", said);
     }
 
     @Test
