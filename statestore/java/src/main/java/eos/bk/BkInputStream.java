@@ -22,6 +22,7 @@ final class BkInputStream extends FSInputStream {
     private int blockLength;
     private int entries = 1;
     private long checked;
+    private boolean damaged;
     private long position;
     private boolean closed;
 
@@ -117,8 +118,12 @@ final class BkInputStream extends FSInputStream {
         if (blockStart == checked) {
             crc.update(block, 0, size);
             checked += size;
-            Ledgers.mustBeWhole(path, file, checked < file.length() || (int) crc.getValue() == file.crc());
+            damaged = checked == file.length() && (int) crc.getValue() != file.crc();
         }
+        if (damaged) {
+            blockLength = 0; // Whoever reads again is told again.
+        }
+        Ledgers.mustBeWhole(path, file, !damaged);
     }
 
     private void mustBeOpen() throws IOException {

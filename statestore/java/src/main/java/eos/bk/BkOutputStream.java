@@ -28,7 +28,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
     private long written;
     private Session session;
     private WriteHandle own;
-    private IOException failure;
+    private Throwable failure;
     private boolean closed;
 
     BkOutputStream(Client client, String path, boolean overwrite) {
@@ -48,7 +48,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
             throw new IOException(path + " is closed");
         }
         if (failure != null) {
-            throw failure;
+            throw new IOException(path + " can't be written to any more: a write to it failed", failure);
         }
         java.util.Objects.checkFromIndexSize(offset, length, data.length);
         try {
@@ -68,7 +68,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
                     send();
                 }
             }
-        } catch (IOException e) {
+        } catch (IOException | RuntimeException | Error e) {
             failure = e;
             throw e;
         }
