@@ -4,7 +4,7 @@ import pytest
 from google.protobuf.text_format import MessageToString
 
 from eos.errors import DamagedFrame, NetworkError, OutOfTurn, Refused
-from eos.pulsar.protocol.consumer import ConsumerLine, State
+from eos.pulsar.protocol.consumer import ENDED, ConsumerLine, State
 from eos.pulsar.protocol.messages import messages_in
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
@@ -142,6 +142,17 @@ def test_close_and_after() -> None:
     assert line.state is State.CLOSED
     with pytest.raises(OutOfTurn):
         line.flow(1)
+
+
+def test_a_close_that_is_confirmed_is_one_whatever_ended_the_consumer_meanwhile() -> None:
+    for ends in (ConsumerLine.closed_by_broker, lambda line: line.lost(NetworkError("gone"))):
+        line = reader()
+        line.close()
+        ends(line)
+        line.closed(SUCCESS)
+        assert line.state in ENDED
+        with pytest.raises(Refused, match="close the consumer on t"):
+            line.closed(BaseCommand(type=Type.ERROR, error=CommandError(error=ServerError.MetadataError)))
 
 
 def test_an_acknowledgement_covers_everything_before_it() -> None:
