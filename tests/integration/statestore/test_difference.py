@@ -111,7 +111,7 @@ def test_what_a_killed_command_has_left_is_named_and_removed(checkpoints: dict[s
     savepoints.create(name, uri)
     store = Store.of(uri, None, spark)
     copies = store.address.at(bookkeeper.COPIES).uri
-    command = [sys.executable, "-m", "statestore.cli.app", "diff", name, uri, "-o", "fs.bk.session.timeout.ms=6000"]
+    command = [sys.executable, "-m", "statestore.cli.app", "diff", name, uri, "-o", "fs.bk.session.timeout.ms=12000"]
     running = subprocess.Popen(
         [*command, *(text for setting in settings() for text in ("--conf", setting))],
         cwd=ROOT,
@@ -126,7 +126,7 @@ def test_what_a_killed_command_has_left_is_named_and_removed(checkpoints: dict[s
         return [one.name for one in there if one.name.startswith(name)]
 
     try:
-        until(lambda: bool(copied()) or running.poll() is not None)
+        until(lambda: bool(copied()) or running.poll() is not None, patience_s=200)
         os.killpg(running.pid, signal.SIGSTOP)
         (reading,) = copied()
         assert {one.name: one.state for one in store.all()}[reading] == "building"
