@@ -34,8 +34,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:R
 
 
 @pytest.fixture(scope="module")
-def eos() -> Iterator[Eos]:
-    """Run `eos local ...` with a cache folder of the module's own, in which only the jars are there already."""
+def eos(pulsar: LocalPulsar) -> Iterator[Eos]:
+    """Run `eos local ...` with a cache folder of the module's own, in which only the jars are there already.
+
+    The broker of all tests is started before: else it would run on jars in a folder that is removed.
+    """
     jars.classpath()
     real = jars.folder()
     folder = Path(tempfile.mkdtemp(prefix="eos-test-"))
