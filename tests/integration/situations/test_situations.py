@@ -77,7 +77,6 @@ def said(words: tuple[str, ...], *, for_programs: bool) -> tuple[str, int]:
     return out.getvalue() or beside.getvalue(), code
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("for_programs", [False, True], ids=["text", "json"])
 def test_the_pages_show_what_the_commands_say(for_programs: bool, pulsar: Any, normal: Normal, tmp_path: Path) -> None:
     answers: dict[str, list[Said]] = {}
