@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eos.errors import EosError, InvalidInput
+
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from eos.errors import EosError
 
 # 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
 # done, because of what was asked or because a server did not answer. UNKNOWN: it was looked at, and can't be known.
@@ -88,13 +89,24 @@ Version = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 
+def agreed(question: str) -> bool:
+    """Ask the person at the terminal. Raises InvalidInput where nobody answers, as in a job of cron."""
+    if sys.stdin is not None:
+        try:
+            return typer.confirm(question, err=True)
+        except typer.Abort:
+            if sys.stdin.isatty():  # it was Ctrl-C
+                raise
+            print(file=sys.stderr)
+    raise InvalidInput("Nothing was done: there is no terminal to ask at. --yes says so beforehand")
+
+
 def run(command: Callable[[], None], code_of: Callable[[EosError], int] = lambda error: NO_ANSWER) -> None:
     """Run a command line; an error raised on purpose is one sentence on standard error, and an exit code.
 
     Args: the command; the exit code of such an error.
     """
-    from eos.cli.output import printing
-    from eos.errors import EosError
+    from eos.cli.output import Unprinted, printing
 
     with printing(NO_ANSWER):
         try:
@@ -102,3 +114,8 @@ def run(command: Callable[[], None], code_of: Callable[[EosError], int] = lambda
         except EosError as error:
             tell(f"error: {error}", "red")
             sys.exit(code_of(error))
+        except Unprinted:
+            raise
+        except Exception:  # a mistake of ours: Python's own exit code for it means a finding
+            traceback.print_exc()
+            sys.exit(NO_ANSWER)

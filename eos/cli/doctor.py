@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, ControlNamespace, Namespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, Yes, print_table, tell
+from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, tell
 
 if TYPE_CHECKING:
     from eos.doctor.check import Check
@@ -126,7 +126,7 @@ def abort(
     with ExitStack() as stack:
         client = stack.enter_context(Client(to.cluster))
         found = aborting.abandoned(client, name, namespace)
-        if found is not None and not yes and not typer.confirm(f"Abort {found}?", err=True):
+        if found is not None and not yes and not agreed(f"Abort {found}?"):
             tell("Nothing was done.")
             raise typer.Exit(1)
         outcome = aborting.Outcome.NOTHING_OPEN

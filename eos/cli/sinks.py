@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import Connection, ControlNamespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, Yes, print_table, printable, tell, time_of
+from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, printable, tell, time_of
 
 if TYPE_CHECKING:
     from eos.contents.audit import Audit
@@ -131,7 +131,7 @@ def reset(
     with Client(to.cluster) as client, Admin(to.admin_url, to.cluster.credentials, to.cluster.tls) as admin:
         found = resetting.look(client, admin, name, namespace)
         tell(resetting.what_it_means(found))
-        if not yes and not typer.confirm(f'Start the sink "{name}" over?', err=True):
+        if not yes and not agreed(f'Start the sink "{name}" over?'):
             tell("Nothing was done.")
             raise typer.Exit(FINDINGS)
         resetting.reset(client, admin, found, namespace)

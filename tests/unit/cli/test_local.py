@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eos.cli import app as cli
+from eos.cli import console
 from eos.local import LocalError, LocalPulsar, Ports, instances
 from eos.local.instances import Instance
 from eos.local.places import remove_files
@@ -125,14 +126,20 @@ def test_an_error_on_purpose_is_one_sentence_and_exit_code_2(
     assert "Traceback" not in said
 
 
-def test_a_mistake_in_eos_itself_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_eos_itself_keeps_its_traceback_and_is_no_finding(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def mistake() -> list[Instance]:
         raise ZeroDivisionError
 
     monkeypatch.setattr(instances, "known", mistake)
     monkeypatch.setattr(sys, "argv", ["eos", "local", "status"])
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(SystemExit) as left:
         cli.app()
+    assert left.value.code == console.NO_ANSWER
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback")
+    assert told.endswith("ZeroDivisionError\n")
 
 
 def test_only_what_pulsar_wrote_is_removed(tmp_path: Path) -> None:
