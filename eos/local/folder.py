@@ -79,7 +79,7 @@ class InFolder(ABC):
     def _make_folder(self, prefix: str) -> Path:
         if self.data is None:
             self.data = Path(tempfile.mkdtemp(prefix=prefix))
-        elif not self.data.exists():
+        elif not self.data.is_dir():
             make_folder(self.data)
             self._made_folder = True
         self.data = self.data.absolute()

@@ -6,8 +6,10 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from eos.local.checks import LocalError
 
 Tell = Callable[[str], None]
 """Takes one line about what is going on; for people."""
@@ -18,9 +20,15 @@ def quiet(line: str) -> None:
 
 
 def cache() -> Path:
-    """The cache folder: $EOS_CACHE, or $XDG_CACHE_HOME, or ~/.cache; in it `spark-pulsar-eos`."""
-    base = os.environ.get("EOS_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base).absolute() / "spark-pulsar-eos"
+    """The cache folder: $EOS_CACHE, or $XDG_CACHE_HOME, or ~/.cache; in it `spark-pulsar-eos`.
+
+    Raises LocalError where none is named and the user has no home.
+    """
+    base = os.environ.get("EOS_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(base or Path.home() / ".cache").absolute() / "spark-pulsar-eos"
+    except RuntimeError as error:
+        raise LocalError("This user has no home, and so no cache folder: name one by EOS_CACHE") from error
 
 
 @contextmanager
@@ -28,10 +36,18 @@ def locked(name: str, tell: Tell = quiet) -> Iterator[None]:
     """Hold the lock `name` of the cache folder; the system lets go of it when the process dies.
 
     The lock files stay: removing one would let two processes hold "the" lock.
+
+    Raises LocalError where the cache folder can't be written.
     """
     folder = cache()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{name}.lock").open("w") as file:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / f"{name}.lock").open("w")
+    except OSError as failure:
+        raise LocalError(
+            f"can't write to the cache folder {folder}: {failure.strerror}. Name another by EOS_CACHE"
+        ) from failure
+    with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -47,6 +63,7 @@ def remove_files(home: Path, names: Iterable[str], with_folder: bool) -> None:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
-            path.unlink(missing_ok=True)
-    if with_folder and home.exists() and not any(home.iterdir()):
+            with suppress(NotADirectoryError):
+                path.unlink(missing_ok=True)
+    if with_folder and home.is_dir() and not any(home.iterdir()):
         home.rmdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eos.local import LocalError, access, certificates, instances
+from eos.local import LocalError, access, certificates, checks, instances, jars
 from eos.local.pulsar import LocalPulsar
 
 
@@ -39,3 +39,46 @@ def test_a_first_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
         instances.up("first", data=home, asks_token=True)
     assert not home.exists()
     assert instances.known() == []
+
+
+def test_a_folder_that_cant_be_one_leaves_the_reason_of_the_failure(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(LocalError, match="is in use"):
+        instances.up("first", data=file / "data")
+    with pytest.raises(LocalError, match="is in use"):
+        instances.up("first", data=file)
+    assert file.read_text() == "mine"
+
+
+def test_a_file_is_no_folder_for_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(LocalPulsar, "_launch", lambda *_: pytest.fail("it was started"))
+    monkeypatch.setattr(checks, "java", lambda: Path("java"))
+    monkeypatch.setattr(jars, "classpath", lambda tell: [])
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for wrong in (file, file / "data"):
+        with pytest.raises(LocalError, match=r"can't make the folder .*file.* Choose another with --data"):
+            LocalPulsar(data=wrong).launch()
+
+
+def test_a_cache_folder_that_cant_be_written_is_told_with_the_way_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("EOS_CACHE", str(tmp_path / "file"))
+    for command in (instances.up, instances.down):
+        with pytest.raises(LocalError, match=r"can't write to the cache folder .*file.*: Not a directory.*EOS_CACHE"):
+            command("first")
+
+
+def test_a_user_without_a_home_is_told_to_name_a_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("EOS_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(LocalError, match="no cache folder: name one by EOS_CACHE"):
+        instances.known()
