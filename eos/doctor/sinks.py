@@ -84,6 +84,8 @@ def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[Si
             found.append(sink(client, name, namespace, admin))
         except (DamagedLog, NetworkError) as error:
             found.append(SinkState(name, Standing.UNREADABLE, problem=str(error)))
+        except InvalidInput:  # no sink has such a name, or its log was deleted just now
+            continue
     return found
 
 

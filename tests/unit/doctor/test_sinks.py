@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from eos.commit.control_log import Intent, OwnerRecord, Record
-from eos.doctor.sinks import RECENT, SinkState, Standing, is_open, log_of, sink, summary
+from eos.doctor.sinks import RECENT, SinkState, Standing, is_open, log_of, sink, sinks, summary
 from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -38,6 +38,20 @@ def test_a_sink_without_a_control_topic_may_be_elsewhere_or_have_none() -> None:
 
     with pytest.raises(InvalidInput, match=r'no sink "rows" in .*control_namespace=.*another guarantee= has none'):
         log_of(cast(Client, Without()), "rows", NAMESPACE)
+
+
+def test_a_topic_of_somebody_else_and_a_log_that_is_gone_meanwhile_hide_no_sink() -> None:
+    class Several(FakeClient):
+        def topics(self, namespace: str) -> list[str]:
+            return [f"persistent://{namespace}/__eos-{name}" for name in ("", "a b", "gone", "rows")]
+
+        def partitions(self, topic: str) -> int:
+            if topic.endswith("gone"):
+                raise TopicMissing(topic)
+            return 0
+
+    found = sinks(cast(Client, Several([owner("run")])), NAMESPACE)
+    assert [(one.name, one.standing) for one in found] == [("rows", Standing.NEW)]
 
 
 def test_the_run_that_owned_it_before_is_another_one() -> None:
