@@ -6,6 +6,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -93,7 +94,8 @@ def agreed(question: str) -> bool:
     """Ask the person at the terminal. Raises InvalidInput where nobody answers, as in a job of cron."""
     if sys.stdin is not None:
         try:
-            return typer.confirm(question, err=True)
+            with redirect_stdout(sys.stderr):  # typer prints a blank before the answer
+                return typer.confirm(question, err=True)
         except typer.Abort:
             if sys.stdin.isatty():  # it was Ctrl-C
                 raise

@@ -23,10 +23,15 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(("answer", "agreed"), [("y\n", True), ("n\n", False), ("\n", False)])
 @pytest.mark.parametrize("stdin", [Terminal, io.StringIO])
 def test_a_person_or_a_pipe_answers(
-    monkeypatch: pytest.MonkeyPatch, stdin: type[io.StringIO], answer: str, agreed: bool
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    stdin: type[io.StringIO],
+    answer: str,
+    agreed: bool,
 ) -> None:
     monkeypatch.setattr(sys, "stdin", stdin(answer))
     assert console.agreed("Abort it?") is agreed
+    assert capsys.readouterr().out == "", "it may be for a program"
 
 
 @pytest.mark.parametrize("stdin", [io.StringIO(), None], ids=["nothing", "closed"])
