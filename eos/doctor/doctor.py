@@ -30,7 +30,7 @@ from eos.commit.reading import read_log
 from eos.errors import DamagedLog, NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.topics import full_name, namespace_of, partition_name
+from eos.pulsar.protocol.topics import namespace_of, partition_name, persistent_name
 from eos.pulsar.wire.txn import TxnId
 
 _HOUSEKEEPING_TTL_MS = 30_000
@@ -125,8 +125,8 @@ class Doctor:
         return sorted(self.admin.topics(namespace))
 
     def partitions(self, topics: Iterable[str]) -> Iterator[str]:
-        """The physical topics of these topics. Raises TopicMissing."""
-        for topic in map(full_name, topics):
+        """The physical topics of these topics. Raises TopicMissing, and InvalidInput for what is no topic's name."""
+        for topic in map(persistent_name, topics):
             number = self.client.partitions(topic)
             yield from [partition_name(topic, index) for index in range(number)] or [topic]
 

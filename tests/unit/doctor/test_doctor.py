@@ -86,6 +86,9 @@ def test_partitions_of_topics() -> None:
     one = doctor(FakeClient([]), FakeAdmin({}))
     two = "persistent://public/default/two"
     assert list(one.partitions(["rows", two])) == [ROWS, f"{two}-partition-0", f"{two}-partition-1"]
+    for wrong in ("a/b", "a b", "non-persistent://public/default/rows"):
+        with pytest.raises(InvalidInput, match=f"'{wrong}' is no topic name: write 'name'"):
+            list(one.partitions([wrong]))
     assert one.namespace("public/default") == [LOG, ROWS]
 
 
