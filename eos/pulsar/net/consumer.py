@@ -8,10 +8,10 @@ import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Generic, Literal, TypeVar
 
-from eos.errors import ConnectionLost, EosError
+from eos.errors import ConnectionLost, EosError, NetworkError, Unanswered
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.finder import Finder, subscription_exists, topic_exists
 from eos.pulsar.protocol.consumer import ENDED, ConsumerLine, State
@@ -110,6 +110,9 @@ class Subscriber(ABC, Generic[L]):
                 line.subscribed(answer)
         except BaseException as error:
             connection.ignore_consumer(line.consumer_id)
+            if isinstance(error, Unanswered) or not isinstance(error, EosError):  # the broker may know it, or soon will
+                with suppress(NetworkError):
+                    connection.tell(line.close_command())
             if isinstance(error, EosError):
                 self.lost(error)
             raise

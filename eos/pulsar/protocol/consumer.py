@@ -204,6 +204,10 @@ class ConsumerLine:
         self._take(Input.CLOSE)
         if unsubscribe:
             return BaseCommand(type=Type.UNSUBSCRIBE, unsubscribe=CommandUnsubscribe(consumer_id=self.consumer_id))
+        return self.close_command()
+
+    def close_command(self) -> BaseCommand:
+        """Return CLOSE_CONSUMER for a consumer that is given up, whatever its state."""
         return BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=CommandCloseConsumer(consumer_id=self.consumer_id))
 
     def closed(self, answer: BaseCommand) -> None:

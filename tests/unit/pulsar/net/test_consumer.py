@@ -27,13 +27,15 @@ from eos.pulsar.wire.pulsar_pb2 import (
 )
 from tests.unit.pulsar.net.fake_broker import (
     FakeBroker,
+    Handler,
     Session,
+    answer_well,
     cut,
     first_then_well,
     refusing,
     silent,
 )
-from tests.waiting import PATIENCE_S, in_a_hurry
+from tests.waiting import PATIENCE_S, in_a_hurry, until
 
 
 @pytest.fixture
@@ -161,3 +163,28 @@ def test_a_hold_joins_again_after_a_lost_connection(broker: FakeBroker, client: 
     assert len(broker.commands(Type.SUBSCRIBE)) == 2
     hold.delete()
     assert len(broker.commands(Type.UNSUBSCRIBE)) == 1
+
+
+def test_a_consumer_whose_subscribing_had_no_answer_in_time_is_closed(broker: FakeBroker, client: Client) -> None:
+    """The broker may have made it: nobody would hear it, and the durable subscription would count as held by it."""
+    client.connect()
+    broker.handlers[Type.SUBSCRIBE] = first_then_well(silent)
+    with in_a_hurry(client), pytest.raises(Unanswered, match="subscribe to"):
+        client.hold("t", "s")
+    until(lambda: len(broker.commands(Type.CLOSE_CONSUMER)) == 1)
+    held = client.hold("t", "s")
+    first, second = (command.subscribe.consumer_id for command in broker.commands(Type.SUBSCRIBE))
+    assert [command.close_consumer.consumer_id for command in broker.commands(Type.CLOSE_CONSUMER)] == [first]
+    held.close()
+    assert broker.commands(Type.CLOSE_CONSUMER)[-1].close_consumer.consumer_id == second
+
+
+@pytest.mark.parametrize("answer", [refusing(ServerError.ConsumerBusy), refusing(ServerError.TopicNotFound), cut])
+def test_a_consumer_that_was_refused_or_lost_is_not(broker: FakeBroker, client: Client, answer: Handler) -> None:
+    client.connect()
+    broker.handlers[Type.SUBSCRIBE] = answer
+    with pytest.raises((Refused, TopicMissing, ConnectionLost)):
+        client.hold("t", "s")
+    broker.handlers[Type.SUBSCRIBE] = answer_well
+    client.hold("t", "s").close()
+    assert len(broker.commands(Type.CLOSE_CONSUMER)) == 1, "that of the second one"
