@@ -37,7 +37,7 @@ def test_each_observer_is_told_of_each_batch_before_the_batch_returns() -> None:
         time.sleep(0.02)
         first.append(one)
 
-    told = Told([slow, second.append])
+    told = Told([slow, second.append], PATIENCE_S)
     for batch_id in range(3):
         told.finished(batch(batch_id))
         assert [one.batch_id for one in first] == [one.batch_id for one in second] == list(range(batch_id + 1))
@@ -131,7 +131,7 @@ def test_an_observer_that_hangs_is_waited_for_once(caplog: pytest.LogCaptureFixt
     assert returned.wait(PATIENCE_S)
     until(lambda: not any(one.name == "eos-observer" for one in threading.enumerate()))
     told.finished(batch(3))
-    assert seen == [0, 3], "it is told again when it has returned"
+    until(lambda: seen == [0, 3], "it is told again when it has returned")
 
 
 def test_a_thread_that_cannot_be_had_fails_no_batch(
