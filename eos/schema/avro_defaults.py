@@ -1,12 +1,14 @@
-"""The bytes of a default, from the JSON that an Avro schema's text has it in."""
+"""A default as its bytes, and as a value, from the JSON that an Avro schema's text has it in."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from decimal import Context, Decimal
 from typing import Any
 
-from eos.schema.avro_text import Node
+from eos.errors import InvalidInput
+from eos.schema.avro_text import MILLIS, Node
 
 _PYTHONS: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
@@ -33,6 +35,44 @@ def zigzag(number: int) -> bytes:
         left >>= 7
     out.append(left)
     return bytes(out)
+
+
+_WRONG = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
+
+_EXACT = Context(prec=100)
+
+
+def field_bytes(node: Node, given: Any, path: str) -> bytes:
+    """Return `default_bytes` of a field. Raises InvalidInput, which names it, for what is none of its type."""
+    try:
+        return default_bytes(node, given)
+    except _WRONG as error:
+        raise InvalidInput(
+            f"The default of field {path!r}, {given!r}, is no {node.kind}: {error!r}. Correct the schema."
+        ) from error
+
+
+def field_value(node: Node, given: Any, path: str) -> Any:
+    """Return a field's default as Arrow takes it: moments are counted in microseconds. Raises as `field_bytes`."""
+    field_bytes(node, given, path)
+    return _as_arrow_takes(node, given)
+
+
+def _as_arrow_takes(node: Node, given: Any) -> Any:
+    if given is None:
+        return None
+    if node.kind == "record":
+        return {field.name: _as_arrow_takes(field.node, given.get(field.name, field.default)) for field in node.fields}
+    if node.items is not None:
+        if node.kind == "array":
+            return [_as_arrow_takes(node.items, item) for item in given]
+        return {key: _as_arrow_takes(node.items, item) for key, item in given.items()}
+    if node.kind in ("bytes", "fixed"):
+        data = given.encode("latin-1")
+        if node.logical != "decimal":
+            return data
+        return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-node.scale, _EXACT)
+    return given * 1000 if node.logical in MILLIS else given
 
 
 def default_bytes(node: Node, given: Any) -> bytes:

@@ -15,11 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos.errors import InvalidInput
 from eos.pulsar.wire.keys import is_text
 from eos.pulsar.wire.varint import binary_array
-from eos.schema.avro_defaults import default_bytes, zigzag
-from eos.schema.avro_text import Node, below
+from eos.schema.avro_defaults import field_bytes, zigzag
+from eos.schema.avro_text import MILLIS, Node, below
 from eos.schema.description import Record
 from eos.schema.errors import Wrong, naming_the_row
 
@@ -99,13 +98,7 @@ def _defaults(node: Node, path: str) -> dict[str, bytes]:
         at = below(path, field.name)
         found |= _defaults(field.node, at)
         if field.has_default or field.node.nullable:
-            try:
-                found[at] = default_bytes(field.node, field.default)
-            except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-                raise InvalidInput(
-                    f"The default of field {at!r}, {field.default!r}, is no {field.node.kind}: {error!r}. Correct "
-                    "the schema."
-                ) from error
+            found[at] = field_bytes(field.node, field.default, at)
     return found
 
 
@@ -158,13 +151,10 @@ def _boolean(node: Node, column: pa.Array, path: str) -> pa.Array:
     return _fixed(column.cast(pa.uint8()).to_numpy().reshape(-1, 1))
 
 
-_MILLIS = frozenset({"timestamp-millis", "local-timestamp-millis"})
-
-
 def _whole(node: Node, column: pa.Array, path: str) -> pa.Array:
     if pa.types.is_timestamp(column.type):
         counts = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
-        return _varints(counts // 1000 if node.logical in _MILLIS else counts)
+        return _varints(counts // 1000 if node.logical in MILLIS else counts)
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32())
     return _varints(column.to_numpy())

@@ -29,6 +29,9 @@ LOGICAL: Mapping[str, frozenset[str]] = {
 }
 """{type: its logical types that count}. As Avro wants it, any other is read as the type below it."""
 
+MILLIS = frozenset({"timestamp-millis", "local-timestamp-millis"})
+"""Those that count milliseconds; other moments are counted in microseconds, as Spark's are."""
+
 MAX_PRECISION = 38
 """Digits of Spark's largest decimal."""
 

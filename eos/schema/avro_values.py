@@ -17,11 +17,16 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
 from eos.errors import InvalidInput
+from eos.schema.avro_defaults import field_value
 from eos.schema.avro_text import Node, below
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable
 
 _AS_WRITTEN = ("uuid", "time-millis", "time-micros")
+"""Logical types that Spark has as a text or a number."""
+
+_COUNTED = ("date", "timestamp-micros", "local-timestamp-micros")
+"""Those whose numbers Arrow takes as they are: Python's objects end with the year 9999, and Spark's types don't."""
 
 
 class AvroDecoder:
@@ -36,6 +41,7 @@ class AvroDecoder:
         theirs, ours = _prepared(writer.text), _prepared(reader.text)
         try:
             self._writer, self._reader = fastavro.parse_schema(_renamed(theirs, ours)), fastavro.parse_schema(ours)
+            _give_values(self._reader, reader.node, "")
         except (SchemaParseException, ValueError) as error:
             raise InvalidInput(f"fastavro does not take the schema {writer}: {error}") from error
         self._target = target
@@ -70,12 +76,30 @@ def _renamed(writer: Any, reader: Any) -> Any:
     return writer | {"name": reader["name"].rpartition(".")[2], "namespace": before or writer.get("namespace", "")}
 
 
+def _give_values(schema: Any, node: Node, path: str) -> None:
+    """Put values for the defaults of a parsed schema: fastavro gives them as JSON has them. Raises InvalidInput."""
+    if isinstance(schema, list):
+        for branch in schema:
+            _give_values(branch, node, path)
+    elif isinstance(schema, dict) and isinstance(schema["type"], list | dict):
+        _give_values(schema["type"], node, path)
+    elif isinstance(schema, dict) and node.items is not None:
+        _give_values(schema["items" if node.kind == "array" else "values"], node.items, f"{path}[]")
+    elif isinstance(schema, dict) and schema["type"] == "record":
+        for given, field in zip(schema["fields"], node.fields, strict=True):
+            at = below(path, field.name)
+            _give_values(given["type"], field.node, at)
+            if "default" in given:
+                given["default"] = field_value(field.node, given["default"], at)
+
+
 def _without_objects(schema: Any) -> Any:
-    """Return the schema with what Spark has as a text or a number as that, not as an object of Python."""
+    """Return the schema with what Spark or Arrow takes as a text or a number as that, not as an object of Python."""
     if isinstance(schema, list):
         return [_without_objects(branch) for branch in schema]
     if isinstance(schema, dict):
-        left = {key: inside for key, inside in schema.items() if key != "logicalType" or inside not in _AS_WRITTEN}
+        plain = (*_AS_WRITTEN, *_COUNTED)
+        left = {key: inside for key, inside in schema.items() if key != "logicalType" or inside not in plain}
         nested = ("type", "fields", "items", "values")
         return {key: _without_objects(inside) if key in nested else inside for key, inside in left.items()}
     return schema

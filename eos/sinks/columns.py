@@ -102,7 +102,7 @@ def _refuse_alike(df: DataFrame) -> None:
     alike = [name.lower() for name in df.columns]
     if len(set(alike)) == len(alike):
         return
-    if df.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+    if (df.sparkSession.conf.get("spark.sql.caseSensitive") or "").lower() == "true":
         alike = df.columns
     for place, name in enumerate(alike):
         if (first := alike.index(name)) < place:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -134,9 +134,10 @@ class Columns:
         try:
             return _CONVERSIONS.get(part.decoded, _cast)(column, field.type)
         except pa.ArrowInvalid as error:
+            others = [kind for kind in part.types if to_arrow_type(kind, timezone="UTC") != field.type]
             raise InvalidInput(
                 f"column {part.name!r} of {self._topic} can't be read as {field.type}: {error}. Declare it as "
-                f"{part.types[0].simpleString()} by .schema(…)."
+                f"{(others or part.types)[0].simpleString()} by .schema(…)."
             ) from error
 
 

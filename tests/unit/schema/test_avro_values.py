@@ -137,6 +137,66 @@ def test_milliseconds_become_microseconds() -> None:
     then, now = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
     at = datetime(2013, 1, 1, 10, 15, 30, 123000, UTC)
     assert read(record(field("a", then)), record(field("a", now)), {"a": at}) == [{"a": at}]
+    assert read(record(field("a", now)), record(field("a", then)), {"a": at}) == [{"a": at}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "logical", "count"),
+    [
+        ("int", "date", -800_000),
+        ("int", "date", 10_000_000),
+        ("long", "timestamp-micros", -(2**63)),
+        ("long", "local-timestamp-micros", 2**63 - 1),
+    ],
+)
+def test_days_and_moments_outside_of_the_years_1_to_9999(kind: str, logical: str, count: int) -> None:
+    schema = record(field("a", ["null", {"type": kind, "logicalType": logical}], default=None))
+    data = written(record(field("a", ["null", kind], default=None)), {"a": count})
+    found = decoder(schema, schema).decode(pa.array([data], pa.binary())).field("a")
+    assert found.cast(pa.int32() if kind == "int" else pa.int64()).to_pylist() == [count]
+
+
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 37}
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+AT = datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
+INNER = record(field("at", MILLIS), field("raw", "bytes", default="\u00ff"), name="Inner")
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "value"),
+    [
+        ({"type": "int", "logicalType": "date"}, 5, date(1970, 1, 6)),
+        ({"type": "long", "logicalType": "timestamp-micros"}, 5_000_000, AT),
+        (MILLIS, 5_000, AT),
+        ([MILLIS, "null"], 5_000, AT),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, 5_000, AT.replace(tzinfo=None)),
+        ("bytes", "\u00ff\u0000", b"\xff\0"),
+        ({"type": "fixed", "name": "F", "size": 1}, "\u00ff", b"\xff"),
+        (DECIMAL, "\u00ff" * 16, Decimal("-1E-37")),
+        ({"type": "array", "items": MILLIS}, [5_000], [AT]),
+        ({"type": "map", "values": MILLIS}, {"x": 5_000}, [("x", AT)]),
+        (INNER, {"at": 5_000}, {"at": AT, "raw": b"\xff"}),
+    ],
+)
+def test_a_default_is_the_value_that_would_be_written_for_it(kind: Any, default: Any, value: Any) -> None:
+    now = record(field("a", "int"), field("b", kind, default=default))
+    assert read(record(field("a", "int")), now, {"a": 1}) == [{"a": 1, "b": value}]
+
+
+def test_a_default_deep_inside_is_a_value_too() -> None:
+    before, now = (record(field("a", "int"), *more, name="I") for more in ((), (field("at", MILLIS, default=5_000),)))
+    for outer in ({"type": "array", "items": "?"}, {"type": "map", "values": "?"}, ["null", "?"]):
+        then, today = (json.loads(json.dumps(outer).replace('"?"', json.dumps(one))) for one in (before, now))
+        given: Any = {"a": 1}
+        given = given if isinstance(outer, list) else [given] if outer["type"] == "array" else {"x": given}
+        found = str(read(record(field("o", then)), record(field("o", today)), {"o": given}))
+        assert "1970, 1, 1, 0, 0, 5" in found
+
+
+def test_a_default_that_is_none_is_refused_by_name() -> None:
+    wrong = record(field("a", "int"), field("b", DECIMAL, default="\u0100"))
+    with pytest.raises(InvalidInput, match="The default of field 'b', 'Ā', is no bytes"):
+        decoder(record(field("a", "int")), wrong)
 
 
 @pytest.mark.parametrize("value", [b"", b"\x02", b"\x00\x08ab"])
