@@ -297,8 +297,9 @@ class Sink:
         query = spark.current_query(session, None if self._run is None else self._run.query)
         if query is None:
             raise InvalidInput(
-                "The sink was not called from foreachBatch, so it can't tell which query and input the batch belongs "
-                "to. Outside a streaming query use sink.batch(batch_id, identity=eos.Identity(...))."
+                "The sink was not called in the thread in which Spark runs the function of foreachBatch, so it can't "
+                "tell which query and input the batch belongs to. Call it there, and not in a thread of your own. "
+                "Outside a streaming query use sink.batch(batch_id, identity=eos.Identity(...))."
             )
         return query
 

@@ -206,6 +206,15 @@ def test_a_run_is_closed_when_its_query_has_ended(monkeypatch: pytest.MonkeyPatc
     assert run.closed.wait(PATIENCE_S)
 
 
+def test_a_call_in_another_thread_than_foreachbatchs_is_told_as_such(
+    monkeypatch: pytest.MonkeyPatch, sink: Sink
+) -> None:
+    """A new thread has none of the local properties by which Spark tells of the query."""
+    monkeypatch.setattr("eos.spark.query.current_query", lambda session, known: None)
+    with pytest.raises(InvalidInput, match=r"Call it there, and not in a thread of your own\. Outside a streaming"):
+        sink(ROWS, 0)
+
+
 def test_closing_waits_for_the_batch_that_is_being_taken(sink: Sink) -> None:
     """The thread that waits for a query's end closes too, and both would go through the producers at once."""
     write(sink, 0)
