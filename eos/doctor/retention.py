@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from eos.config import Cluster
 from eos.errors import InvalidInput, NetworkError
@@ -22,15 +23,15 @@ def check_admin(admin_url: str, cluster: Cluster) -> None:
 
 
 def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> None:
-    """Refuse a control topic whose records would be deleted, or whose producers would be shut out.
+    """Refuse a control topic whose records would be deleted, or whose producers or readers would be shut out.
 
     A durable subscription keeps the records, but a message TTL and an evicting backlog quota delete unacknowledged
     ones all the same. A quota with another policy refuses every producer once that subscription is past the limit,
     and by age it is past it for good: it retains the markers of the newest batches on purpose.
 
     Raises:
-        InvalidInput: a TTL or quota is in force, and the message has the command that lifts it; or the admin API can't
-            be used.
+        InvalidInput: a TTL, a quota or a limit of consumers is in force, and the message has the command that lifts it;
+            or the admin API can't be used.
     """
     with asking(admin_url, cluster) as admin:
         keeping = admin.keeping(control_topic)
@@ -38,8 +39,22 @@ def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> Non
         raise InvalidInput(danger)
 
 
+_CONSUMERS: Final = 2
+"""So many consumers of its control topic a sink has at a time: it holds the subscription, and reads."""
+
+_ENOUGH: Final = 8
+"""As many as come together: two drivers in a takeover, and commands that look meanwhile."""
+
+
 def dangers(keeping: Keeping, control_topic: str) -> Iterator[str]:
     """Say what of these policies a control topic must not have, each with the command that lifts it."""
+    if 0 < keeping.most_consumers < _CONSUMERS:
+        yield (
+            f"The control topic {control_topic} may have {keeping.most_consumers} consumer at a time "
+            "(maxConsumersPerTopic), and the sink, which holds a subscription of it, reads it too: it would wait in "
+            "vain. Allow more, also for a driver that takes over and for the commands of eos: pulsar-admin "
+            f"topicPolicies set-max-consumers --max-consumers {_ENOUGH} {control_topic}"
+        )
     if keeping.ttl_s > 0:
         yield (
             f"A message TTL of {keeping.ttl_s} s is in force on the control topic {control_topic}: its records would "

@@ -60,6 +60,18 @@ def test_a_backlog_quota_is_refused_until_the_topic_is_exempt(
     check_retention(pulsar.admin_url, Cluster(pulsar.service_url), f"persistent://{namespace}/__eos-sink")
 
 
+def test_one_consumer_is_too_few_until_the_topic_may_have_more(pulsar: Any, namespace: str) -> None:
+    limit = f"{pulsar.admin_url}/admin/v2/namespaces/{namespace}/maxConsumersPerTopic"
+    httpx.post(limit, json=1, timeout=30).raise_for_status()
+    with pytest.raises(
+        InvalidInput, match=r"1 consumer at a time \(maxConsumersPerTopic\).* set-max-consumers --max-c"
+    ):
+        check(pulsar, namespace)
+    own = f"{pulsar.admin_url}/admin/v2/persistent/{namespace}/__eos-sink/maxConsumers"
+    httpx.post(own, json=8, timeout=30).raise_for_status()
+    check_retention(pulsar.admin_url, Cluster(pulsar.service_url), f"persistent://{namespace}/__eos-sink")
+
+
 def test_a_quota_that_is_used_up_shuts_out_producers_but_not_from_an_exempt_topic(pulsar: Any, namespace: str) -> None:
     """What makes the advice right: a topic's own quota without a limit stands in for its namespace's."""
     topic = f"persistent/{namespace}/__eos-sink"

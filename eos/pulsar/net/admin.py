@@ -150,6 +150,7 @@ class Admin(Closing):
             retention_minutes=int(retention.get("retentionTimeInMinutes", 0)),
             retention_mb=int(retention.get("retentionSizeInMB", 0)),
             deduplicates=bool(self._json(f"{at}/deduplicationEnabled?applied=true")),
+            most_consumers=int(self._json(f"{at}/maxConsumers?applied=true") or 0),
         )
 
     def backlog(self, topic: str) -> Backlog:

@@ -1,4 +1,4 @@
-"""What a cluster does with the stored messages of a topic, as its admin API tells."""
+"""What a cluster does with the stored messages of a topic, and whom it lets read them, as its admin API tells."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ class Keeping:
         quotas: the backlog quotas in force.
         retention_minutes, retention_mb: how long and how much acknowledged messages are kept; -1: without limit.
         deduplicates: the broker drops what it takes for duplicates.
+        most_consumers: how many may read the topic at a time; 0: without limit.
     """
 
     ttl_s: int
@@ -64,6 +65,7 @@ class Keeping:
     retention_minutes: int
     retention_mb: int
     deduplicates: bool
+    most_consumers: int = 0
 
 
 def quotas_in(told: Mapping[str, Mapping[str, Any]]) -> Iterator[BacklogQuota]:

@@ -103,6 +103,11 @@ ADVICE: Mapping[tuple[str, str], str] = {
     "Allow more, pulsar-admin namespaces set-max-producers-per-topic NAMESPACE --max-producers-per-topic N, or write "
     "by fewer tasks, df.coalesce(N)",
     (
+        "ConsumerBusy",
+        "Topic reached max consumers limit",
+    ): "The topic's policy allows no more consumers at a time, and each reader is one; of its control topic a sink "
+    "needs two. Allow more: pulsar-admin namespaces set-max-consumers-per-topic NAMESPACE --max-consumers-per-topic N",
+    (
         "NotAllowedError",
         "maximum number of subscriptions",
     ): "Allow the topic one more: pulsar-admin namespaces set-max-subscriptions-per-topic NAMESPACE "

@@ -59,11 +59,18 @@ def test_a_sink_whose_log_and_rows_are_kept_is_well() -> None:
         (replace(KEPT, ttl_s=60), "set-message-ttl --ttl 0"),
         (replace(KEPT, quotas=(EVICTS,)), "deletes the records"),
         (replace(KEPT, quotas=(HOLDS,)), "refuses the sink's own producer"),
+        (replace(KEPT, most_consumers=1), "maxConsumersPerTopic"),
     ],
 )
 def test_what_endangers_the_log_is_told_with_the_command_that_lifts_it(policies: Keeping, said: str) -> None:
     log, *_ = looked_at(FakeAdmin({LOG: policies}))
     assert (log.verdict, said in log.said, "pulsar-admin" in log.said) == (Verdict.CARE, True, True), log
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_a_log_that_its_sink_can_hold_and_read_is_well(most: int) -> None:
+    log, *_ = looked_at(FakeAdmin({LOG: replace(KEPT, most_consumers=most)}))
+    assert log.verdict is Verdict.GOOD
 
 
 def test_a_log_without_the_subscription_that_retains_it_needs_care() -> None:

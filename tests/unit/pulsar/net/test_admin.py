@@ -82,6 +82,7 @@ def test_what_makes_a_broker_delete(server: Server) -> None:
         f"{TOPIC}/backlogQuotaMap?applied=true": (200, {"destination_storage": quota, "message_age": age}),
         f"{TOPIC}/messageTTL?applied=true": (200, 60),
         f"{TOPIC}/deduplicationEnabled?applied=true": (204, None),
+        f"{TOPIC}/maxConsumers?applied=true": (200, 5),
     }
     with Admin(server.url) as admin:
         keeping = admin.keeping("persistent://public/default/t/x")
@@ -91,6 +92,7 @@ def test_what_makes_a_broker_delete(server: Server) -> None:
             "message_age of 5 s, policy producer_exception",
         ]
         assert not keeping.deduplicates
+        assert keeping.most_consumers == 5
         quota["limitSize"] = age["limitTime"] = -1
         assert admin.keeping("persistent://public/default/t/x").quotas == ()
 
