@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from eos.commit.control_topic import HOLD, control_topic_in
 from eos.doctor.check import Check, care, good, unknown
@@ -11,29 +12,36 @@ from eos.doctor.retention import dangers
 from eos.doctor.sinks import SinkState
 from eos.errors import NetworkError
 from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.policies import Keeping
 from eos.pulsar.protocol.topics import namespace_of
+
+Kept = Callable[[str], Keeping]
+"""Returns the policies of a topic; the admin API is asked once for each, in five requests."""
 
 
 def keeping(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Check]:
     """Look at the control topic of each sink of a "tenant/namespace", and at the topics of its newest batch."""
+    kept = cache(admin.keeping)
     for one in sinks:
         log = control_topic_in(namespace, one.name)
-        yield from _asked(_of_log, f"log of {one.name}", admin, log)
+        yield from _asked(_of_log, f"log of {one.name}", admin, kept, log)
         for topic in one.topics:
-            yield from _asked(_of_rows, f"rows of {one.name}", admin, topic)
+            yield from _asked(_of_rows, f"rows of {one.name}", admin, kept, topic)
         for topic in (log, *one.topics):
-            yield from _asked(backlogs, f"backlog quota of {one.name}", admin, topic)
+            yield from _asked(_of_quotas, f"backlog quota of {one.name}", admin, kept, topic)
 
 
-def _asked(look: Callable[[str, Admin, str], Iterator[Check]], about: str, admin: Admin, topic: str) -> Iterator[Check]:
+def _asked(
+    look: Callable[[str, Admin, Kept, str], Iterator[Check]], about: str, admin: Admin, kept: Kept, topic: str
+) -> Iterator[Check]:
     try:
-        yield from look(about, admin, topic)
+        yield from look(about, admin, kept, topic)
     except NetworkError as error:
         yield unknown(about, f"What the cluster does with {topic} is not told: {error}")
 
 
-def _of_log(about: str, admin: Admin, topic: str) -> Iterator[Check]:
-    found = [care(about, danger) for danger in dangers(admin.keeping(topic), topic)]
+def _of_log(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
+    found = [care(about, danger) for danger in dangers(kept(topic), topic)]
     if HOLD not in admin.subscriptions(topic):
         found.append(
             care(
@@ -45,9 +53,9 @@ def _of_log(about: str, admin: Admin, topic: str) -> Iterator[Check]:
     yield from found or [good(about, "No TTL and no backlog quota touch it, and a subscription retains its records.")]
 
 
-def _of_rows(about: str, admin: Admin, topic: str) -> Iterator[Check]:
-    kept = admin.keeping(topic)
-    if not admin.subscriptions(topic) and 0 in (kept.retention_minutes, kept.retention_mb):
+def _of_rows(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
+    found = kept(topic)
+    if not admin.subscriptions(topic) and 0 in (found.retention_minutes, found.retention_mb):
         yield care(
             about,
             f"{topic} has no retention and no subscription: rows are deleted as soon as their ledger is closed, and "
@@ -55,5 +63,9 @@ def _of_rows(about: str, admin: Admin, topic: str) -> Iterator[Check]:
             f"--time 7d --size -1 {namespace_of(topic)}",
         )
         return
-    told = f" A message TTL of {kept.ttl_s} s passes over what a subscription leaves so long." if kept.ttl_s else ""
+    told = f" A message TTL of {found.ttl_s} s passes over what a subscription leaves so long." if found.ttl_s else ""
     yield good(about, f"{topic} keeps rows for those who read later.{told}")
+
+
+def _of_quotas(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
+    yield from backlogs(about, admin, kept(topic).quotas, topic)

@@ -7,7 +7,7 @@ At a backlog's limit the broker deletes what a subscription has not acknowledged
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from eos.doctor.check import Check, care, good, unknown
@@ -22,12 +22,11 @@ _NEAR: Final = 0.8
 _MOST_TOPICS: Final = "maxTopicsPerNamespace"
 
 
-def backlogs(about: str, admin: Admin, topic: str) -> Iterator[Check]:
-    """Look at each backlog quota in force on a topic without partitions, or on a partition.
+def backlogs(about: str, admin: Admin, quotas: Sequence[BacklogQuota], topic: str) -> Iterator[Check]:
+    """Look at how much is used of the backlog quotas in force on a topic without partitions, or on a partition.
 
     Raises NetworkError where that is not told.
     """
-    quotas = admin.keeping(topic).quotas
     if quotas:
         used = admin.backlog(topic)
         yield from (backlog(about, quota, used, topic) for quota in quotas)

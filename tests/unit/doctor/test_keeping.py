@@ -27,8 +27,10 @@ class FakeAdmin:
 
     policies: dict[str, Keeping | None] = field(default_factory=dict)
     subscribed: dict[str, tuple[str, ...]] = field(default_factory=lambda: {LOG: ("__eos-hold",)})
+    asked: list[str] = field(default_factory=list)
 
     def keeping(self, topic: str) -> Keeping:
+        self.asked.append(topic)
         found = self.policies.get(topic, KEPT)
         if found is None:
             raise Refused("GET", "401", "no permission")
@@ -46,11 +48,12 @@ def looked_at(admin: FakeAdmin) -> list[Check]:
 
 
 def test_a_sink_whose_log_and_rows_are_kept_is_well() -> None:
-    found = looked_at(FakeAdmin())
-    assert [(one.about, one.verdict) for one in found] == [
+    admin = FakeAdmin()
+    assert [(one.about, one.verdict) for one in looked_at(admin)] == [
         ("log of rows", Verdict.GOOD),
         ("rows of rows", Verdict.GOOD),
     ]
+    assert admin.asked == [LOG, ROWS], "each is five requests"
 
 
 @pytest.mark.parametrize(
