@@ -30,7 +30,7 @@ def checkup(client: Client, admin: Admin, namespace: str) -> list[Check]:
         *brokers(client, admin, namespace),
         topics(admin, namespace),
         *owners(admin, found, namespace),
-        *keeping(admin, found, namespace),
+        *keeping(client, admin, found, namespace),
     ]
 
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 
 from eos.commit.control_topic import HOLD, control_topic_in
 from eos.doctor.check import Check, care, good, unknown
 from eos.doctor.quotas import backlogs
 from eos.doctor.retention import dangers
 from eos.doctor.sinks import SinkState
-from eos.errors import NetworkError
+from eos.errors import NetworkError, TopicMissing
 from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
 from eos.pulsar.net.policies import Keeping
-from eos.pulsar.protocol.topics import namespace_of
+from eos.pulsar.protocol.topics import namespace_of, physical_topics
 
 Kept = Callable[[str], Keeping]
 """Returns the policies of a topic; the admin API is asked once for each, in five requests."""
 
 
-def keeping(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Check]:
+def keeping(client: Client, admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Check]:
     """Look at the control topic of each sink of a "tenant/namespace", and at the topics of its newest batch."""
     kept = cache(admin.keeping)
     for one in sinks:
@@ -28,7 +29,8 @@ def keeping(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Ch
         for topic in one.topics:
             yield from _asked(_of_rows, f"rows of {one.name}", admin, kept, topic)
         for topic in (log, *one.topics):
-            yield from _asked(_of_quotas, f"backlog quota of {one.name}", admin, kept, topic)
+            of_quotas = partial(_of_quotas, client)
+            yield from _asked(of_quotas, f"backlog quota of {one.name}", admin, kept, topic)
 
 
 def _asked(
@@ -36,7 +38,7 @@ def _asked(
 ) -> Iterator[Check]:
     try:
         yield from look(about, admin, kept, topic)
-    except NetworkError as error:
+    except (NetworkError, TopicMissing) as error:
         yield unknown(about, f"What the cluster does with {topic} is not told: {error}")
 
 
@@ -54,7 +56,15 @@ def _of_log(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]
 
 
 def _of_rows(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
-    found = kept(topic)
+    try:
+        found = kept(topic)
+    except TopicMissing:
+        yield care(
+            about,
+            f"{topic}, to which its newest batch wrote, is not there any more, nor are its rows. A sink makes no "
+            f"topics: its next batch for this one is refused until somebody does: pulsar-admin topics create {topic}",
+        )
+        return
     if not admin.subscriptions(topic) and 0 in (found.retention_minutes, found.retention_mb):
         yield care(
             about,
@@ -67,5 +77,9 @@ def _of_rows(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check
     yield good(about, f"{topic} keeps rows for those who read later.{told}")
 
 
-def _of_quotas(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
-    yield from backlogs(about, admin, kept(topic).quotas, topic)
+def _of_quotas(client: Client, about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
+    try:
+        quotas = kept(topic).quotas
+    except TopicMissing:  # it is told as such
+        return
+    yield from backlogs(about, admin, quotas, physical_topics(topic, client.partitions(topic)) if quotas else ())

@@ -22,14 +22,28 @@ _NEAR: Final = 0.8
 _MOST_TOPICS: Final = "maxTopicsPerNamespace"
 
 
-def backlogs(about: str, admin: Admin, quotas: Sequence[BacklogQuota], topic: str) -> Iterator[Check]:
-    """Look at how much is used of the backlog quotas in force on a topic without partitions, or on a partition.
+def backlogs(
+    about: str, admin: Admin, quotas: Sequence[BacklogQuota], physical_topics: Sequence[str]
+) -> Iterator[Check]:
+    """Look at how much is used of the backlog quotas in force on a topic: of its partitions, the one nearest to it.
 
-    Raises NetworkError where that is not told.
+    Raises NetworkError and TopicMissing where that is not told.
     """
-    if quotas:
-        used = admin.backlog(topic)
-        yield from (backlog(about, quota, used, topic) for quota in quotas)
+    used = {topic: admin.backlog(topic) for topic in physical_topics} if quotas else {}
+    for quota in quotas:
+        topic = max(used, key=lambda one: _urgency(quota, used[one]))
+        yield backlog(about, quota, used[topic], topic)
+
+
+def _urgency(quota: BacklogQuota, used: Backlog) -> tuple[bool, bool, int]:
+    now = _used(quota, used)
+    return (now is not None and now >= _NEAR * quota.limit, now is None, now or 0)
+
+
+def _used(quota: BacklogQuota, used: Backlog) -> int | None:
+    if not used.subscriptions:
+        return 0
+    return used.age_s if quota.kind == "message_age" else used.bytes
 
 
 def backlog(about: str, quota: BacklogQuota, used: Backlog, topic: str) -> Check:
@@ -37,7 +51,7 @@ def backlog(about: str, quota: BacklogQuota, used: Backlog, topic: str) -> Check
     what = f"the backlog quota of {topic} ({quota})"
     if not used.subscriptions:
         return good(about, f"Nothing is used of {what}: the topic has no subscription that could lag.")
-    now, unit = (used.age_s, "s") if quota.kind == "message_age" else (used.bytes, "bytes")
+    now, unit = _used(quota, used), "s" if quota.kind == "message_age" else "bytes"
     if now is None:
         said = (
             f"How much is used of {what} is not told. The broker looks every backlogQuotaCheckIntervalInSeconds, and "

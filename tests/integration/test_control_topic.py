@@ -9,8 +9,11 @@ import httpx
 import pytest
 
 from eos.config import Cluster
+from eos.doctor.keeping import keeping
 from eos.doctor.retention import check_admin, check_retention, holders
+from eos.doctor.sinks import SinkState, Standing
 from eos.errors import InvalidInput, NetworkError
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from tests.waiting import until
 
@@ -70,6 +73,20 @@ def test_one_consumer_is_too_few_until_the_topic_may_have_more(pulsar: Any, name
     own = f"{pulsar.admin_url}/admin/v2/persistent/{namespace}/__eos-sink/maxConsumers"
     httpx.post(own, json=8, timeout=30).raise_for_status()
     check_retention(pulsar.admin_url, Cluster(pulsar.service_url), f"persistent://{namespace}/__eos-sink")
+
+
+def test_a_quota_on_a_topic_with_partitions_is_told_of_a_partition(pulsar: Any, namespace: str) -> None:
+    topic = f"persistent://{namespace}/rows"
+    path = f"persistent/{namespace}/rows"
+    httpx.put(f"{pulsar.admin_url}/admin/v2/{path}/partitions", json=2, timeout=30).raise_for_status()
+    set_quota(pulsar, f"namespaces/{namespace}", "destination_storage", {"limitSize": 1000, "limitTime": -1})
+    gone = f"persistent://{namespace}/gone"
+    sinks = [SinkState("s", Standing.COMMITTED, topics=(topic, gone))]
+    httpx.put(f"{pulsar.admin_url}/admin/v2/persistent/{namespace}/__eos-s", timeout=30).raise_for_status()
+    with Client(Cluster(pulsar.service_url)) as client, Admin(pulsar.admin_url) as admin:
+        told = [f"{one.about}: {one.said}" for one in keeping(client, admin, sinks, namespace)]
+    assert [one for one in told if one.startswith("backlog quota of s: ") and f"{topic}-partition-0" in one], told
+    assert [one for one in told if one.startswith(f"rows of s: {gone}") and "is not there any more" in one], told
 
 
 def test_a_quota_that_is_used_up_shuts_out_producers_but_not_from_an_exempt_topic(pulsar: Any, namespace: str) -> None:

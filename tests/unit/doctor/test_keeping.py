@@ -10,8 +10,9 @@ import pytest
 from eos.doctor.check import Check, Verdict
 from eos.doctor.keeping import keeping
 from eos.doctor.sinks import SinkState, Standing
-from eos.errors import Refused
+from eos.errors import Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
 from eos.pulsar.net.policies import Backlog, BacklogQuota, Keeping
 
 LOG, ROWS = "persistent://public/default/__eos-rows", "persistent://public/default/rows"
@@ -23,28 +24,37 @@ HOLDS = BacklogQuota("destination_storage", 60, "producer_request_hold")
 
 @dataclass
 class FakeAdmin:
-    """The policies and the subscriptions of topics; policies of None for who may not ask."""
+    """The policies and the subscriptions of topics, and the client; policies of None for who may not ask."""
 
     policies: dict[str, Keeping | None] = field(default_factory=dict)
     subscribed: dict[str, tuple[str, ...]] = field(default_factory=lambda: {LOG: ("__eos-hold",)})
     asked: list[str] = field(default_factory=list)
+    backlogs: dict[str, Backlog] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    number: int = 0
+
+    def partitions(self, topic: str) -> int:
+        return self.number
 
     def keeping(self, topic: str) -> Keeping:
         self.asked.append(topic)
+        if topic in self.gone:
+            raise TopicMissing("Topic not found")
         found = self.policies.get(topic, KEPT)
         if found is None:
             raise Refused("GET", "401", "no permission")
         return found
 
     def backlog(self, topic: str) -> Backlog:
-        return Backlog(30, 30, "reader", 1)
+        self.asked.append(topic)
+        return self.backlogs.get(topic, Backlog(30, 30, "reader", 1))
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:
         return self.subscribed.get(topic, ())
 
 
 def looked_at(admin: FakeAdmin) -> list[Check]:
-    return list(keeping(cast(Admin, admin), [SINK], "public/default"))
+    return list(keeping(cast(Client, admin), cast(Admin, admin), [SINK], "public/default"))
 
 
 def test_a_sink_whose_log_and_rows_are_kept_is_well() -> None:
@@ -97,6 +107,26 @@ def test_a_ttl_and_a_quota_on_the_rows_are_told() -> None:
     assert (quota.about, quota.verdict) == ("backlog quota of rows", Verdict.GOOD)
     assert "50% is used" in quota.said
     assert "producer_request_hold" in quota.said
+
+
+def test_a_quota_of_a_topic_with_partitions_is_looked_at_where_most_of_it_is_used() -> None:
+    """The broker has no backlog of the whole topic, and answers that there is none of this name."""
+    used = {f"{ROWS}-partition-0": Backlog(59, 1, "a", 1), f"{ROWS}-partition-1": Backlog(1, None, "b", 1)}
+    admin = FakeAdmin({ROWS: replace(KEPT, quotas=(EVICTS, HOLDS))}, number=2, backlogs=used)
+    *_, age, size = looked_at(admin)
+    assert ROWS not in admin.asked[2:]
+    assert (age.verdict, f"{ROWS}-partition-1" in age.said) == (Verdict.UNKNOWN, True)
+    assert (size.verdict, f"{ROWS}-partition-0" in size.said) == (Verdict.CARE, True)
+
+
+def test_a_topic_of_the_newest_batch_that_is_gone_is_told_once() -> None:
+    _, rows = looked_at(FakeAdmin(gone=(ROWS,)))
+    assert (rows.about, rows.verdict, "is not there any more" in rows.said) == ("rows of rows", Verdict.CARE, True)
+
+
+def test_a_log_that_is_gone_meanwhile_is_not_known() -> None:
+    log, _ = looked_at(FakeAdmin(gone=(LOG,)))
+    assert (log.about, log.verdict) == ("log of rows", Verdict.UNKNOWN)
 
 
 def test_what_is_not_told_is_not_known() -> None:
