@@ -69,7 +69,8 @@ def decompress(data: Buffer, compression: int, uncompressed_size: int) -> Buffer
         return data
     try:
         if name == "zlib":
-            plain: Buffer = zlib.decompress(data, bufsize=max(uncompressed_size, 1))
+            # Java's clients, and brokers that compact, flush a stream and leave it without its end: the size tells.
+            plain: Buffer = zlib.decompressobj().decompress(data)
         else:
             codec = pa.Codec(_ARROW_CODECS[name])
             plain = memoryview(codec.decompress(data, decompressed_size=uncompressed_size)).cast("B")

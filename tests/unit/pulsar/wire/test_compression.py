@@ -34,6 +34,28 @@ def test_zlib_is_not_gzip() -> None:
     assert zlib.decompress(bytes(compress(DATA, "zlib"))) == DATA
 
 
+@pytest.mark.parametrize(
+    ("packed", "plain"),
+    [
+        ("789cecc4a10d00000803b06b492696f0bfe30a5c2b9a6937922449922449923e3b000000ffff", b"hello" * 1000),
+        ("789caa00000000ffff", b"x"),
+        ("", b""),
+    ],
+)
+def test_zlib_of_java_has_no_end(packed: str, plain: bytes) -> None:
+    """What CompressionCodecZLib of Pulsar 4.2.4 makes, which flushes and does not finish."""
+    assert decompress(bytes.fromhex(packed), TYPES["zlib"], len(plain)) == plain
+    with pytest.raises(DamagedFrame, match="its metadata says"):
+        decompress(bytes.fromhex(packed)[:-8], TYPES["zlib"], len(plain) + 1)
+
+
+def test_the_checksum_of_zlib_counts() -> None:
+    packed = bytearray(compress(DATA, "zlib"))
+    packed[-1] ^= 1
+    with pytest.raises(DamagedFrame, match="incorrect data check"):
+        decompress(packed, TYPES["zlib"], len(DATA))
+
+
 @pytest.mark.parametrize("compression", [name for name in COMPRESSIONS if name != "none"])
 def test_damage_is_noticed(compression: Compression) -> None:
     packed = bytes(compress(DATA, compression))
