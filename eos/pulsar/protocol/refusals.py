@@ -56,7 +56,10 @@ MEANINGS: Mapping[str, Meaning] = {
     "ConsumerNotFound": Meaning(passes=True),
     "TooManyRequests": Meaning(passes=True),
     "TopicTerminatedError": Meaning(
-        passes=False, advice="The topic was terminated: nothing can be written to it any more. Use another topic"
+        passes=False,
+        advice="The topic was terminated: nothing can be written to it any more. Use another topic. No transaction "
+        "that has the terminated one can end while it is there: a sink that writes exactly once goes on once it is "
+        "deleted, with the rows that it holds",
     ),
     "ProducerBusy": Meaning(passes=True),
     "InvalidTopicName": Meaning(passes=False, advice="Correct the name of the topic"),

@@ -34,6 +34,10 @@ def test_a_schema_that_is_demanded_is_explained() -> None:
     assert "set-schema-validation-enforce --disable" in str(refused("open", "IncompatibleSchema", "words"))
 
 
+def test_a_terminated_topic_is_told_to_hold_transactions_until_it_is_deleted() -> None:
+    assert "goes on once it is deleted" in str(refused("open", "TopicTerminatedError", "words"))
+
+
 def test_encryption_that_is_demanded_is_explained() -> None:
     assert "A sink encrypts rows by its encryption_keys" in str(
         refused("open", "MetadataError", "Encryption is required in t")
