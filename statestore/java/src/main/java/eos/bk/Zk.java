@@ -1,6 +1,7 @@
 package eos.bk;
 
 import com.google.common.collect.Lists;
+import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -10,8 +11,10 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import org.apache.hadoop.security.AccessControlException;
+import org.apache.jute.BinaryOutputArchive;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.KeeperException.Code;
+import org.apache.zookeeper.MultiOperationRecord;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.OpResult;
 import org.apache.zookeeper.ZooKeeper;
@@ -31,6 +34,9 @@ final class Zk {
             EnumSet.of(Code.NOAUTH, Code.AUTHFAILED, Code.INVALIDACL, Code.SESSIONCLOSEDREQUIRESASLAUTH);
     private static final Set<Code> OUTDATED = EnumSet.of(Code.NONODE, Code.NODEEXISTS, Code.BADVERSION, Code.NOTEMPTY);
     private static final long PAUSE_MS = 200;
+    /** Of a request, by default, with some room for what is around it. */
+    private static final int LIMIT = Settings.MIB - 1024;
+
     private static final int READ_AT_ONCE = 500;
 
     /** A znode's bytes and its status. */
@@ -152,8 +158,23 @@ final class Zk {
                 if (unanswered && hasHappened(trace)) {
                     return true;
                 }
+                if (e.code() == Code.CONNECTIONLOSS) {
+                    mustNotBeTooLarge(ops, e);
+                }
                 goOn(deadline, e);
             }
+        }
+    }
+
+    /** A server closes the connection on a request over its limit, without a word, each time that it is sent. */
+    private static void mustNotBeTooLarge(List<Op> ops, KeeperException e) throws IOException {
+        var request = new ByteArrayOutputStream();
+        new MultiOperationRecord(ops).serialize(BinaryOutputArchive.getArchive(request), "request");
+        if (request.size() > LIMIT) {
+            throw new IOException(
+                    "ZooKeeper has not carried out a request of " + request.size() + " bytes for " + ops.size()
+                            + " changes at once: by default it takes 1 MiB (jute.maxbuffer), and closes the connection",
+                    e);
         }
     }
 

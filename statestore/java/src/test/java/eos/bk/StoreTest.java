@@ -6,11 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeout;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
 import org.apache.hadoop.fs.FileContext;
@@ -206,6 +208,23 @@ class StoreTest extends OwnRoot {
         assertTrue(client.names.find("/e/below").isDirectory());
         assertEquals(1, client.names.find("/e/f").file().generation());
         assertArrayEquals(random(10), read(client, "/e/f"));
+    }
+
+    /** ZooKeeper only closes the connection, and would do so for as long as it is tried. */
+    @Test
+    void aRenameThatIsTooLargeForZooKeeperIsRefusedAndNothingHasMoved() throws IOException {
+        conf.setInt("fs.bk.rename.limit", 10_000);
+        var patient = another();
+        for (int i = 0; i < 600; i++) {
+            patient.names.mkdirs("/d/sub/" + i + "x".repeat(700));
+        }
+        String said = assertTimeout(Duration.ofSeconds(30), () -> assertThrows(
+                        IOException.class, () -> patient.names.rename("/d/sub", "/e", false))
+                .getMessage());
+        assertTrue(said.contains("by default it takes 1 MiB"), said);
+        assertEquals(600, patient.names.list("/d/sub").size());
+        assertNull(patient.names.find("/e"));
+        patient.close();
     }
 
     @Test
