@@ -12,7 +12,7 @@ import pytest
 
 from eos.errors import InvalidInput, Refused, RefusedForGood, TopicMissing
 from eos.pulsar.net.client import Client, InFlight
-from eos.pulsar.net.consumer import Hold, Reader
+from eos.pulsar.net.consumer import Hold
 from eos.pulsar.net.many import open_producers
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.schemas import Declared
@@ -90,19 +90,12 @@ def test_a_subscription_that_the_broker_does_not_create(ours: Client, namespace:
     ours.hold(topic, "keep").close()
 
 
-def test_a_topic_that_has_all_the_producers_subscriptions_and_consumers_it_may_have(
-    ours: Client, namespace: Namespace
-) -> None:
+def test_a_topic_that_has_all_the_producers_and_subscriptions_it_may_have(ours: Client, namespace: Namespace) -> None:
     topic, words = namespace.topic(), list[str]()
     namespace.set("maxProducersPerTopic", 1)
     namespace.set("maxSubscriptionsPerTopic", 1)
 
-    def joined() -> Reader:
-        reader = ours.reader(topic)
-        reader.last_message_id()
-        return reader
-
-    def refused(ask: Callable[[], Producer | Hold | Reader]) -> bool:
+    def refused(ask: Callable[[], Producer | Hold]) -> bool:
         try:
             ask().close()
         except Refused as refusal:
@@ -113,12 +106,8 @@ def test_a_topic_that_has_all_the_producers_subscriptions_and_consumers_it_may_h
     until(lambda: refused(lambda: ours.hold(topic, uuid.uuid4().hex)), "a subscription is refused")
     with ours.producer(topic):
         until(lambda: refused(lambda: ours.producer(topic)), "a producer is refused")
-    namespace.set("maxConsumersPerTopic", 1)
-    with closing(joined()):
-        until(lambda: refused(joined), "a consumer is refused")
     assert "set-max-subscriptions-per-topic NAMESPACE" in words[0]
     assert "set-max-producers-per-topic NAMESPACE" in words[1]
-    assert "set-max-consumers-per-topic NAMESPACE" in words[2]
 
 
 def test_a_schema_that_is_demanded(ours: Client, namespace: Namespace) -> None:

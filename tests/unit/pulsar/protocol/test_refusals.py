@@ -38,6 +38,13 @@ def test_a_terminated_topic_is_told_to_hold_transactions_until_it_is_deleted() -
     assert "goes on once it is deleted" in str(refused("open", "TopicTerminatedError", "words"))
 
 
+def test_a_limit_of_consumers_can_pass_and_is_told_with_the_way_to_raise_it() -> None:
+    problem = refused("subscribe", "ConsumerBusy", "Topic reached max consumers limit")
+    assert type(problem) is Refused
+    assert "set-max-consumers-per-topic NAMESPACE" in str(problem)
+    assert "max-consumers" not in str(refused("subscribe", "ConsumerBusy", "Exclusive consumer is already connected"))
+
+
 def test_encryption_that_is_demanded_is_explained() -> None:
     assert "A sink encrypts rows by its encryption_keys" in str(
         refused("open", "MetadataError", "Encryption is required in t")
