@@ -58,6 +58,7 @@ public final class Messages {
             ProducerBuilder<byte[]> plain = client.newProducer(Schema.BYTES)
                     .topic(topic)
                     .compressionType(compression)
+                    .compressionMinMsgBodySize(1) // by default what is below 4 KiB is not compressed
                     .blockIfQueueFull(true)
                     .enableBatching(false);
             ProducerBuilder<byte[]> batched = plain.clone()
