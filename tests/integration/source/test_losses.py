@@ -119,6 +119,23 @@ def test_a_ledger_that_is_deleted_while_a_range_is_read_is_a_loss(
         next(groups)
 
 
+def test_a_ledger_that_is_deleted_while_the_first_batch_is_read_is_a_loss(
+    run: Run, ours: Client, topic: str, admin: Admin, kept: Kept
+) -> None:
+    query = run(topic=topic, startingOffsets="earliest")
+    start = query.plan.first()
+    (first,) = write(ours, topic, "a")
+    admin("PUT", topic, "unload")
+    write(ours, topic, "b")
+    (part,) = query.plan.ranges(start, query.latest(start))
+    groups = read_range(part, query.brokers.open, query.lose)
+    assert len(next(groups)) == 2
+    delete(first.ledger, topic, admin, kept)
+    (left,) = write(ours, topic, "left")
+    with pytest.raises(InvalidInput, match=f"data of {topic} was lost: .* began with {first}, .* begin with {left}"):
+        next(groups)
+
+
 def test_a_subscription_that_others_move_is_no_loss_while_the_data_is_there(
     run: Run, ours: Client, topic: str, done: Offsets, admin: Admin
 ) -> None:
