@@ -54,13 +54,17 @@ class ProcessId:
 
 
 def _look(pid: int) -> tuple[str, str]:
-    """A process's state as `ps` abbreviates it, and when it started; two empty strings when there is none."""
+    """A process's state as `ps` abbreviates it, and when it started; two empty strings when there is none.
+
+    A dead leader is shown as a zombie while other threads of it end. Until the last one has ended, the process holds its
+    ports: so long it is said to run.
+    """
     if Path("/proc/self/stat").exists():
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             return "", ""
-        return fields[0], fields[19]
+        return "R" if fields[0] == "Z" and int(fields[17]) > 1 else fields[0], fields[19]
     answer = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
     state, _, started = answer.stdout.strip().partition(" ")
     return state[:1], started.strip()

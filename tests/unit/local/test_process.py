@@ -42,6 +42,26 @@ def test_a_dead_process_that_its_parent_has_not_reaped_is_dead() -> None:
     assert ProcessId.of(child.pid) is None
 
 
+LEADERLESS = """
+import ctypes, socket, sys, threading
+port = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=sys.stdin.read).start()
+print("ready", flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ps does not count threads everywhere")
+def test_a_process_whose_leader_is_dead_and_whose_other_threads_are_not_runs_on_and_holds_its_ports() -> None:
+    with subprocess.Popen([sys.executable, "-c", LEADERLESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
+        assert not gone(child.pid)
+        child.kill()
+        until(lambda: gone(child.pid))
+
+
 @pytest.mark.parametrize("scratch", [False, True])
 def test_end_ends_the_whole_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scratch: bool) -> None:
     monkeypatch.chdir(tmp_path)
