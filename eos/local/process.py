@@ -56,7 +56,7 @@ class ProcessId:
 def _look(pid: int) -> tuple[str, str]:
     """A process's state as `ps` abbreviates it, and when it started; two empty strings when there is none.
 
-    A dead leader is shown as a zombie while other threads of it end. Until the last one has ended, the process holds its
+    A leader that is dead is a zombie while its other threads end. Until the last one has ended, the process holds its
     ports: so long it is said to run.
     """
     if Path("/proc/self/stat").exists():
