@@ -10,6 +10,7 @@ import typer
 
 from eos.cli.connection import Connection, ControlNamespace, Namespace, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, tell
+from eos.commit.control_topic import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from eos.doctor.check import Check
@@ -109,7 +110,7 @@ def doctor(
 def abort(
     to: Connection,
     name: Annotated[str, typer.Argument(help="The sink's name.")],
-    namespace: ControlNamespace = "public/default",
+    namespace: ControlNamespace = DEFAULT_NAMESPACE,
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="What was done, as a JSON object.")] = False,
 ) -> None:

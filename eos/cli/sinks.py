@@ -11,6 +11,7 @@ import typer
 
 from eos.cli.connection import Connection, ControlNamespace, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, printable, tell, time_of
+from eos.commit.control_topic import DEFAULT_NAMESPACE, abort_command
 
 if TYPE_CHECKING:
     from eos.contents.audit import Audit
@@ -26,7 +27,7 @@ Name = Annotated[str, typer.Argument(help="The sink's name.")]
 @connecting
 def sinks(
     to: Connection,
-    namespace: ControlNamespace = "public/default",
+    namespace: ControlNamespace = DEFAULT_NAMESPACE,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each sink.")] = False,
 ) -> None:
     """List the sinks of a namespace: whose they are, their newest committed batch, and what is unfinished.
@@ -59,7 +60,7 @@ def sinks(
 def show(
     to: Connection,
     name: Name,
-    namespace: ControlNamespace = "public/default",
+    namespace: ControlNamespace = DEFAULT_NAMESPACE,
     last: Annotated[int, typer.Option(min=1, help="So many records at most.")] = LAST,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each record.")] = False,
 ) -> None:
@@ -82,7 +83,7 @@ def show(
 def verify(
     to: Connection,
     name: Name,
-    namespace: ControlNamespace = "public/default",
+    namespace: ControlNamespace = DEFAULT_NAMESPACE,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
     """Read a sink's topics afresh, and count: each committed batch's rows once, and none of an aborted transaction.
@@ -111,7 +112,7 @@ def verify(
 def reset(
     to: Connection,
     name: Name,
-    namespace: ControlNamespace = "public/default",
+    namespace: ControlNamespace = DEFAULT_NAMESPACE,
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="What was deleted, as a JSON object.")] = False,
 ) -> None:
@@ -146,8 +147,6 @@ def _progress(topic: str, entries: int) -> None:
 
 
 def _list(found: list[SinkState], namespace: str) -> None:
-    from eos.commit.control_topic import abort_command
-
     lines = []
     for one in found:
         begun = one.unfinished

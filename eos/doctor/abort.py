@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from eos.commit.control_log import Intent
-from eos.commit.control_topic import HOLD
+from eos.commit.control_topic import DEFAULT_NAMESPACE, HOLD
 from eos.commit.ending import Ending, end
 from eos.commit.patience import Patience, Settings
 from eos.commit.reading import read_retained
@@ -68,7 +68,7 @@ class Abandoned:
         )
 
 
-def abandoned(client: Client, name: str, namespace: str = "public/default") -> Abandoned | None:
+def abandoned(client: Client, name: str, namespace: str = DEFAULT_NAMESPACE) -> Abandoned | None:
     """Find the transaction that the sink's last driver did not commit; None when there is none.
 
     It may have ended since: an abort writes nothing into the log.

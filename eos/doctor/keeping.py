@@ -22,14 +22,13 @@ Kept = Callable[[str], Keeping]
 
 def keeping(client: Client, admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Check]:
     """Look at the control topic of each sink of a "tenant/namespace", and at the topics of its newest batch."""
-    kept = cache(admin.keeping)
+    kept, of_quotas = cache(admin.keeping), partial(_of_quotas, client)
     for one in sinks:
         log = control_topic_in(namespace, one.name)
         yield from _asked(_of_log, f"log of {one.name}", admin, kept, log)
         for topic in one.topics:
             yield from _asked(_of_rows, f"rows of {one.name}", admin, kept, topic)
         for topic in (log, *one.topics):
-            of_quotas = partial(_of_quotas, client)
             yield from _asked(of_quotas, f"backlog quota of {one.name}", admin, kept, topic)
 
 

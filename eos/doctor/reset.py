@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from eos.commit.control_topic import DEFAULT_NAMESPACE
 from eos.doctor.abort import Abandoned, OwnerAlive, abort, alive, refuse_if_owned
 from eos.doctor.sinks import SinkState, log_of, sink
 from eos.errors import InvalidInput, Refused
@@ -24,7 +25,7 @@ _CONNECTED: Final = "412"
 """The broker's status for the deletion of a topic that a client is connected to."""
 
 
-def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = "public/default") -> None:
+def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAULT_NAMESPACE) -> None:
     """Delete the control log of a sink.
 
     Args:
@@ -53,7 +54,7 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = "publi
         raise
 
 
-def look(client: Client, admin: Admin, name: str, namespace: str = "public/default") -> SinkState:
+def look(client: Client, admin: Admin, name: str, namespace: str = DEFAULT_NAMESPACE) -> SinkState:
     """Return a sink that no driver owns. Raises as `reset`, and what reading its log raises."""
     refuse_if_owned(client, name, log_of(client, name, namespace), admin)
     return sink(client, name, namespace)
