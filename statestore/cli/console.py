@@ -13,6 +13,7 @@ from rich.console import Console
 
 from eos.cli.console import LINES, printable
 from eos.cli.console import run as run_and_tell
+from eos.cli.console import tell as tell
 from statestore.errors import Damaged
 
 # 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
@@ -50,11 +51,6 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: 
     text = io.StringIO()
     Console(file=text, highlight=False, markup=False, width=10_000).print(table)
     print("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
-
-
-def tell(line: str) -> None:
-    """Print a line for people, to standard error."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(printable(line, LINES), markup=False)
 
 
 def show(fields: object, as_json: bool, line: str) -> None:
