@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 400
-GENERATED = ("pulsar_pb2.py",)
+GENERATED = ("pulsar_pb2.py", "bookkeeper_pb2.py")
 NO_MODULE = {
     "commit/test_no_network": "what no module of the room may load",
     "commit/test_stopped": "a query that was stopped, seen by all modules of the room",

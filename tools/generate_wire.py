@@ -1,4 +1,4 @@
-"""Generate eos/pulsar/wire/pulsar_pb2.py and its stub from eos/pulsar/wire/pulsar.proto.
+"""Generate the protobuf modules and their stubs: of eos/pulsar/wire/pulsar.proto, and of BookKeeper's bookkeeper.proto.
 
 `--check` writes nothing and exits with 1 when the committed files are stale.
 Needs grpcio-tools, a development dependency; users of eos don't.
@@ -15,22 +15,23 @@ from pathlib import Path
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = Path("eos/pulsar/wire/pulsar.proto")
-STUB = Path("eos/pulsar/wire/pulsar_pb2.pyi")
-OUTPUTS = (Path("eos/pulsar/wire/pulsar_pb2.py"), STUB)
+SOURCES = (Path("eos/pulsar/wire/pulsar.proto"), Path("eos/bookkeeper/wire/bookkeeper.proto"))
+STUBS = tuple(source.with_name(f"{source.stem}_pb2.pyi") for source in SOURCES)
+OUTPUTS = (*(stub.with_suffix(".py") for stub in STUBS), *STUBS)
 
 
 def generate(into: Path) -> None:
-    """Run protoc, writing both outputs under `into`."""
+    """Run protoc, writing all outputs under `into`."""
     includes = resources.files("grpc_tools") / "_proto"
-    arguments = ["protoc", f"-I{ROOT}", f"-I{includes}", f"--python_out={into}", f"--pyi_out={into}", str(SOURCE)]
+    arguments = ["protoc", f"-I{ROOT}", f"-I{includes}", f"--python_out={into}", f"--pyi_out={into}"]
+    arguments += map(str, SOURCES)
     if protoc.main(arguments) != 0:
         raise SystemExit("protoc failed")
     # protoc writes `Mapping` without its parameters, which mypy's strict mode refuses.
-    stub = into / STUB
-    typed = stub.read_text().replace("_Mapping]", "_Mapping[str, object]]")
-    # Schema.Type.KeyValue as a name of Schema itself would hide the message KeyValue from mypy.
-    stub.write_text(typed.replace("    KeyValue: Schema.Type\n", ""))
+    for stub in (into / name for name in STUBS):
+        typed = stub.read_text().replace("_Mapping]", "_Mapping[str, object]]")
+        # Schema.Type.KeyValue as a name of Schema itself would hide the message KeyValue from mypy.
+        stub.write_text(typed.replace("    KeyValue: Schema.Type\n", ""))
 
 
 def main() -> int:

@@ -13,13 +13,19 @@ from eos.local import checks, jars
 _PROGRAMS = Path(__file__).parent / "java"
 
 
-_OTHERS = {"schema": "SchemaValues.java", "encrypt": "Encryption.java", "decrypt": "Encryption.java"}
+_OTHERS = {
+    "schema": "SchemaValues.java",
+    "encrypt": "Encryption.java",
+    "decrypt": "Encryption.java",
+    "ledgers": "Ledgers.java",
+}
 
 
 def ask(
-    what: Literal["frame", "hash", "tags", "values", "schema", "encrypt", "decrypt"], lines: Iterable[str]
+    what: Literal["frame", "hash", "tags", "values", "schema", "encrypt", "decrypt", "ledgers"],
+    lines: Iterable[str] = (),
 ) -> list[Any]:
-    """Return the answers, one for each line."""
+    """Return the answers, one for each line; "ledgers" asks nothing."""
     program = _PROGRAMS / _OTHERS.get(what, "BrokerClasses.java")
     command = [str(checks.java()), "-cp", jars.classpath(), str(program), what]
     said = subprocess.run(

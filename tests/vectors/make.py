@@ -62,6 +62,7 @@ def main(service_url: str, admin_url: str) -> None:
         "schema_values": schema_vectors(),
         "encryption": encrypted_by_java(),
         "boost_partitions": boost,
+        "ledgers": ask("ledgers"),
     }
     for name, content in written.items():
         text = json.dumps(content, indent=1, ensure_ascii=True) + "\n"

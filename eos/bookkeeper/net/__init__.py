@@ -1,0 +1,1 @@
+"""Connections to bookies, and reading a ledger from its replicas."""

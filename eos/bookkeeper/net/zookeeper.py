@@ -1,0 +1,98 @@
+"""Metadata of ledgers and addresses of bookies, from the ZooKeeper that BookKeeper keeps them in. Needs kazoo."""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from eos.bookkeeper.errors import BookieUnavailable, EntryMissing, MetadataUnreadable
+from eos.bookkeeper.net.bookies import by_id
+from eos.bookkeeper.wire.bookkeeper_pb2 import BookieServiceInfoFormat
+from eos.bookkeeper.wire.metadata import LedgerMetadata, parse_znode, znode
+from eos.closing import Closing
+
+_LAYOUTS = {
+    "FlatLedgerManagerFactory": "flat",
+    "LegacyHierarchicalLedgerManagerFactory": "legacy",
+    "LongHierarchicalLedgerManagerFactory": "long",
+}  # each other one: hierarchical
+_ENDPOINT = "bookie-rpc"
+
+
+class ZooKeeperMetadata(Closing):
+    """Reads, and never writes."""
+
+    def __init__(self, hosts: str, root: str = "/ledgers", *, timeout_s: float = 10.0) -> None:
+        """Connect.
+
+        Args:
+            hosts: "host:port" of the ZooKeeper servers, with commas.
+            root: the cluster's root of ledgers (`zkLedgersRootPath`). Default "/ledgers".
+            timeout_s: of connecting, and of the session. Default 10.
+
+        Raises BookieUnavailable; MetadataUnreadable where no BookKeeper has its ledgers there.
+        """
+        self._root = root
+        self._client = KazooClient(hosts, timeout=timeout_s, read_only=True)
+        try:
+            self._client.start(timeout=timeout_s)
+            self._layout = self._read_layout()
+        except KazooTimeoutError as error:
+            self.close()
+            raise BookieUnavailable(f"ZooKeeper at {hosts} did not answer within {timeout_s:g} s") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def metadata(self, ledger: int) -> LedgerMetadata:
+        """Return the metadata of a ledger.
+
+        Raises EntryMissing where the ledger is gone, MetadataUnreadable, BookieUnavailable.
+        """
+        data = self._get(znode(ledger, self._root, layout=self._layout))
+        if data is None:
+            raise EntryMissing(f"ledger {ledger} is gone: ZooKeeper has no metadata of it")
+        return parse_znode(ledger, data)
+
+    def address(self, bookie: str) -> tuple[str, int]:
+        """Return host and port of a bookie, as it registered them: a `resolve` for `Bookies`.
+
+        Raises BookieUnavailable.
+        """
+        for folder in ("available", "available/readonly"):
+            data = self._get(f"{self._root}/{folder}/{bookie}")
+            for endpoint in _endpoints(data or b""):
+                if endpoint.protocol == _ENDPOINT:
+                    return endpoint.host, endpoint.port
+        return by_id(bookie)
+
+    def close(self) -> None:
+        """End the session."""
+        self._client.stop()
+        self._client.close()
+
+    def _read_layout(self) -> str:
+        data = self._get(f"{self._root}/LAYOUT")
+        if data is None:
+            raise MetadataUnreadable(f"ZooKeeper has no {self._root}/LAYOUT: no BookKeeper has its ledgers there")
+        # The layout's version, then class:version.
+        name = data.decode(errors="replace").splitlines()[-1].partition(":")[0].rpartition(".")[2]
+        return _LAYOUTS.get(name, "hierarchical")
+
+    def _get(self, path: str) -> bytes | None:
+        try:
+            data: bytes = self._client.get(path)[0]
+        except NoNodeError:
+            return None
+        except (KazooException, KazooTimeoutError) as error:
+            raise BookieUnavailable(f"ZooKeeper can't be asked for {path}: {error!r}") from error
+        return data
+
+
+def _endpoints(data: bytes) -> list[BookieServiceInfoFormat.Endpoint]:
+    try:
+        return list(BookieServiceInfoFormat.FromString(data).endpoints)
+    except DecodeError:
+        return []
