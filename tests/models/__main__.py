@@ -13,7 +13,15 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from tests.models import names_worlds, numbers_rules, numbers_worlds, sink_rules, sink_worlds
+from tests.models import (
+    names_worlds,
+    numbers_rules,
+    numbers_worlds,
+    sink_rules,
+    sink_worlds,
+    visibility_rules,
+    visibility_worlds,
+)
 from tests.models.checker import Explored, Model, explore
 
 
@@ -33,6 +41,7 @@ def main() -> int:
         ("the sink", (sink_worlds.WORLDS, sink_worlds.LARGE)),
         ("the numbers", (numbers_worlds.WORLDS, numbers_worlds.LARGE)),
         ("the names", (names_worlds.WORLDS, names_worlds.LARGE)),
+        ("visibility", (visibility_worlds.WORLDS, visibility_worlds.LARGE)),
     ):
         wrong += _all(model, worlds[given.large])
     return min(wrong, 1)
@@ -49,6 +58,7 @@ def _all(model: str, worlds: Mapping[str, Model[Any]]) -> int:
 
 def _models() -> dict[Enum, Model[Any]]:
     models: dict[Enum, Model[Any]] = {rule: sink_worlds.without(rule) for rule in sink_rules.Rule}
+    models |= {rule: visibility_worlds.without(rule) for rule in visibility_rules.Rule}
     models |= {rule: numbers_worlds.without(rule) for rule in numbers_rules.Rule}
     return models | {rule: names_worlds.without(rule) for rule in names_worlds.WITHOUT}
 

@@ -57,6 +57,7 @@ class LedgerReader:
         turn: int = 0,
         window: int = 3,
         batch_bytes: int = BATCH_BYTES,
+        entry_bytes: int | None = None,
         patience_s: float = 20.0,
     ) -> None:
         """Read nothing yet.
@@ -70,13 +71,14 @@ class LedgerReader:
             window: how many requests are under way at once, so that `window` times `batch_bytes` wait in memory at
                 most, and one entry of each request where entries are larger. Default 3.
             batch_bytes: bytes that one request asks for, about. Default 4 MiB.
+            entry_bytes: bytes of an entry, about. Default: told by the metadata of a closed ledger, else 4 KiB.
             patience_s: how long an entry is asked for while bookies can't be reached. Default 20.
         """
         self._bookies, self._metadata, self._refresh = bookies, metadata, refresh
         self._turn, self._window, self._batch_bytes, self._patience_s = turn, window, batch_bytes, patience_s
         self._stored = StoredEntries(metadata.ledger, metadata.digest, metadata.password)
         entries = metadata.last_entry + 1
-        self._average = max(1, metadata.length // entries) if entries else 4096
+        self._average = max(1, entry_bytes or (metadata.length // entries if entries else 4096))
 
     def read(self, first: int, last: int) -> Iterator[Entries]:
         """Yield the entries from `first` to `last`, both included, in order.

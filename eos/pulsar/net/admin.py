@@ -221,7 +221,7 @@ class Admin(Closing):
     def buffer(self, topic: str) -> Buffer:
         """Return what the broker knows of the transactions on one partition."""
         stats = self._json(f"v3/transactions/transactionBufferStats/{_path(topic, scheme=False)}")
-        internal = self._json(f"v2/{_path(topic)}/internalStats")
+        internal = self.internal_stats(topic)
         return Buffer(
             state=stats["state"],
             readable_to=_position(stats["maxReadPosition"]),
@@ -231,7 +231,7 @@ class Admin(Closing):
 
     def transaction_behind(self, topic: str, position: MessageId) -> TxnId | None:
         """Return the transaction of the entry that follows a position on one partition; None where it has none."""
-        ledgers = self._json(f"v2/{_path(topic)}/internalStats")["ledgers"]
+        ledgers = self.internal_stats(topic)["ledgers"]
         later = (MessageId(one["ledgerId"], 0) for one in ledgers if one["ledgerId"] > position.ledger)
         for place in (MessageId(position.ledger, position.entry + 1), *later):
             try:
@@ -244,8 +244,22 @@ class Admin(Closing):
 
     def ledgers(self, topic: str) -> list[Ledger]:
         """Return the ledgers of a topic without partitions, or of a partition, in their order."""
-        told = self._json(f"v2/{_path(topic)}/internalStats")["ledgers"]
+        told = self.internal_stats(topic)["ledgers"]
         return sorted((Ledger(one["ledgerId"], one["entries"], one["size"]) for one in told), key=lambda one: one.id)
+
+    def internal_stats(self, topic: str, *, metadata: bool = False) -> dict[str, Any]:
+        """Return what a broker tells of the ledgers of a topic without partitions, or of a partition.
+
+        Args: the topic; whether each ledger comes with its metadata in BookKeeper.
+        """
+        asked = "?metadata=true" if metadata else ""
+        told: dict[str, Any] = self._json(f"v2/{_path(topic)}/internalStats{asked}")
+        return told
+
+    def internal_info(self, topic: str) -> dict[str, Any]:
+        """Return what the metadata store has of a topic without partitions, or of a partition."""
+        told: dict[str, Any] = self._json(f"v2/{_path(topic)}/internal-info")
+        return told
 
     def topics(self, namespace: str) -> tuple[str, ...]:
         """Return the physical topics of a "tenant/namespace", each partition by its own name."""

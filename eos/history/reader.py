@@ -1,0 +1,107 @@
+"""Reads the visible entries of a closed range of a topic from where its segments are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from eos.bookkeeper import Bookies, LedgerMetadata, LedgerReader, LedgerReadError
+from eos.errors import DamagedFrame, EosError
+from eos.history.segments import Segment, Segments
+from eos.history.stored_entry import entry_of
+from eos.history.visibility import TooManyUndecided, Visibility
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
+
+MAX_HELD_BYTES = 64 * 1024 * 1024
+"""Bytes of entries that may wait for the end of a transaction, about."""
+
+
+class HistoryUnavailable(EosError):
+    """The range can't be read past the brokers, or not to its end: read the rest through them, which decide.
+
+    It says nothing of the data. A segment that is missing here may still be read by a broker, and a loss is told there.
+    """
+
+
+class HistoryReader:
+    """Reads ranges of one physical topic."""
+
+    def __init__(
+        self,
+        topic: str,
+        segments: Segments,
+        bookies: Bookies,
+        *,
+        refresh: Callable[[int], LedgerMetadata] | None = None,
+        turn: int = 0,
+        max_held_bytes: int = MAX_HELD_BYTES,
+        patience_s: float = 20.0,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            topic: the physical topic.
+            segments: where its entries are. They must have been asked for after the end of the ranges was known to be
+                readable: then the markers up to their last confirmed entry tell what is visible.
+            bookies: lends the connections.
+            refresh: reads the metadata of a ledger again, when none of its bookies can be reached. Default: not read.
+            turn: which replica is asked first. Default 0.
+            max_held_bytes: bytes of entries that may wait for the end of a transaction. Default 64 MiB.
+            patience_s: how long an entry is asked for while its bookies can't be reached. Default 20.
+        """
+        self._topic, self._segments, self._bookies = topic, segments, bookies
+        self._refresh, self._turn = refresh, turn
+        self._max_held_bytes, self._patience_s = max_held_bytes, patience_s
+
+    def read(self, start: EntryId, end: EntryId) -> Iterator[Entry]:
+        """Yield the visible entries after `start`, up to and including `end`, in order.
+
+        Args:
+            start: an entry that is stored, or one before the first of its ledger; (-1, -1) before all.
+            end: a readable entry.
+
+        Raises HistoryUnavailable. What was yielded before it is right, and whole up to there.
+        """
+        visibility = Visibility(end, self._max_held_bytes)
+        try:
+            for entry in self._stored(start, end):
+                yield from visibility.take(entry)
+                if entry.id >= end and not visibility.undecided:
+                    return
+            yield from visibility.end()
+        except (LedgerReadError, DamagedFrame, TooManyUndecided) as error:
+            raise HistoryUnavailable(f"{self._topic} can't be read past the brokers: {error}") from error
+
+    def _stored(self, start: EntryId, end: EntryId) -> Iterator[Entry]:
+        """Yield all entries after `start` as they are stored, up to the last confirmed one."""
+        if start.ledger >= 0 and start.ledger not in {one.ledger for one in self._segments.segments}:
+            # What else is gone with it only a broker can tell.
+            raise HistoryUnavailable(f"{self._topic} no longer has ledger {start.ledger}, in which reading begins")
+        for segment in self._segments.after(start):
+            first = max(start.entry + 1, 0) if segment.ledger == start.ledger else 0
+            if segment.ledger == end.ledger and first <= end.entry <= segment.last:
+                # Nothing behind the end is asked for until it is known that markers are missing.
+                yield from self._entries(segment, first, end.entry)
+                first = end.entry + 1
+            yield from self._entries(segment, first, segment.last)
+
+    def _entries(self, segment: Segment, first: int, last: int) -> Iterator[Entry]:
+        if first > last:
+            return
+        for entries in self._reader(segment).read(first, last):
+            for number, stored in entries:
+                yield entry_of(EntryId(segment.ledger, number), stored, self._topic)
+
+    def _reader(self, segment: Segment) -> LedgerReader:
+        if segment.metadata is None:
+            where = "it was offloaded" if segment.offloaded else "its metadata can't be read"
+            raise HistoryUnavailable(f"ledger {segment.ledger} of {self._topic} is not on bookies: {where}")
+        refresh, ledger = self._refresh, segment.ledger
+        return LedgerReader(
+            self._bookies,
+            segment.metadata,
+            refresh=None if refresh is None else lambda: refresh(ledger),
+            turn=self._turn,
+            patience_s=self._patience_s,
+            entry_bytes=segment.size // (segment.last + 1) if segment.size else None,
+        )
