@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from eos.local import LocalPulsar, checks
 from tests.planner import run_test_while_late
+from tests.proxy import PulsarProxy
 
 # A busy machine makes any example slow; how long one takes is not what is tested.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -76,6 +77,13 @@ def pulsar() -> Iterator[LocalPulsar | RunningPulsar]:
         yield RunningPulsar(service_url, os.environ["EOS_TEST_ADMIN_URL"])
         return
     with LocalPulsar(start_timeout_s=START_S) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def proxy(pulsar: LocalPulsar | RunningPulsar) -> Iterator[PulsarProxy]:
+    """A Pulsar Proxy before that broker, which has the same two addresses."""
+    with PulsarProxy(pulsar.service_url, pulsar.admin_url) as started:
         yield started
 
 

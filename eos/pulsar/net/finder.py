@@ -22,6 +22,7 @@ from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.protocol.coordinator import LOADING
 from eos.pulsar.protocol.lookup import Lookup, State, ask_partitions, ask_topics, partitions_answer, topics_answer
+from eos.pulsar.protocol.refusals import told_by_proxy
 from eos.pulsar.protocol.schemas import Registered, ask_schema, schema_answer
 
 T = TypeVar("T")
@@ -78,19 +79,16 @@ class Finder:
         Raises TopicMissing, InvalidInput, NetworkError, Refused, Unreachable, Unanswered, ConnectionLost.
         """
         connection = self._pool.service()
-        if connection.creates_topics_unasked:
-            raise InvalidInput(
-                f"the broker {connection.broker} is too old: it can't be asked for the partitions of a topic "
-                "without creating the topic (PIP-344, Pulsar 3.0.6, 3.2.4 or newer)"
-            )
-        answer = connection.ask(ask_partitions(topic), f"ask for the partitions of {topic}")
         try:
-            with topic_exists(topic):
-                return partitions_answer(answer, topic)
+            return _partitions(connection, topic)
         except TopicMissing:
             with suppress(NetworkError):
                 self.owner(topic)  # its TopicMissing tells a missing namespace from a missing topic; creates neither
             raise
+        except Refused as refused:
+            if not told_by_proxy(refused):
+                raise
+            return _partitions(self.owner(topic), topic)  # by what the broker behind the proxy says itself
 
     def topics(self, namespace: str) -> list[str]:
         """Return the persistent topics of a namespace, each partition by its own name.
@@ -133,6 +131,18 @@ class Finder:
                 raise Unanswered(f"{asked}: not possible within {limit:g} s; the last problem was: {problem}")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def _partitions(connection: Connection, topic: str) -> int:
+    """Ask one broker, or one proxy, for a topic's number of partitions. Raises what `Finder.partitions` does."""
+    if connection.creates_topics_unasked:
+        raise InvalidInput(
+            f"the broker or proxy {connection.broker} is too old: it can't be asked for the partitions of a topic "
+            "without creating the topic (PIP-344, Pulsar 3.0.6, 3.2.4 or newer)"
+        )
+    answer = connection.ask(ask_partitions(topic), f"ask for the partitions of {topic}")
+    with topic_exists(topic):
+        return partitions_answer(answer, topic)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from eos.errors import Refused
 from eos.pulsar.protocol.machine import Machine, Table
-from eos.pulsar.protocol.requests import Type, granted
+from eos.pulsar.protocol.requests import Type, granted, refusal
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     CommandGetTopicsOfNamespace,
@@ -111,10 +111,10 @@ class Lookup:
         """
         asked = f"look up {self._topic}"
         answer = command.lookup_topic_response
-        if command.type == Type.ERROR or answer.response == _Answer.Failed:
+        problem = refusal(command, asked)
+        if problem is not None or answer.response == _Answer.Failed:
             self._machine.take(Input.FAILURE)
-            granted(command, asked)
-            raise Refused(asked, "UnknownError", "no reason given")
+            raise problem or Refused(asked, "UnknownError", "no reason given")
         url = answer.broker_service_url_tls if self._tls else answer.broker_service_url
         if not url:
             self._machine.take(Input.FAILURE)

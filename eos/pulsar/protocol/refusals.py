@@ -6,6 +6,7 @@ BrokerServiceException.getClientErrorCode; a code that stands for many exception
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -126,11 +127,40 @@ ADVICE: Mapping[tuple[str, str], str] = {
 """{(code, words): what helps}, where words of the broker (4.2.4) tell more than their code."""
 
 
+_RELAYED = re.compile(r'\{"errorMsg":"(?P<words>.*)","reqId":\d+.*\}', re.DOTALL)
+"""How a Java client words a refusal (ClientCnx), which Pulsar Proxy passes on as its own."""
+
+_VAGUE = ("ServiceNotReady", "UnknownError")
+"""Codes by which Pulsar Proxy passes on a refusal of any other code (4.0.6; LookupProxyHandler.getServerError)."""
+
+_CODES_OF_WORDS: Mapping[str, str] = {
+    "Namespace not found": "TopicNotFound",
+    "Topic not found": "TopicNotFound",
+    "Invalid topic name": "InvalidTopicName",
+    "topic names (with cluster component)": "InvalidTopicName",
+}
+"""{words of the broker (4.2.4): the code that they came with}, for what a proxy has passed on by a vague one."""
+
+
+def relayed(detail: str) -> str | None:
+    """Return the broker's words where a proxy has passed them on, None for words that come from a broker itself."""
+    match = _RELAYED.search(detail)
+    return None if match is None else match["words"]
+
+
+def told_by_proxy(problem: Refused) -> bool:
+    """Tell whether the code is a proxy's, and says nothing: the broker behind it may have refused by any."""
+    return problem.code in _VAGUE and relayed(problem.detail) is not None
+
+
 def refused(asked: str, code: str, detail: str) -> Refused:
     """Return the error for a refusal, as `TELLING` says, else as `MEANINGS` does. Args: as of `Refused`.
 
     RefusedForGood: no later try can be granted. FrameTooLarge: smaller frames can.
     """
+    words = relayed(detail) if code in _VAGUE else None
+    if words is not None:
+        code = next((known for part, known in _CODES_OF_WORDS.items() if part in words), code)
     meaning = MEANINGS.get(code, Meaning(passes=True))
     told = (kind for (of, words), kind in TELLING.items() if of == code and words in detail)
     kind = next(told, Refused if meaning.passes else RefusedForGood)

@@ -1,7 +1,8 @@
 """Which answer belongs to which request.
 
-A request carries a number, and so does its answer: either the one command that answers this
-kind of request, or ERROR. Answers come in any order. In Pulsar's protocol the number of a
+A request carries a number, and so does its answer: the one command that answers this kind of request, or a refusal.
+A broker refuses by that command or by ERROR; Pulsar Proxy (4.0.6) also by the answer to another kind of request: it
+refuses PARTITIONED_METADATA by LOOKUP_RESPONSE. Answers come in any order. In Pulsar's protocol the number of a
 command's type is also the number of the field that holds its body.
 """
 
@@ -35,7 +36,7 @@ ANSWERS: dict[int, int] = {
     Type.END_TXN: Type.END_TXN_RESPONSE,
     Type.TC_CLIENT_CONNECT_REQUEST: Type.TC_CLIENT_CONNECT_RESPONSE,
 }
-"""{request: the command that answers it}. ERROR may answer any of them."""
+"""{request: the command that grants it}. A refusal may come by any of `ANSWERING`."""
 
 ANSWERING = frozenset(ANSWERS.values()) | {Type.ERROR}
 """The commands that answer a request."""
@@ -93,11 +94,11 @@ class Requests(Generic[T]):
     def match(self, answer: BaseCommand) -> T | None:
         """Return the waiter for this answer, once; None where there is none, or none any more.
 
-        Raises UnexpectedFrame when the command can't be an answer to that request.
+        Raises UnexpectedFrame when the command can't be an answer to that request: it grants another one.
         """
         request_id = body(answer).request_id
         expected, waiting = self._waiting.get(request_id, (answer.type, None))
-        if answer.type not in (expected, Type.ERROR):
+        if answer.type not in (expected, Type.ERROR) and refusal(answer, "") is None:
             given, wanted = Type.Name(answer.type), Type.Name(expected)
             raise UnexpectedFrame(f"{given} as an answer to request {request_id}, not {wanted}")
         self._waiting.pop(request_id, None)

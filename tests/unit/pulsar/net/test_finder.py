@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from eos.errors import Refused
+from eos.errors import Refused, RefusedForGood, TopicMissing
 from eos.pulsar.protocol.requests import ANSWERS, Type
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.frames import Frame
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchemaResponse, Schema, ServerError
-from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, first_then_well, refusing
+from eos.pulsar.wire.pulsar_pb2 import (
+    BaseCommand,
+    CommandGetSchemaResponse,
+    CommandLookupTopicResponse,
+    Schema,
+    ServerError,
+)
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, first_then_well, refusing
 
 TOPIC = "persistent://public/default/t"
 VERSION = (5).to_bytes(8, "big")
@@ -56,3 +62,48 @@ def test_another_refusal_reaches_the_caller(broker: FakeBroker) -> None:
     broker.handlers[Type.GET_SCHEMA] = refusing(ServerError.AuthorizationError, "not you")
     with broker.client() as client, pytest.raises(Refused, match=f"ask for the schema of {TOPIC}: .*not you"):
         client.schema("t")
+
+
+RELAYED = '{"errorMsg":"%s","reqId":3662447564887239489, "remote":"broker/10.0.0.1:6650", "local":"/10.0.0.2:55604"}'
+
+
+def as_a_proxy(code: ServerError, words: str) -> Handler:
+    """Refuse a request in the way of Pulsar Proxy: by the answer to a lookup, with the broker's words wrapped."""
+
+    def handle(session: Session, frame: Frame) -> None:
+        response = CommandLookupTopicResponse(
+            response=CommandLookupTopicResponse.LookupType.Failed, error=code, message=RELAYED % words
+        )
+        session.answer(frame.command, BaseCommand(type=Type.LOOKUP_RESPONSE, lookup_topic_response=response))
+
+    return handle
+
+
+def test_a_proxy_that_passes_on_a_refusal_by_a_vague_code_is_asked_for_the_broker_itself(broker: FakeBroker) -> None:
+    """Proxies before 4.0 tell each refusal as ServiceNotReady, also the one for a topic that is missing."""
+    broker.handlers[Type.PARTITIONED_METADATA] = first_then_well(as_a_proxy(ServerError.ServiceNotReady, ""))
+    with broker.client() as client:
+        assert client.partitions("t") == 0
+        assert client._pool.service().alive
+    assert len(broker.commands(Type.LOOKUP)) == 1
+    assert len(broker.commands(Type.PARTITIONED_METADATA)) == 2
+
+
+@pytest.mark.parametrize("code", [ServerError.ServiceNotReady, ServerError.UnknownError])
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("Namespace not found", TopicMissing), ("Invalid topic name: x", RefusedForGood)],
+)
+def test_what_a_proxy_passes_on_has_the_meaning_of_the_brokers_words(
+    broker: FakeBroker, code: ServerError, words: str, expected: type[Exception]
+) -> None:
+    broker.handlers[Type.LOOKUP] = as_a_proxy(code, words)
+    with broker.client() as client, pytest.raises(expected, match=words if expected is RefusedForGood else "namespace"):
+        client.producer(TOPIC)
+
+
+def test_a_broker_that_is_not_ready_is_no_proxy(broker: FakeBroker) -> None:
+    broker.handlers[Type.PARTITIONED_METADATA] = first_then_well(refusing(ServerError.ServiceNotReady, "loading"))
+    with broker.client() as client:
+        assert client.partitions("t") == 0
+    assert not broker.commands(Type.LOOKUP)

@@ -31,6 +31,19 @@ def test_an_error_answers_any_request() -> None:
     assert requests.match(answer_to(request, Type.ERROR)) == "asked"
 
 
+@pytest.mark.parametrize("kind", sorted(set(ANSWERS.values())), ids=lambda kind: str(Type.Name(kind)))
+def test_a_refusal_is_an_answer_of_whatever_kind(kind: int) -> None:
+    requests: Requests[str] = Requests()
+    request = ask_partitions("a")
+    requests.number(request, "asked")
+    answer = answer_to(request, kind)
+    code = next((field for field in ("error", "error_code") if field in body(answer).DESCRIPTOR.fields_by_name), None)
+    if code is None:  # of a kind that can't refuse
+        return
+    setattr(body(answer), code, ServerError.ServiceNotReady)
+    assert requests.match(answer) == "asked"
+
+
 def test_an_answer_of_another_kind_is_refused_and_the_request_still_waits() -> None:
     requests: Requests[str] = Requests()
     request = ask_partitions("a")
