@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.errors import InvalidInput, NotCommitted
+from eos.spark.checkpoint_files import CheckpointFiles
 from eos.spark.ending import ends_later
 
 Jvm = Any  # py4j objects have no types
@@ -45,10 +46,7 @@ class Query:
     run_id: str
     checkpoint: str
     _execution: Jvm
-    _session: SparkSession
-    _path_class: Jvm  # looked up once: each dot of a Java class's name is a call into the JVM
-    _root: Jvm
-    _filesystem: Jvm
+    _files: CheckpointFiles
 
     @property
     def name(self) -> str | None:
@@ -89,35 +87,15 @@ class Query:
 
     def read(self, name: str) -> str | None:
         """Return the text of a file in the checkpoint folder, or None where there is none."""
-        try:
-            stream = self._filesystem.open(self._path(name))
-        except Py4JJavaError as error:
-            if _is_missing_file(error.java_exception):
-                return None
-            raise
-        try:
-            return bytes(stream.readAllBytes()).decode()
-        finally:
-            stream.close()
+        return self._files.read(name)
 
     def has_state(self) -> bool:
         """Tell whether there is state in the checkpoint folder."""
-        return bool(self._filesystem.exists(self._path("state")))
+        return self._files.exists("state")
 
     def register(self, name: str, text: str) -> None:
-        """Write a small file in the checkpoint folder; a reader sees the old text or the new."""
-        path, temporary = self._path(name), self._path(f"{name}.{self.run_id}.tmp")
-        stream = self._filesystem.create(temporary, True)
-        stream.write(text.encode())
-        stream.close()
-        jvm: Jvm = self._session._jvm
-        context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(path.toUri(), self._filesystem.getConf())
-        options = self._session.sparkContext._gateway.new_array(jvm.org.apache.hadoop.fs.Options.Rename, 1)  # type: ignore[union-attr]
-        options[0] = jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE
-        context.rename(temporary, path, options)
-
-    def _path(self, name: str) -> Jvm:
-        return self._path_class(self._root, name)
+        """Write a small file in the checkpoint folder; a reader sees the old text or the new. Raises NotCommitted."""
+        self._files.write(name, text)
 
 
 def current_run() -> str | None:
@@ -180,21 +158,13 @@ def _query(session: SparkSession, execution: Jvm, query_id: str) -> Query:
     jvm: Jvm = session._jvm
     checkpoint = execution.resolvedCheckpointRoot()
     path_class = jvm.org.apache.hadoop.fs.Path
-    root = path_class(checkpoint)
     return Query(
         query_id=query_id,
         run_id=execution.runId().toString(),
         checkpoint=checkpoint,
         _execution=execution,
-        _session=session,
-        _path_class=path_class,
-        _root=root,
-        _filesystem=root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()),
+        _files=CheckpointFiles(execution.offsetLog().fileManager(), path_class(checkpoint), path_class),
     )
-
-
-def _is_missing_file(error: Jvm) -> bool:
-    return str(error.getClass().getName()) in ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
 
 
 _TEMPORARY = re.compile(r"^file:.*/temporary-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")

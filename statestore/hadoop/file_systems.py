@@ -31,6 +31,7 @@ _TOOL = {f"{PREFIX}maintenance.ms": "0", f"{PREFIX}{_PATIENCE}": "30000"}
 _HOPELESS_MS = 3_000
 _SILENT_S = 2.0
 _BLOCK = 1 << 20
+_NO_FILE_CONTEXT = "org.apache.hadoop.fs.UnsupportedFileSystemException"
 _NOT_FOUND = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException")
 _JARS_OF_SCHEMES = "s3a: hadoop-aws; abfs: hadoop-azure; gs: gcs-connector"
 # What the jar's `Failed` says is known.
@@ -215,17 +216,37 @@ class Hadoop:
             stream.close()
 
     def replace(self, uri: str, data: bytes) -> None:
-        """Write a file whole, in place of the one that may be there: a reader sees the old bytes or the new."""
+        """Write a file whole, in place of the one that may be there: a reader sees the old bytes or the new.
+
+        As Spark does with its own files, it goes by Hadoop's FileContext, and by the FileSystem where there is no
+        AbstractFileSystem for the scheme. If that one does not rename over a file, there is none for a moment.
+        """
+        from py4j.protocol import Py4JJavaError
+
         folder, _, name = uri.rpartition("/")
         scratch = f"{folder}/.{name}.{uuid.uuid4().hex[:12]}.tmp"
         self.write(scratch, data)
         with self.explained(uri):
             jvm = self.jvm
-            context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path(uri).toUri(), self._conf)
+            try:
+                context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path(uri).toUri(), self._conf)
+            except Py4JJavaError as error:
+                if error.java_exception.getClass().getName() != _NO_FILE_CONTEXT:
+                    raise
+                self._replace_by_file_system(uri, scratch)
+                return
             rename = jvm.org.apache.hadoop.fs.Options.Rename
             choices = jvm.java.lang.reflect.Array.newInstance(rename.OVERWRITE.getClass(), 1)
             choices[0] = rename.OVERWRITE
             context.rename(self._path(scratch), self._path(uri), choices)
+
+    def _replace_by_file_system(self, uri: str, scratch: str) -> None:
+        file_system = self.file_system(uri)
+        if file_system.rename(self._path(scratch), self._path(uri)):
+            return
+        file_system.delete(self._path(uri), False)
+        if not file_system.rename(self._path(scratch), self._path(uri)):
+            raise Unavailable(f"{uri}: the file system does not put {scratch} in its place. Rename it by hand.")
 
     def copy(self, source: str, target: str, progress: Progress | None = None) -> int:
         """Copy a file, or a directory with all below it; return the bytes. A target that exists is refused.

@@ -20,7 +20,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, runs: dict[str, bool]) -> tuple[Query
     thread = SimpleNamespace(isAlive=lambda: shows["alive"], isInterrupted=lambda: shows["interrupted"])
     execution: Any = SimpleNamespace(isActive=lambda: False, queryExecutionThread=lambda: thread)
     nothing: Any = None
-    return Query("id", "run", "bk://zk/q", execution, nothing, nothing, nothing, nothing), shows
+    return Query("id", "run", "bk://zk/q", execution, nothing), shows
 
 
 def by(error: Exception, cause: Exception) -> Exception:

@@ -68,7 +68,7 @@ def test_a_query_whose_jvm_is_gone_is_not_active(error: Exception) -> None:
 
     rest: Any = None
     execution = SimpleNamespace(isActive=gone)
-    assert not Query("query", "run", "file:/x", execution, rest, rest, rest, rest).is_active()
+    assert not Query("query", "run", "file:/x", execution, rest).is_active()
 
 
 @pytest.mark.parametrize("fails", [False, True])

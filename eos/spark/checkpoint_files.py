@@ -1,0 +1,93 @@
+"""Small files in a query's checkpoint folder, read and written by Spark's own CheckpointFileManager.
+
+Whichever file system Spark can keep a checkpoint on, the sink can keep its notes there: Spark goes by Hadoop's
+FileContext where the file system has an AbstractFileSystem, by its FileSystem where it has none, and by another
+class where spark.sql.streaming.checkpointFileManagerClass names one.
+
+What Hadoop's contract leaves open is not relied on. A file that is missing may be found out only while it is read.
+A rename may leave an older file where it was: Spark overwrites "if possible", and says nothing where it is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from eos.errors import NotCommitted
+
+Jvm = Any  # py4j objects have no types
+
+_MISSING = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
+_OVERWRITES = "FileContextBasedCheckpointFileManager"  # by Rename.OVERWRITE, which Hadoop's contract defines
+_NEXT = ".next"
+
+
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """The files of one checkpoint folder.
+
+    Attributes:
+        manager: Spark's CheckpointFileManager of the query.
+        root: the folder, a Hadoop path.
+        path_class: Hadoop's Path, looked up once: each dot of a Java class's name is a call into the JVM.
+    """
+
+    manager: Jvm
+    root: Jvm
+    path_class: Jvm
+
+    def read(self, name: str) -> str | None:
+        """Return the text of a file, or None where there is none."""
+        text = self._read(name)
+        return self._read(f"{name}{_NEXT}") if text is None else text
+
+    def exists(self, name: str) -> bool:
+        """Tell whether there is a file, or a folder, of this name."""
+        return bool(self.manager.exists(self._path(name)))
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file whole; a reader sees the old text or the new, also after a crash. Raises NotCommitted."""
+        self._write(name, text)
+        if str(self.manager.getClass().getSimpleName()) == _OVERWRITES or self._read(name) == text:
+            return
+        after = f"{name}{_NEXT}"
+        self._delete(after)
+        self._write(after, text)  # found by `read` while the file itself is not there
+        self._delete(name)
+        self._write(name, text)
+        if self._read(name) != text:
+            raise NotCommitted(
+                f"{name} was written to the checkpoint {self.root.toString()}, and the file system shows other text in "
+                "it. Nothing of the batch is written. Start the query again; if it happens each time, keep the "
+                "checkpoint on another file system."
+            )
+        self._delete(after)
+
+    def _read(self, name: str) -> str | None:
+        try:
+            stream = self.manager.open(self._path(name))
+            try:
+                return bytes(stream.readAllBytes()).decode()
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            if str(error.java_exception.getClass().getName()) in _MISSING:
+                return None
+            raise
+
+    def _write(self, name: str, text: str) -> None:
+        stream = self.manager.createAtomic(self._path(name), True)
+        try:
+            stream.write(text.encode())
+        except BaseException:
+            stream.cancel()
+            raise
+        stream.close()
+
+    def _delete(self, name: str) -> None:
+        self.manager.delete(self._path(name))
+
+    def _path(self, name: str) -> Jvm:
+        return self.path_class(self.root, name)
