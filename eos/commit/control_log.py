@@ -40,6 +40,7 @@ class OwnerRecord:
         topic_epoch: the control topic's, as the broker counted it.
         begins: the log was empty when this run began to take it over.
         expired: where the newest marker lies that is not retained: reading may begin behind it. None: at the beginning.
+        cluster: the cluster that the log is on, for people who read it; None where it is not known.
     """
 
     number: int
@@ -49,6 +50,7 @@ class OwnerRecord:
     topic_epoch: int
     begins: bool = False
     expired: MessageId | None = None
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,10 @@ def encode(record: Record) -> bytes:
     fields: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}
     if (expired := fields.pop("expired")) is not None:
         fields["expired"] = [expired.ledger, expired.entry]
-    if not isinstance(record, OwnerRecord):
+    if isinstance(record, OwnerRecord):
+        if record.cluster is None:
+            del fields["cluster"]
+    else:
         fields["txn"] = str(record.txn)
     if isinstance(record, Marker):
         fields |= {"rows": dict(record.rows), "bytes": dict(record.bytes), "sha256": digest(record.offsets)}
@@ -176,7 +181,7 @@ class LogView:
         first_owner, owner, intent: the first and the last OWNER, the last INTENT.
         markers: the retained markers by batch id, oldest first.
         expired: the position of the newest marker that is no longer retained; the fold may begin behind it.
-        read_to: the position of the last record.
+        read_to: the position of the last message that was read.
     """
 
     retain: int = 1000
@@ -204,6 +209,10 @@ class LogView:
                 self.intent = record
             case Marker():
                 self._mark(record, position)
+        self.read_to = position
+
+    def pass_over(self, position: MessageId) -> None:
+        """Go on behind a message that is no record of this log."""
         self.read_to = position
 
     def _mark(self, marker: Marker, position: MessageId) -> None:

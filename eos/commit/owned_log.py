@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import replace
 
 from eos.commit.control_log import LogView, OwnerRecord, Record, encode
@@ -16,6 +17,8 @@ from eos.pulsar.wire.txn import TxnId
 
 log = logging.getLogger("eos.commit.owned_log")
 
+
+_NAMED_BY_BROKER = re.compile(r"(?P<cluster>.+)-\d+-\d+")
 
 _OUT_OF_REACH = (NetworkError, TopicMissing)
 """What a call about the subscription may end with. It says nothing of the batch in hand: one that is committed stays
@@ -58,6 +61,12 @@ class OwnedLog:
     def epoch(self) -> int:
         """How many times the topic was fenced when this driver took it, counted by the broker."""
         return self._epoch or 0
+
+    @property
+    def cluster(self) -> str | None:
+        """The name of the cluster, or None. A broker names a producer CLUSTER-N-M (DistributedIdGenerator)."""
+        named = None if self._producer is None else _NAMED_BY_BROKER.fullmatch(self._producer.name)
+        return None if named is None else named["cluster"]
 
     def refuse_if_fenced(self) -> None:
         """Raise Fenced once another driver is known to own the log: that is for good."""
@@ -104,7 +113,7 @@ class OwnedLog:
         if self._producer is None:
             raise ConnectionLost(f"the producer of {self.topic} is not open")
         try:
-            return self._producer.send_record(data, txn)
+            return self._producer.send_record(data, txn, local=True)
         except NetworkError:
             self._drop_producer()
             raise

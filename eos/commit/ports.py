@@ -37,12 +37,20 @@ class ControlProducerPort(Protocol):
     """The producer of the control topic."""
 
     @property
+    def name(self) -> str:
+        """Its name, as the broker chose it."""
+        ...
+
+    @property
     def topic_epoch(self) -> int | None:
         """How many times the topic was fenced, counted by the broker."""
         ...
 
-    def send_record(self, data: bytes, txn: TxnId | None) -> MessageId:
-        """Send one record, wait for its receipt, and say where it lies. Never sends twice."""
+    def send_record(self, data: bytes, txn: TxnId | None, *, local: bool) -> MessageId:
+        """Send one record, wait for its receipt, and say where it lies. Never sends twice.
+
+        A `local` one is not replicated to other clusters.
+        """
         ...
 
     def close(self) -> None:
@@ -70,6 +78,11 @@ class MessagePort(Protocol):
     @property
     def publish_time_ms(self) -> int:
         """When it was sent, in milliseconds since 1970, by the sender's clock."""
+        ...
+
+    @property
+    def replicated_from(self) -> str | None:
+        """The cluster that it was replicated from; None for one that was written here."""
         ...
 
 

@@ -1,5 +1,8 @@
 """Reading a control log, and folding its records.
 
+A record that a replicator brought from another cluster is none of this log: that cluster has a sink of the same name,
+and a log of its own. Since its records are marked as local, only those of a version without the mark are replicated.
+
 Silence is not an end: a bookie that hangs makes a reader wait as well. A log ends at the topic's last readable record,
 which the broker knows; silence before it means that the log can't be read now, never that records are missing.
 """
@@ -50,7 +53,9 @@ def read_on(
         last = reader.last_message_id() if until is None else None
         while last is None or view.read_to < last:
             message = reader.read(settings.read_timeout_s)
-            if message is not None:
+            if message is not None and message.replicated_from is not None:
+                view.pass_over(message.message_id)
+            elif message is not None:
                 record = decode(message.data or b"")
                 view.apply(record, message.message_id)
                 each(record, message)
@@ -79,6 +84,8 @@ def view_behind(after: MessageId, settings: Settings) -> LogView:
 def oldest_needed(client: ClientPort, topic: str, settings: Settings) -> MessageId:
     """Say behind which record reading may begin, by what the last readable one says: EARLIEST, if it says nothing.
 
+    One from another cluster says nothing: its positions are those of that cluster's log.
+
     Raises as `read_log`.
     """
     with _reader(client, topic, EARLIEST) as reader:
@@ -90,7 +97,7 @@ def oldest_needed(client: ClientPort, topic: str, settings: Settings) -> Message
         message = reader.read(settings.read_timeout_s)
     if message is None:
         raise _silent(topic, settings, before, last)
-    return decode(message.data or b"").expired or EARLIEST
+    return EARLIEST if message.replicated_from is not None else decode(message.data or b"").expired or EARLIEST
 
 
 @contextmanager

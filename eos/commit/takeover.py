@@ -166,7 +166,14 @@ class Takeover:
     def _owner_record(self, expired: MessageId | None) -> OwnerRecord:
         who = self._who
         return OwnerRecord(
-            self._log.next_number(), who.query_id, who.run_id, self.coordinator, self._log.epoch, self._begins, expired
+            self._log.next_number(),
+            who.query_id,
+            who.run_id,
+            self.coordinator,
+            self._log.epoch,
+            self._begins,
+            expired,
+            self._log.cluster,
         )
 
     def _trusted(self, view: LogView, record: OwnerRecord) -> bool:

@@ -206,7 +206,11 @@ def plain(written: Written) -> dict[str, Any]:
         "run_id": record.run_id,
     }
     if isinstance(record, OwnerRecord):
-        return shown | {"coordinator": record.coordinator, "topic_epoch": record.topic_epoch}
+        return shown | {
+            "coordinator": record.coordinator,
+            "topic_epoch": record.topic_epoch,
+            "cluster": record.cluster,
+        }
     shown |= {
         "batch_id": record.batch_id,
         "attempt": record.attempt,

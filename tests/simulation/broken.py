@@ -96,7 +96,7 @@ class _Hasty(Producer):
     def __init__(self, opened: Producer) -> None:
         super().__init__(opened._world, opened.topic, opened._number, opened.topic_epoch)
 
-    def send_record(self, data: bytes, txn: TxnId | None) -> MessageId:
+    def send_record(self, data: bytes, txn: TxnId | None, *, local: bool = False) -> MessageId:
         if txn is None:
             return super().send_record(data, txn)
         self._world.pause()

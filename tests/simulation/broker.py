@@ -27,6 +27,7 @@ class Entry:
     data: bytes
     txn: TxnId | None
     kind: Literal["record", "commit", "abort"] = "record"
+    replicated_from: str | None = None
 
     @property
     def publish_time_ms(self) -> int:

@@ -87,8 +87,9 @@ class Producer:
 
     def __init__(self, world: Scheduler | Alone, topic: str, number: int, epoch: int | None) -> None:
         self._world, self.topic, self._number, self.topic_epoch = world, topic, number, epoch
+        self.name = f"simulated-0-{number}"
 
-    def send_record(self, data: bytes, txn: TxnId | None) -> MessageId:
+    def send_record(self, data: bytes, txn: TxnId | None, *, local: bool = False) -> MessageId:
         """See ControlProducerPort."""
         return self._world.request(
             "SEND" if txn is None else "SEND in transaction",

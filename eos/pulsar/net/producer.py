@@ -141,12 +141,16 @@ class Producer:
             frame, len(chunk.payload), chunk.messages, txn, until, can_be_cut=chunk.can_be_cut or chunk.messages > 1
         )
 
-    def send_record(self, data: bytes, txn: TxnId | None, properties: Mapping[str, str] | None = None) -> MessageId:
+    def send_record(
+        self, data: bytes, txn: TxnId | None, properties: Mapping[str, str] | None = None, *, local: bool = False
+    ) -> MessageId:
         """Send one message that is not batched, wait for its receipt, and return where it is stored.
+
+        Args: its bytes; the transaction; its properties; whether it is not replicated to other clusters.
 
         Raises like `send` and `flush`.
         """
-        self._send(partial(single_message_frame, data, properties=properties), len(data), 1, txn, inf)
+        self._send(partial(single_message_frame, data, properties=properties, local=local), len(data), 1, txn, inf)
         self.flush()
         assert self._last_receipt is not None
         return self._last_receipt

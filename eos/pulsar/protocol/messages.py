@@ -26,6 +26,7 @@ class Message:
         event_time_ms: the application's own time, or None.
         txn: the transaction that it was written in, or None.
         producer_name: who wrote it.
+        replicated_from: the cluster that a replicator brought it from; None for one that was written here.
     """
 
     message_id: MessageId
@@ -36,6 +37,7 @@ class Message:
     event_time_ms: int | None
     txn: TxnId | None
     producer_name: str
+    replicated_from: str | None
 
 
 def messages_in(frame: Frame) -> Iterator[Message]:
@@ -64,4 +66,5 @@ def _message(
         event_time_ms=own.event_time if own.HasField("event_time") else None,
         txn=TxnId.of(frame),
         producer_name=frame.producer_name,
+        replicated_from=frame.replicated_from if frame.HasField("replicated_from") else None,
     )

@@ -12,6 +12,9 @@ from eos.pulsar.wire.large import Piece
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSend, KeyValue, MessageMetadata
 from eos.pulsar.wire.txn import TxnId
 
+_NOWHERE = "__local__"
+"""In place of a cluster's name: a message that no replicator sends on (TypedMessageBuilder.disableReplication)."""
+
 
 def send_frame(
     chunk: Chunk,
@@ -72,8 +75,12 @@ def single_message_frame(
     txn: TxnId | None,
     key: str | None = None,
     properties: Mapping[str, str] | None = None,
+    local: bool = False,
 ) -> list[Buffer]:
-    """Return the frame that sends one message of its own, not compressed and not in a batch."""
+    """Return the frame that sends one message of its own, not compressed and not in a batch.
+
+    A `local` one stays in its cluster where the namespace is replicated to others.
+    """
     metadata = MessageMetadata(
         producer_name=producer_name,
         sequence_id=sequence_id,
@@ -82,6 +89,8 @@ def single_message_frame(
     )
     if key is not None:
         metadata.partition_key = key.encode()
+    if local:
+        metadata.replicate_to.append(_NOWHERE)
     return _send(producer_id, metadata, payload, txn)
 
 

@@ -72,7 +72,7 @@ def test_first_use_primes_the_topic_and_writes_owner(world: Alone) -> None:
     topic = world.broker.topic(CONTROL)
     assert topic.held_a_transaction
     assert [e.data for e in topic.readable()] == [
-        encode(OwnerRecord(1, "query", "run-1", bound_coordinator(NAME, 4), 0, begins=True))
+        encode(OwnerRecord(1, "query", "run-1", bound_coordinator(NAME, 4), 0, begins=True, cluster="simulated"))
     ]
     assert owner.registration == Registration(NAME, CONTROL, 1)
     assert not any(c.open for c in world.broker.coordinators)

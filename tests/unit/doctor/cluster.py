@@ -81,6 +81,7 @@ class Message:
     data: bytes
     message_id: MessageId
     publish_time_ms: int = 1_000
+    replicated_from: str | None = None
 
 
 class FakeReader:

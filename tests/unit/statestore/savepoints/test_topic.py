@@ -21,7 +21,7 @@ class Silent:
 
     def __init__(self, ends: Sequence[MessageId]) -> None:
         self._ends = list(ends)
-        self._there = [Message(MessageId(1, 0), b"another writer's", None, {}, 0, None, None, "a")]
+        self._there = [Message(MessageId(1, 0), b"another writer's", None, {}, 0, None, None, "a", None)]
 
     def __enter__(self) -> Silent:
         return self
