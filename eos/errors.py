@@ -47,10 +47,7 @@ class StaleBatch(InvalidInput):
 
 
 class DamagedLog(InvalidInput):
-    """The control log is empty or has a hole where this sink had written records.
-
-    With `guarantee="deduplicated"`: it can't be known which rows of a batch a topic had.
-    """
+    """The control log is empty or has a hole where this sink had written records."""
 
 
 class NotCommitted(EosError):

@@ -1,4 +1,4 @@
-"""What a query's checkpoint folder says about its sink: three small files."""
+"""What a query's checkpoint folder says about its sink: a few small files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ KEEP: Final = "eos-keep.json"
 
 UNLOGGED: Final = "eos-at-least-once.json"
 """The file in the query's checkpoint folder that holds an `Unlogged`."""
+
+DEDUPLICATED: Final = "eos-deduplicated.json"
+"""The file of `guarantee="deduplicated"`, which was removed (docs/scope.md): it names the batch that was begun last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,8 @@ class Unlogged:
                 ' with guarantee="at-least-once". Restore the file from a backup of the checkpoint.'
             ) from error
 
-    def refuse_in_doubt(self, batch_id: int, guarantee: str) -> None:
-        """Refuse to write a batch once, by this guarantee, that may be visible already. Raises InvalidInput.
+    def refuse_in_doubt(self, batch_id: int) -> None:
+        """Refuse to write a batch exactly once that may be visible already. Raises InvalidInput.
 
         A later one may be written: Spark hands it over only after it has noted the end of those before.
         """
@@ -102,8 +105,35 @@ class Unlogged:
                 f'batch {batch_id} was begun with guarantee="at-least-once", and Spark did not note its end: its rows'
                 " may be visible, no control log tells, and written once more they would be there twice. Start the"
                 ' query with guarantee="at-least-once" again and let it end in good order, as'
-                f' trigger(availableNow=True) does; then start it with "{guarantee}"'
+                ' trigger(availableNow=True) does; then start it with "exactly-once"'
             )
+
+
+def refuse_deduplicated(text: str | None, batch_id: int) -> None:
+    """Refuse to write a batch exactly once that was begun with the guarantee that was removed.
+
+    A later one may be written: Spark hands it over only after it has noted the end of those before.
+
+    Args:
+        text: of the file `DEDUPLICATED`; None where there is none.
+        batch_id: of the batch that Spark hands over.
+
+    Raises InvalidInput; DamagedLog for a file that can't be read.
+    """
+    try:
+        begun = -1 if text is None else int(json.loads(text)["batch_id"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise DamagedLog(
+            f"{DEDUPLICATED} in the query's checkpoint can't be read: {error}. It tells which batch was begun last"
+            ' with guarantee="deduplicated". Restore the file from a backup of the checkpoint.'
+        ) from error
+    if batch_id <= begun:
+        raise InvalidInput(
+            f'batch {batch_id} was begun with guarantee="deduplicated", and Spark did not note its end. That guarantee'
+            " was removed, so which of its rows are visible can't be known. Start the query with"
+            ' guarantee="at-least-once" and trigger(availableNow=True): it writes the batch once more, and rows of this'
+            ' one batch may be there twice. Then start it with "exactly-once"'
+        )
 
 
 def keeps_state(registered: Registration | None, has_state: bool, batch_id: int) -> bool | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from eos.commit.control_topic import control_topic
+from eos.commit.registration import refuse_deduplicated
 from eos.config import KEY_HASHES, Cluster, KeyHash
 from eos.contents.checkpoints import Checkpoint
 from eos.contents.rows import Rows
@@ -87,9 +88,8 @@ def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> No
             "that name"
         )
     if checkpoint.unlogged is not None:
-        checkpoint.unlogged.refuse_in_doubt(checkpoint.next_batch, "exactly-once")
-    if checkpoint.numbered is not None:
-        checkpoint.numbered.refuse_in_doubt(checkpoint.next_batch)
+        checkpoint.unlogged.refuse_in_doubt(checkpoint.next_batch)
+    refuse_deduplicated(checkpoint.deduplicated, checkpoint.next_batch)
     client.coordinators()  # refuses a cluster without transactions
     log = control_topic(name, topic)  # refuses what can't name a sink
     try:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from eos.delivery.delivery import Delivery, Write
-from eos.delivery.numbering import Numbering
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.writer import Report
 from eos.errors import EosError, InvalidInput, NotCommitted
@@ -54,8 +53,8 @@ class BatchDelivery:
         """Send every write of the batch into the transaction; None: into none."""
         total = Report()
         with self._timed(), around_spark():
-            for place, path in enumerate(self._paths):
-                to = self._delivery.transaction(txn, self._batch_id, path.partitions, self._numbering(place))
+            for path in self._paths:
+                to = self._delivery.transaction(txn, self._batch_id, path.partitions)
                 total.merge(path.send(to))
         self.sent_in, self.frames = txn, total.frames
         return total
@@ -70,10 +69,6 @@ class BatchDelivery:
         """Give up the producers in use."""
         for path in self._paths:
             path.abandon()
-
-    def _numbering(self, place: int) -> Numbering | None:
-        """Return the names and numbers of the write at a place: it needs none."""
-        return None
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

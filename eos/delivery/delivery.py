@@ -25,7 +25,6 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from eos.delivery.numbering import Numbering
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.producers import KeptProducers
 from eos.delivery.task import SUMMARY, new_carrier, writing_task
@@ -132,16 +131,13 @@ class Delivery:
         if rows:
             self.row_bytes = size / rows
 
-    def transaction(
-        self, txn: TxnId | None, batch_id: int, partitions: Mapping[str, int], numbering: Numbering | None = None
-    ) -> BatchTransaction:
+    def transaction(self, txn: TxnId | None, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
         """Return the transaction of a batch as its writers need it, with what this process knows of frame limits.
 
-        Args: its id, None to write without one; the batch; numbers of partitions that are known; names and numbers of
-        rows that are written deduplicated.
+        Args: its id, None to write without one; the batch; numbers of partitions that are known.
         """
         limits = Client.shared(self.settings.cluster).frame_limits.learned
-        return BatchTransaction(txn, batch_id, self.observer, partitions, limits, numbering)
+        return BatchTransaction(txn, batch_id, self.observer, partitions, limits)
 
     def prepare(self, write: Write, rows: pa.Table | None = None) -> ByDriver | ByTasks:
         """Collect a batch that is predicted to be small, or plan the job whose tasks write it. Sends nothing.
@@ -157,13 +153,6 @@ class Delivery:
             lambda: {} if topic is None else {topic: Client.shared(self.settings.cluster).partitions(topic)},
             lambda: rows if rows is not None else self._rows_or_job(write),
         )
-        return self._path(write, found, partitions)
-
-    def prepare_by(self, write: Write, rows: pa.Table | None, partitions: Mapping[str, int]) -> ByDriver | ByTasks:
-        """Return the path that a replay goes: by the driver with these rows, or without any by tasks. Sends nothing."""
-        return self._path(write, rows if rows is not None else self._job(write), partitions)
-
-    def _path(self, write: Write, found: pa.Table | DataFrame, partitions: Mapping[str, int]) -> ByDriver | ByTasks:
         if isinstance(found, DataFrame):
             return ByTasks(found, Client.shared(self.settings.cluster), partitions, self._carrier)
         return ByDriver(found, self._settings_of(write), self._producers, partitions)

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from eos.delivery.numbered import writer_of
-from eos.delivery.numbering import DRIVER
 from eos.delivery.problems import read
 from eos.delivery.producers import KeptProducers
 from eos.delivery.task import parse_report, transaction_property
@@ -41,13 +39,8 @@ class ByDriver:
 
     def send(self, transaction: BatchTransaction) -> Report:
         """Send every row. Raises InvalidInput for a row that can't be written, and what the network layer raises."""
-        self._writer = writer_of(self.settings, transaction, self.producers, DRIVER, transaction.batch_id)
+        self._writer = Writer(self.settings, transaction, self.producers, transaction.batch_id)
         return send_all(self._writer, self.rows.to_batches())
-
-    @property
-    def places(self) -> set[str]:
-        """Who has sent rows, as `eos.delivery.numbering` names them."""
-        return {DRIVER}
 
     def finish(self) -> None:
         """Await the receipts, and put the producers by."""
@@ -84,7 +77,7 @@ class ByTasks:
 
         InvalidInput for a row that can't be written; NotCommitted for a frame that its topic did not take.
         """
-        self._retries = transaction.txn is None and transaction.numbering is None
+        self._retries = transaction.txn is None
         with jobs.local_property(self.job.sparkSession, self.carrier, transaction_property(transaction)):
             summaries = self.job.collect()
         total = Report()
@@ -96,11 +89,6 @@ class ByTasks:
             total.merge(parse_report(row.report))
         self._stages, self._ran = [row.stage for row in summaries], [row.partition for row in summaries]
         return total
-
-    @property
-    def places(self) -> set[str]:
-        """Which tasks have sent rows, as `eos.delivery.numbering` names them; known once they have."""
-        return {str(partition) for partition in self._ran}
 
     def finish(self) -> None:
         """Prove that each task ran once; without a transaction, that it ran. Raises NotCommitted if that is not so."""

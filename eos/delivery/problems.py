@@ -47,15 +47,15 @@ def read(text: str) -> tuple[EosError, dict[str, int]]:
     return _KINDS[kind](words), limits
 
 
-def without_a_transaction(why: EosError, what: str, guarantee: str = "at-least-once") -> EosError:
+def without_a_transaction(why: EosError, what: str) -> EosError:
     """Return the error of a try that failed and had no transaction, with what is known of its rows.
 
-    Args: what was raised; what was to be written, such as "batch 3"; the guarantee that has none.
+    Args: what was raised; what was to be written, such as "batch 3".
     """
     if isinstance(why, InvalidInput):
         kind = next(kind for kind in _PERMANENT if isinstance(why, kind))
         return kind(
             f"{str(why).removesuffix('.')}. Rows of {what} that were sent before may be visible: "
-            f'guarantee="{guarantee}" has no transaction to hide them.'
+            'guarantee="at-least-once" has no transaction to hide them.'
         )
     return Unacknowledged(f"{what} is not acknowledged as a whole, and some of it may be visible: {why}")

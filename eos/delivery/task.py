@@ -1,7 +1,7 @@
 """The executor side: a `mapInArrow` function that writes one Spark partition into the transaction.
 
 One summary row comes back for each task, after its producers are closed. A task that
-Spark retries refuses to write at all, except without a transaction and without numbers: there it writes all its rows
+Spark retries refuses to write at all, except without a transaction: there it writes all its rows
 again. What a task can't see (a second stage attempt) the driver checks afterwards:
 `eos.spark.query.prove_run`.
 
@@ -16,14 +16,11 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StringType, StructType
 
-from eos.delivery.numbered import writer_of
-from eos.delivery.numbering import Kept, Numbering
 from eos.delivery.problems import written
 from eos.delivery.producers import FreshProducers
 from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
@@ -52,11 +49,7 @@ def transaction_property(transaction: BatchTransaction) -> str:
     """Return the value of the local property that the tasks of a batch need."""
     txn = transaction.txn
     known = [dict(transaction.partitions), dict(transaction.frame_limits)]
-    numbering: list[object] | None = None
-    if transaction.numbering is not None:
-        of = transaction.numbering
-        numbering = [of.sink, of.batch_id, of.write, of.stored, of.compares]
-    return json.dumps([None if txn is None else [txn.most, txn.least], transaction.batch_id, *known, numbering])
+    return json.dumps([None if txn is None else [txn.most, txn.least], transaction.batch_id, *known])
 
 
 def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> Task:
@@ -77,18 +70,13 @@ def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> T
                 f"Attempt {again} of a writing task refuses to run: the first one may have written into this batch's "
                 "transaction already. The batch is written again in a new transaction."
             )
-        if transaction.numbering is not None and again > 0:
-            raise NotCommitted(
-                f"Attempt {again} of a writing task refuses to run: the first one may have written rows already, which "
-                "are compared first. The batch is tried again."
-            )
         batch, task = str(transaction.batch_id), str(context.partitionId())
         producers = FreshProducers(
             settings.cluster,
             settings.max_in_flight_bytes,
             introduction=settings.introduced(f"batch-{batch}-task-{task}", **{"eos.batch": batch, "eos.task": task}),
         )
-        writer = writer_of(settings, transaction, producers, task, context.partitionId())
+        writer = Writer(settings, transaction, producers, context.partitionId())
         try:
             report, problem = write_whole(batches, writer), None
         except Exception as error:
@@ -116,17 +104,8 @@ def parse_report(text: str) -> Report:
 def _transaction(carrier: str, text: str | None, observer: Observer) -> BatchTransaction:
     if text is None:
         raise NotCommitted(f"The Spark job of a writing task lacks the local property {carrier!r}: no sink began it.")
-    txn, batch_id, partitions, limits, numbering = json.loads(text)
-    known = None if txn is None else TxnId(*txn)
-    return BatchTransaction(known, batch_id, observer, partitions, limits, _numbering(numbering))
-
-
-def _numbering(told: list[Any] | None) -> Numbering | None:
-    if told is None:
-        return None
-    sink, batch_id, write, stored, compares = told
-    kept = {place: {topic: Kept(*one) for topic, one in topics.items()} for place, topics in stored.items()}
-    return Numbering(sink, batch_id, write, kept, compares)
+    txn, batch_id, partitions, limits = json.loads(text)
+    return BatchTransaction(None if txn is None else TxnId(*txn), batch_id, observer, partitions, limits)
 
 
 def write_whole(batches: Iterable[pa.RecordBatch], writer: Writer) -> Report:

@@ -25,7 +25,6 @@ import pyarrow.compute as pc
 
 from eos.config import Batching, Cluster, CompressionOption, EncryptionKeys, KeyHash
 from eos.delivery.encryption import Encryptor, encryptor_of
-from eos.delivery.numbering import Numbering
 from eos.delivery.producers import FreshProducers
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
@@ -94,7 +93,6 @@ class BatchTransaction:
         observer: told of the writer's steps.
         partitions: how many partitions topics have, where the driver has asked already for this batch.
         frame_limits: bytes at which the frames of a topic are full, where refusals have taught that.
-        numbering: the names and numbers of rows that are written deduplicated; None: they have no fixed ones.
     """
 
     txn: TxnId | None
@@ -102,7 +100,6 @@ class BatchTransaction:
     observer: Observer
     partitions: Mapping[str, int] = field(default_factory=dict)
     frame_limits: Mapping[str, int] = field(default_factory=dict)
-    numbering: Numbering | None = None
 
 
 @dataclass(slots=True)

@@ -15,20 +15,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from math import inf
+from typing import ClassVar
 
 from eos.commit.control_topic import abort_command
-from eos.commit.registration import UNLOGGED, Registration, Unlogged
+from eos.commit.decision import Identity
+from eos.commit.registration import UNLOGGED, Registration, Unlogged, fits
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Write
+from eos.delivery.problems import without_a_transaction
 from eos.delivery.writer import Report
+from eos.errors import EosError, InvalidInput, OutOfTurn
 from eos.pulsar.protocol.topics import namespace_of
-from eos.sinks.plain import PlainRun, goes_on
-from eos.sinks.run import Start
+from eos.sinks.run import Start, WritingRun
 
 log = logging.getLogger("eos.sink")
 
 
-class RepeatingRun(PlainRun[BatchDelivery]):
+class RepeatingRun(WritingRun):
     """A run that writes each batch as often as it takes.
 
     Args:
@@ -39,6 +42,8 @@ class RepeatingRun(PlainRun[BatchDelivery]):
     Raises InvalidInput for a checkpoint of another sink, and for one that is being rolled forward.
     """
 
+    _AGAIN: ClassVar[tuple[type[BaseException], ...]] = (BaseException,)
+
     def __init__(self, start: Start, registered: Registration | None, unlogged: Unlogged | None) -> None:
         super().__init__(start)
         if registered is not None:
@@ -46,10 +51,20 @@ class RepeatingRun(PlainRun[BatchDelivery]):
         last_rows = None if unlogged is None else unlogged.rows
         self._delivery = self._delivery_of(start, last_rows, inf)
 
+    def close(self) -> None:
+        """Close the producers."""
+        self._delivery.close()
+
     def _goes_on(self, registered: Registration, start: Start) -> None:
         """Go on from an exactly-once sink's checkpoint."""
-        goes_on(registered, start)
         name = start.options.name
+        fits(registered, name, start.options.control_topic)
+        if registered.rolls_forward_from is not None:
+            raise InvalidInput(
+                f"this checkpoint is being rolled forward from batch {registered.rolls_forward_from} on, which writes"
+                ' nothing, and guarantee="at-least-once" would write each batch a second time. Let `statestore'
+                ' restore --in-step` end, with guarantee="exactly-once"'
+            )
         log.warning(
             'sink "%s" wrote this checkpoint\'s batches exactly once before. From batch %d on it writes at least once; '
             "that batch may be visible already. If its last driver died in a transaction, readers wait until it ends: "
@@ -59,13 +74,33 @@ class RepeatingRun(PlainRun[BatchDelivery]):
             abort_command(name, namespace_of(start.options.control_topic)),
         )
 
-    def _begin(self, batch_id: int, writes: Sequence[Write]) -> BatchDelivery:
+    def _write(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
         if self.query is not None:
             self.query.register(UNLOGGED, Unlogged(batch_id, self._delivery.last_rows).text)
-        return BatchDelivery(self._delivery, batch_id, writes)
+        delivery = BatchDelivery(self._delivery, batch_id, writes)
+        report = Report()
+        try:
+            for one in self._tries(batch_id):
+                with one:
+                    report = self._try(batch_id, delivery)
+        finally:
+            self._metrics.delivered(delivery.seconds)
+        self._delivery.committed(sum(report.rows.values()), sum(report.bytes.values()))
+        self._metrics.committed(report, report.frames)
+        log.info("%s", self._metrics.plain_story())
+        self._returns(batch_id)
 
-    def _send(self, batch_id: int, delivery: BatchDelivery) -> Report:
-        """Send all of the batch."""
-        delivery.prepare()
-        self._metrics.sends()
-        return delivery.send(None)
+    def _try(self, batch_id: int, delivery: BatchDelivery) -> Report:
+        """Write the batch, and return once each row has its receipt."""
+        self._metrics.tries()
+        try:
+            delivery.prepare()
+            self._metrics.sends()
+            report = delivery.send(None)
+            delivery.finish()
+        except BaseException as why:
+            delivery.abandon()
+            if not isinstance(why, EosError) or isinstance(why, OutOfTurn):
+                raise
+            raise without_a_transaction(why, f"batch {batch_id}") from why
+        return report

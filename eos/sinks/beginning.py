@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 
-from eos.commit.registration import REGISTRATION, UNLOGGED, Registration, Unlogged, fits
-from eos.delivery.begun import BEGUN, Begun
-from eos.errors import InvalidInput
+from eos.commit.registration import (
+    DEDUPLICATED,
+    REGISTRATION,
+    UNLOGGED,
+    Registration,
+    Unlogged,
+    fits,
+    refuse_deduplicated,
+)
 from eos.sinks.at_least_once import RepeatingRun
-from eos.sinks.deduplicated import DeduplicatingRun
 from eos.sinks.run import OwningRun, Run, Start
 from eos.spark import query as spark
 
@@ -35,16 +40,7 @@ def begin(start: Start) -> Run:
     if options.guarantee == "at-least-once":
         return RepeatingRun(start, registered, unlogged)
     if unlogged is not None:
-        unlogged.refuse_in_doubt(start.batch_id, options.guarantee)
-    text = None if query is None else query.read(BEGUN)
-    begun = None if text is None else Begun.parse(text)
-    if options.guarantee == "deduplicated":
-        if query is None:
-            raise InvalidInput(
-                'guarantee="deduplicated" notes in the query\'s checkpoint which batch was begun, and outside a '
-                "streaming query there is none. Call the sink from foreachBatch"
-            )
-        return DeduplicatingRun(start, registered, begun)
-    if begun is not None:
-        begun.refuse_in_doubt(start.batch_id)
+        unlogged.refuse_in_doubt(start.batch_id)
+    if query is not None:
+        refuse_deduplicated(query.read(DEDUPLICATED), start.batch_id)
     return OwningRun(start, registered)

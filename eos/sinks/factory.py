@@ -59,9 +59,8 @@ def sink(
         name: names the sink and its control topic; keep it over restarts, and never let two jobs share one.
         topic: where rows go that name no topic themselves; without it each row or write must name one.
         guarantee: "exactly-once": each micro-batch is one transaction, seen whole or not at all and once;
-            "deduplicated": no transaction, rows are visible as they are written, each once, on topics that drop
-            duplicates; a replay that brings other rows is refused; "at-least-once": no transaction, and after a
-            failure some rows are there twice; none is lost.
+            "at-least-once": no transaction, rows are visible as they are written, and after a failure some are there
+            twice; none is lost.
         value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own;
             "avro": a record of these columns, by the topic's AVRO schema; "protobuf": a message of them, by the
             topic's descriptor (PROTOBUF_NATIVE); "schema": the column `value`, of the type
@@ -101,7 +100,7 @@ def sink(
         tls_key: a PEM file of its key.
         listener_name: the advertised listener to ask the broker for.
         admin_url: the broker's HTTP address; where given, a message TTL and backlog quotas on the control topic are
-            refused at start. guarantee="deduplicated" needs it.
+            refused at start.
         control_namespace: "tenant/namespace" of the control topic; keep it over restarts. None: that of `topic`, or
             public/default without one.
         markers_kept: how many of the newest batches the control log remembers with their offsets; so far back a

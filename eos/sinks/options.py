@@ -40,7 +40,7 @@ from eos.steps import Observer, unobserved
 
 MIB = 1024 * 1024
 
-Guarantee = Literal["exactly-once", "deduplicated", "at-least-once"]
+Guarantee = Literal["exactly-once", "at-least-once"]
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -191,6 +191,12 @@ def checked(options: SinkOptions) -> SinkOptions:
     return full
 
 
+_REMOVED: Mapping[tuple[str, object], str] = {
+    ("guarantee", "deduplicated"): "a write that the broker has failed may be stored all the same, and its rows could "
+    'be there twice. Use "exactly-once", or "at-least-once" where brokers have no transactions (docs/scope.md).'
+}
+"""{(option, value): why it is not there any more, and what to use}."""
+
 _OF_TRANSACTIONS = ("transaction_timeout_s", "markers_kept", "principal")
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
@@ -219,6 +225,8 @@ def _check_values(options: SinkOptions) -> None:
     }
     for option, allowed in choices.items():
         value = getattr(options, option)
+        if (option, value) in _REMOVED:
+            raise InvalidInput(f"{option}={value!r} was removed: {_REMOVED[option, value]}")
         if value not in allowed:
             raise InvalidInput(
                 f"{option}={value!r} is unknown.{did_you_mean(str(value), allowed)} "
@@ -231,21 +239,6 @@ def _check_values(options: SinkOptions) -> None:
                     f"{option}= is about transactions, and guarantee={options.guarantee!r} has none: it would be "
                     "ignored. Leave it out."
                 )
-    if options.guarantee == "deduplicated" and options.chunking:
-        raise InvalidInput(
-            'chunking=True goes with guarantee="exactly-once" or "at-least-once": of a message that is stored in part '
-            "it can't be told by its row where to go on. Leave it out."
-        )
-    if options.guarantee == "deduplicated" and options.encryption_keys is not None:
-        raise InvalidInput(
-            'encryption_keys= goes with guarantee="exactly-once" or "at-least-once": the sink can\'t read what it has '
-            "encrypted, so a replay could not be compared with what is stored. Leave it out."
-        )
-    if options.guarantee == "deduplicated" and options.admin_url is None:
-        raise InvalidInput(
-            'guarantee="deduplicated" needs admin_url=, the broker\'s HTTP address, such as "http://host:8080": only '
-            "the admin API tells whether a topic's duplicates are dropped, and what was deleted from it."
-        )
     least: dict[str, float] = {
         "transaction_timeout_s": 1,
         "max_in_flight_bytes": MIB,

@@ -22,7 +22,6 @@ from pyspark.sql.types import StructType
 
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
-from eos.doctor.deduplication import check_deduplicated
 from eos.doctor.retention import check_admin
 from eos.errors import EosError, Fenced, InvalidInput, NetworkError, Refused, ReplayFailed
 from eos.metrics.observers import Told
@@ -30,7 +29,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.beginning import begin
-from eos.sinks.columns import ALIASES, canonical
+from eos.sinks.columns import canonical
 from eos.sinks.leaving import as_it_leaves, before_the_log, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
@@ -120,7 +119,7 @@ class Sink:
                 query has taken already, and for the one after a batch that failed.
             NotCommitted: every try failed and was aborted. Restarting the query is safe.
             CommitUnknown: the outcome could not be settled in time. Restarting the query is safe.
-            Unacknowledged: without a transaction: every try failed. Restarting the query goes on by its guarantee.
+            Unacknowledged: without a transaction: every try failed. Restarting the query writes the batch again.
             ReplayFailed: nothing was to be written, and Spark could not run the batch. Restarting the query is safe.
             Fenced: another driver owns the sink now.
         """
@@ -232,13 +231,6 @@ class Sink:
         if where is not None:
             self._require_topic(where)
         options = self._options
-        naming = next((name for name in df.columns if ALIASES.get(name, name) == "topic"), None)
-        if options.guarantee == "deduplicated" and (where is None or naming is not None):
-            raise InvalidInput(
-                'With guarantee="deduplicated" a row can\'t name its topic: the topics of a batch must be known before '
-                f"it is begun. Drop the column {naming or 'topic'!r}, and give the topic to the sink or to "
-                "txn.write(df, topic)."
-            )
         columns = canonical(
             df, options.value_format, topic_given=where is not None, ignore_null_fields=options.ignore_null_fields
         )
@@ -318,8 +310,6 @@ class Sink:
             raise self._out_of_reach(error) from error
         if self._options.admin_url is not None:
             check_admin(self._options.admin_url, self._cluster)
-            if self._options.guarantee == "deduplicated" and self._options.topic is not None:
-                check_deduplicated(self._options.admin_url, self._client, self._options.topic)
 
     def _out_of_reach(self, error: NetworkError) -> InvalidInput:
         return out_of_reach("The sink", self._cluster.service_url, error)

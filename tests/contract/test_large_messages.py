@@ -20,7 +20,6 @@ from eos.delivery.producers import FreshProducers
 from eos.delivery.writer import BatchTransaction, Writer, WriteSettings, send_all
 from eos.errors import FrameTooLarge, InvalidInput
 from eos.local import jars
-from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder
@@ -28,6 +27,7 @@ from eos.steps import unobserved
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
 from tests.contract.official import read_until, readable_now
+from tests.deduplication import deduplicate
 from tests.java_peer import JavaPeer
 from tests.reading import messages_of
 from tests.waiting import PATIENCE_S, until
@@ -205,13 +205,11 @@ def test_without_a_transaction_they_are_read_as_well(
 
 
 def test_a_topic_with_deduplication_keeps_each_chunk(
-    pulsar: Running, client: Client, admin: Admin, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+    pulsar: Running, client: Client, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Producer, "max_message_size", SMALL_LIMIT)
     topic = make_topic("p-large-dedup")
-    path = topic.replace("://", "/")
-    httpx.post(f"{pulsar.admin_url}/admin/v2/{path}/deduplicationEnabled", json=True, timeout=30).raise_for_status()
-    until(lambda: admin.keeping(topic).deduplicates)
+    deduplicate(pulsar.admin_url, topic)
     values = [b"a", os.urandom(70_000), b"b", os.urandom(50_000)]
     for commit in (False, True):
         write(client, topic, as_batch([Row(None, None, 0, {}, one) for one in values]), commit=commit, chunking=True)

@@ -21,6 +21,7 @@ from eos.pulsar.wire.txn import TxnId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until, readable_now
+from tests.deduplication import deduplicate
 from tests.waiting import PATIENCE_S, until
 
 TTL_MS = 60_000
@@ -214,12 +215,10 @@ def test_without_the_id_in_the_metadata_what_was_aborted_is_readable(
 
 
 def test_with_deduplication_a_name_used_again_after_an_abort_loses_the_message(
-    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic, produce: Produce
+    pulsar: Running, ours: Client, make_topic: MakeTopic, produce: Produce
 ) -> None:
     topic = make_topic("p-dedup")
-    path = topic.replace("://", "/")
-    httpx.post(f"{pulsar.admin_url}/admin/v2/{path}/deduplicationEnabled", json=True, timeout=30).raise_for_status()
-    until(lambda: admin.keeping(topic).deduplicates)
+    deduplicate(pulsar.admin_url, topic)
     events = []
     for attempt, commit in enumerate([False, True]):
         txn = transaction(ours, topic)
@@ -237,13 +236,11 @@ def test_with_deduplication_a_name_used_again_after_an_abort_loses_the_message(
 
 
 def test_with_deduplication_a_writer_that_writes_again_after_an_abort_loses_nothing(
-    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic
+    pulsar: Running, ours: Client, make_topic: MakeTopic
 ) -> None:
     """The same introduction makes another name each time."""
     topic = make_topic("p-dedup-again")
-    path = topic.replace("://", "/")
-    httpx.post(f"{pulsar.admin_url}/admin/v2/{path}/deduplicationEnabled", json=True, timeout=30).raise_for_status()
-    until(lambda: admin.keeping(topic).deduplicates)
+    deduplicate(pulsar.admin_url, topic)
     who = Introduction("flights").part("batch-8-task-3")
     (row,) = BatchEncoder().chunks(pa.record_batch({"value": [b"row"]}))
     for commit in (False, True):

@@ -25,7 +25,6 @@ from eos.steps import PLAIN_STEPS, WRITER_STEPS, Step
 from tests.compaction import compact, table_view
 from tests.crash.job import Job, expected_state, prepare
 from tests.crash.process import account_for, run_into_crash, run_to_end
-from tests.deduplication import deduplicate
 
 pytestmark = pytest.mark.slow
 
@@ -211,41 +210,6 @@ def test_at_least_once_loses_nothing(pulsar: Any, make_topic: Any, tmp_path: Pat
 def test_at_least_once_loses_nothing_at_any_step(pulsar: Any, make_topic: Any, tmp_path: Path, small: int) -> None:
     assert {step for step, _ in TWICE} == set(PLAIN_STEPS)
     crash_at_least_once_at(pulsar, make_topic, tmp_path, [(*point, small) for point in TWICE])
-
-
-def crash_deduplicated_at(pulsar: Any, make_topic: Any, folder: Path, points: Sequence[tuple[Step, str, int]]) -> None:
-    """Die at each point in turn: no row is lost or there twice."""
-    files = len(points) + 4
-    topic = make_topic("crash", partitions=PARTITIONS)
-    deduplicate(pulsar.admin_url, topic, PARTITIONS)
-    options = {"guarantee": "deduplicated", "admin_url": pulsar.admin_url}
-    job = prepare(pulsar.service_url, topic, folder, files, ROWS, options=options)
-    die_at(job, points)
-    run_to_end(job)
-    result = account_for(pulsar.service_url, topic, files, ROWS)
-    assert result.is_exact(), result
-
-
-@pytest.mark.timeout(3_600)
-def test_deduplicated_loses_and_doubles_nothing(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
-    """The second one replays the first one's batch by tasks."""
-    points = [
-        (Step.FIRST_SEND, "after", BY_DRIVER),
-        (Step.FIRST_SEND, "after", BY_TASKS),
-        (Step.RETURN, "before", BY_TASKS),
-    ]
-    crash_deduplicated_at(pulsar, make_topic, tmp_path, points)
-
-
-@pytest.mark.crash
-@pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("small", [BY_DRIVER, BY_TASKS], ids=["driver", "tasks"])
-def test_deduplicated_loses_and_doubles_nothing_at_any_step(
-    pulsar: Any, make_topic: Any, tmp_path: Path, small: int
-) -> None:
-    """In a batch, in the replay that follows it, and in the replay of that: each point twice."""
-    points = [(*point, small) for point in product(PLAIN_STEPS, ("before", "after")) for _ in range(2)]
-    crash_deduplicated_at(pulsar, make_topic, tmp_path, points)
 
 
 @pytest.mark.crash

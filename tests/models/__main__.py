@@ -15,8 +15,6 @@ from typing import Any
 
 from tests.models import (
     names_worlds,
-    numbers_rules,
-    numbers_worlds,
     sink_rules,
     sink_worlds,
     visibility_rules,
@@ -39,7 +37,6 @@ def main() -> int:
     wrong = 0
     for model, worlds in (
         ("the sink", (sink_worlds.WORLDS, sink_worlds.LARGE)),
-        ("the numbers", (numbers_worlds.WORLDS, numbers_worlds.LARGE)),
         ("the names", (names_worlds.WORLDS, names_worlds.LARGE)),
         ("visibility", (visibility_worlds.WORLDS, visibility_worlds.LARGE)),
     ):
@@ -59,7 +56,6 @@ def _all(model: str, worlds: Mapping[str, Model[Any]]) -> int:
 def _models() -> dict[Enum, Model[Any]]:
     models: dict[Enum, Model[Any]] = {rule: sink_worlds.without(rule) for rule in sink_rules.Rule}
     models |= {rule: visibility_worlds.without(rule) for rule in visibility_rules.Rule}
-    models |= {rule: numbers_worlds.without(rule) for rule in numbers_rules.Rule}
     return models | {rule: names_worlds.without(rule) for rule in names_worlds.WITHOUT}
 
 

@@ -149,7 +149,6 @@ class Admin(Closing):
             quotas=tuple(quotas_in(quotas)),
             retention_minutes=int(retention.get("retentionTimeInMinutes", 0)),
             retention_mb=int(retention.get("retentionSizeInMB", 0)),
-            deduplicates=bool(self._json(f"{at}/deduplicationEnabled?applied=true")),
             most_consumers=int(self._json(f"{at}/maxConsumers?applied=true") or 0),
         )
 
@@ -184,13 +183,6 @@ class Admin(Closing):
         told = self._json(f"v2/{_path(topic)}/stats")
         clients = [*told["publishers"], *told["subscriptions"].get(subscription, {}).get("consumers", ())]
         return tuple(sorted({str(one.get("address", "an address not told")).removeprefix("/") for one in clients}))
-
-    def deduplication(self, topic: str) -> str:
-        """Return what a topic without partitions, or a partition, does about duplicates: "Enabled" where it drops them.
-
-        What it does and not what it is set to, which it takes up a moment later (MessageDeduplication.Status).
-        """
-        return str(self._json(f"v2/{_path(topic)}/stats").get("deduplicationStatus"))
 
     def delete(self, topic: str) -> None:
         """Delete a topic without partitions that no client is connected to, with its subscriptions.

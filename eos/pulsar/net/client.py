@@ -140,7 +140,6 @@ class Client(Closing):
         *,
         access: Access = "shared",
         topic_epoch: int | None = None,
-        name: str | None = None,
         budget: InFlight | None = None,
         schema: Declared | None = None,
         stamped: bool = True,
@@ -153,12 +152,12 @@ class Client(Closing):
                 may create it if it is missing: ask `partitions` first.
             access: "exclusive-with-fencing" throws out the producers that are connected, and moves the topic's epoch.
             topic_epoch: the epoch of an earlier producer of ours, to come back if no other took the topic since.
-            name: a name that must be free; default: a fresh one from the broker.
             budget: bytes without a receipt, shared with other producers; default: 64 MiB of its own.
             schema: by which its values are written; the broker registers it if it is new and the topic lets it in.
                 Default: none is declared.
             stamped: whether each frame carries the version of that schema. Default True.
-            introduction: who writes, as the broker is told; a fresh name is made of it. Default: not told.
+            introduction: who writes, as the broker is told; a fresh name is made of it. Default: not told, and the
+                broker makes a name.
 
         Raises Fenced when the topic's epoch has moved past `topic_epoch`, TopicMissing.
         """
@@ -166,7 +165,7 @@ class Client(Closing):
 
         def attempt() -> Producer:
             # Anew at each attempt: the broker may still know the producer of one that had no answer.
-            chosen = introduction.fresh_name() if name is None and introduction is not None else name
+            chosen = None if introduction is None else introduction.fresh_name()
             connection = self._finder.last_owner(name_of_topic)
             producer = Producer(
                 connection,

@@ -26,17 +26,16 @@ def open_producers(
     budget: InFlight,
     schema: Declared | None = None,
     introduction: Introduction | None = None,
-    name: str | None = None,
 ) -> list[Producer]:
     """Open a producer on each physical topic; all of them, or none.
 
     Without a schema they write bytes. A topic that demands one is shown the newest that it has, and since nobody says
-    that the bytes were written by that version, no frame carries it. Each of them has the name, if one is given.
+    that the bytes were written by that version, no frame carries it.
 
     Raises what `Client.producer` raises, after giving up those that did open.
     """
     opened: list[Producer] = []
-    open_with = partial(client.producer, name=name, budget=budget, introduction=introduction)
+    open_with = partial(client.producer, budget=budget, introduction=introduction)
 
     def open_one(topic: str) -> None:
         try:

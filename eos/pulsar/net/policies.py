@@ -56,7 +56,6 @@ class Keeping:
         ttl_s: seconds after which unacknowledged messages expire; 0: never.
         quotas: the backlog quotas in force.
         retention_minutes, retention_mb: how long and how much acknowledged messages are kept; -1: without limit.
-        deduplicates: the broker drops what it takes for duplicates.
         most_consumers: how many may read the topic at a time; 0: without limit.
     """
 
@@ -64,7 +63,6 @@ class Keeping:
     quotas: tuple[BacklogQuota, ...]
     retention_minutes: int
     retention_mb: int
-    deduplicates: bool
     most_consumers: int = 0
 
 

@@ -91,17 +91,6 @@ class Producer:
         return self._connection.max_message_size
 
     @property
-    def last_sequence_id(self) -> int:
-        """The newest sequence id of its name on its topic; -1 where the broker knows of none. See `ProducerLine`."""
-        with self._changed:
-            return self._line.last_sequence_id
-
-    def number_from(self, sequence_id: int) -> None:
-        """Number the messages that are sent next from here on. Raises OutOfTurn for a number that was used."""
-        with self._changed:
-            self._line.number_from(sequence_id)
-
-    @property
     def is_idle(self) -> bool:
         """Whether it is open, and each frame that it sent has its receipt."""
         with self._changed:

@@ -23,7 +23,7 @@ from collections import deque
 from enum import StrEnum
 from typing import NamedTuple
 
-from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, OutOfTurn, Refused, RefusedForGood
+from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, Refused, RefusedForGood
 from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.machine import Machine, Table
 from eos.pulsar.protocol.refusals import refused
@@ -157,20 +157,6 @@ class ProducerLine:
     def unanswered(self) -> int:
         """How many sends have no receipt yet."""
         return len(self._pending)
-
-    @property
-    def last_sequence_id(self) -> int:
-        """The newest sequence id of this name on this topic, as the broker told when it was opened, or sent since.
-
-        -1: the broker knows of none: there is none, it has forgotten the name, or it does not deduplicate.
-        """
-        return self._next - 1
-
-    def number_from(self, sequence_id: int) -> None:
-        """Number the messages that are sent next from here on. Raises OutOfTurn for a number that was used."""
-        if sequence_id < self._next:
-            raise OutOfTurn(f"sequence id {sequence_id} on {self.topic}: {self._next} is the next that is free")
-        self._next = sequence_id
 
     def open(
         self,

@@ -88,10 +88,6 @@ TELLING: Mapping[tuple[str, str], type[Refused]] = {
 }
 """{(code, words): the error}, where words of the broker (4.2.4) tell more than their code."""
 
-
-_TOPIC_IS_FULL, _TOPIC_IS_TAKEN = "max producers limit", "existing exclusive producer"
-"""Words of the broker (4.2.4) for a producer that is refused whatever its name is."""
-
 ADVICE: Mapping[tuple[str, str], str] = {
     (
         "MetadataError",
@@ -101,9 +97,8 @@ ADVICE: Mapping[tuple[str, str], str] = {
     "in another namespace: control_namespace",
     (
         "ProducerBusy",
-        _TOPIC_IS_FULL,
-    ): "The topic's policy allows no more producers at a time, and each task that writes to a partition opens one; the "
-    'driver holds one more on the first partition with guarantee="deduplicated". '
+        "max producers limit",
+    ): "The topic's policy allows no more producers at a time, and each task that writes to a partition opens one. "
     "Allow more, pulsar-admin namespaces set-max-producers-per-topic NAMESPACE --max-producers-per-topic N, or write "
     "by fewer tasks, df.coalesce(N)",
     (
@@ -166,9 +161,3 @@ def refused(asked: str, code: str, detail: str) -> Refused:
     kind = next(told, Refused if meaning.passes else RefusedForGood)
     advice = (helps for (of, words), helps in ADVICE.items() if of == code and words in detail)
     return kind(asked, code, detail, next(advice, meaning.advice))
-
-
-def name_taken(problem: Refused) -> bool:
-    """Tell whether a producer with a name was refused because another one has it: the code has other causes too."""
-    others = (_TOPIC_IS_FULL, _TOPIC_IS_TAKEN)
-    return problem.code == "ProducerBusy" and not any(words in problem.detail for words in others)

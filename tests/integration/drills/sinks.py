@@ -115,15 +115,12 @@ class Unfenced(Client):
         *,
         access: Access = "shared",
         topic_epoch: int | None = None,
-        name: str | None = None,
         budget: InFlight | None = None,
         schema: Declared | None = None,
         stamped: bool = True,
         introduction: Introduction | None = None,
     ) -> Producer:
-        return super().producer(
-            topic, name=name, budget=budget, schema=schema, stamped=stamped, introduction=introduction
-        )
+        return super().producer(topic, budget=budget, schema=schema, stamped=stamped, introduction=introduction)
 
 
 def a_zombie_sends_late(query: Query, *, kept: bool) -> None:

@@ -68,7 +68,7 @@ def test_defaults_are_the_sinks() -> None:
         ({"compression": "zst"}, "compression='zst' is unknown. Did you mean 'zstd'?"),
         ({"value_format": "json"}, "value_format='json' is not there"),
         ({"value_format": "avor"}, "value_format='avor' is unknown. Did you mean 'avro'?"),
-        ({"guarantee": "deduplicated"}, "can't be kept by df.write"),
+        ({"guarantee": "deduplicated"}, "guarantee='deduplicated' was removed"),
         ({"guarantee": "exactly-once"}, "can't be kept by df.write"),
         ({"guarantee": "at-least-onc"}, "Did you mean 'at-least-once'?"),
         ({"topic": "t-partition-1"}, "names one partition"),

@@ -6,7 +6,7 @@ from eos.commit.attempt import attempt
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
-from eos.commit.registration import Registration, Unlogged, fits, keeps_state, retained_since
+from eos.commit.registration import Registration, Unlogged, fits, keeps_state, refuse_deduplicated, retained_since
 from eos.errors import DamagedLog, InvalidInput, StaleBatch
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
@@ -49,10 +49,32 @@ def test_a_damaged_note_of_batches_without_a_log_is_refused(text: str) -> None:
 def test_a_batch_that_was_begun_at_least_once_is_not_written_by_a_guarantee_that_writes_once() -> None:
     for batch_id in (6, 7):
         with pytest.raises(
-            InvalidInput, match=rf"batch {batch_id} was begun with guarantee=\"at-least-once\".*\"deduplicated\"$"
+            InvalidInput, match=rf"batch {batch_id} was begun with guarantee=\"at-least-once\".*\"exactly-once\"$"
         ):
-            Unlogged(7).refuse_in_doubt(batch_id, "deduplicated")
-    Unlogged(7).refuse_in_doubt(8, "deduplicated")
+            Unlogged(7).refuse_in_doubt(batch_id)
+    Unlogged(7).refuse_in_doubt(8)
+
+
+OF_AN_EARLY_VERSION = (
+    '{"name": "flights", "batch_id": 7, "writes": [{"topic": "t", "partitions": 2, "driver_rows": null}], '
+    '"positions": {"t-partition-0": "3:4"}, "settings": {"value_format": "raw"}, "rows": 12}'
+)
+"""`eos-deduplicated.json` as the sink wrote it that had the guarantee."""
+
+
+def test_a_batch_that_was_begun_deduplicated_is_not_written_exactly_once() -> None:
+    for batch_id in (6, 7):
+        words = rf'batch {batch_id} was begun with guarantee="deduplicated".* was removed.*"at-least-once"'
+        with pytest.raises(InvalidInput, match=words):
+            refuse_deduplicated(OF_AN_EARLY_VERSION, batch_id)
+    refuse_deduplicated(OF_AN_EARLY_VERSION, 8)
+    refuse_deduplicated(None, 0)
+
+
+@pytest.mark.parametrize("text", ["cut", "[]", '{"rows": 3}', '{"batch_id": null}'])
+def test_a_damaged_note_of_deduplicated_batches_is_refused(text: str) -> None:
+    with pytest.raises(DamagedLog, match=r"eos-deduplicated\.json in the query's checkpoint can't be read"):
+        refuse_deduplicated(text, 8)
 
 
 def test_what_a_checkpoint_of_an_earlier_version_remembers_is_read() -> None:

@@ -8,10 +8,9 @@ from typing import cast
 
 import pytest
 
-from eos.commit.registration import REGISTRATION, UNLOGGED, Registration, Unlogged
+from eos.commit.registration import DEDUPLICATED, REGISTRATION, UNLOGGED, Registration, Unlogged
 from eos.contents.adoption import adoption
 from eos.contents.checkpoints import Checkpoint, read_checkpoint
-from eos.delivery.begun import BEGUN, Begun
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
 
@@ -59,9 +58,9 @@ def test_the_sink_that_a_checkpoint_has_is_found(tmp_path: Path) -> None:
             r'batch 3 was begun with guarantee="at-least-once".*then start it with "exactly-o',
         ),
         (
-            BEGUN,
-            Begun("f", 3, ()).text,
-            r'batch 3 was begun with guarantee="deduplicated".*then start it with "exactly',
+            DEDUPLICATED,
+            '{"name": "f", "batch_id": 3, "writes": []}',
+            r'batch 3 was begun with guarantee="deduplicated".*Then start it with "exactly',
         ),
     ],
 )

@@ -52,9 +52,7 @@ class Scripted:
     fails: dict[str, BaseException] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
 
-    def transaction(
-        self, txn: TxnId, batch_id: int, partitions: Mapping[str, int], numbering: None
-    ) -> BatchTransaction:
+    def transaction(self, txn: TxnId, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
         return BatchTransaction(txn, batch_id, unobserved, partitions)
 
     def prepare(self, write: Write, rows: pa.Table | None) -> Path:

@@ -14,7 +14,6 @@ import pytest
 
 from eos.config import Cluster
 from eos.delivery.delivery import Delivery
-from eos.delivery.numbering import Numbering
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.producers import KeptProducers
 from eos.delivery.task import new_carrier, transaction_property
@@ -99,10 +98,9 @@ def test_what_has_not_sent_has_nothing_to_finish_or_to_give_up(broker: FakeBroke
     [
         (TRANSACTION, False),
         (replace(TRANSACTION, txn=None), True),
-        (replace(TRANSACTION, txn=None, numbering=Numbering("flights", 3, 0)), False),
     ],
 )
-def test_a_task_may_run_again_only_without_a_transaction_and_without_numbers(
+def test_a_task_may_run_again_only_without_a_transaction(
     monkeypatch: pytest.MonkeyPatch, transaction: BatchTransaction, retries: bool
 ) -> None:
     proven: list[tuple[Any, ...]] = []
@@ -115,7 +113,6 @@ def test_a_task_may_run_again_only_without_a_transaction_and_without_numbers(
     assert by_tasks.send(transaction).rows == {"t": 1}
     by_tasks.finish()
     assert proven == [("session", [5], [0], retries)]
-    assert by_tasks.places == {"0"}
 
 
 def test_threads_that_share_their_properties_give_each_job_its_own_transaction() -> None:

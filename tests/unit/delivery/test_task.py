@@ -10,7 +10,6 @@ import pytest
 
 from eos.config import Cluster
 from eos.delivery import problems, task
-from eos.delivery.numbering import Kept, Numbering
 from eos.delivery.producers import FreshProducers
 from eos.delivery.writer import BatchTransaction, Report, WriteSettings
 from eos.errors import (
@@ -85,13 +84,13 @@ def run(
 
     context = FakeContext(attempt, task.transaction_property(transaction))
     monkeypatch.setattr("eos.delivery.task.TaskContext.get", staticmethod(lambda: context))
-    monkeypatch.setattr(task, "writer_of", made)
+    monkeypatch.setattr(task, "Writer", made)
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
     summaries = [
         row for batch in task.writing_task(SETTINGS, unobserved, CARRIER)([rows, rows]) for row in batch.to_pylist()
     ]
-    settings, into, producers, place, partition = given
-    assert (settings, into, place, partition) == (SETTINGS, transaction, "2", 2)
+    settings, into, producers, partition = given
+    assert (settings, into, partition) == (SETTINGS, transaction, 2)
     assert type(producers) is FreshProducers, "a task's producers are closed before it reports"
     return summaries
 
@@ -120,19 +119,6 @@ def test_a_retried_task_writes_all_its_rows_again_where_there_is_no_transaction(
     (summary,) = run(monkeypatch, writer, attempt=1, transaction=plain)
     assert writer.events == ["write 2", "write 2", "send the rest", "finish"]
     assert task.parse_report(summary["report"]).rows == {"t": 5}
-
-
-def test_the_names_and_numbers_of_rows_come_with_the_job_and_a_retried_task_refuses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Its first attempt may have written some of them, which are found and compared first."""
-    stored = {"2": {"t": Kept(4, "abc")}}
-    numbered = replace(TRANSACTION, txn=None, numbering=Numbering("flights", 3, 1, stored, compares=True))
-    run(monkeypatch, FakeWriter(), transaction=numbered)
-    writer = FakeWriter()
-    with pytest.raises(NotCommitted, match="which are compared first"):
-        run(monkeypatch, writer, attempt=1, transaction=numbered)
-    assert writer.events == []
 
 
 def test_a_job_that_carries_no_transaction_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from eos.pulsar.net.policies import Backlog, BacklogQuota, Keeping
 
 LOG, ROWS = "persistent://public/default/__eos-rows", "persistent://public/default/rows"
 SINK = SinkState("rows", Standing.COMMITTED, "query", "run", 3, 1, topics=(ROWS,))
-KEPT = Keeping(0, (), -1, -1, deduplicates=False)
+KEPT = Keeping(0, (), -1, -1)
 EVICTS = BacklogQuota("message_age", 60, "consumer_backlog_eviction")
 HOLDS = BacklogQuota("destination_storage", 60, "producer_request_hold")
 

@@ -193,21 +193,20 @@ def test_an_observer_may_be_any_callable() -> None:
 @pytest.mark.parametrize("guarantee", ["dedup", "at least once", "", None])
 def test_a_guarantee_that_is_not_given_is_refused_with_those_that_are(guarantee: Any) -> None:
     with pytest.raises(
-        InvalidInput, match=r"guarantee=.* is unknown.* It must be one of exactly-once, deduplicated, at-least-once\."
+        InvalidInput, match=r"guarantee=.* is unknown.* It must be one of exactly-once, at-least-once\."
     ):
         options(guarantee=guarantee)
 
 
-def test_deduplicated_needs_the_admin_api() -> None:
-    options(guarantee="deduplicated", admin_url="http://a:8080")
-    with pytest.raises(InvalidInput, match=r'guarantee="deduplicated" needs admin_url=.*whether a topic\'s duplicates'):
-        options(guarantee="deduplicated")
-
-
-def test_deduplicated_numbers_rows_and_not_their_pieces() -> None:
-    options(guarantee="at-least-once", chunking=True)
-    with pytest.raises(InvalidInput, match=r"chunking=True goes with .*exactly-once"):
-        options(guarantee="deduplicated", admin_url="http://a:8080", chunking=True)
+def test_the_guarantee_that_was_removed_is_told_why_and_what_to_use() -> None:
+    removed: Any = "deduplicated"
+    with pytest.raises(InvalidInput) as refused:
+        options(guarantee=removed)
+    assert str(refused.value) == (
+        "guarantee='deduplicated' was removed: a write that the broker has failed may be stored all the same, and its "
+        'rows could be there twice. Use "exactly-once", or "at-least-once" where brokers have no transactions '
+        "(docs/scope.md)."
+    )
 
 
 @pytest.mark.parametrize("option", ["transaction_timeout_s", "markers_kept", "principal"])
@@ -224,8 +223,6 @@ def test_public_keys_are_read_with_the_call(tmp_path: Path) -> None:
 
     pair = key_pair()
     public, _ = pair.write(tmp_path, "k")
-    with pytest.raises(InvalidInput, match=r"encryption_keys= goes with .*exactly-once.*could not be compared"):
-        options(guarantee="deduplicated", admin_url="http://a:8080", encryption_keys={"k": pair.public})
     assert options(encryption_keys={"k": f"file:{public}"}).public_keys == (("k", pair.public),)
     assert options().public_keys == ()
     with pytest.raises(InvalidInput, match="is a private key"):

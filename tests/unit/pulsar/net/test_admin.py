@@ -81,7 +81,6 @@ def test_what_makes_a_broker_delete(server: Server) -> None:
         f"{TOPIC}/retention?applied=true": (200, {"retentionTimeInMinutes": 5, "retentionSizeInMB": -1}),
         f"{TOPIC}/backlogQuotaMap?applied=true": (200, {"destination_storage": quota, "message_age": age}),
         f"{TOPIC}/messageTTL?applied=true": (200, 60),
-        f"{TOPIC}/deduplicationEnabled?applied=true": (204, None),
         f"{TOPIC}/maxConsumers?applied=true": (200, 5),
     }
     with Admin(server.url) as admin:
@@ -91,7 +90,6 @@ def test_what_makes_a_broker_delete(server: Server) -> None:
             "destination_storage of 10 bytes, policy consumer_backlog_eviction",
             "message_age of 5 s, policy producer_exception",
         ]
-        assert not keeping.deduplicates
         assert keeping.most_consumers == 5
         quota["limitSize"] = age["limitTime"] = -1
         assert admin.keeping("persistent://public/default/t/x").quotas == ()
@@ -106,13 +104,6 @@ def test_whether_readers_are_held_up(server: Server, readable_to: str, ongoing: 
     with Admin(server.url) as admin:
         buffer = admin.buffer("persistent://public/default/t/x")
     assert (buffer.last, buffer.held_up) == (MessageId(5, 7), held_up)
-
-
-@pytest.mark.parametrize(("stats", "told"), [({"deduplicationStatus": "Recovering"}, "Recovering"), ({}, "None")])
-def test_what_a_topic_does_about_duplicates(server: Server, stats: dict[str, str], told: str) -> None:
-    server.answers = {f"{TOPIC}/stats": (200, stats)}
-    with Admin(server.url) as admin:
-        assert admin.deduplication("persistent://public/default/t/x") == told
 
 
 def test_open_transactions_oldest_first(server: Server) -> None:

@@ -78,17 +78,6 @@ def test_sequence_ids_count_messages_and_go_on_behind_the_last_known_one() -> No
     assert line().send(1, 1) == 0
 
 
-def test_what_was_sent_under_a_name_is_told_and_numbers_can_only_rise() -> None:
-    producer = line(last_sequence_id=41)
-    assert producer.last_sequence_id == 41
-    producer.number_from(50)
-    assert producer.send(1, 3) == 50
-    assert producer.last_sequence_id == 52
-    with pytest.raises(OutOfTurn, match="53 is the next that is free"):
-        producer.number_from(52)
-    assert line().last_sequence_id == -1, "the broker knows of none"
-
-
 def test_receipts_come_in_order_and_tell_where_the_frame_is() -> None:
     producer = line()
     producer.send(100, 3)
