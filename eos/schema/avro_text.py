@@ -56,6 +56,9 @@ class Node:
         size: bytes of a fixed.
         branch: the place of the type in its union; None outside of one. Two types that differ in it alone are equal.
         null_branch: the place of null in that union, where it is nullable.
+        narrow: in a union of two numbers the place and the type of the smaller one; None elsewhere.
+        other_symbol: of an enum: the symbol that stands for those that it does not have; "" where there is none.
+        written: the type that the values were written in, where it is read as this one (`eos.schema.conversions`).
     """
 
     kind: str
@@ -69,6 +72,9 @@ class Node:
     size: int = 0
     branch: int | None = field(default=None, compare=False)
     null_branch: int = field(default=0, compare=False)
+    narrow: tuple[int, str] | None = field(default=None, compare=False)
+    other_symbol: str = field(default="", compare=False)
+    written: Node | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +86,16 @@ class Field:
         node: its type.
         has_default: whether a value stands for one that is missing.
         default: that value, as JSON has it.
+        aliases: the names that it had in earlier versions.
+        given: the name that the messages have it by, where that is another one.
     """
 
     name: str
     node: Node
     has_default: bool = False
     default: Any = None
+    aliases: tuple[str, ...] = field(default=(), compare=False)
+    given: str = field(default="", compare=False)
 
 
 def parse_avro(text: bytes, where: str) -> Node:
@@ -129,8 +139,10 @@ class _Parser:
             return replace(nodes[0], nullable=nullable or nodes[0].nullable, branch=place, null_branch=_null(branches))
         wider = _WIDER.get(frozenset(node.kind for node in nodes))
         if wider is not None and not any(node.logical for node in nodes):
-            place = branches.index(present[[node.kind for node in nodes].index(wider)])
-            return Node(wider, nullable=nullable, branch=place, null_branch=_null(branches))
+            kinds = [node.kind for node in nodes]
+            place, other = (branches.index(present[at]) for at in (kinds.index(wider), 1 - kinds.index(wider)))
+            narrow = other, kinds[1 - kinds.index(wider)]
+            return Node(wider, nullable=nullable, branch=place, null_branch=_null(branches), narrow=narrow)
         raise self._refused(path, f"a union of {', '.join(node.kind for node in nodes) or 'null alone'}")
 
     def _by_name(self, name: str, path: str, namespace: str) -> Node:
@@ -150,7 +162,10 @@ class _Parser:
         full = _full(schema["name"], schema.get("namespace", namespace))
         inside = full.rpartition(".")[0]
         if kind in ("enum", "fixed"):
-            named = Node(kind, symbols=tuple(schema["symbols"])) if kind == "enum" else Node(kind, size=schema["size"])
+            if kind == "enum":
+                named = Node(kind, symbols=tuple(schema["symbols"]), other_symbol=schema.get("default", ""))
+            else:
+                named = Node(kind, size=schema["size"])
             node = self._with_logical(named, schema, path)
         else:
             self._named[full] = None
@@ -163,7 +178,8 @@ class _Parser:
 
     def _field(self, field: Mapping[str, Any], path: str, namespace: str) -> Field:
         node = self.node(field["type"], below(path, field["name"]), namespace)
-        return Field(field["name"], node, "default" in field, field.get("default"))
+        aliases = tuple(field.get("aliases", ()))
+        return Field(field["name"], node, "default" in field, field.get("default"), aliases)
 
     def _with_logical(self, node: Node, schema: Mapping[str, Any], path: str) -> Node:
         logical = str(schema.get("logicalType"))

@@ -1,32 +1,34 @@
-"""AVRO values, by fastavro: each becomes a Python object on its way, as there is no other reader that resolves schemas.
+"""AVRO values, read by the schema that they were written with, and taken over as the query has them.
 
-A message is read by the schema that it was written with, and resolved to the reader's as Avro has it: fields by name,
-defaults for what is missing, wider numbers. Two things Avro leaves open are settled here. A record's own name does not
-matter, since registries let it change. A logical type does: Avro would take a plain number for a time, so such a pair
-of schemas is refused.
+Fields are known by their names, and aliases; what the messages lack takes the query's default. Which types go together
+is in `eos.schema.conversions`. Each field's values are collected in a list of its own, and become one Arrow array.
+
+Bytes are believed in nothing: a place in an enum or a union that there is not, a negative size, a number with more bits
+than its type and a list longer than its message are errors that name the field. A library that reads places as Python
+does takes -1 for the last symbol.
 """
 
 from __future__ import annotations
 
-import io
-import json
+import struct
+from collections.abc import Callable
+from decimal import Context, Decimal
 from typing import Any
 
-import fastavro
 import pyarrow as pa
-from fastavro.schema import SchemaParseException
 
 from eos.errors import InvalidInput
+from eos.schema.avro_columns import Column, Items, Leaf, One, Pairs, Struct, Union, sized, varint
 from eos.schema.avro_defaults import field_value
-from eos.schema.avro_text import Node, below
+from eos.schema.avro_text import MILLIS, Field, Node, below
+from eos.schema.conversions import check, converted, decimal, text, written_as
 from eos.schema.description import Record
-from eos.schema.errors import Undecodable
+from eos.schema.errors import Undecodable, Wrong
 
-_AS_WRITTEN = ("uuid", "time-millis", "time-micros")
-"""Logical types that Spark has as a text or a number."""
-
-_COUNTED = ("date", "timestamp-micros", "local-timestamp-micros")
-"""Those whose numbers Arrow takes as they are: Python's objects end with the year 9999, and Spark's types don't."""
+_EXACT = Context(prec=100)
+_MOST = 2**63 // 1000 - 1
+_DECIMAL_BYTES = 64  # 38 digits take 16; some writers put zeros before them
+_REALS = {"float": struct.Struct("<f"), "double": struct.Struct("<d")}
 
 
 class AvroDecoder:
@@ -37,92 +39,169 @@ class AvroDecoder:
 
         Raises InvalidInput when the two do not go together.
         """
-        _check_meaning(writer.node, reader.node, "")
-        theirs, ours = _prepared(writer.text), _prepared(reader.text)
-        try:
-            self._writer, self._reader = fastavro.parse_schema(_renamed(theirs, ours)), fastavro.parse_schema(ours)
-            _give_values(self._reader, reader.node, "")
-        except (SchemaParseException, ValueError) as error:
-            raise InvalidInput(f"fastavro does not take the schema {writer}: {error}") from error
-        self._target = target
+        check("AVRO", writer.node, reader.node)
+        self._writer, self._reader, self._target = writer.node, reader.node, target
+        self._column()  # refuses a default that is none
 
     def decode(self, values: pa.Array) -> pa.Array:
         """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
-        read, writer, reader = fastavro.schemaless_reader, self._writer, self._reader
-        rows: list[Any] = []
+        column = self._column()
+        read, absent = column.read, column.absent
         for row, value in enumerate(values.to_pylist()):
             if value is None:
-                rows.append(None)
+                absent()
                 continue
-            source = io.BytesIO(value)
             try:
-                rows.append(read(source, writer, reader))
-            except Exception as error:  # whatever bytes make of it: fastavro raises many kinds
-                raise Undecodable(row, "", f"it can't be read as AVRO: {error!r}") from error
-            if source.tell() != len(value):
-                raise Undecodable(row, "", f"{len(value) - source.tell()} bytes are left behind its end")
-        return pa.array(rows, self._target)
+                end = read(value, 0)
+            except Wrong as wrong:
+                raise Undecodable(row, wrong.path, wrong.why) from None
+            except (IndexError, struct.error):
+                raise Undecodable(row, "", "it can't be read as AVRO: it ends within a field") from None
+            if end != len(value):
+                raise Undecodable(row, "", f"{len(value) - end} bytes are left behind its end")
+        return column.taken()
+
+    def _column(self) -> Column:
+        return _column(self._writer, self._reader, self._target, "")
 
 
-def _prepared(text: bytes) -> Any:
-    return _without_objects(json.loads(text))
+def _column(writer: Node, reader: Node, target: pa.DataType | None, path: str) -> Column:
+    """Return an empty column for the values of one type.
+
+    Args: the two schemas; the Arrow type, None for what the query leaves out; where it lies.
+    """
+    inner = _inner(writer, reader, target, path)
+    if writer.branch is None:
+        return inner
+    reads: dict[int, Callable[[bytes, int], int]] = {writer.branch: inner.read}
+    if writer.narrow is not None and isinstance(inner, Leaf):
+        place, kind = writer.narrow
+        reads[place] = inner.reading(_reading(Node(kind), reader, path))
+    return Union(inner, reads, writer.null_branch if writer.nullable else None, reader.nullable, path)
 
 
-def _renamed(writer: Any, reader: Any) -> Any:
-    """Return the writer's schema with the reader's name, in its own namespace: names inside lean on that."""
-    if not (isinstance(writer, dict) and isinstance(reader, dict) and "name" in writer and "name" in reader):
-        return writer
-    before, _, _ = writer["name"].rpartition(".")
-    return writer | {"name": reader["name"].rpartition(".")[2], "namespace": before or writer.get("namespace", "")}
-
-
-def _give_values(schema: Any, node: Node, path: str) -> None:
-    """Put values for the defaults of a parsed schema: fastavro gives them as JSON has them. Raises InvalidInput."""
-    if isinstance(schema, list):
-        for branch in schema:
-            _give_values(branch, node, path)
-    elif isinstance(schema, dict) and isinstance(schema["type"], list | dict):
-        _give_values(schema["type"], node, path)
-    elif isinstance(schema, dict) and node.items is not None:
-        _give_values(schema["items" if node.kind == "array" else "values"], node.items, f"{path}[]")
-    elif isinstance(schema, dict) and schema["type"] == "record":
-        for given, field in zip(schema["fields"], node.fields, strict=True):
-            at = below(path, field.name)
-            _give_values(given["type"], field.node, at)
-            if "default" in given:
-                given["default"] = field_value(field.node, given["default"], at)
-
-
-def _without_objects(schema: Any) -> Any:
-    """Return the schema with what Spark or Arrow takes as a text or a number as that, not as an object of Python."""
-    if isinstance(schema, list):
-        return [_without_objects(branch) for branch in schema]
-    if isinstance(schema, dict):
-        plain = (*_AS_WRITTEN, *_COUNTED)
-        left = {key: inside for key, inside in schema.items() if key != "logicalType" or inside not in plain}
-        nested = ("type", "fields", "items", "values")
-        return {key: _without_objects(inside) if key in nested else inside for key, inside in left.items()}
-    return schema
-
-
-def _check_meaning(writer: Node, reader: Node, path: str) -> None:
-    """Raise InvalidInput for a number that is a time, or a decimal, on one side alone."""
-    if _family(writer) != _family(reader):
+def _inner(writer: Node, reader: Node, target: pa.DataType | None, path: str) -> Column:
+    if writer.kind == "record":
+        return _struct(writer, reader, target, path)
+    if writer.items is None or reader.items is None:
+        return Leaf(_reading(writer, reader, path), target)
+    if writer.kind == "map":
+        return Pairs(_column(writer.items, reader.items, target and target.item_type, f"{path}[]"), target, path)
+    if not _has_bytes(writer.items):
         raise InvalidInput(
-            f"field {path!r} was written as {writer.logical or writer.kind}, and is read as "
-            f"{reader.logical or reader.kind}: the numbers do not mean the same"
+            f"field {path!r} is an array of items that have no bytes, so nothing bounds their number. Read the topic "
+            "as bytes, without valueFormat"
         )
-    if writer.items is not None and reader.items is not None:
-        _check_meaning(writer.items, reader.items, f"{path}[]")
-    read = {field.name: field.node for field in reader.fields}
-    for field in writer.fields:
-        if field.name in read:
-            _check_meaning(field.node, read[field.name], below(path, field.name))
+    return Items(_column(writer.items, reader.items, target and target.value_type, f"{path}[]"), target, path)
 
 
-def _family(node: Node) -> tuple[str, int, int]:
-    if node.logical == "decimal":
-        return node.logical, node.precision, node.scale
-    if node.logical in _AS_WRITTEN:
-        return node.logical, 0, 0
-    return node.logical.removesuffix("-millis").removesuffix("-micros"), 0, 0
+def _struct(writer: Node, reader: Node, target: pa.DataType | None, path: str) -> Column:
+    ours: dict[str, Field] = {}
+    defaults = {}
+    for field in reader.fields:
+        theirs = written_as(field, writer.fields)
+        if theirs is None:
+            defaults[field.name] = field_value(field.node, field.default, below(path, field.name))
+        else:
+            ours[theirs.name] = field
+    given: list[tuple[str | None, Column]] = []
+    for theirs in writer.fields:
+        at = below(path, theirs.name)
+        if theirs.name in ours:
+            field = ours[theirs.name]
+            kind = target and target.field(field.name).type
+            given.append((field.name, _column(theirs.node, field.node, kind, at)))
+        else:
+            given.append((None, _column(theirs.node, theirs.node, None, at)))
+    return Struct(given, defaults, target)
+
+
+def _has_bytes(node: Node) -> bool:
+    """Return whether each value of a type has at least one byte."""
+    if node.branch is not None:
+        return True
+    if node.kind == "record":
+        return any(_has_bytes(field.node) for field in node.fields)
+    return node.kind != "fixed" or node.size > 0
+
+
+def _reading(writer: Node, reader: Node, path: str) -> One:
+    """Return what reads a value without parts, as Arrow takes it."""
+    one = _reading_as_written(writer, path)
+    if writer.logical == "decimal":
+        return lambda data, at: _decimal(one, writer, reader, data, at, path)
+    if (writer.kind, writer.logical) == (reader.kind, reader.logical) and writer.symbols == reader.symbols:
+        return one
+
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        value, at = one(data, at)
+        return converted(writer, reader, value, path), at
+
+    return read
+
+
+def _decimal(one: One, writer: Node, reader: Node, data: bytes, at: int, path: str) -> tuple[Any, int]:
+    raw, at = one(data, at)
+    if len(raw) > _DECIMAL_BYTES:
+        raise Wrong(path, f"a number of {len(raw)} bytes, which is beyond decimal({writer.precision}, {writer.scale})")
+    given = Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-writer.scale, _EXACT)
+    return decimal(reader, decimal(writer, given, path), path), at
+
+
+def _reading_as_written(writer: Node, path: str) -> One:
+    if writer.kind in _REALS:
+        layout = _REALS[writer.kind]
+        return lambda data, at: (layout.unpack_from(data, at)[0], at + layout.size)
+    if writer.kind == "fixed":
+        return lambda data, at: _fixed(data, at, writer.size, path)
+    if writer.kind == "string":
+        return lambda data, at: _string(data, at, path)
+    if writer.kind == "bytes":
+        return lambda data, at: sized(data, at, path)
+    if writer.kind == "boolean":
+        return lambda data, at: (_boolean(data[at], path), at + 1)
+    if writer.kind == "enum":
+        return lambda data, at: _symbol(data, at, writer.symbols, path)
+    if writer.kind == "int":
+        return lambda data, at: _int(data, at, path)
+    if writer.logical in MILLIS:
+        return lambda data, at: _millis(data, at, path)
+    return lambda data, at: varint(data, at, path)
+
+
+def _fixed(data: bytes, at: int, size: int, path: str) -> tuple[bytes, int]:
+    if at + size > len(data):
+        raise Wrong(path, f"it has {size} bytes by its type, and {len(data) - at} are left of the value")
+    return data[at : at + size], at + size
+
+
+def _string(data: bytes, at: int, path: str) -> tuple[str, int]:
+    raw, at = sized(data, at, path)
+    return text(raw, path), at
+
+
+def _boolean(byte: int, path: str) -> bool:
+    if byte > 1:
+        raise Wrong(path, f"the byte {byte}, where a boolean is 0 or 1")
+    return byte == 1
+
+
+def _symbol(data: bytes, at: int, symbols: tuple[str, ...], path: str) -> tuple[str, int]:
+    place, at = varint(data, at, path)
+    if not 0 <= place < len(symbols):
+        raise Wrong(path, f"it names symbol {place} of its enum, which has {len(symbols)}")
+    return symbols[place], at
+
+
+def _int(data: bytes, at: int, path: str) -> tuple[int, int]:
+    number, at = varint(data, at, path)
+    if not -(2**31) <= number < 2**31:
+        raise Wrong(path, f"{number}, which is beyond int")
+    return number, at
+
+
+def _millis(data: bytes, at: int, path: str) -> tuple[int, int]:
+    number, at = varint(data, at, path)
+    if not -_MOST <= number <= _MOST:
+        raise Wrong(path, f"{number} milliseconds since 1970, which Spark has no moment for")
+    return number * 1000, at

@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 from eos.errors import InvalidInput
 from eos.pulsar.wire.decoding import spans
 from eos.pulsar.wire.fields import Bytes, Flags, Places
+from eos.schema.avro_values import AvroDecoder
 from eos.schema.description import Description, Pair, Primitive, Record
 from eos.schema.errors import Undecodable
 from eos.schema.json_values import JsonDecoder
 from eos.schema.primitives import decode_primitive, joined
-from eos.schema.protobuf_values import ProtobufDecoder
+from eos.schema.protobuf_decoder import ProtobufDecoder
 
 
 class Values(Protocol):
@@ -82,11 +83,9 @@ def _single(writer: Description, reader: Description, target: pa.DataType) -> Va
         return _PrimitiveDecoder(reader.kind, target)
     if isinstance(reader, Record) and isinstance(writer, Record) and writer.format == reader.format:
         if reader.format == "JSON":
-            return JsonDecoder(reader.node, target)
+            return JsonDecoder(writer.node, reader.node, target)
         if reader.format == "PROTOBUF_NATIVE":
             return ProtobufDecoder(writer, reader, target)
-        from eos.schema.avro_values import AvroDecoder  # fastavro takes 0.1 s to load, in every Python worker
-
         return AvroDecoder(writer, reader, target)
     raise _differ(writer, reader)
 

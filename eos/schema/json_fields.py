@@ -5,24 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
-from decimal import Context, Decimal, Inexact, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from eos.schema.avro_text import Node, below
+from eos.schema.conversions import converted, decimal, unwritten
+from eos.schema.errors import Wrong
 
 _BITS = {"int": 31, "long": 63}
 _LARGEST_FLOAT = 3.4028235677973366e38  # what is larger rounds to infinity in 32 bits
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """As the Java client writes them: as texts."""
-
-
-class Wrong(Exception):
-    """A field is not what the schema says. Attributes: its path; why."""
-
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(path, why)
-        self.path = path
-        self.why = why
 
 
 def field_value(node: Node, given: Any, path: str = "") -> Any:
@@ -35,10 +28,12 @@ def field_value(node: Node, given: Any, path: str = "") -> Any:
         return _record(node, given, path)
     if node.items is not None:
         return _items(node, node.items, given, path)
-    kind, make = _READ[node.kind]
-    if not isinstance(given, kind) or isinstance(given, bool) != (node.kind == "boolean"):
-        raise Wrong(path, f"{_shown(given)}, where the schema has {node.logical or node.kind}")
-    return make(node, given, path)
+    theirs = node.written or node
+    kind, make = _READ[theirs.kind]
+    if not isinstance(given, kind) or isinstance(given, bool) != (theirs.kind == "boolean"):
+        raise Wrong(path, f"{_shown(given)}, where the schema has {theirs.logical or theirs.kind}")
+    value = make(theirs, given, path)
+    return value if theirs is node else converted(theirs, node, value, path)
 
 
 def _record(node: Node, given: Any, path: str) -> dict[str, Any]:
@@ -47,15 +42,15 @@ def _record(node: Node, given: Any, path: str) -> dict[str, Any]:
     found = {}
     for field in node.fields:
         at = below(path, field.name)
-        if field.name in given:
-            value = given[field.name]
+        name = field.given or field.name
+        if name in given:
+            found[field.name] = field_value(field.node, given[name], at)
         elif field.has_default:
-            value = field.default
+            found[field.name] = field_value(unwritten(field.node), field.default, at)
         elif field.node.nullable:
-            value = None
+            found[field.name] = None
         else:
             raise Wrong(at, "it is missing, and the schema has neither a default for it nor null")
-        found[field.name] = field_value(field.node, value, at)
     return found
 
 
@@ -106,6 +101,10 @@ def _text(node: Node, given: str, path: str) -> str:
     return given
 
 
+def _symbol(node: Node, given: str, path: str) -> str:
+    return str(converted(node, node, _text(node, given, path), path))
+
+
 def _bytes(node: Node, given: Any, path: str) -> Any:
     if node.logical == "decimal":
         return _decimal(node, given, path)
@@ -117,11 +116,7 @@ def _bytes(node: Node, given: Any, path: str) -> Any:
 def _decimal(node: Node, given: Any, path: str) -> Decimal:
     if isinstance(given, str):
         raise Wrong(path, f"{_shown(given)}, where the schema has a decimal, which is a number in JSON")
-    try:
-        exact = Context(prec=node.precision, traps=[Inexact, InvalidOperation])
-        return Decimal(given).quantize(Decimal(1).scaleb(-node.scale), context=exact)
-    except (Inexact, InvalidOperation):
-        raise Wrong(path, f"{given}, which is beyond decimal({node.precision}, {node.scale})") from None
+    return decimal(node, given, path)
 
 
 def _as_given(node: Node, given: Any, path: str) -> Any:
@@ -145,7 +140,7 @@ _READ: Mapping[str, tuple[Any, Callable[[Node, Any, str], Any]]] = {
     "float": ((int, float, Decimal, str), _broken),
     "double": ((int, float, Decimal, str), _broken),
     "string": (str, _text),
-    "enum": (str, _text),
+    "enum": (str, _symbol),
     "bytes": ((str, int, Decimal), _bytes),
     "fixed": ((str, int, Decimal), _bytes),
 }

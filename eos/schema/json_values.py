@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from eos.schema.avro_text import Node
-from eos.schema.errors import Undecodable
-from eos.schema.json_fields import Wrong, field_value
+from eos.schema.conversions import as_written, check
+from eos.schema.errors import Undecodable, Wrong
+from eos.schema.json_fields import field_value
 from eos.schema.primitives import joined
 
 _COLUMN = "v"
@@ -49,11 +50,15 @@ _PLAIN = {
 
 
 class JsonDecoder:
-    """Decodes the JSON values of one schema."""
+    """Decodes the JSON values that were written with one schema as another one has them."""
 
-    def __init__(self, node: Node, target: pa.DataType) -> None:
-        """Args: the schema; the Arrow type of the values."""
-        self._node = node
+    def __init__(self, writer: Node, reader: Node, target: pa.DataType) -> None:
+        """Args: the schema of the messages; that of the query; the Arrow type of the values.
+
+        Raises InvalidInput when the two do not go together.
+        """
+        check("JSON", writer, reader)
+        node = self._node = as_written(writer, reader)
         self._target = target
         self._by_arrow = _at_once(node)
         if self._by_arrow:
@@ -109,7 +114,7 @@ class JsonDecoder:
 def _at_once(node: Node) -> bool:
     """Return whether Arrow's reader knows all types of a schema. Its maps are lists, and its decimals texts."""
     if node.kind == "record":
-        return bool(node.fields) and all(_at_once(field.node) for field in node.fields)
+        return bool(node.fields) and all(not field.given and _at_once(field.node) for field in node.fields)
     if node.kind == "array":
         assert node.items is not None
         return _at_once(node.items)
@@ -122,13 +127,14 @@ def _type_of(node: Node, *, counted: bool) -> pa.DataType:
         return pa.struct([(field.name, _type_of(field.node, counted=counted)) for field in node.fields])
     if node.items is not None:
         return pa.list_(_type_of(node.items, counted=counted))
-    if counted and node.logical in _UNITS:
-        return _UNITS[node.logical]
-    return _PLAIN[node.kind]
+    theirs = node.written or node
+    if counted and theirs.logical in _UNITS:
+        return _UNITS[theirs.logical]
+    return _PLAIN[theirs.kind]
 
 
 def _settled(node: Node, found: pa.Array, *, top: bool = False, default: bool = False) -> bool:
-    """Return whether each null is surely a null of the value, and each number one that its type holds."""
+    """Return whether each null is surely a null of the value, and each number and symbol one that its type holds."""
     if found.null_count and not top and (default or not node.nullable):
         return False
     if node.kind == "record":
@@ -139,7 +145,9 @@ def _settled(node: Node, found: pa.Array, *, top: bool = False, default: bool = 
         )
     if node.items is not None:
         return _settled(node.items, found.flatten())
-    return node.kind not in ("float", "double") or not pc.is_inf(found).true_count
+    if node.kind == "enum":
+        return not pc.is_in(found.drop_null(), pa.array(node.symbols, pa.string())).false_count
+    return not pa.types.is_floating(found.type) or not pc.is_inf(found).true_count
 
 
 def _spread(found: pa.Array, values: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -22,6 +22,9 @@ from eos.schema.avro_text import Field, Node, below
 
 TIMESTAMP = "google.protobuf.Timestamp"
 """The one message that is no struct in Spark: a moment, in seconds and nanoseconds since 1970."""
+
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""Of the years 1 and 9999, between which timestamp.proto has its moments: other libraries refuse what is beyond."""
 
 _KINDS: Mapping[int, str] = {
     FieldDescriptor.TYPE_BOOL: "boolean",
@@ -42,18 +45,78 @@ _KINDS: Mapping[int, str] = {
 }
 
 
+_Type = descriptor_pb2.FieldDescriptorProto
+_AS_IT_LIES = {
+    _Type.TYPE_BOOL: _Type.TYPE_UINT64,
+    _Type.TYPE_ENUM: _Type.TYPE_INT64,
+    _Type.TYPE_INT32: _Type.TYPE_INT64,
+    _Type.TYPE_SINT32: _Type.TYPE_SINT64,
+    _Type.TYPE_UINT32: _Type.TYPE_UINT64,
+    _Type.TYPE_STRING: _Type.TYPE_BYTES,
+}
+"""{type: the one that reads the same bytes, and cuts nothing off}."""
+
+
 def message_descriptor(definition: bytes, where: str) -> Descriptor:
     """Return what describes the messages. Args: the registry's JSON; whose it is, for errors. Raises InvalidInput."""
+    return _descriptor(definition, where, lambda file: None)
+
+
+def raw_descriptor(definition: bytes, where: str) -> Descriptor:
+    """Return what reads the same messages as they lie in their bytes, so that nothing is cut off or left out unseen.
+
+    Each field tells whether it was there; whole numbers, booleans and enums are numbers of 64 bits, texts are bytes,
+    and a map is a list of its entries. With the descriptor itself the library cuts numbers to 32 bits, takes any number
+    for true, and treats an enum's number that it does not know as if the field were missing. Args, errors: as above.
+    """
+    return _descriptor(definition, where, _as_it_lies)
+
+
+def _descriptor(
+    definition: bytes, where: str, change: Callable[[descriptor_pb2.FileDescriptorProto], None]
+) -> Descriptor:
     try:
         schema = json.loads(definition)
         root = schema["rootMessageTypeName"]
         files = descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(schema["fileDescriptorSet"]))
         pool = descriptor_pool.DescriptorPool()  # of its own: two topics may call different messages by one name
         for file in _imported_first({file.name: file for file in files.file}):
+            change(file)
             pool.Add(file)
         return pool.FindMessageTypeByName(root)
     except (ValueError, KeyError, TypeError, AttributeError, DecodeError) as error:
         raise InvalidInput(f"{where} is no protobuf schema: {error!r} in {definition[:200]!r}") from error
+
+
+def _as_it_lies(file: descriptor_pb2.FileDescriptorProto) -> None:
+    file.syntax = "proto2"  # of its fields each tells whether it is there
+    for part in ("edition", "options", "enum_type", "extension", "service"):
+        file.ClearField(part)
+    for message in file.message_type:
+        _message_as_it_lies(message)
+
+
+def _message_as_it_lies(message: descriptor_pb2.DescriptorProto) -> None:
+    for part in ("options", "enum_type", "extension", "extension_range"):
+        message.ClearField(part)
+    made = {field.oneof_index for field in message.field if field.proto3_optional}  # behind those of the file itself
+    kept = [oneof.name for place, oneof in enumerate(message.oneof_decl) if place not in made]
+    message.ClearField("oneof_decl")
+    for name in kept:
+        message.oneof_decl.add(name=name)
+    for field in message.field:
+        if field.proto3_optional:
+            field.ClearField("oneof_index")
+        if field.type in _AS_IT_LIES:
+            field.type = _AS_IT_LIES[field.type]
+            field.ClearField("type_name")
+        if field.label == _Type.LABEL_REQUIRED:
+            field.label = _Type.LABEL_OPTIONAL
+        field.ClearField("options")
+        field.ClearField("default_value")
+        field.ClearField("proto3_optional")
+    for inner in message.nested_type:
+        _message_as_it_lies(inner)
 
 
 def protobuf_node(descriptor: Descriptor, where: str) -> Node:
@@ -63,6 +126,11 @@ def protobuf_node(descriptor: Descriptor, where: str) -> Node:
     never null: its readers get 0, false or nothing in it.
     """
     return _Tree(where).message(descriptor, "", ())
+
+
+def leaf_node(field: FieldDescriptor) -> Node:
+    """Return the type of a field that is no message."""
+    return Node("enum" if field.enum_type is not None else _KINDS[field.type])
 
 
 def entry_of(field: FieldDescriptor) -> Mapping[str, FieldDescriptor] | None:

@@ -1,39 +1,28 @@
-"""Protobuf values, by Google's library: each becomes a message of the class that the topic's descriptors make.
+"""Protobuf values, written by Google's library: each becomes a message of the class that the topic's descriptors make.
 
-Columns become Python's lists and messages of them, and the other way round; what is checked is checked by the column.
+Columns become Python's lists and messages of them; what is checked is checked by the column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from eos.errors import InvalidInput
 from eos.pulsar.wire.keys import is_text
 from eos.schema.avro_text import below
 from eos.schema.description import Record
-from eos.schema.errors import Undecodable, Wrong, naming_the_row
-from eos.schema.protobuf_schema import TIMESTAMP, entry_of, message_descriptor
+from eos.schema.errors import Wrong, naming_the_row
+from eos.schema.protobuf_schema import FIRST_SECOND, LAST_SECOND, TIMESTAMP, entry_of, message_descriptor
 
 _MICROS = 1_000_000
-_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
-"""Of the years 1 and 9999, between which timestamp.proto has its moments: other libraries refuse what is beyond."""
 _UINT32 = (FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32)
 _UINT64 = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)
-_WIDER = {
-    FieldDescriptor.TYPE_INT32: FieldDescriptor.TYPE_INT64,
-    FieldDescriptor.TYPE_SINT32: FieldDescriptor.TYPE_SINT64,
-    FieldDescriptor.TYPE_UINT32: FieldDescriptor.TYPE_UINT64,
-}
-"""{type: the one that its bytes are read by too, as the same number}."""
 
 
 class ProtobufEncoder:
@@ -122,7 +111,7 @@ def _values(field: FieldDescriptor, column: pa.Array, path: str) -> Iterable[Any
         if field.message_type.full_name != TIMESTAMP:
             return _messages(field.message_type, column, path)
         micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
-        if ((micros < _FIRST_SECOND * _MICROS) | (micros > _LAST_SECOND * _MICROS + _MICROS - 1)).any():
+        if ((micros < FIRST_SECOND * _MICROS) | (micros > LAST_SECOND * _MICROS + _MICROS - 1)).any():
             raise Wrong(path, "it is before the year 1 or after 9999, where google.protobuf.Timestamp has no moments")
         parts = zip((micros // _MICROS).tolist(), (micros % _MICROS * 1000).tolist(), strict=True)
         return ({"seconds": seconds, "nanos": nanos} for seconds, nanos in parts)
@@ -148,89 +137,3 @@ def _texts(column: pa.Array, path: str) -> Iterable[str]:
         raise Wrong(path, "it is no text in UTF-8")
     found: Iterable[str] = column.to_pylist()
     return found
-
-
-_Read = Callable[[Any], Any]
-
-
-class ProtobufDecoder:
-    """Decodes values, those of older and newer versions too: as protobuf has it, a field is known by its number."""
-
-    def __init__(self, writer: Record, reader: Record, target: pa.DataType) -> None:
-        """Args: the schema of the messages; that of the query; the Arrow type of the values.
-
-        Raises InvalidInput where a number does not mean the same in both.
-        """
-        ours = message_descriptor(reader.text, "the schema of the query")
-        _check_numbers(message_descriptor(writer.text, "the schema of the messages"), ours, "")
-        self._message = GetMessageClass(ours)
-        self._read = _reading(ours, "")
-        self._target = target
-
-    def decode(self, values: pa.Array) -> pa.Array:
-        """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
-        rows: list[Any] = []
-        for row, value in enumerate(values.to_pylist()):
-            try:
-                rows.append(None if value is None else self._read(self._message.FromString(value)))
-            except DecodeError as error:
-                raise Undecodable(row, "", f"it can't be read as protobuf: {error}") from error
-            except Wrong as wrong:
-                raise Undecodable(row, wrong.path, wrong.why) from wrong
-        return pa.array(rows, self._target)
-
-
-def _reading(descriptor: Descriptor, path: str) -> _Read:
-    """Return what makes a row of a message."""
-    fields = [(field.name, _reading_field(field, below(path, field.name))) for field in descriptor.fields]
-    return lambda message: {name: read(message) for name, read in fields}
-
-
-def _reading_field(field: FieldDescriptor, path: str) -> _Read:
-    name = field.name
-    if entry := entry_of(field):
-        one = _reading_one(entry["value"], f"{path}[]")
-        return lambda message: [(key, one(value)) for key, value in getattr(message, name).items()]
-    one = _reading_one(field, path)
-    if field.is_repeated:
-        return lambda message: [one(item) for item in getattr(message, name)]
-    if field.has_presence:
-        return lambda message: one(getattr(message, name)) if message.HasField(name) else None
-    return lambda message: one(getattr(message, name))
-
-
-def _reading_one(field: FieldDescriptor, path: str) -> _Read:
-    if field.message_type is not None:
-        if field.message_type.full_name == TIMESTAMP:
-            return lambda moment: moment.seconds * _MICROS + moment.nanos // 1000
-        return _reading(field.message_type, path)
-    if field.enum_type is not None:
-        names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
-        return lambda number: _name(names, number, path)
-    return Decimal if field.type in _UINT64 else lambda value: value
-
-
-def _name(names: dict[int, str], number: int, path: str) -> str:
-    if number not in names:
-        raise Wrong(path, f"{number} is none of its enum's numbers, {sorted(names)}")
-    return names[number]
-
-
-def _check_numbers(writer: Descriptor, reader: Descriptor, path: str) -> None:
-    """Raise InvalidInput for a number that has another type, or another name, in two versions of a message."""
-    for number, theirs in writer.fields_by_number.items():
-        ours = reader.fields_by_number.get(number)
-        at = below(path, theirs.name)
-        if ours is None:
-            if theirs.name in reader.fields_by_name:
-                moved = reader.fields_by_name[theirs.name].number
-                raise InvalidInput(f"field {at!r} was written with the number {number}, and is read with {moved}")
-            continue
-        alike = ours.type in (theirs.type, _WIDER.get(theirs.type))
-        if not alike or (ours.name, ours.is_repeated) != (theirs.name, theirs.is_repeated):
-            raise InvalidInput(
-                f"field {at!r} was written with the number {number}, which is field {below(path, ours.name)!r} of "
-                "another name or type for the query"
-            )
-        if ours.message_type is not None and theirs.message_type is not None:
-            _check_numbers(theirs.message_type, ours.message_type, at)

@@ -53,7 +53,7 @@ def test_json_is_decoded_as_it_was_written(drawn: tuple[Any, list[Any]]) -> None
     assert found.to_pylist() == expected
     description = described(registered("JSON", schema))
     assert isinstance(description, Record)
-    assert JsonDecoder(description.node, found.type)._one_by_one(data).to_pylist() == expected
+    assert JsonDecoder(description.node, description.node, found.type)._one_by_one(data).to_pylist() == expected
 
 
 @given(messages())

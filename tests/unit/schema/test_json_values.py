@@ -24,7 +24,7 @@ GOOD = {"carrier": "UA", "delay": -3, "legs": ["JFK", "LAX"]}
 def decoder(schema: Any) -> JsonDecoder:
     described_as = described(registered("JSON", schema))
     assert isinstance(described_as, Record)
-    return JsonDecoder(described_as.node, to_arrow_type(spark_type(described_as), timezone="UTC"))
+    return JsonDecoder(described_as.node, described_as.node, to_arrow_type(spark_type(described_as), timezone="UTC"))
 
 
 def decoded(schema: Any, *values: bytes | None) -> list[Any]:

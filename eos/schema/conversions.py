@@ -1,0 +1,180 @@
+"""Which type of a message's schema version is read as which type of the query's: one table for all formats.
+
+A broker compares the versions of a schema by Avro's rules, which know nothing of logical types: it takes a plain number
+for a time, and an older version's milliseconds for microseconds. JSON values do not even say which version is meant. So
+each pair of types is looked up here before any value is read. A pair that the table does not have is refused.
+
+A pair that it has keeps the meaning of every value. A value that the query's type has no place for is an error of its
+own: a number that is no longer exact, a symbol that the enum does not have, a decimal with more digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any
+
+import numpy as np
+
+from eos.errors import InvalidInput
+from eos.schema.avro_text import Field, Node, below
+from eos.schema.errors import Wrong
+
+Leaf = tuple[str, str]
+"""A type without parts, and its logical type."""
+
+_ALL = frozenset({"AVRO", "JSON", "PROTOBUF_NATIVE"})
+_BY_NAME = frozenset({"AVRO", "JSON"})
+_AVRO = frozenset({"AVRO"})
+
+CONVERTED: Mapping[tuple[Leaf, Leaf], frozenset[str]] = {
+    (("int", ""), ("long", "")): _ALL,
+    (("long", ""), ("int", "")): _ALL,
+    (("uint32", ""), ("uint64", "")): _ALL,
+    (("uint64", ""), ("uint32", "")): _ALL,
+    (("int", ""), ("float", "")): _BY_NAME,
+    (("int", ""), ("double", "")): _BY_NAME,
+    (("long", ""), ("float", "")): _BY_NAME,
+    (("long", ""), ("double", "")): _BY_NAME,
+    (("float", ""), ("double", "")): _BY_NAME,
+    (("long", "timestamp-millis"), ("long", "timestamp-micros")): _BY_NAME,
+    (("long", "timestamp-micros"), ("long", "timestamp-millis")): _BY_NAME,
+    (("long", "local-timestamp-millis"), ("long", "local-timestamp-micros")): _BY_NAME,
+    (("long", "local-timestamp-micros"), ("long", "local-timestamp-millis")): _BY_NAME,
+    # In JSON both are texts, of which nobody knows whether they are base64.
+    (("string", ""), ("bytes", "")): _AVRO,
+    (("bytes", ""), ("string", "")): _AVRO,
+}
+"""{(type of the message, type of the query): formats in which it is converted}; equal types need no entry."""
+
+_BITS = {"int": 31, "long": 63}
+_TEXTS = ("bytes", "string")
+
+
+def check(form: str, writer: Node, reader: Node, path: str = "") -> None:
+    """Raise InvalidInput for a pair of types that is refused, and for a field that the query can't do without.
+
+    Args: the format; the schema of the messages; that of the query; where both lie.
+    """
+    if writer.kind in ("record", "array", "map") or reader.kind in ("record", "array", "map"):
+        if writer.kind != reader.kind:
+            raise _refused(writer, reader, path)
+        if writer.items is not None and reader.items is not None:
+            check(form, writer.items, reader.items, f"{path}[]")
+        for field in reader.fields:
+            at = below(path, field.name)
+            theirs = written_as(field, writer.fields)
+            if theirs is not None:
+                check(form, theirs.node, field.node, at)
+            elif form == "AVRO" and not field.has_default:
+                raise InvalidInput(
+                    f"field {at!r} is not in the schema of the messages, and the schema of the query has no default "
+                    "for it. Give it a default, or read the topic as bytes, without valueFormat"
+                )
+        return
+    check_leaf(form, writer, reader, path)
+
+
+def check_leaf(form: str, writer: Node, reader: Node, path: str) -> None:
+    """Raise InvalidInput for two types without parts whose values do not mean the same."""
+    theirs, ours = (writer.kind, writer.logical), (reader.kind, reader.logical)
+    if "decimal" in (writer.logical, reader.logical):
+        if theirs != ours:
+            raise _refused(writer, reader, path)
+        return
+    if theirs == ours and (writer.kind != "fixed" or writer.size == reader.size or form == "JSON"):
+        return
+    if form not in CONVERTED.get((theirs, ours), ()):
+        raise _refused(writer, reader, path)
+
+
+def written_as(field: Field, fields: Iterable[Field]) -> Field | None:
+    """Return the field of the messages that a field of the query is, by its name or an alias; None where it is none."""
+    by_name = {theirs.name: theirs for theirs in fields}
+    return next((by_name[name] for name in (field.name, *field.aliases) if name in by_name), None)
+
+
+def as_written(writer: Node, reader: Node) -> Node:
+    """Return the query's schema, with `written` at each type that the messages have in another one.
+
+    For values that name their fields; a field that the schema of the messages does not have stays as the query has it.
+    """
+    if reader.items is not None and writer.items is not None:
+        return replace(reader, items=as_written(writer.items, reader.items))
+    if reader.kind == "record":
+        return replace(reader, fields=tuple(_field_as_written(field, writer.fields) for field in reader.fields))
+    same = (writer.kind, writer.logical) == (reader.kind, reader.logical)
+    return reader if same else replace(reader, written=writer)
+
+
+def _field_as_written(field: Field, fields: Iterable[Field]) -> Field:
+    theirs = written_as(field, fields)
+    if theirs is None:
+        return field
+    given = "" if theirs.name == field.name else theirs.name
+    return replace(field, node=as_written(theirs.node, field.node), given=given)
+
+
+def unwritten(node: Node) -> Node:
+    """Return the query's schema itself: its defaults are values of its own types."""
+    fields = tuple(replace(field, node=unwritten(field.node), given="") for field in node.fields)
+    items = None if node.items is None else unwritten(node.items)
+    return replace(node, written=None, fields=fields, items=items)
+
+
+def converted(writer: Node, reader: Node, value: Any, path: str) -> Any:
+    """Return a value as the query has it. Args: the two types without parts; the value; where it lies.
+
+    Raises Wrong where the query's type has no place for it.
+    """
+    if reader.kind == "enum":
+        if value in reader.symbols:
+            return value
+        if reader.other_symbol:
+            return reader.other_symbol
+        raise Wrong(path, f"{value!r}, which is none of the enum's symbols, {', '.join(reader.symbols)}")
+    if reader.logical:
+        return value  # a moment, which Spark counts in microseconds whatever its type counts
+    if reader.kind in _BITS and not -(2 ** _BITS[reader.kind]) <= value < 2 ** _BITS[reader.kind]:
+        raise Wrong(path, f"{value}, which is beyond {reader.kind}")
+    if reader.kind in ("float", "double") and isinstance(value, int):
+        number = float(np.float32(value)) if reader.kind == "float" else float(value)
+        if number != value:
+            raise Wrong(path, f"{value}, which is not exact as a {reader.kind}")
+        return number
+    if writer.kind in _TEXTS and reader.kind in _TEXTS and writer.kind != reader.kind:
+        return value.encode() if reader.kind == "bytes" else text(value, path)
+    return value
+
+
+def decimal(node: Node, given: Decimal | int, path: str) -> Decimal:
+    """Return a decimal with the digits of its type. Raises Wrong where the type has no place for it."""
+    try:
+        exact = Context(prec=node.precision, traps=[Inexact, InvalidOperation])
+        return Decimal(given).quantize(Decimal(1).scaleb(-node.scale), context=exact)
+    except (Inexact, InvalidOperation):
+        raise Wrong(path, f"{given}, which is beyond decimal({node.precision}, {node.scale})") from None
+
+
+def text(value: bytes, path: str) -> str:
+    """Return bytes as a text. Raises Wrong where they are none in UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise Wrong(path, f"no text in UTF-8: {error}") from None
+
+
+def _refused(writer: Node, reader: Node, path: str) -> InvalidInput:
+    theirs, ours = (_named(node) for node in (writer, reader))
+    field = f"field {path!r}" if path else "the value"
+    return InvalidInput(
+        f"{field} was written as {theirs}, and the query reads it as {ours}: the two do not mean the same. Read the "
+        "topic as bytes, without valueFormat, or the older messages by a query with their own schema"
+    )
+
+
+def _named(node: Node) -> str:
+    return (
+        f"{node.kind} of {node.size} bytes" if node.kind == "fixed" and not node.logical else node.logical or node.kind
+    )
