@@ -73,7 +73,7 @@ def every(
     minutes: Annotated[float, typer.Option(help="Between two savepoints.")] = 30.0,
     keep: Annotated[int, typer.Option(help="How many are kept: an older one is deleted when a newer is ready.")] = 5,
     prefix: Annotated[
-        str, typer.Option(help="Of their names, PREFIX-<moment, UTC>. Others are never deleted.")
+        str, typer.Option(help="Of their names, PREFIX-<query>-<moment, UTC>. Others are never deleted.")
     ] = "every",
     once: Annotated[bool, typer.Option("--once", help="One round, for cron.")] = False,
     option: HadoopOptions = None,

@@ -3,6 +3,9 @@
 A savepoint is made first, and older ones are deleted only when it is ready: there is always one, once there was one. A
 failure is told, and the next round tries again; the query notices nothing, since a savepoint only reads its checkpoint.
 A process that dies leaves one that shows as abandoned, which the next round deletes.
+
+Names are unique in a tree, which holds many checkpoints: a name has the query's id in it and the second in which it was
+made. Two processes that make one of the same query in the same second are left: the later takes the next free second.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.logs import read_query_id
 from statestore.errors import InvalidInput, StateStoreError
 from statestore.savepoints import bookkeeper, keeping
 from statestore.savepoints.savepoint import Savepoint, check_name
@@ -27,7 +32,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("statestore.savepoints")
 
 _STAMP = "%Y%m%dT%H%M%SZ"
-_STAMPED = re.compile(r"(?P<prefix>.+)-\d{8}T\d{6}Z")
+_STAMPED = r"(?:-(?P<query>[^-]{1,8}))?-\d{8}T\d{6}Z"  # the first versions wrote no id
+_ID = 8  # characters of it that tell queries of a tree apart
+_LATEST = 5  # seconds after the true one, where others have taken those before
 _LOOK_S = 0.5
 _LONGEST_MINUTES = 365 * 24 * 60
 
@@ -49,7 +56,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Savepoints of one checkpoint, named PREFIX-<moment, UTC>.
+    """Savepoints of one checkpoint, named PREFIX-<query>-<moment, UTC>: 8 characters of the query's id.
 
     Attributes:
         checkpoint: its address, bk://…; the query may run, here or elsewhere.
@@ -68,7 +75,7 @@ class Schedule:
     def __post_init__(self) -> None:
         if self.keep < 1:
             raise InvalidInput(f"keep is {self.keep}: at least 1 savepoint must be kept, or there would be none")
-        check_name(self._name())
+        check_name(self._name("0" * _ID))
 
     def run_once(self) -> Round:
         """Make a savepoint, and delete what is too many.
@@ -80,25 +87,34 @@ class Schedule:
         store = Store.of(self.checkpoint, self.options)
         before = self._ours(store)
         newest = max((one.batch for one in before if one.state == "ready"), default=-1)
-        name = self._name()
-        made = bookkeeper.create(name, self.checkpoint, options=self.options)
+        made = self._make(store)
         if made.batch == newest:
             # Nothing was committed since: another of the same batch would push out one that is of use.
-            bookkeeper.delete(name, self.checkpoint, self.options)
+            bookkeeper.delete(made.name, self.checkpoint, self.options)
             return Round(None, *self._prune(store))
         return Round(made, *self._prune(store))
 
-    def _name(self) -> str:
-        return f"{self.prefix}-{datetime.fromtimestamp(self.now(), UTC).strftime(_STAMP)}"
+    def _make(self, store: Store) -> Savepoint:
+        query = read_query_id(HadoopFiles(store.hadoop, store.address.uri))
+        later = 0
+        while True:
+            name = self._name(query, later)
+            try:
+                return bookkeeper.create(name, self.checkpoint, options=self.options)
+            except InvalidInput:
+                if later == _LATEST or name not in (one.name for one in store.all()):
+                    raise
+                later += 1
+
+    def _name(self, query: str, later: int = 0) -> str:
+        """The name of one that is made now, or seconds later."""
+        moment = datetime.fromtimestamp(self.now() + later, UTC).strftime(_STAMP)
+        return f"{self.prefix}-{query.partition('-')[0][:_ID]}-{moment}"
 
     def _ours(self, store: Store) -> list[Savepoint]:
-        """Those of this schedule, oldest first."""
-        mine = []
-        for one in store.all():
-            stamped = _STAMPED.fullmatch(one.name)
-            if stamped and stamped["prefix"] == self.prefix and one.source == store.address.uri:
-                mine.append(one)
-        return mine
+        """Those of this schedule, oldest first; also those of a query that ran at the same address before."""
+        stamped = re.compile(re.escape(self.prefix) + _STAMPED)
+        return [one for one in store.all() if one.source == store.address.uri and _is_of(one, stamped)]
 
     def _prune(self, store: Store) -> tuple[tuple[str, ...], tuple[str, ...]]:
         ours = self._ours(store)
@@ -114,6 +130,12 @@ class Schedule:
         if ready:
             keeping.tell_sink(store, store.address, ready[-1].query)
         return tuple(deleted), tuple(failures)
+
+
+def _is_of(one: Savepoint, stamped: re.Pattern[str]) -> bool:
+    """Whether a schedule's pattern made the name, and not that of another prefix which ends like an id."""
+    named = stamped.fullmatch(one.name)
+    return named is not None and (named["query"] is None or not one.query or one.query.startswith(named["query"]))
 
 
 class Periodic:
@@ -174,7 +196,7 @@ def periodic_savepoints(
         query: runs in this process, with its checkpoint on bk://.
         minutes: between two of them; the first comes after the first interval. More than 0, at most a year.
         keep: how many are kept. Default 5.
-        prefix: of their names, PREFIX-<moment, UTC>.
+        prefix: of their names, PREFIX-<query>-<moment, UTC>: 8 characters of the query's id.
         options: Hadoop options `fs.bk.…`.
 
     Raises:

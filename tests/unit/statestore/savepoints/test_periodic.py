@@ -20,6 +20,7 @@ from tests.waiting import until
 
 SOURCE = "bk://zk:2181/q"
 START = 1_800_000_000
+QUERY = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
 
 
 class Tree(Store):
@@ -51,14 +52,17 @@ class World:
 
     def __init__(self) -> None:
         self.tree = Tree()
-        self.batch, self.now = 0, float(START)
+        self.batch, self.now, self.query = 0, float(START), QUERY
         self.fails: Exception | None = None
 
     def create(self, name: str, source: str, options: Mapping[str, object] | None = None) -> Savepoint:
+        if name in self.tree.names:
+            raise InvalidInput(f"There is a savepoint {name} already")
         if self.fails is not None:
-            self.tree.there.append(Savepoint(name, "abandoned", SOURCE, 0))
+            if not isinstance(self.fails, InvalidInput):
+                self.tree.there.append(Savepoint(name, "abandoned", SOURCE, 0))
             raise self.fails
-        self.tree.there.append(Savepoint(name, "ready", source, 0, self.batch, "query"))
+        self.tree.there.append(Savepoint(name, "ready", source, 0, self.batch, self.query))
         return self.tree.there[-1]
 
     def round(self, keep: int = 2) -> periodic.Round:
@@ -74,6 +78,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(bookkeeper, "create", world.create)
     monkeypatch.setattr(bookkeeper, "delete", lambda name, *_: world.tree.delete(name))
     monkeypatch.setattr(keeping, "tell_sink", lambda *_: None)
+    monkeypatch.setattr(periodic, "read_query_id", lambda _: world.query)
     return world
 
 
@@ -82,7 +87,36 @@ def test_the_newest_are_kept(world: World) -> None:
     assert [one.made.batch for one in rounds if one.made] == [1, 2, 3, 4]
     assert [one.batch for one in world.tree.there] == [3, 4]
     assert [len(one.deleted) for one in rounds] == [0, 0, 1, 1]
-    assert world.tree.names[-1] == "p-20270115T080400Z"
+    assert world.tree.names[-1] == "p-1b4e28ba-20270115T080400Z"
+
+
+def test_two_queries_of_a_tree_in_one_second_have_each_a_name(world: World) -> None:
+    world.round()
+    world.now -= 60
+    world.query = "2c5f39cb-2fa1-11d2-883f-0016d3cca427"
+    world.round()
+    assert world.tree.names == ["p-1b4e28ba-20270115T080100Z", "p-2c5f39cb-20270115T080100Z"]
+
+
+def test_two_processes_of_one_query_in_one_second_have_each_a_name(world: World) -> None:
+    for _ in range(3):
+        world.round(keep=9)
+        world.now -= 60
+    assert world.tree.names == [f"p-1b4e28ba-20270115T08010{second}Z" for second in range(3)]
+
+
+def test_a_failure_that_is_not_about_the_name_is_not_tried_again(world: World) -> None:
+    world.fails = InvalidInput("no batch is committed")
+    with pytest.raises(InvalidInput, match="no batch is committed"):
+        world.round()
+
+
+def test_those_named_without_an_id_are_counted_too(world: World) -> None:
+    old = Savepoint("p-20200101T000000Z", "ready", SOURCE, 0, 3, QUERY)
+    of_others = replace(old, name="p-deadbeef-20200101T000000Z")
+    world.tree.there += [old, of_others, replace(of_others, name="p-x-y-20200101T000000Z")]
+    assert world.round(keep=1).deleted == (old.name,)
+    assert world.tree.names[:2] == [of_others.name, "p-x-y-20200101T000000Z"]
 
 
 def test_nothing_is_deleted_when_none_could_be_made(world: World) -> None:
