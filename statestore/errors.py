@@ -3,7 +3,9 @@
     StateStoreError                (an `eos.errors.EosError`)
     ├── InvalidInput               the caller must change something; nothing was done
     │   └── NotFound                   nothing is at that address
-    ├── Damaged                    the bytes or records that are there are not what was written
+    ├── Unreadable                 what is there cannot be read here
+    │   ├── Damaged                    the bytes or records that are there are not what was written
+    │   └── UnknownVersion             it has a version that this statestore does not read; nothing is known to be wrong
     ├── Unavailable                what is needed is not there now; nothing is known to be wrong with the data
     │   └── JarMissing                 the jar of the file system was not built
     └── CutFailed                  a checkpoint changed faster than it could be copied; the target is not usable
@@ -28,7 +30,15 @@ class NotFound(InvalidInput):
     """There is nothing at the address that was given."""
 
 
-class Damaged(StateStoreError):
+class Unreadable(StateStoreError):
+    """What is stored cannot be read here: it is damaged, or of an unknown version."""
+
+
+class UnknownVersion(Unreadable):
+    """What is stored has a version that this statestore does not read. Nothing is known to be wrong with the data."""
+
+
+class Damaged(Unreadable):
     """What is stored is not what was written: a checksum, a record or a format is wrong."""
 
 

@@ -17,7 +17,7 @@ from statestore.errors import InvalidInput, JarMissing, StateStoreError
 
 if TYPE_CHECKING:
     from statestore.savepoints.periodic import Schedule
-    from statestore.savepoints.stream import Manifest
+    from statestore.savepoints.topic import Listed
 
 typer_app = typer.Typer(
     name="savepoint",
@@ -170,22 +170,31 @@ def _list_topic(uri: str, cluster: Cluster, as_json: bool) -> None:
     found = list_topic(cluster, TopicAddress.parse(uri).topic)
     if as_json:
         console.show_json(
-            [{"name": name, "lacks": lacks, "manifest": asdict(one) if one else None} for one, name, lacks in found]
+            [
+                {
+                    "name": one.name,
+                    "condition": one.condition,
+                    "lacks": one.lacks,
+                    "manifest": asdict(one.manifest) if one.manifest else None,
+                }
+                for one in found
+            ]
         )
         return
     console.show_table(
         ["name", "state", "batch", "created (UTC)", "files", "size", "query", "checkpoint"],
-        [_row(name, lacks, one) for one, name, lacks in found],
+        [_row(one) for one in found],
         right=["batch", "files", "size"],
     )
 
 
-def _row(name: str, lacks: str, one: Manifest | None) -> tuple[object, ...]:
-    state = f"incomplete: {lacks}" if lacks else "ready"
+def _row(listed: Listed) -> tuple[object, ...]:
+    state = f"{listed.condition}: {listed.lacks}" if listed.lacks else listed.condition
+    one = listed.manifest
     if one is None:
-        return (name, state, *[""] * 6)
+        return (listed.name, state, *[""] * 6)
     return (
-        name,
+        listed.name,
         state,
         one.batch,
         console.moment(one.created_ms),

@@ -6,7 +6,7 @@
 
 Each message says in its properties which savepoint it belongs to (an id that is new for each writing), its kind, its
 number and its CRC32C; so several savepoints can lie on one topic, and an incomplete one is found out before a byte of
-it is used.
+it is used. A message that cannot be read is held against its own savepoint, never against the others.
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_type_hints
 
 import google_crc32c
 
-from statestore.errors import Damaged
+from statestore.errors import Damaged, UnknownVersion, Unreadable
 
 VERSION: Final = 1
 CHUNK: Final = 1 << 20
 """Bytes of a message, at most."""
 
+SAVEPOINT: Final = "eos-savepoint"
+"""The property by which a message belongs to a savepoint."""
+
 Kind = Literal["data", "files", "manifest"]
+Condition = Literal["ready", "incomplete", "damaged", "unknown version"]
 _KINDS: Final[Mapping[str, Kind]] = {"data": "data", "files": "files", "manifest": "manifest"}
 
 
@@ -84,15 +88,26 @@ class Manifest:
         """Read it.
 
         Raises:
-            Damaged: not such a text, or of a version that is not known here.
+            Damaged: not such a text.
+            UnknownVersion: a newer statestore wrote it.
         """
         try:
             fields: dict[str, Any] = json.loads(data)
-            if fields.pop("v") != VERSION:
-                raise Damaged(f"A savepoint was written by a statestore of another version: {data[:80]!r}")
-            return cls(**fields)
+            version = fields.pop("v")
+            if type(version) is int and version > VERSION:
+                raise UnknownVersion(
+                    f"its manifest has the version {version}, and this statestore reads version {VERSION}: use a newer "
+                    "statestore"
+                )
+            made = cls(**fields)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Damaged(f"The manifest of a savepoint cannot be read: {data[:200]!r}") from error
+            raise Damaged(f"its manifest cannot be read: {data[:200]!r}") from error
+        kinds = get_type_hints(cls)
+        wrong = [name for name, value in asdict(made).items() if type(value) is not kinds[name]]
+        wrong += [name for name in ("files", "size", "data", "lists") if name not in wrong and getattr(made, name) < 0]
+        if version != VERSION or wrong:
+            raise Damaged(f"its manifest cannot be read, {', '.join(wrong) or 'v'} is wrong: {data[:200]!r}")
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +129,7 @@ class Part:
     def properties(self) -> dict[str, str]:
         """Return what goes into the message beside the data."""
         return {
-            "eos-savepoint": self.savepoint,
+            SAVEPOINT: self.savepoint,
             "name": self.name,
             "kind": self.kind,
             "number": str(self.number),
@@ -122,22 +137,23 @@ class Part:
         }
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], data: bytes | None) -> Part | None:
-        """Read a message; None when it is no part of a savepoint.
+    def of(cls, properties: Mapping[str, str], data: bytes | None) -> Part:
+        """Read a message that has the property `SAVEPOINT`.
 
         Raises:
-            Damaged: it is one, and its bytes are not those that were written.
+            Damaged: its bytes or properties are not those that were written.
         """
-        savepoint = properties.get("eos-savepoint")
-        if savepoint is None:
-            return None
+        savepoint = properties[SAVEPOINT]
         try:
             name, number = properties["name"], int(properties["number"])
             kind, crc32c = _KINDS[properties["kind"]], int(properties["crc32c"], 16)
         except (KeyError, ValueError) as error:
-            raise Damaged(f"A message of savepoint {savepoint} has properties that are none of ours") from error
+            raise Damaged(
+                f"message {properties.get('number', 'without a number')} has properties that are none of ours: "
+                f"{ {key: value for key, value in properties.items() if key != SAVEPOINT} }"
+            ) from error
         if google_crc32c.value(data or b"") != crc32c:
-            raise Damaged(f"Message {number} of savepoint {name} does not have its CRC32C")
+            raise Damaged(f"message {number} does not have its CRC32C")
         return cls(savepoint, name, kind, number, data or b"")
 
 
@@ -258,14 +274,16 @@ class Seen:
     """What was seen so far of one savepoint, in the order of the topic.
 
     A message may be there twice (geo-replication may repeat); each is used once. Two that have one number and differ
-    can't both have the CRC32C that the whole must have.
+    can't both have the CRC32C that the whole must have. One that can't be read is not used: where the same message
+    follows once more and whole, nothing is lacking.
 
     Attributes:
-        name: the savepoint's.
+        name: the savepoint's, or its id as long as no message has told the name.
         next: the number that must come next.
         gap: the first number that is missing, or None.
         manifest: once it has come.
         lists: chunks of the list of files.
+        unread: why messages could not be read, the first of them first.
     """
 
     name: str
@@ -273,22 +291,54 @@ class Seen:
     gap: int | None = None
     manifest: Manifest | None = None
     lists: list[bytes] = field(default_factory=list)
+    unread: list[Unreadable] = field(default_factory=list)
+
+    def look(self, properties: Mapping[str, str], data: bytes | None) -> Part | None:
+        """Take the next message as the broker gives it; None for one that was there before, or can't be read."""
+        try:
+            part = Part.of(properties, data)
+            self.name = part.name
+            return part if self.take(part) else None
+        except Unreadable as error:
+            self.unread.append(error)
+            if not self.next:
+                self.name = properties.get("name", self.name)
+            return None
 
     def take(self, part: Part) -> bool:
-        """Take the next message; False for one that was there before."""
+        """Take the next message; False for one that was there before.
+
+        Raises:
+            Unreadable: it is a manifest that can't be read.
+        """
         if part.number < self.next:
             return False
-        if part.number > self.next and self.gap is None:
-            self.gap = self.next
-        self.next = part.number + 1
         if part.kind == "manifest":
             self.manifest = Manifest.decode(part.data)
         elif part.kind == "files":
             self.lists.append(part.data)
+        if part.number > self.next and self.gap is None:
+            self.gap = self.next
+        self.next = part.number + 1
         return True
 
+    @property
+    def condition(self) -> Condition:
+        """Whether it can be restored, and if not, of what kind the reason is."""
+        if not self._missing():
+            return "ready"
+        newer = any(isinstance(error, UnknownVersion) for error in self.unread)
+        return "unknown version" if newer else "damaged" if self.unread else "incomplete"
+
     def lacks(self) -> str:
-        """Say what is missing of it; "" when it is whole."""
+        """Say what is missing of it, or can't be read; "" when it is whole."""
+        missing = self._missing()
+        newer = [str(error) for error in self.unread if isinstance(error, UnknownVersion)]
+        reasons = newer or [str(error) for error in self.unread]
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        return f"{reasons[0]}{more}" if missing and reasons else missing
+
+    def _missing(self) -> str:
         if self.manifest is None:
             return f"its manifest is missing, the last of its messages; {self.next} came before"
         if self.gap is not None or self.next != self.manifest.messages:

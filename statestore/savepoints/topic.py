@@ -11,6 +11,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from eos.commit.ending import Ending, end
@@ -23,10 +24,12 @@ from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.messages import Message
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
-from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
+from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable, UnknownVersion
 from statestore.savepoints.folder import Source, Target
 from statestore.savepoints.stream import (
     CHUNK,
+    SAVEPOINT,
+    Condition,
     Content,
     Cutter,
     Kind,
@@ -133,17 +136,31 @@ def write(
         )
 
 
-def list_topic(cluster: Cluster, topic: str) -> list[tuple[Manifest | None, str, str]]:
-    """Return the savepoints on a topic, oldest first: manifest, name, and what it lacks; "" for a whole one.
+class Listed(NamedTuple):
+    """A savepoint on a topic.
 
-    All messages are read.
+    Attributes:
+        manifest: None where it is missing or can't be read.
+        name: the savepoint's, or its id where no message tells the name.
+        condition: only one that is "ready" can be restored.
+        lacks: what is missing of it, or can't be read, in words; "" for one that is ready.
+    """
+
+    manifest: Manifest | None
+    name: str
+    condition: Condition
+    lacks: str
+
+
+def list_topic(cluster: Cluster, topic: str) -> list[Listed]:
+    """Return the savepoints on a topic, oldest first. All messages are read.
 
     Raises:
-        Damaged: a message is not what was written.
         Unavailable: the topic could not be read to its end.
     """
     with Client(cluster) as client:
-        return [(seen.manifest, seen.name, seen.lacks()) for seen in _scan(client, topic)[0].values()]
+        found = _scan(client, topic)[0].values()
+        return [Listed(seen.manifest, seen.name, seen.condition, seen.lacks()) for seen in found]
 
 
 def find(cluster: Cluster, topic: str, name: str | None) -> Manifest:
@@ -169,7 +186,8 @@ def read(
         NotFound: there is none of that name.
         InvalidInput: there are several and none is named, or there is something at the target.
         Damaged: the copy on this topic is incomplete, or its bytes are not those that were written. Nothing is left at
-            the target.
+            the target. Other savepoints on the topic don't matter.
+        UnknownVersion: a newer statestore wrote it.
         Unavailable: the topic could not be read to its end. Nothing is left there either.
     """
     with Client(cluster) as client:
@@ -192,6 +210,13 @@ def read(
 
 def _whole(seen: Seen, topic: str) -> Manifest:
     lacks = seen.lacks()
+    if seen.condition == "unknown version":
+        raise UnknownVersion(f"Savepoint {seen.name} on {topic} is of an unknown version: {lacks}")
+    if seen.condition == "damaged":
+        raise Damaged(
+            f"Savepoint {seen.name} on {topic} is damaged: {lacks}. Restore another savepoint, or, if geo-replication "
+            "brought it here, this one on the cluster that it was written to"
+        )
     if seen.manifest is None or lacks:
         raise Damaged(
             f"Savepoint {seen.name} on {topic} is incomplete: {lacks}. If geo-replication brought it here, wait "
@@ -293,10 +318,9 @@ def _scan(client: Client, topic: str) -> tuple[dict[str, Seen], dict[str, Messag
     begins: dict[str, MessageId] = {}
     before = EARLIEST
     for message in _messages(client, topic, EARLIEST):
-        part = Part.of(message.properties, message.data)
-        if part is not None:
-            begins.setdefault(part.savepoint, before)
-            found.setdefault(part.savepoint, Seen(part.name)).take(part)
+        if (savepoint := message.properties.get(SAVEPOINT)) is not None:
+            begins.setdefault(savepoint, before)
+            found.setdefault(savepoint, Seen(savepoint)).look(message.properties, message.data)
         before = message.message_id
     return found, begins
 
@@ -307,8 +331,7 @@ def _data(
     """The bytes of one savepoint in order."""
     seen, done = Seen(manifest.name), 0
     for message in _messages(client, topic, after):
-        part = Part.of(message.properties, message.data)
-        if part is None or part.savepoint != id_ or not seen.take(part):
+        if message.properties.get(SAVEPOINT) != id_ or (part := seen.look(message.properties, message.data)) is None:
             continue
         if part.kind != "data":
             return
@@ -353,5 +376,5 @@ def _choose(found: dict[str, Seen], name: str | None, topic: str) -> str:
     fitting = [id_ for id_, seen in found.items() if seen.name == name]
     if not fitting:
         raise NotFound(f"There is no savepoint {name or ''} on {topic}. There are: {', '.join(names) or 'none'}")
-    whole = [id_ for id_ in fitting if not found[id_].lacks()]
+    whole = [id_ for id_ in fitting if found[id_].condition == "ready"]
     return (whole or fitting)[-1]

@@ -141,7 +141,7 @@ def test_a_savepoint_on_a_topic_is_restored(pulsar: Any, tmp_path: Path) -> None
     cluster = Cluster(pulsar.service_url)
     topic = f"persistent://public/default/kept-{uuid.uuid4().hex[:10]}"
     put_back(pulsar.service_url, topic, kept.messages("savepoint-topic"))
-    ((manifest, name, lacks),) = topics.list_topic(cluster, topic)
+    ((manifest, name, _, lacks),) = topics.list_topic(cluster, topic)
     assert manifest is not None
     assert (name, lacks, manifest.batch) == ("kept", "", 1)
     assert topics.read(cluster, topic, None, Folder(tmp_path / "restored")) == manifest

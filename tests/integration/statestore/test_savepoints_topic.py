@@ -21,10 +21,10 @@ from eos.errors import NotCommitted
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
-from statestore.errors import Damaged, InvalidInput, NotFound
+from statestore.errors import Damaged, InvalidInput, NotFound, UnknownVersion
 from statestore.savepoints import topic as topics
 from statestore.savepoints.folder import Folder
-from statestore.savepoints.stream import Manifest
+from statestore.savepoints.stream import Manifest, Part
 from statestore.savepoints.topic import HOLD, What
 from tests.conftest import MakeTopic
 from tests.contract.official import fresh_consumer
@@ -108,7 +108,7 @@ def test_a_savepoint_is_there_once_after_the_commit_and_not_before(
     assert Manifest.decode(messages[-1].data()) == manifest
     assert told == sorted(told)
     assert told[-1] == (manifest.size, manifest.size)
-    assert topics.list_topic(cluster, topic) == [(manifest, "one", "")]
+    assert topics.list_topic(cluster, topic) == [(manifest, "one", "ready", "")]
 
     target = Folder(tmp_path / "b")
     assert topics.read(cluster, topic, None, target) == manifest
@@ -119,8 +119,8 @@ def test_several_savepoints_live_on_one_topic(cluster: Cluster, topic: str, tmp_
     write(cluster, topic, folder(tmp_path / "a"), "first")
     write(cluster, topic, folder(tmp_path / "b", {"metadata": b"old"}), "second")
     write(cluster, topic, folder(tmp_path / "c", {"metadata": b"new"}), "second")
-    assert [(name, lacks) for _, name, lacks in topics.list_topic(cluster, topic)] == [
-        *[("first", ""), ("second", ""), ("second", "")],
+    assert [(one.name, one.condition) for one in topics.list_topic(cluster, topic)] == [
+        *[("first", "ready"), ("second", "ready"), ("second", "ready")],
     ]
     topics.read(cluster, topic, "first", Folder(tmp_path / "first"))
     assert content(tmp_path / "first") == FILES
@@ -165,7 +165,7 @@ def test_what_fails_in_the_middle_leaves_nothing_and_can_be_repeated(
         write(cluster, topic, Growing(made.root))
     assert topics.list_topic(cluster, topic) == []
     manifest = write(cluster, topic, made)
-    assert topics.list_topic(cluster, topic) == [(manifest, "one", "")]
+    assert topics.list_topic(cluster, topic) == [(manifest, "one", "ready", "")]
     assert len(messages_of(cluster.service_url, topic)) == manifest.messages
 
 
@@ -181,7 +181,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(
 
     monkeypatch.setattr(topics, "_end", twice)
     manifest = write(cluster, topic, folder(tmp_path / "a"))
-    assert topics.list_topic(cluster, topic) == [(manifest, "one", "")]
+    assert topics.list_topic(cluster, topic) == [(manifest, "one", "ready", "")]
 
 
 def test_a_transaction_that_ended_too_early_is_told(
@@ -225,14 +225,14 @@ topic.write(Cluster({cluster.service_url!r}), {topic!r}, what, Dying(Path({str(m
     killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     after = write(cluster, topic, made, "after")
-    assert [name for _, name, _ in topics.list_topic(cluster, topic)] == ["before"], "what comes then is hidden"
+    assert [one.name for one in topics.list_topic(cluster, topic)] == ["before"], "what comes then is hidden"
     with Admin(pulsar.admin_url) as admin, Client(cluster) as other:
         (left,) = (one.txn for one in admin.open_transactions() if topic in one.partitions)
         other.coordinator(left.coordinator).end(left, commit=False)  # as the coordinator does it after its time
     ended = "the dead writer's transaction has ended, and hides nothing any more"
     until(lambda: topics.list_topic(cluster, topic)[-1][0] == after, ended, pause_s=0.1)
     found = topics.list_topic(cluster, topic)
-    assert [(name, lacks) for _, name, lacks in found] == [("before", ""), ("after", "")]
+    assert [(one.name, one.lacks) for one in found] == [("before", ""), ("after", "")]
     topics.read(cluster, topic, "after", Folder(tmp_path / "b"))
     assert content(tmp_path / "b") == content(made.root)
 
@@ -256,7 +256,7 @@ def test_an_incomplete_copy_is_refused(cluster: Cluster, topic: str, tmp_path: P
             for number, message in enumerate(messages):
                 for _ in range((number != left_out) + (number == 1)):
                     producer.send_record(message.data(), None, message.properties())
-    assert topics.list_topic(cluster, copy)[0][1:] == ("one", lacks)
+    assert topics.list_topic(cluster, copy)[0][1:] == ("one", "incomplete", lacks)
     with pytest.raises(Damaged, match=f"one on {copy} is incomplete: {lacks}.*geo-replication"):
         topics.read(cluster, copy, "one", Folder(tmp_path / "b"))
     assert not (tmp_path / "b").exists()
@@ -275,6 +275,54 @@ def test_a_whole_copy_with_repeated_messages_is_taken(cluster: Cluster, topic: s
             producer.send_record(b"another writer's", None)
     topics.read(cluster, copy, "one", Folder(tmp_path / "b"))
     assert content(tmp_path / "b") == content(made.root)
+
+
+DAMAGES: dict[str, tuple[dict[str, str], bytes | None, str]] = {
+    "other bytes": ({}, b"other", "damaged"),
+    "no bytes": ({}, b"", "damaged"),
+    "another kind": ({"kind": "other"}, None, "damaged"),
+    "another number": ({"number": "x"}, None, "damaged"),
+    "no sum": ({"crc32c": ""}, None, "damaged"),
+    "a newer manifest": ({}, b'{"v":2,"id":[]}', "unknown version"),
+    "a manifest of other types": ({}, b'{"v":1,"id":[]}', "damaged"),
+}
+
+
+def test_what_cannot_be_read_is_named_and_the_others_are_restored(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    """Each damage to a savepoint of its own, between the messages of one that is whole."""
+    write(cluster, topic, folder(tmp_path / "a"), "whole")
+    messages = messages_of(cluster.service_url, topic)
+    mixed = f"{topic}-mixed"
+    with Client(cluster) as client:
+        client.ensure_topic(mixed)
+        with client.producer(mixed) as producer:
+            producer.send_record(messages[0].data(), None, messages[0].properties())
+            for name, (properties, data, _) in DAMAGES.items():
+                for message in messages:
+                    said = {**message.properties(), "eos-savepoint": name, "name": name}
+                    last = message is messages[-1]
+                    sent = data if last and data is not None else message.data()
+                    if last and (data or b"").startswith(b"{"):
+                        said["crc32c"] = Part("", "", "manifest", 0, sent).properties()["crc32c"]
+                    producer.send_record(sent, None, {**said, **(properties if last else {})})
+            producer.send_record(b"", None, {"eos-savepoint": "nameless"})
+            for message in messages[1:]:
+                producer.send_record(message.data(), None, message.properties())
+    found = {one.name: one for one in topics.list_topic(cluster, mixed)}
+    assert {name: one.condition for name, one in found.items()} == {
+        "whole": "ready",
+        **{name: condition for name, (_, _, condition) in DAMAGES.items()},
+        "nameless": "damaged",
+    }
+    for name, one in found.items():
+        if name == "whole":
+            topics.read(cluster, mixed, name, Folder(tmp_path / "restored"))
+        else:
+            error = UnknownVersion if one.condition == "unknown version" else Damaged
+            with pytest.raises(error, match=f"Savepoint {name} on {mixed} is (damaged|of an unknown version): "):
+                topics.read(cluster, mixed, name, Folder(tmp_path / "none"))
+    assert content(tmp_path / "restored") == FILES
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_topic_with_partitions_is_refused(cluster: Cluster, make_topic: MakeTopic, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -94,11 +96,74 @@ def test_a_changed_byte_is_found_in_the_message() -> None:
     part = messages(FILES)[0]
     properties = part.properties()
     assert Part.of(properties, part.data) == part
-    with pytest.raises(Damaged, match="Message 0 of savepoint one does not have its CRC32C"):
+    with pytest.raises(Damaged, match="message 0 does not have its CRC32C"):
         Part.of(properties, b"A" + part.data[1:])
-    assert Part.of({}, b"another program's") is None
     with pytest.raises(Damaged, match="properties that are none of ours"):
         Part.of({**properties, "kind": "other"}, part.data)
+
+
+WRONG = {
+    "its bytes": ({}, b"A" + messages(FILES)[1].data[1:], "message 1 does not have its CRC32C"),
+    "no bytes": ({}, None, "message 1 does not have its CRC32C"),
+    "its kind": ({"kind": "other"}, messages(FILES)[1].data, "message 1 has properties that are none of ours"),
+    "its number": ({"number": "one"}, messages(FILES)[1].data, "message one has properties that are none of ours"),
+    "its sum": ({"crc32c": ""}, messages(FILES)[1].data, "message 1 has properties that are none of ours"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_message_that_cannot_be_read_is_held_against_its_savepoint(wrong: str) -> None:
+    properties, data, says = WRONG[wrong]
+    parts = messages(FILES)
+    seen = Seen("id")
+    for part in parts:
+        bad = part.number == 1
+        seen.look({**part.properties(), **(properties if bad else {})}, data if bad else part.data)
+    assert (seen.condition, seen.name) == ("damaged", "one")
+    assert seen.lacks().startswith(says)
+
+    again = Seen("id")  # the same message once more, and whole
+    again.look(parts[0].properties(), parts[0].data)
+    again.look({**parts[1].properties(), **properties}, data)
+    for part in parts[1:]:
+        again.look(part.properties(), part.data)
+    assert (again.condition, again.lacks()) == ("ready", "")
+
+
+NEWER = Manifest.decode(messages(FILES)[-1].data).encode().replace(b'"v":1', b'"v":2,"more":[]')
+
+
+@pytest.mark.parametrize(
+    ("manifest", "condition", "says"),
+    [
+        (NEWER, "unknown version", "its manifest has the version 2, and this statestore reads version 1: use a newer"),
+        (NEWER.replace(b'"v":2', b'"v":0'), "damaged", "its manifest cannot be read"),
+        (NEWER.replace(b'"v":2', b'"v":"2"'), "damaged", "its manifest cannot be read"),
+        (b"[]", "damaged", "its manifest cannot be read"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_is_held_against_its_savepoint(
+    manifest: bytes, condition: str, says: str
+) -> None:
+    parts = messages(FILES)
+    seen = Seen("id")
+    for part in [*parts[:-1], replace(parts[-1], data=manifest)]:
+        seen.look(part.properties(), part.data)
+    assert (seen.condition, seen.name, seen.manifest) == (condition, "one", None)
+    assert seen.lacks().startswith(says)
+
+
+@pytest.mark.parametrize("field", [one.name for one in fields(Manifest)])
+@pytest.mark.parametrize("value", [None, True, 1.5, [], "x", -1, 7])
+def test_a_field_of_another_type_is_found_in_the_manifest(field: str, value: Any) -> None:
+    said = {**json.loads(messages(FILES)[-1].data), field: value}
+    kind = get_type_hints(Manifest)[field]
+    may_be = type(value) is kind and (value != -1 or field in ("batch", "created_ms", "crc32c"))
+    if may_be:
+        assert Manifest.decode(json.dumps(said).encode())
+    else:
+        with pytest.raises(Damaged, match=rf"cannot be read, {field} is wrong"):
+            Manifest.decode(json.dumps(said).encode())
 
 
 def test_wrong_bytes_are_found_in_the_file_and_in_the_whole() -> None:
@@ -124,7 +189,7 @@ def test_a_file_outside_the_checkpoint_is_refused(path: str) -> None:
         put_together(messages({"metadata": b"{}", path: b"x"}))
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"v":2}', b'{"v":1,"id":"x"}'])
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"v":true}', b'{"v":1,"id":"x"}'])
 def test_a_manifest_that_is_none_is_refused(data: bytes) -> None:
     with pytest.raises(Damaged):
         Manifest.decode(data)
