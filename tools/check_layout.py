@@ -16,6 +16,7 @@ LONGEST = 400
 GENERATED = ("pulsar_pb2.py", "bookkeeper_pb2.py")
 NO_MODULE = {
     "commit/test_no_network": "what no module of the room may load",
+    "commit/test_freed": "partitions after a try that was aborted, seen by all modules of the room",
     "commit/test_stopped": "a query that was stopped, seen by all modules of the room",
     "metrics/test_dashboard": "the dashboard and the alerts, which are no modules",
     "pulsar/net/test_limping": "one broker that limps, seen by all modules of the room",

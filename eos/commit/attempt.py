@@ -150,8 +150,9 @@ class _Attempt:
     def _give_up(self, why: BaseException) -> None:
         """Abort, until the transaction has ended. What tells of the input or of a mistake passes as it is."""
         owner = self._owner
-        self._delivery.abandon()
+        unsealed = self._delivery.abandon()
         owner.abort()
+        owner.free(unsealed)
         if isinstance(why, (InvalidInput, OutOfTurn, KeyboardInterrupt)):
             return
         if owner.log.lost:

@@ -6,8 +6,9 @@ The log is `eos.commit.owned_log`, how it is taken over `eos.commit.takeover`, a
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,10 +22,21 @@ from eos.commit.patience import GaveUp, Settings, Waits
 from eos.commit.ports import ClientPort, CoordinatorPort
 from eos.commit.registration import Registration, fits
 from eos.commit.takeover import Takeover
-from eos.errors import CommitUnknown, DamagedLog, EosError, InvalidInput, NotCommitted, Stopped, TopicMissing
+from eos.errors import (
+    CommitUnknown,
+    DamagedLog,
+    EosError,
+    InvalidInput,
+    NetworkError,
+    NotCommitted,
+    Stopped,
+    TopicMissing,
+)
 from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
 from eos.steps import Observer, unobserved
+
+log = logging.getLogger("eos.commit.owner")
 
 Both = Callable[[Callable[[], Any], Callable[[], Any]], tuple[Any, Any]]
 """Does two things, and returns what they return, as `side_by_side` does."""
@@ -208,6 +220,19 @@ class Owner:
         """Abort the transaction in hand, where there is one; `settle` is due if it has not ended in time."""
         if self.in_hand is not None and self._end(self.in_hand.txn, commit=False) is not Ending.NOT_YET:
             self.in_hand = None
+
+    def free(self, topics: Collection[str]) -> None:
+        """End an empty transaction on physical topics where an ended one may have left frames. Raises nothing."""
+        if not topics:
+            return
+        try:
+            self._takeover.free(topics)
+        except (GaveUp, NetworkError) as why:
+            log.warning(
+                'sink "%s": a try was aborted, and readers of %s may wait behind its rows until a later batch is '
+                "written there, or until `eos doctor --heal` is called: %s",
+                *(self.name, ", ".join(sorted(topics)), why),
+            )
 
     def _end(self, txn: TxnId, commit: bool) -> Ending:
         return end(self.client, txn, commit, self.waits.patience(self.waits.settings.stop_patience_s)).ending

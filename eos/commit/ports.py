@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 from eos.pulsar.wire.message_id import MessageId
@@ -196,6 +196,10 @@ class DeliveryPort(Protocol):
         """
         ...
 
-    def abandon(self) -> None:
-        """Give up what is open: the transaction will be aborted. Raises nothing; does nothing the second time."""
+    def abandon(self) -> Collection[str]:
+        """Give up what is open: the transaction will be aborted. Raises nothing; does nothing the second time.
+
+        When it returns, a frame of the transaction that is stored later holds no reader up, but on the physical topics
+        that it returns: there an empty transaction must end, once this one has.
+        """
         ...

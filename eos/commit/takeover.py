@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Collection
 from typing import Final
 
 from eos.commit.control_log import LogView, OwnerRecord, deleted
@@ -161,7 +162,7 @@ class Takeover:
         """
         if self._log.lost:
             self._log.reopen()
-        self._housekeep(_PRIMING, commit=False)
+        self._housekeep([self._log.topic], _PRIMING, commit=False)
 
     def _owner_record(self, expired: MessageId | None) -> OwnerRecord:
         who = self._who
@@ -196,14 +197,18 @@ class Takeover:
             if ask(self._client, intent.txn, commit=False).ending is not Ending.NOT_YET:
                 self._ended.add(intent.txn)
             return
-        self._housekeep(None, commit=True)
+        self.free([self._log.topic])
 
-    def _housekeep(self, record: bytes | None, commit: bool) -> None:
-        """Open a transaction of the sink's coordinator on the control topic, and end it."""
+    def free(self, topics: Collection[str]) -> None:
+        """End an empty transaction of the sink's coordinator on topics; raises what its requests raise, and GaveUp."""
+        self._housekeep(topics, None, commit=True)
+
+    def _housekeep(self, topics: Collection[str], record: bytes | None, commit: bool) -> None:
+        """Open a transaction of the sink's coordinator on topics, put a record for the control topic in it, end it."""
         coordinator = self._client.coordinator(self.coordinator)
         txn = coordinator.new_transaction(round(self._waits.settings.housekeeping_ttl_s * 1000))
         try:
-            coordinator.add_partitions(txn, [self._log.topic])
+            coordinator.add_partitions(txn, sorted(topics))
             if record is not None:
                 self._log.send(record, txn)
         except NetworkError:

@@ -35,6 +35,7 @@ class BatchDelivery:
         self._delivery, self._batch_id, self._writes = delivery, batch_id, writes
         self._paths: list[ByDriver | ByTasks] = []
         self._collected: dict[int, pa.Table] = {}
+        self._into: TxnId | None = None  # the transaction of a try that may have sent, until it is given up
         self.sent_in: TxnId | None = None
         self.frames: Mapping[str, int] = {}
         self.seconds = 0.0
@@ -52,6 +53,7 @@ class BatchDelivery:
     def send(self, txn: TxnId | None) -> Report:
         """Send every write of the batch into the transaction; None: into none."""
         total = Report()
+        self._into = txn
         with self._timed(), around_spark():
             for path in self._paths:
                 to = self._delivery.transaction(txn, self._batch_id, path.partitions)
@@ -65,10 +67,14 @@ class BatchDelivery:
             for path in self._paths:
                 path.finish()
 
-    def abandon(self) -> None:
-        """Give up the producers in use."""
-        for path in self._paths:
-            path.abandon()
+    def abandon(self) -> set[str]:
+        """Give up the producers in use, and seal where frames may still be on their way: see `eos.delivery.sealing`.
+
+        Returns the physical topics that are not sealed.
+        """
+        under_way: set[str] = set().union(*(path.abandon() for path in self._paths))
+        into, self._into = self._into, None
+        return set() if into is None or not under_way else self._delivery.seal(into, under_way)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

@@ -15,7 +15,7 @@ while the transaction is being opened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.producers import KeptProducers
+from eos.delivery.sealing import physical_topics, seal
 from eos.delivery.task import SUMMARY, new_carrier, writing_task
 from eos.delivery.writer import BatchTransaction, WriteSettings
 from eos.pulsar.net.client import Client
@@ -102,6 +103,8 @@ class Delivery:
         row_bytes: of a row, on the average of the last batch that had any; None until this run of the query has
             committed one, so that a batch that was too much for the driver's memory is met with care after the restart.
         least_care: taken of a batch whose rows are expected to be small.
+        named: the topics of batches that were committed, as far as this run knows them: where rows name theirs, those
+            of a batch that fails are not known otherwise.
     """
 
     settings: WriteSettings
@@ -110,6 +113,7 @@ class Delivery:
     last_rows: int | None = None
     row_bytes: float | None = None
     least_care: Care = Care.SIZES
+    named: set[str] = field(default_factory=set)
     _functions: dict[tuple[str | None, bytes], jobs.ArrowFunction] = field(default_factory=dict)
     _functions_of: SparkContext | None = None
     _carrier: str = field(default_factory=new_carrier)
@@ -125,9 +129,10 @@ class Delivery:
         """Give up the producers that are kept open. Rows can be delivered again afterwards."""
         self._producers.close()
 
-    def committed(self, rows: int, size: int) -> None:
-        """Learn what the last batch held: rows, and their bytes."""
+    def committed(self, rows: int, size: int, topics: Iterable[str] = ()) -> None:
+        """Learn what the last batch held: rows, their bytes, and the topics where a later one may write again."""
         self.last_rows = rows
+        self.named.update(topics)
         if rows:
             self.row_bytes = size / rows
 
@@ -154,8 +159,19 @@ class Delivery:
             lambda: rows if rows is not None else self._rows_or_job(write),
         )
         if isinstance(found, DataFrame):
-            return ByTasks(found, Client.shared(self.settings.cluster), partitions, self._carrier)
+            client = Client.shared(self.settings.cluster)
+            return ByTasks(found, client, partitions, self._carrier, lambda: self._reach(write, partitions))
         return ByDriver(found, self._settings_of(write), self._producers, partitions)
+
+    def seal(self, txn: TxnId, topics: Collection[str]) -> set[str]:
+        """Have physical topics remember the abort that follows. Returns those that may not. Raises nothing."""
+        return seal(Client.shared(self.settings.cluster), txn, topics, self.settings.introduced("driver"))
+
+    def _reach(self, write: Write, partitions: Mapping[str, int]) -> set[str]:
+        """Return the physical topics that rows of a write may go to, as far as they are known without running it."""
+        topics = self.named if "topic" in write.df.columns else set()
+        own = set() if write.topic is None else {write.topic}
+        return physical_topics(Client.shared(self.settings.cluster), topics | own, partitions)
 
     def _rows_or_job(self, write: Write) -> pa.Table | DataFrame:
         """Return the collected rows, or else the planned job."""

@@ -5,7 +5,7 @@ Each is used as `eos.commit.ports.DeliveryPort` says: `send` for each transactio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -47,10 +47,9 @@ class ByDriver:
         if self._writer is not None:
             self._writer.finish()
 
-    def abandon(self) -> None:
-        """Give up the producers in use."""
-        if self._writer is not None:
-            self._writer.abandon()
+    def abandon(self) -> set[str]:
+        """Give up the producers in use. Returns the physical topics on which a frame may still be on its way."""
+        return set() if self._writer is None else self._writer.abandon()
 
 
 @dataclass(slots=True)
@@ -62,12 +61,16 @@ class ByTasks:
         client: the driver's, which learns from the tasks how large the frames of a topic may be.
         partitions: how many partitions the topic has of rows that name none.
         carrier: the local property by which its tasks get their transaction.
+        reach: returns the physical topics that its rows may go to, as far as they are known.
     """
 
     job: DataFrame
     client: Client
     partitions: Mapping[str, int]
     carrier: str
+    reach: Callable[[], set[str]]
+    _began: bool = False
+    _proven: bool = False
     _stages: list[int] = field(default_factory=list)
     _ran: list[int] = field(default_factory=list)
     _retries: bool = False
@@ -78,6 +81,7 @@ class ByTasks:
         InvalidInput for a row that can't be written; NotCommitted for a frame that its topic did not take.
         """
         self._retries = transaction.txn is None
+        self._began, self._proven = True, False
         with jobs.local_property(self.job.sparkSession, self.carrier, transaction_property(transaction)):
             summaries = self.job.collect()
         total = Report()
@@ -93,6 +97,12 @@ class ByTasks:
     def finish(self) -> None:
         """Prove that each task ran once; without a transaction, that it ran. Raises NotCommitted if that is not so."""
         spark.prove_run(self.job.sparkSession, self._stages, self._ran, retries=self._retries)
+        self._proven = True
 
-    def abandon(self) -> None:
-        """Do nothing: a task has closed, or given up, what it opened."""
+    def abandon(self) -> set[str]:
+        """Return the physical topics on which a task may still send.
+
+        None where each task is proven to have reported once. Of any other job a task may be running: Spark does not
+        wait for the Python process of a task that it has killed, nor for tasks of a stage that it has given up.
+        """
+        return self.reach() if self._began and not self._proven else set()

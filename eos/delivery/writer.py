@@ -26,8 +26,10 @@ import pyarrow.compute as pc
 from eos.config import Batching, Cluster, CompressionOption, EncryptionKeys, KeyHash
 from eos.delivery.encryption import Encryptor, encryptor_of
 from eos.delivery.producers import FreshProducers
+from eos.delivery.sealing import PATIENCE_S
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.many import give_up_producers
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Registered
@@ -199,10 +201,19 @@ class Writer:
         self._producers.clear()  # not this writer's any more: they may serve the next transaction
         observe(Step.CLOSE_PRODUCERS, "after", batch_id)
 
-    def abandon(self) -> None:
-        """Give up the producers of a failed attempt: nothing more is sent by it."""
-        for producer in self._producers.values():
-            producer.abandon()
+    def abandon(self) -> set[str]:
+        """Give up the producers of a failed try: it sends nothing more.
+
+        In a transaction the broker's confirmation of each close is awaited, for some seconds: an abort that comes
+        before the first frame is stored would not be remembered. Returns the physical topics without it. It
+        raises nothing.
+        """
+        producers = list(self._producers.values())
+        if self._to.txn is None:
+            for producer in producers:
+                producer.abandon()
+            return set()
+        return {producer.topic for producer in give_up_producers(producers, time.monotonic() + PATIENCE_S)}
 
     def _encoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with the bytes of its values, where it has the values themselves. Raises InvalidInput."""

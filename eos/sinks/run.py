@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -142,8 +142,10 @@ class WritingRun(Run):
         self._options = start.options
         self._observer = start.metrics.timing(start.options.observer)
 
-    def _delivery_of(self, start: Start, last_rows: int | None, time_limit_s: float) -> Delivery:
-        """Make the delivery of the run. Args: what it begins with; the last two as of `Delivery`, `WriteSettings`."""
+    def _delivery_of(
+        self, start: Start, last_rows: int | None, time_limit_s: float, named: Iterable[str] = ()
+    ) -> Delivery:
+        """Make the delivery of the run. Args: what it begins with; the others as of `Delivery`, `WriteSettings`."""
         options, query = start.options, start.query
         facts = {
             "spark.app.id": start.session.sparkContext.applicationId,
@@ -158,6 +160,7 @@ class WritingRun(Run):
             options.small_batch_rows,
             last_rows=last_rows,
             least_care=least_care(start.session),
+            named=set(named),
         )
 
     def _tries(self, batch_id: int) -> Retrying:
@@ -214,7 +217,8 @@ class OwningRun(WritingRun):
             raise
         newest = self.newest
         last_rows = None if newest is None else sum(newest.rows.values())
-        self._delivery = self._delivery_of(start, last_rows, start.options.transaction_timeout_s)
+        named = () if newest is None else newest.rows
+        self._delivery = self._delivery_of(start, last_rows, start.options.transaction_timeout_s, named)
 
     @property
     def newest(self) -> Marker | None:
@@ -287,7 +291,7 @@ class OwningRun(WritingRun):
 
     def _note_commit(self, marker: Marker, frames: Mapping[str, int]) -> None:
         rows, size = sum(marker.rows.values()), sum(marker.bytes.values())
-        self._delivery.committed(rows, size)
+        self._delivery.committed(rows, size, marker.rows)
         self._metrics.committed(marker, frames, marker.txn)
         log.info("%s", self._metrics.story(marker))
 

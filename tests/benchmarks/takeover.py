@@ -56,8 +56,9 @@ class NoRows:
     def finish(self) -> None:
         """There is nothing to await."""
 
-    def abandon(self) -> None:
+    def abandon(self) -> tuple[str, ...]:
         """There is nothing to give up."""
+        return ()
 
 
 @dataclass

@@ -83,8 +83,9 @@ class Sends:
     def finish(self) -> None:
         """See DeliveryPort."""
 
-    def abandon(self) -> None:
+    def abandon(self) -> tuple[str, ...]:
         """See DeliveryPort."""
+        return ()
 
 
 class WriteData:
@@ -146,10 +147,11 @@ class WriteData:
         """Close a producer."""
         producer.close()
 
-    def abandon(self) -> None:
-        """Give up what is open."""
+    def abandon(self) -> tuple[str, ...]:
+        """Give up what is open, and wait for nothing: what arrives later may hold readers up."""
         while self.open:
             self.open.pop().abandon()
+        return ()
 
 
 @dataclass

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import TypeVar
 
-from eos.errors import Refused
+from eos.errors import EosError, Refused
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer import Producer
@@ -61,6 +61,24 @@ def close_producers(producers: Sequence[Producer]) -> None:
     Raises what `Producer.close` raises.
     """
     _each(Producer.close, producers)
+
+
+def give_up_producers(producers: Sequence[Producer], until: float) -> list[Producer]:
+    """Close each producer where that can be done until then, an instant of `time.monotonic`; abandon the others.
+
+    Raises nothing. Returns the others: what they have sent may still be on its way.
+    """
+    others: list[Producer] = []
+
+    def give_up(producer: Producer) -> None:
+        try:
+            producer.close(until)
+        except EosError:
+            producer.abandon()
+            others.append(producer)
+
+    _each(give_up, producers)
+    return others
 
 
 def _each(work: Callable[[Item], None], items: Sequence[Item]) -> None:

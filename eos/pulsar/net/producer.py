@@ -131,16 +131,23 @@ class Producer:
         )
 
     def send_record(
-        self, data: bytes, txn: TxnId | None, properties: Mapping[str, str] | None = None, *, local: bool = False
+        self,
+        data: bytes,
+        txn: TxnId | None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        local: bool = False,
+        until: float = inf,
     ) -> MessageId:
         """Send one message that is not batched, wait for its receipt, and return where it is stored.
 
-        Args: its bytes; the transaction; its properties; whether it is not replicated to other clusters.
+        Args: its bytes; the transaction; its properties; whether it is not replicated to other clusters; the end of all
+        waiting, an instant of `time.monotonic`.
 
         Raises like `send` and `flush`.
         """
-        self._send(partial(single_message_frame, data, properties=properties, local=local), len(data), 1, txn, inf)
-        self.flush()
+        self._send(partial(single_message_frame, data, properties=properties, local=local), len(data), 1, txn, until)
+        self.flush(until)
         assert self._last_receipt is not None
         return self._last_receipt
 
@@ -168,18 +175,20 @@ class Producer:
         self.abandon()
         raise late
 
-    def close(self) -> None:
+    def close(self, until: float = inf) -> None:
         """Wait for all receipts and for the broker's confirmation: from then on the broker refuses its sends.
 
-        Does nothing when it is closed already. Raises what ended the producer, Refused, Unanswered.
+        Waits at most to `until`, an instant of `time.monotonic`. Does nothing when it is closed already. Raises what
+        ended the producer, Refused, Unanswered.
         """
         if self._line.state is State.CLOSED:
             return
-        self.flush()
+        self.flush(until)
+        timeout_s = min(self._timeout_s, max(0.0, until - time.monotonic()))
         with self._giving_up_on_error():
             with self._changed:
                 request = self._line.close()
-            answer = self._connection.ask(request, f"close the producer on {self.topic}")
+            answer = self._connection.ask(request, f"close the producer on {self.topic}", timeout_s)
             with self._changed:
                 self._line.closed(answer)
         self._connection.ignore_producer(self._line.producer_id)

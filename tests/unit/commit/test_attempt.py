@@ -95,9 +95,9 @@ class Fails(WriteData):
     def finish(self) -> None:
         raise self.error
 
-    def abandon(self) -> None:
+    def abandon(self) -> tuple[str, ...]:
         self.abandoned += 1
-        super().abandon()
+        return super().abandon()
 
 
 def raising(error: BaseException, world: Alone) -> DeliveryPort:

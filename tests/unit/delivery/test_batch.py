@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -41,8 +41,9 @@ class Path(ByDriver):
     def finish(self) -> None:
         self._do("finish")
 
-    def abandon(self) -> None:
+    def abandon(self) -> set[str]:
         self._do("abandon")
+        return self.of.under_way
 
 
 @dataclass
@@ -51,6 +52,11 @@ class Scripted:
 
     fails: dict[str, BaseException] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
+    under_way: set[str] = field(default_factory=set)
+
+    def seal(self, txn: TxnId, topics: Collection[str]) -> set[str]:
+        self.log.append(f"seal {' '.join(sorted(topics))} in {txn}")
+        return {topic for topic in topics if topic.startswith("far")}
 
     def transaction(self, txn: TxnId, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
         return BatchTransaction(txn, batch_id, unobserved, partitions)
@@ -130,3 +136,22 @@ def test_a_second_try_finds_the_rows_that_the_first_has_collected() -> None:
     one.send(TXN)
     one.finish()
     assert of.log == ["reuse s", "reuse t", "send s", "send t", "finish s", "finish t"]
+
+
+def test_topics_where_a_frame_may_be_on_its_way_are_sealed_before_the_abort() -> None:
+    of = Scripted({"send t": NotCommitted("refused")}, under_way={"near", "far"})
+    one = batch(of)
+    one.prepare()
+    with pytest.raises(NotCommitted):
+        one.send(TXN)
+    assert one.abandon() == {"far"}
+    assert of.log[-3:] == ["abandon s", "abandon t", f"seal far near in {TXN}"]
+    assert one.abandon() == set(), "the second time it does nothing"
+
+
+def test_a_try_that_has_not_sent_seals_nothing() -> None:
+    of = Scripted(under_way={"near"})
+    one = batch(of)
+    one.prepare()
+    assert one.abandon() == set()
+    assert of.log == ["collect s", "collect t", "abandon s", "abandon t"]

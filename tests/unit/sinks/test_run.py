@@ -125,7 +125,7 @@ class Settling(OwningRun):
     def __init__(self, sent_in: TxnId, committed_in: TxnId) -> None:
         Run.__init__(self, "run", None, Metrics())
         self._options: Any = SimpleNamespace(attempts=5)
-        self._delivery: Any = SimpleNamespace(committed=lambda rows, size: None)
+        self._delivery: Any = SimpleNamespace(committed=lambda *_: None)
         self._observer = lambda *_: None
         self._sent_in, self._found = sent_in, marker(committed_in)
         self.ran: list[Any] = []

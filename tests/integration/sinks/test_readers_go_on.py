@@ -1,0 +1,77 @@
+"""After a try that is never made again no partition is left that readers can't pass."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import eos
+from eos.steps import Phase, Step
+from tests.crash.moments import first, wait_for
+from tests.frozen import frozen
+from tests.waiting import until
+
+PARTITIONS = 2
+
+
+@dataclass(frozen=True)
+class LateFrame:
+    """Holds the first frame of a task back until the test has seen the abort."""
+
+    folder: str
+    driver: int
+
+    def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
+        if os.getpid() == self.driver or step is not Step.FIRST_SEND:
+            return
+        if phase == "before" and first(self.folder, "about to send"):
+            wait_for(Path(self.folder, "aborted"))
+        elif phase == "after":
+            first(self.folder, "sent")
+
+
+def test_a_frame_that_comes_after_a_stop_holds_no_reader_up(
+    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path
+) -> None:
+    topic = make_topic("late-frame", partitions=PARTITIONS)
+    late = LateFrame(str(tmp_path / "moments"), os.getpid())
+    sink = eos.sink(pulsar.service_url, topic=topic, name=topic.rsplit("/")[-1], small_batch_rows=0, observer=late)
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1).load()
+    writer = rate.selectExpr("cast(value as string) value").writeStream.foreachBatch(sink)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    until(Path(late.folder, "about to send").exists, query.exception)
+    query.stop()
+    sink.close()
+    first(late.folder, "aborted")
+    wait_for(Path(late.folder, "sent"))
+    time.sleep(0.5)
+    assert query.exception() is None
+    assert frozen(pulsar, topic) == []
+
+
+@pytest.mark.parametrize("rows", [1, 10])
+def test_a_batch_that_the_driver_gives_up_at_once_holds_no_reader_up(
+    spark: SparkSession, pulsar: Any, make_topic: Any, rows: int
+) -> None:
+    """The abort follows the first frame so soon that the topic does not remember it."""
+    for _ in range(5):
+        topic = make_topic("bad-row")
+        sink = eos.sink(pulsar.service_url, topic=topic, name=topic.rsplit("/")[-1])
+        name = sink._options.name
+        with sink.batch(0, eos.Identity(name, "run", "offsets of batch 0")) as txn:
+            txn.write(spark.sql("select 'elsewhere' as value, 'x' as key where false"))
+        good = spark.range(rows).selectExpr("cast(id as string) value", "0 as partition")
+        bad = spark.sql("select 'bad' as value, 7 as partition")
+        batch = sink.batch(1, eos.Identity(name, "run", "offsets of batch 1"))
+        txn = batch.__enter__()
+        txn.write(good)
+        txn.write(bad)
+        with pytest.raises(eos.InvalidInput):
+            batch.__exit__(None, None, None)
+        assert frozen(pulsar, topic) == []

@@ -1,0 +1,68 @@
+"""After a try that was aborted: no frame that comes later holds readers up, though no batch follows."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos.commit.attempt import attempt
+from eos.commit.decision import Identity
+from eos.commit.owner import Owner
+from eos.commit.patience import Settings
+from eos.commit.ports import Written
+from eos.errors import ConnectionLost, InvalidInput
+from eos.pulsar.wire.txn import TxnId
+from tests.simulation.broker import Broker
+from tests.simulation.client import Client
+from tests.simulation.job import CONTROL, DATA, NAME, InTurn, WriteData
+from tests.simulation.world import Alone
+
+
+@pytest.fixture
+def world() -> Alone:
+    """A cluster of its own."""
+    return Alone(Broker())
+
+
+@pytest.fixture
+def owner(world: Alone) -> Owner:
+    """A driver that has taken the sink over."""
+    in_turn = InTurn(second_first=True)
+    owner = Owner(
+        Client(world), NAME, CONTROL, Settings(patience_s=30), sleep=world.sleep, clock=world.clock, at_once=in_turn
+    )
+    owner.take_over("query", "run-1")
+    return owner
+
+
+def test_readers_are_freed_where_a_frame_came_after_the_abort_of_the_last_try(world: Alone, owner: Owner) -> None:
+    """No batch follows, and the topic has never held a transaction: it has forgotten the abort."""
+
+    class Unsealed(WriteData):
+        def send(self, txn: TxnId) -> Written:
+            raise InvalidInput("row 3")
+
+        def abandon(self) -> tuple[str, ...]:
+            return (DATA[1],)
+
+    zombie, abort = Client(world).producer(DATA[1]), owner.abort
+
+    def abort_before_the_frame() -> None:
+        assert owner.in_hand is not None
+        txn = owner.in_hand.txn
+        abort()
+        zombie.send_record(b"late", txn)
+
+    owner.abort = abort_before_the_frame  # type: ignore[method-assign]
+    with pytest.raises(InvalidInput):
+        attempt(owner, 0, Identity("query", "run-1", "offsets"), Unsealed(Client(world), 0))
+    assert not any(coordinator.open for coordinator in world.broker.coordinators)
+    zombie.send_record(b"last", None)
+    assert [entry.data for entry in world.broker.topic(DATA[1]).readable()] == [b"last"]
+
+
+def test_what_cannot_be_freed_is_told_and_raises_nothing(
+    world: Alone, owner: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.failing = {"NEW_TXN": [(ConnectionLost("planned"), False)]}
+    owner.free([DATA[1]])
+    assert f"readers of {DATA[1]} may wait" in caplog.text
