@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
 import uuid
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pulsar as official
+
+from eos.errors import TopicMissing
+from eos.pulsar.net.admin import Admin
+from tests.waiting import PATIENCE_S
 
 PATIENCE_MS = 10_000
 
@@ -17,6 +23,19 @@ def partitions_of(admin_url: str, topic: str) -> list[str]:
     answer = httpx.get(f"{admin_url}/admin/v2/{path}/partitions", timeout=30, follow_redirects=True)
     count = answer.raise_for_status().json()["partitions"]
     return [f"{topic}-partition-{index}" for index in range(count)] or [topic]
+
+
+def freed(pulsar: Any, topic: str) -> bool:
+    """Tell whether nothing holds readers of the topic up, or soon does no more: an open transaction ends by its ttl."""
+    deadline = time.monotonic() + PATIENCE_S
+    with Admin(pulsar.admin_url) as admin:
+        for one in partitions_of(pulsar.admin_url, topic):
+            with suppress(TopicMissing):  # no broker has loaded it: nothing was sent there
+                while admin.buffer(one).held_up:
+                    if time.monotonic() > deadline:
+                        return False
+                    time.sleep(0.2)
+    return True
 
 
 def frozen(pulsar: Any, topic: str) -> list[str]:

@@ -96,5 +96,16 @@ def around_spark() -> Iterator[None]:
     except EosError:
         raise
     except Exception as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
         kind = InvalidInput if is_permanent(error) else NotCommitted
         raise kind(f"Spark could not run it: {spark.reason(error)}") from error
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Tell whether Ctrl-C is behind an error: py4j may fail while it cleans up after one, and its error hides it."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

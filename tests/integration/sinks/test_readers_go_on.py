@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ from pyspark.sql import SparkSession
 
 import eos
 from eos.steps import Phase, Step
+from tests.crash.giving_up import Round
 from tests.crash.moments import first, wait_for
-from tests.frozen import frozen
+from tests.frozen import freed, frozen
 from tests.waiting import until
 
 PARTITIONS = 2
@@ -75,3 +78,23 @@ def test_a_batch_that_the_driver_gives_up_at_once_holds_no_reader_up(
         with pytest.raises(eos.InvalidInput):
             batch.__exit__(None, None, None)
         assert frozen(pulsar, topic) == []
+
+
+@pytest.mark.parametrize("rounds", [8, pytest.param(500, marks=pytest.mark.soak)])
+def test_a_batch_that_is_given_up_at_any_moment_holds_no_reader_up(
+    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path, rounds: int
+) -> None:
+    """No further batch follows. What is still on its way when a round ends arrives during those that follow."""
+    moments, ends = random.Random(29), Counter[tuple[str, str]]()
+    topics = []
+    for place in range(rounds):
+        one = Round.draw(make_topic("given-up", partitions=PARTITIONS), tmp_path / str(place), place, moments)
+        topics.append(one.topic)
+        ended = one.run(spark, pulsar.service_url)
+        ends[one.kind, ended] += 1
+        assert not ended.startswith("failed"), ended
+    print("how they ended:", dict(ends))
+    held_up = [topic for topic in topics if not freed(pulsar, topic)]
+    assert held_up == []
+    for topic in topics:
+        assert frozen(pulsar, topic) == [], topic

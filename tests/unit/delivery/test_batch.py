@@ -155,3 +155,12 @@ def test_a_try_that_has_not_sent_seals_nothing() -> None:
     one.prepare()
     assert one.abandon() == set()
     assert of.log == ["collect s", "collect t", "abandon s", "abandon t"]
+
+
+def test_an_interrupt_that_an_error_of_py4j_hides_is_no_reason_to_try_again() -> None:
+    hiding = OSError("the socket is closed")
+    hiding.__context__ = KeyboardInterrupt()
+    one = batch(Scripted({"send s": hiding}))
+    one.prepare()
+    with pytest.raises(KeyboardInterrupt):
+        one.send(TXN)
