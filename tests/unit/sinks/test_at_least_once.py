@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from eos.commit.decision import Identity
-from eos.commit.registration import REGISTRATION, UNLOGGED, Registration, Unlogged
+from eos.commit.registration import DEDUPLICATED, REGISTRATION, UNLOGGED, Registration, Unlogged
 from eos.delivery.writer import Report
 from eos.errors import (
     ConnectionLost,
@@ -40,7 +40,8 @@ class FakeQuery:
 
     def __init__(self, events: list[str], **files: str) -> None:
         self.events, self.active = events, True
-        self.files = {REGISTRATION: files.get("registered"), UNLOGGED: files.get("unlogged")}
+        names = {REGISTRATION: "registered", UNLOGGED: "unlogged", DEDUPLICATED: "deduplicated"}
+        self.files = {name: files.get(which) for name, which in names.items()}
 
     def read(self, name: str) -> str | None:
         return self.files.get(name)
@@ -230,3 +231,15 @@ def test_exactly_once_begins_behind_the_last_batch_that_was_begun_without_a_log(
     with pytest.raises(InvalidInput, match=r"batch 3 was begun with guarantee=\"at-least-once\""):
         world.begin(3, "exactly-once")
     assert cast(Any, world.begin(4, "exactly-once")) == (4, None)
+
+
+def test_a_checkpoint_of_the_guarantee_that_was_removed_goes_on_with_either_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(monkeypatch, deduplicated='{"name": "flights", "batch_id": 3, "writes": []}')
+    monkeypatch.setattr(beginning, "OwningRun", lambda start, registered: (start.batch_id, registered))
+    with pytest.raises(InvalidInput, match=r"batch 3 was begun with guarantee=\"deduplicated\""):
+        world.begin(3, "exactly-once")
+    assert cast(Any, world.begin(4, "exactly-once")) == (4, None)
+    world.take(world.begin(3))
+    assert world.events == ['note {"begun": 3, "rows": null}', "prepare", "send None", "finish"]
