@@ -21,7 +21,7 @@ from eos.commit.decision import Action, Identity
 from eos.commit.ending import Ending
 from eos.commit.owner import Owner
 from eos.commit.ports import DeliveryPort, Written
-from eos.errors import InvalidInput, NotCommitted, OutOfTurn, Stopped, TookTooLong
+from eos.errors import InvalidInput, NotCommitted, OutOfTurn, RefusedForGood, Stopped, TookTooLong
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Phase, Step
@@ -128,7 +128,18 @@ class _Attempt:
     def _mark(self, marker: Marker) -> MessageId:
         """Say in the log, inside the transaction, that the batch is written."""
         self._at(Step.MARKER, "before")
-        at = self._owner.log.append(marker, marker.txn)
+        try:
+            at = self._owner.log.append(marker, marker.txn)
+        except RefusedForGood:
+            raise
+        except InvalidInput as why:
+            raise InvalidInput(
+                f"The MARKER of batch {marker.batch_id} can't be written to {self._owner.topic}: {why}. It names"
+                f" {len(marker.rows)} topics, and holds the batch's offsets, {len(marker.offsets)} characters. The"
+                " batch is aborted, and readers see none of its rows. Write a batch's rows to fewer topics, read fewer"
+                " partitions in one query, or raise maxMessageSize of the brokers and nettyMaxFrameSizeBytes of the"
+                " bookies"
+            ) from why
         self._at(Step.MARKER, "after")
         return at
 

@@ -179,7 +179,9 @@ class LogView:
         begun: the first record says that nothing came before it; None when there is no record.
         last_number: the highest number so far; 0 when there is no record.
         first_owner, owner, intent: the first and the last OWNER, the last INTENT.
-        markers: the retained markers by batch id, oldest first.
+        newest: the MARKER of the newest committed batch.
+        markers: what the decision table asks of the retained markers, by batch id, oldest first. Their rows by topic
+            and their offsets are not kept: of 10,000 topics they take a mebibyte for each batch.
         expired: the position of the newest marker that is no longer retained; the fold may begin behind it.
         read_to: the position of the last message that was read.
     """
@@ -191,7 +193,8 @@ class LogView:
     first_owner: OwnerRecord | None = None
     owner: OwnerRecord | None = None
     intent: Intent | None = None
-    markers: dict[int, Marker] = field(default_factory=dict)
+    newest: Marker | None = None
+    markers: dict[int, Past] = field(default_factory=dict)
     expired: MessageId | None = None
     read_to: MessageId = EARLIEST
     _positions: dict[int, MessageId] = field(default_factory=dict)
@@ -223,7 +226,8 @@ class LogView:
                 f" batch {newest.batch_id} (transaction {newest.txn}): a batch was committed twice or out of order."
                 " Another program writes to this control topic, or this is a defect of the library"
             )
-        self.markers[marker.batch_id] = marker
+        self.newest = marker
+        self.markers[marker.batch_id] = Past(marker.batch_id, marker.query_id, digest(marker.offsets), marker.principal)
         self._positions[marker.batch_id] = position
         while len(self.markers) > self.retain:
             oldest = next(iter(self.markers))
@@ -236,11 +240,6 @@ class LogView:
     def empty(self) -> bool:
         """True when there was no record at all."""
         return self.begun is None
-
-    @property
-    def newest(self) -> Marker | None:
-        """The MARKER of the newest committed batch."""
-        return self.markers[next(reversed(self.markers))] if self.markers else None
 
     @property
     def unfinished(self) -> Intent | None:
@@ -269,18 +268,11 @@ class LogView:
         said = newest or intent or first
         return Known(
             query_id=None if said is None else said.query_id,
-            marker=None if newest is None else self.past(newest.batch_id),
+            marker=None if newest is None else self.markers[newest.batch_id],
             intent=None
             if intent is None
             else Past(intent.batch_id, intent.query_id, principal=intent.principal, ended=self.unfinished is None),
         )
-
-    def past(self, batch_id: int) -> Past | None:
-        """A retained MARKER as the decision table wants it."""
-        marker = self.markers.get(batch_id)
-        if marker is None:
-            return None
-        return Past(marker.batch_id, marker.query_id, digest(marker.offsets), marker.principal)
 
     def check_whole(self, registered: Registration | None) -> None:
         """Refuse a log whose end or beginning is missing. Raises DamagedLog.

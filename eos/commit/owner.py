@@ -167,7 +167,7 @@ class Owner:
     def retained(self, batch_id: int) -> Past | None:
         """The MARKER of a batch, if it is retained and the checkpoint is being rolled forward from there."""
         since = self._rolls_forward_from
-        return None if since is None or batch_id < since else self.view.past(batch_id)
+        return None if since is None or batch_id < since else self.view.markers.get(batch_id)
 
     @property
     def unsettled(self) -> bool:

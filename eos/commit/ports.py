@@ -49,7 +49,8 @@ class ControlProducerPort(Protocol):
     def send_record(self, data: bytes, txn: TxnId | None, *, local: bool) -> MessageId:
         """Send one record, wait for its receipt, and say where it lies. Never sends twice.
 
-        A `local` one is not replicated to other clusters.
+        A `local` one is not replicated to other clusters. Raises InvalidInput, with nothing sent, for one that is
+        larger than brokers take.
         """
         ...
 

@@ -12,10 +12,11 @@ be known. Of the sink's own batches the log knows the order: their times are of 
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from eos.commit.control_log import Intent, Marker, Record
@@ -83,7 +84,9 @@ class _Log:
 
     def note(self, record: Record, message: MessagePort) -> None:
         if isinstance(record, Marker):
-            self.markers[record.txn] = record
+            # A log may hold thousands that name thousands of topics: what is not compared is not kept.
+            rows = {sys.intern(topic): count for topic, count in record.rows.items()}
+            self.markers[record.txn] = replace(record, rows=rows, bytes={}, offsets="")
         elif isinstance(record, Intent):
             self.intents[record.txn] = record
 

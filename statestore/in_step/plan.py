@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eos.commit.control_log import LogView, Marker
 from eos.commit.control_topic import control_topic_in
 from eos.commit.patience import Settings
-from eos.commit.reading import read_log
+from eos.commit.reading import read_on
 from eos.config import Cluster
 from eos.errors import TopicMissing
 from eos.pulsar.net.client import Client
@@ -18,6 +16,7 @@ from statestore.checkpoint.logs import OFFSETS, parse_offsets
 from statestore.checkpoint.operators import PARTITIONS
 from statestore.checkpoint.sources import numbers_of, source_logs
 from statestore.errors import Damaged, InvalidInput
+from statestore.in_step.inputs import Input, InputLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,11 @@ class Output:
         """The control topic."""
         return control_topic_in(self.namespace, self.name)
 
-    def log(self, client: Client) -> LogView:
-        """Read the control log with every MARKER that is still there. Raises TopicMissing, DamagedLog, NetworkError."""
+    def log(self, client: Client) -> InputLog:
+        """Read the control log with the input of every batch that is still there.
+
+        Raises TopicMissing, DamagedLog, NetworkError.
+        """
         try:
             client.partitions(self.topic)
         except TopicMissing as error:
@@ -50,22 +52,24 @@ class Output:
                 "If its query has never run with it, as after a bootstrap, there is no output to be in step "
                 "with: start the query on the checkpoint as it is"
             ) from error
-        return read_log(client, self.topic, Settings(markers_retained=sys.maxsize))
+        log = InputLog()
+        read_on(client, self.topic, Settings(), log)
+        return log
 
 
 def behind(
-    log: LogView,
+    log: InputLog,
     query: str,
     batch: int,
     offsets: str | None = None,
     jumped: tuple[int, int] | None = None,
     *,
     known: bool = True,
-) -> tuple[Marker, ...]:
-    """Return the MARKERs of the batches that state at `batch` lacks, lowest first.
+) -> tuple[Input, ...]:
+    """Return the input of the batches that state at `batch` lacks, lowest first.
 
     Args:
-        log: with all MARKERs that are kept.
+        log: with the input of all batches that it still has.
         query: the id of the query whose state it is.
         batch: the newest that is in the state.
         offsets: the text of its file `offsets/<batch>`, where that is known.
@@ -107,7 +111,7 @@ def behind(
             f"{newest.batch_id + 1} … {batch} are missing from the output, and rolling forward can't bring them back. "
             f"Restore a savepoint at batch {newest.batch_id} or before"
         )
-    own = log.markers.get(batch)
+    own = log.inputs.get(batch)
     if own is not None and offsets is not None and own.offsets != offsets:
         raise InvalidInput(
             f"Batch {batch} of this state and batch {batch} of the output read different input: this is not the state "
@@ -119,24 +123,24 @@ def behind(
             "query was rescaled in between, and its batches can't be run again with other partitions. Restore a "
             "savepoint that was made after that, or start the query on the checkpoint that was rescaled"
         )
-    missing = [number for number in range(batch + 1, newest.batch_id) if number not in log.markers]
+    missing = [number for number in range(batch + 1, newest.batch_id) if number not in log.inputs]
     if missing:
         raise InvalidInput(
             f"The state is at batch {batch}, the output at batch {newest.batch_id}, and the control log no longer "
             f"holds {len(missing)} of the batches between them, {missing[0]} the first: their input is not known. "
             f"Restore a savepoint at batch {missing[-1]} or later; the sink's option markers_kept keeps more of them"
         )
-    markers = tuple(log.markers[number] for number in range(batch + 1, newest.batch_id + 1))
-    if offsets is not None and markers:
-        _refuse_unread(batch, offsets, markers)
-    return markers
+    lacked = tuple(log.inputs[number] for number in range(batch + 1, newest.batch_id + 1))
+    if offsets is not None and lacked:
+        _refuse_unread(batch, offsets, lacked)
+    return lacked
 
 
-def _refuse_unread(batch: int, offsets: str, markers: tuple[Marker, ...]) -> None:
+def _refuse_unread(batch: int, offsets: str, lacked: tuple[Input, ...]) -> None:
     """Refuse to run again the first batch that read of a source: where it began is in no offsets."""
     try:
         before = parse_offsets(OFFSETS, offsets.encode()).sources
-        first = next((one for one in markers if _reads_first(before, one.offsets)), None)
+        first = next((one for one in lacked if _reads_first(before, one.offsets)), None)
     except Damaged:
         return
     if first is not None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from eos.commit.control_log import LogView, Marker
 from eos.commit.registration import REGISTRATION, Registration, fits
 from eos.config import Cluster
 from eos.doctor.abort import refuse_if_owned
@@ -19,6 +18,7 @@ from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.sources import source_logs
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop
+from statestore.in_step.inputs import Input, InputLog
 from statestore.in_step.jobs import Job
 from statestore.in_step.plan import Output, behind, check_sources, numbered
 from statestore.savepoints import bookkeeper, portable
@@ -113,11 +113,11 @@ def restore_in_step(
     if hadoop.status(target) is None:
         with Client(output.cluster) as client:
             log = output.log(client)
-            markers = behind(log, query, batch, known=False)
+            lacked = behind(log, query, batch, known=False)
             refuse_if_owned(client, output.name, output.topic)
-        if markers:
-            kept = log.markers.get(batch)
-            needed = numbered(None if kept is None else kept.offsets, markers[-1].offsets)
+        if lacked:
+            kept = log.inputs.get(batch)
+            needed = numbered(None if kept is None else kept.offsets, lacked[-1].offsets)
             check_sources(HadoopFiles(hadoop, logs_of), logs_of, needed)
         if is_topic(savepoint):
             portable.restore(savepoint, target, name, options=options, spark=spark, cluster=cluster)
@@ -154,21 +154,21 @@ def roll_forward(
     with Client(output.cluster) as client:
         began_at = newest_batch(files)
         log = output.log(client)
-        markers = lacked_by(files, log, query, began_at)
-        if markers:
+        lacked = lacked_by(files, log, query, began_at)
+        if lacked:
             declare(hadoop, files, output, began_at + 1)
             observer(Step.DECLARE, began_at)
             own = files.read(join(OFFSETS, str(began_at))).decode()
-            take_logs(hadoop, files, source_logs_of, numbered(own, markers[-1].offsets))
+            take_logs(hadoop, files, source_logs_of, numbered(own, lacked[-1].offsets))
             observer(Step.SOURCES, began_at)
-        while markers:
-            marker = markers[0]
-            plan_next(hadoop, files, marker)
-            observer(Step.OFFSETS, marker.batch_id)
-            run_once(job, spark, checkpoint, files, marker.batch_id)
-            observer(Step.REPLAY, marker.batch_id)
+        while lacked:
+            planned = lacked[0]
+            plan_next(hadoop, files, planned)
+            observer(Step.OFFSETS, planned.batch_id)
+            run_once(job, spark, checkpoint, files, planned.batch_id)
+            observer(Step.REPLAY, planned.batch_id)
             # Read again: the sink may have found more in the log than could be read before it took over.
-            markers = behind(output.log(client), query, marker.batch_id)
+            lacked = behind(output.log(client), query, planned.batch_id)
     declare(hadoop, files, output, None)
     batch = newest_batch(files)
     observer(Step.FINISH, batch)
@@ -193,7 +193,7 @@ def newest_batch(files: HadoopFiles) -> int:
     return batches[-1]
 
 
-def lacked_by(files: HadoopFiles, log: LogView, query: str, batch: int) -> tuple[Marker, ...]:
+def lacked_by(files: HadoopFiles, log: InputLog, query: str, batch: int) -> tuple[Input, ...]:
     """Return the MARKERs of the batches that a checkpoint at `batch` lacks, lowest first. Raises as `behind`."""
     registered = _registered(files)
     offsets = files.read(join(OFFSETS, str(batch))).decode()
@@ -245,9 +245,9 @@ def take_logs(hadoop: Hadoop, files: HadoopFiles, source: str, needed: Mapping[s
             hadoop.copy(original.uri(path), files.uri(path))
 
 
-def plan_next(hadoop: Hadoop, files: HadoopFiles, marker: Marker) -> None:
+def plan_next(hadoop: Hadoop, files: HadoopFiles, planned: Input) -> None:
     """Write the offsets of the next batch; what a query that was refused has planned instead is removed."""
-    batch, text = marker.batch_id, marker.offsets.encode()
+    batch, text = planned.batch_id, planned.offsets.encode()
     plans = batch_ids(files, OFFSETS)
     for later in (number for number in plans if number > batch):
         hadoop.delete(files.uri(join(OFFSETS, str(later))))

@@ -10,7 +10,7 @@ from functools import partial
 from math import inf
 from typing import Protocol
 
-from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, Refused, Unanswered
+from eos.errors import EosError, Fenced, FrameTooLarge, InvalidInput, NetworkError, Refused, Unanswered
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight, waited
@@ -20,13 +20,17 @@ from eos.pulsar.protocol.producer import ENDED, ProducerLine, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.protocol.topics import full_name
-from eos.pulsar.wire.batch import Chunk
+from eos.pulsar.wire.batch import FRAME_RESERVE, Chunk
 from eos.pulsar.wire.checksum import Buffer
+from eos.pulsar.wire.compression import shrunk
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 from eos.pulsar.wire.sending import send_frame, single_message_frame
 from eos.pulsar.wire.txn import TxnId
+
+_LARGE_RECORD_BYTES = 16 * 1024
+"""Above this a record of its own is compressed: below, a round trip costs more than its bytes."""
 
 
 class _Framing(Protocol):
@@ -141,12 +145,27 @@ class Producer:
     ) -> MessageId:
         """Send one message that is not batched, wait for its receipt, and return where it is stored.
 
+        A large one is compressed.
+
         Args: its bytes; the transaction; its properties; whether it is not replicated to other clusters; the end of all
         waiting, an instant of `time.monotonic`.
 
-        Raises like `send` and `flush`.
+        Raises like `send` and `flush`; InvalidInput, with nothing sent, for more bytes than brokers take in a message.
         """
-        self._send(partial(single_message_frame, data, properties=properties, local=local), len(data), 1, txn, until)
+        packed, compression = shrunk(data, "zstd" if len(data) > _LARGE_RECORD_BYTES else "none")
+        most = self.max_message_size - FRAME_RESERVE
+        if len(packed) > most:
+            shorter = f", compressed from {len(data)}" if compression != "none" else ""
+            raise InvalidInput(f"a record of {len(packed)} bytes{shorter} is more than brokers take: {most}")
+        frame = partial(
+            single_message_frame,
+            packed,
+            properties=properties,
+            local=local,
+            compression=compression,
+            uncompressed_size=len(data),
+        )
+        self._send(frame, len(packed), 1, txn, until)
         self.flush(until)
         assert self._last_receipt is not None
         return self._last_receipt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from eos.config import Compression
 from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.compression import TYPES
@@ -76,10 +77,15 @@ def single_message_frame(
     key: str | None = None,
     properties: Mapping[str, str] | None = None,
     local: bool = False,
+    compression: Compression = "none",
+    uncompressed_size: int = 0,
 ) -> list[Buffer]:
-    """Return the frame that sends one message of its own, not compressed and not in a batch.
+    """Return the frame that sends one message of its own, not in a batch.
 
-    A `local` one stays in its cluster where the namespace is replicated to others.
+    Args:
+        payload: its bytes, compressed.
+        compression, uncompressed_size: what they are compressed with, and their size before. Default: they are not.
+        local: whether it stays in its cluster where the namespace is replicated to others. Default False.
     """
     metadata = MessageMetadata(
         producer_name=producer_name,
@@ -89,6 +95,9 @@ def single_message_frame(
     )
     if key is not None:
         metadata.partition_key = key.encode()
+    if compression != "none":
+        metadata.compression = TYPES[compression]
+        metadata.uncompressed_size = uncompressed_size
     if local:
         metadata.replicate_to.append(_NOWHERE)
     return _send(producer_id, metadata, payload, txn)

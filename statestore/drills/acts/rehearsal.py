@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos.commit.control_log import LogView
 from eos.pulsar.net.client import Client
 from statestore.bk.address import Address, is_bk
 from statestore.checkpoint import read_query_id, transfer
@@ -30,6 +29,7 @@ from statestore.drills.journal import Job
 from statestore.errors import InvalidInput, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
 from statestore.in_step import Output, lacked_by
+from statestore.in_step.inputs import InputLog
 from statestore.savepoints import bookkeeper
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Live:
         """Access to its files."""
         return Hadoop.of(self.spark, self.options)
 
-    def log(self) -> LogView:
+    def log(self) -> InputLog:
         """Read its sink's control log."""
         assert self.output is not None
         with Client(self.output.cluster) as client:
@@ -162,7 +162,7 @@ def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: in
             acts.check(f"{what} can be brought in step with the output", False, str(error))
             return
     acts.check(f"{what} can be brought in step with the output", True, note.detail)
-    if batch not in log.markers:
+    if batch not in log.inputs:
         acts.not_tested(f"the input of batch {batch}", "the sink's log no longer holds its marker")
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from eos.commit.control_log import Marker
 from eos.pulsar.net.client import Client
 from statestore.checkpoint import batch_ids, read_query_id
 from statestore.checkpoint.files import join
@@ -25,6 +24,7 @@ from statestore.drills.acts.rehearsal import JOB, Live, compare, cut_of
 from statestore.drills.journal import Job as JobEvent
 from statestore.errors import InvalidInput, Unavailable
 from statestore.in_step import behind
+from statestore.in_step.inputs import Input
 from statestore.in_step.jobs import Job
 from statestore.in_step.plan import numbered
 from statestore.in_step.rolling import declare, plan_next, run_once, take_logs
@@ -66,10 +66,10 @@ def follow(live: Live, shadow: Shadow, acts: Acts) -> None:
         for _ in range(shadow.batches):
             text = files.read(join(OFFSETS, str(batch))).decode()
             with acts.step(f"wait for the live job's batch after {batch}"):
-                marker = _next(live, shadow, query, batch, text)
-            take_logs(hadoop, files, live.checkpoint, numbered(text, marker.offsets))
-            plan_next(hadoop, files, marker)
-            batch = marker.batch_id
+                planned = _next(live, shadow, query, batch, text)
+            take_logs(hadoop, files, live.checkpoint, numbered(text, planned.offsets))
+            plan_next(hadoop, files, planned)
+            batch = planned.batch_id
             try:
                 with acts.step(f"run batch {batch} without output"):
                     run_once(shadow.job, live.spark, scratch, files, batch)
@@ -80,8 +80,8 @@ def follow(live: Live, shadow: Shadow, acts: Acts) -> None:
         compare(live, acts, "the shadow", scratch, batch)
 
 
-def _next(live: Live, shadow: Shadow, query: str, batch: int, text: str) -> Marker:
-    """Wait until the live job has committed the batch after this one, in its checkpoint too; return its MARKER."""
+def _next(live: Live, shadow: Shadow, query: str, batch: int, text: str) -> Input:
+    """Wait until the live job has committed the batch after this one, in its checkpoint too; return its input."""
     files = HadoopFiles(live.hadoop, live.checkpoint)
     deadline = time.monotonic() + shadow.patience_s
     assert live.output is not None

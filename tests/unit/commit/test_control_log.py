@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -132,6 +134,30 @@ def test_an_empty_log_knows_nothing() -> None:
     assert view().empty
     assert view().known == Known()
     assert view().coordinator is None
+
+
+def test_a_thousand_markers_take_little_memory_however_many_topics_their_batches_wrote_to() -> None:
+    """Only the newest one is kept whole: of 10,000 topics each took 0.88 MiB."""
+    folded = LogView(retain=1_000)
+
+    def fold(batch: int) -> None:
+        counts = {f"persistent://public/default/topic-{number}-of-{batch}": 1 for number in range(100)}
+        whole = replace(marker(batch, batch), rows=counts, bytes=counts, offsets=f"{batch} " * 5_000)
+        folded.apply(whole, MessageId(1, batch))
+
+    fold(0)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for batch in range(1, 1_000):
+            fold(batch)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 2_000_000
+    assert folded.newest is not None
+    assert len(folded.newest.rows) == 100
+    assert folded.markers[7] == Past(7, "q", digest("7 " * 5_000))
 
 
 def test_the_newest_marker_and_the_last_intent_are_what_counts() -> None:

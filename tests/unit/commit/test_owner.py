@@ -374,7 +374,7 @@ def test_a_checkpoint_that_is_rolled_forward_says_so_until_it_is_in_step(world: 
     owner.take_over("query", "run-2", Registration(NAME, CONTROL, 1, rolls_forward_from=3))
     assert owner.registration.rolls_forward_from == 3
     assert owner.retained(2) is None
-    assert owner.retained(3) == owner.view.past(3)
+    assert owner.retained(3) == owner.view.markers.get(3)
     assert owner.retained(3) is not None
     owner.log.retain_markers_since(None)
     commit(world, owner, 5)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from eos.commit.control_log import LogView, Marker, OwnerRecord
+from eos.commit.control_log import Marker, OwnerRecord
 from eos.config import Cluster
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from statestore.checkpoint import Entry, LocalFiles
 from statestore.errors import InvalidInput, Unavailable
 from statestore.in_step import Output, Step, behind
+from statestore.in_step.inputs import InputLog
 from statestore.in_step.plan import check_sources, numbered
 
 QUERY = "5f"
@@ -25,8 +26,8 @@ def offsets(*sources: str) -> str:
     return "\n".join(["v1", '{"batchWatermarkMs":0,"batchTimestampMs":7,"conf":{}}', *sources])
 
 
-def log(*batches: int, query: str = QUERY) -> LogView:
-    view = LogView(retain=1_000)
+def log(*batches: int, query: str = QUERY) -> InputLog:
+    view = InputLog()
     view.apply(OwnerRecord(1, query, "run", 0, 0, begins=True), MessageId(1, 0))
     for batch in batches:
         marker = Marker(batch + 2, query, "run", batch, 1, TxnId(0, batch), None, {}, {}, f"offsets of {batch}")
@@ -51,7 +52,7 @@ def test_the_batches_between_the_state_and_the_output_are_run_again() -> None:
         (log(4, 5), 4, "read different input"),
     ],
 )
-def test_what_cannot_be_brought_in_step_is_refused(view: LogView, batch: int, says: str) -> None:
+def test_what_cannot_be_brought_in_step_is_refused(view: InputLog, batch: int, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         behind(view, QUERY, batch, "others")
 
@@ -70,7 +71,7 @@ def planned(partitions: int) -> str:
     return f'v1\n{{"conf":{{"spark.sql.shuffle.partitions":"{partitions}"}}}}\n-'
 
 
-def written(*batches: tuple[int, int]) -> LogView:
+def written(*batches: tuple[int, int]) -> InputLog:
     """A log of batches, each with how many partitions its state had."""
     view = log()
     for batch, partitions in batches:

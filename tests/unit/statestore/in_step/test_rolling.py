@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from eos.commit.control_log import LogView
 from eos.commit.registration import REGISTRATION, Registration
 from eos.config import Cluster
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.errors import InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop, Status
 from statestore.in_step import Output, Step, rolling
+from statestore.in_step.inputs import Input, InputLog
 from tests.unit.statestore.in_step.test_plan import QUERY, log, offsets
 
 OUTPUT = Output(Cluster("pulsar://nowhere:1"), "counts")
@@ -80,9 +80,11 @@ def text(batch: int) -> str:
     return offsets(f'{{"logOffset":{batch}}}', f'{{"offset":{batch * 10}}}')
 
 
-def full_log() -> LogView:
+def full_log() -> InputLog:
     view = log(*range(AT, TO + 1))
-    view.markers = {batch: replace(marker, offsets=text(batch)) for batch, marker in view.markers.items()}
+    assert view.newest is not None
+    view.newest = replace(view.newest, offsets=text(TO))
+    view.inputs = {batch: Input(batch, text(batch)) for batch in view.inputs}
     return view
 
 
