@@ -7,12 +7,11 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential
 
 from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing
-from eos.pulsar.net.ack import DurableCursor
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
 from eos.pulsar.protocol.schemas import Registered
@@ -20,10 +19,11 @@ from eos.pulsar.protocol.topics import is_hidden, partition_name, split_partitio
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import before
-from eos.source.options import Boundary, SourceOptions, place_of
-from eos.source.ranges import Found
+from eos.source.options import Boundary, SourceOptions
+from eos.source.ranges import Found, Standing
 from eos.source.reading import first_behind
 from eos.source.splitting import Splitter, splitter, whole
+from eos.source.subscriptions import Subscriptions, too_old
 
 if TYPE_CHECKING:
     from eos.source.typed import ValueSchema
@@ -56,7 +56,7 @@ class PulsarBrokers:
         """Args: the checked options."""
         self._options = options
         self._client = Client.shared(options.cluster)
-        self._cursors: dict[str, DurableCursor] = {}
+        self._subscriptions = Subscriptions(self._client, options, self)
 
     def topics(self, *, all_named: bool) -> Iterable[str]:
         """Return the physical topics that the options select now.
@@ -73,7 +73,9 @@ class PulsarBrokers:
             try:
                 partitions = self._client.partitions(topic)
             except TopicMissing:
-                if all_named:
+                if self.is_removed_partition(topic):
+                    found.append(topic)
+                elif all_named:
                     raise
                 continue
             found.extend(partition_name(topic, partition) for partition in range(partitions))
@@ -82,34 +84,41 @@ class PulsarBrokers:
         return list(dict.fromkeys(found))  # a topic and a partition of it may both be named
 
     @_patient
-    def pin(self, topic: str, start: Boundary) -> EntryId:
-        """Make sure that the query's subscription exists; a new one begins at `start`. Return where it stands.
+    def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
+        """Make sure that the query's subscription exists; return where it stands (`Subscriptions.pin`)."""
+        return self._subscriptions.pin(topic, start, new_query=new_query)
 
-        An early crash may come between any two steps, and the query then asks again. So a new subscription
-        for "latest" or a time begins behind everything, and is only ever moved back, to a place that was found
-        behind what no earlier try can have read.
+    @_patient
+    def look(self, topic: str) -> Standing:
+        """Return where a topic ends, and where the query's subscription stands."""
+        return self._subscriptions.look(topic)
+
+    def unmake(self, topic: str) -> None:
+        """Delete the query's subscription again that a look has made."""
+        self._subscriptions.unmake(topic)
+
+    @_patient
+    def place(self, topic: str, entry: EntryId) -> EntryId:
+        """Return the entry behind which the broker puts a cursor that is sent behind an entry."""
+        return self.sought(topic, EntryId(entry.ledger, entry.entry + 1))
+
+    def is_removed_partition(self, topic: str) -> bool:
+        """Whether a physical topic that is missing is a partition that its topic still has.
+
+        A broker with default settings removes partitions that nobody uses and that hold nothing.
         """
-        place: EntryId | str = "time" if start.where == "time" else place_of(start, topic)
-        if isinstance(place, EntryId):
-            self.must_be_there(topic, place, self.last(topic))  # before a subscription is left behind
-        cursor = self._cursor(topic, "earliest" if isinstance(place, EntryId) or place == "earliest" else "latest")
-        last, stands = self._positions(topic, cursor)
-        if isinstance(place, EntryId):
-            return self._pin_before(topic, cursor, stands, place)
-        back: EntryId | None = None
-        if place == "time":
-            back = self.before_time(topic, start.time_ms)
-        elif place == "latest":
-            back = last  # behind it there may be a transaction that is open, of which some part is stored already
-        if back is None or back >= stands:
-            return stands
-        cursor.seek(EntryId(back.ledger, back.entry + 1))
-        return self._positions(topic, cursor)[1]
+        whole_topic, number = split_partition(topic)
+        if number is None:
+            return False
+        try:
+            return self._client.partitions(whole_topic) > number
+        except TopicMissing:
+            return False
 
     @_patient
     def before_time(self, topic: str, time_ms: int) -> EntryId:
         """Return the entry behind which lies what was published at that time or later, as the broker finds it."""
-        return self._sought(topic, time_ms)
+        return self.sought(topic, time_ms)
 
     @_patient
     def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
@@ -121,7 +130,7 @@ class PulsarBrokers:
         """
         if last is not None and place <= EntryId(last.ledger, last.entry + 1):
             return
-        end = self._sought(topic, place)
+        end = self.sought(topic, place)
         if end < before(place).entry:
             raise InvalidInput(
                 f"startingOffsets begins at {place} on {topic}, but the topic ends with {end}. The entry is one of "
@@ -129,22 +138,33 @@ class PulsarBrokers:
                 'or "latest".'
             )
 
-    def _sought(self, topic: str, where: int | EntryId) -> EntryId:
+    def sought(self, topic: str, where: int | EntryId) -> EntryId:
         """Return the entry behind which the broker puts a cursor that is sent to a time (ms since 1970) or an entry."""
         cursor = self._client.subscription(topic, f"spark-place-{uuid.uuid4().hex}", initial="earliest")
         try:
             cursor.seek(where)
-            return self._positions(topic, cursor)[1]
+            stands = cursor.last_message_id()[1]
+            if stands is None:
+                raise InvalidInput(too_old(topic))
+            return stands
         finally:
             cursor.delete()
 
     @_patient
     def last(self, topic: str) -> EntryId | None:
-        """Return the last message that can be delivered now, None where there is none."""
-        if topic in self._cursors:
-            return self._cursors[topic].last_message_id()[0]
-        with self.open(topic, None, 1) as reader:
-            return reader.last_message_id()[0]
+        """Return the last message that can be delivered now, None where there is none.
+
+        A partition that its topic has and that is missing holds nothing. Raises TopicMissing for any other topic.
+        """
+        try:
+            if (cursor := self._subscriptions.joined(topic)) is not None:
+                return cursor.last_message_id()[0]
+            with self.open(topic, None, 1) as reader:
+                return reader.last_message_id()[0]
+        except TopicMissing:
+            if self.is_removed_partition(topic):
+                return None
+            raise
 
     def first(self, topic: str, entry: EntryId) -> Found:
         """Return the first message at or behind an entry. Raises InvalidInput when it was lost."""
@@ -193,7 +213,7 @@ class PulsarBrokers:
     @_patient
     def acknowledge(self, topic: str, entry: EntryId) -> None:
         """Let go of this entry and all before it."""
-        self._cursor(topic).acknowledge(entry)
+        self._subscriptions.acknowledge(topic, entry)
 
     def open(self, topic: str, start: EntryId | None, permits: int | None) -> EntryReader:
         """Open a reader of whole entries, as `eos.source.reading` does."""
@@ -223,9 +243,7 @@ class PulsarBrokers:
 
     def close(self) -> None:
         """Leave the topics; the subscriptions stay."""
-        cursors, self._cursors = self._cursors, {}
-        for cursor in cursors.values():
-            cursor.close()
+        self._subscriptions.close()
 
     def _named(self) -> Iterable[str]:
         """Return the topics by name, those of a pattern as they are now; none that begins with two underscores."""
@@ -235,28 +253,3 @@ class PulsarBrokers:
         namespace = pattern.removeprefix("persistent://").rsplit("/", 1)[0]
         found = {split_partition(topic)[0] for topic in self._client.topics(namespace)}
         return sorted(topic for topic in found if re.fullmatch(pattern, topic) and not is_hidden(topic))
-
-    def _pin_before(self, topic: str, cursor: DurableCursor, stands: EntryId, place: EntryId) -> EntryId:
-        pinned = before(place).entry
-        if stands > pinned:
-            raise InvalidInput(
-                f"startingOffsets begins at {place} on {topic}, but the subscription {self._options.subscription!r} "
-                f"has let go of everything up to {stands}. Use another one, or leave startingOffsets out to go on "
-                "where it stands."
-            )
-        if place.entry > 0:
-            cursor.acknowledge(pinned)
-        return pinned
-
-    def _positions(self, topic: str, cursor: DurableCursor) -> tuple[EntryId | None, EntryId]:
-        last, stands = cursor.last_message_id()
-        if stands is None:
-            raise InvalidInput(
-                f"the broker does not say where a subscription stands on {topic}: it is older than Pulsar 2.10"
-            )
-        return last, stands
-
-    def _cursor(self, topic: str, initial: Literal["earliest", "latest"] = "earliest") -> DurableCursor:
-        if topic not in self._cursors:
-            self._cursors[topic] = self._client.subscription(topic, self._options.subscription, initial=initial)
-        return self._cursors[topic]

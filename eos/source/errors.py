@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from eos.errors import InvalidInput
+
+
+class DataLost(InvalidInput):
+    """Data can't be read any more. Callers raise it, or only warn, as `failOnDataLoss` says."""
+
 
 def lost(topic: str, what: str) -> str:
     """Return the message for data that can't be read any more. Args: the physical topic; what is known."""

@@ -79,6 +79,7 @@ class SourceOptions:
         compacted: whether a batch reads what compaction left of the topics.
         typed: whether `value` has the type of the topics' registered schema.
         decryption_keys: the private keys, by name and file, with which encrypted messages are read.
+        reset_subscription: whether a new query moves a subscription that exists to where the query begins.
     """
 
     cluster: Cluster
@@ -95,6 +96,7 @@ class SourceOptions:
     compacted: bool = False
     typed: bool = False
     decryption_keys: KeyFiles = ()
+    reset_subscription: bool = False
 
 
 def kind_of(given: Iterable[str]) -> Kind:
@@ -133,6 +135,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         compacted=_compacted(read, start, end),
         typed=read.one_of("valueFormat", ("bytes", "schema")) == "schema",
         decryption_keys=() if (keys := read.text("decryption_keys")) is None else key_files(keys),
+        reset_subscription=read.flag("resetSubscription", False),
     )
 
 

@@ -13,7 +13,10 @@ The rules, each of which a broker taught by breaking something else:
 - A topic that appears while the query runs is first pinned, with no data, and read from the next
   micro-batch on. So the start of every range is in the checkpoint.
 - A topic that is deleted goes partition by partition, and last its number of partitions. So one that
-  is told to be there may be gone when it is asked, and is a loss like one that is not told of.
+  is told to be there may be gone when it is asked, and is a loss like one that is not told of. Not so a
+  partition of which the query has read nothing: a broker removes those that hold nothing.
+- A pinned position proves nothing by itself. It is where the query's subscription stood; where that stands
+  elsewhere now, or had to be made again, what lies behind the position must still be stored.
 """
 
 from __future__ import annotations
@@ -22,13 +25,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
-from eos.errors import InvalidInput, TopicMissing
+from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.errors import lost, named_by
+from eos.source.errors import DataLost, lost, named_by
 from eos.source.offsets import BEGINNING, Offsets, Position
 from eos.source.options import Boundary, Limits, check_named
 from eos.source.pacing import Pace
-from eos.source.ranges import Found, Range
+from eos.source.ranges import Found, Range, Standing
 from eos.source.splitting import Splitter, whole
 
 _MOST_ENTRIES = 2**31 - 1
@@ -45,11 +48,32 @@ class Brokers(Protocol):
         """
         ...
 
-    def pin(self, topic: str, start: Boundary) -> EntryId:
+    def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
         """Make sure that the query's durable subscription exists on a topic; return the last entry that it lets go.
 
-        A subscription that exists stays where it is, and a new one begins at `start`.
+        A subscription that exists stays where it is, and a new one begins at `start`. A new query is refused where
+        the two differ. Raises TopicMissing, InvalidInput.
         """
+        ...
+
+    def look(self, topic: str) -> Standing:
+        """Return where a topic ends and the query's subscription stands; it is made again if it is gone.
+
+        Raises TopicMissing.
+        """
+        ...
+
+    def unmake(self, topic: str) -> None:
+        """Delete the query's subscription again that a look has made."""
+        ...
+
+    def place(self, topic: str, entry: EntryId) -> EntryId:
+        """Return the entry behind which the broker puts a cursor that is sent behind an entry: the same one, if the
+        topic stores it, the end of the topic, or the place before the first entry that is left."""
+        ...
+
+    def is_removed_partition(self, topic: str) -> bool:
+        """Whether a physical topic that is missing is a partition that its topic still has."""
         ...
 
     def last(self, topic: str) -> EntryId | None:
@@ -57,7 +81,7 @@ class Brokers(Protocol):
         ...
 
     def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or behind an entry; there must be one. Raises InvalidInput when it was lost."""
+        """Return the first message at or behind an entry; there must be one. Raises DataLost when it was lost."""
         ...
 
     def acknowledge(self, topic: str, entry: EntryId) -> None:
@@ -98,7 +122,14 @@ class StreamPlan:
         """
         topics = sorted(self._brokers.topics(all_named=True))
         check_named(self._start, topics, "startingOffsets")
-        return Offsets({topic: self._pinned(topic, self._start) for topic in topics})
+        pinned = {}
+        for topic in topics:
+            try:
+                pinned[topic] = self._pinned(topic, self._start, new_query=True)
+            except TopicMissing:
+                if not self._brokers.is_removed_partition(topic):
+                    raise  # else it holds nothing, and is pinned when it comes again
+        return Offsets(pinned)
 
     def stop_at_what_is_there(self) -> None:
         """From now on behave as if nothing came after what the topics hold now (Trigger.AvailableNow)."""
@@ -117,14 +148,17 @@ class StreamPlan:
             try:
                 ends[topic] = self._end(topic, position)
             except TopicMissing:
-                self._lose(_gone(topic, position))
+                if not position.delivered and self._brokers.is_removed_partition(topic):
+                    ends[topic] = self._removed(topic, position)
+                else:
+                    self._lose(_gone(topic, position))
         if limits is not None:
             self._limit(starts, ends, limits)
         fresh = {}
         for topic in there:
             if topic not in start.topics:
                 with suppress(TopicMissing):
-                    fresh[topic] = self._pinned(topic, Boundary("earliest"))
+                    fresh[topic] = self._pinned(topic, Boundary("earliest"), new_query=False)
         return Offsets({**ends, **fresh})
 
     def newest(self) -> Offsets:
@@ -143,12 +177,16 @@ class StreamPlan:
                 continue  # the topic is only pinned in this batch, or brought nothing
             if finish.entry < begin.entry:
                 self._lose(_moved(topic, begin, finish.entry))
+                if begin.delivered and begin.entry.ledger == finish.entry.ledger:
+                    continue  # what is left lies before the start in its own ledger, and was read
                 begin = BEGINNING
+            elif not begin.delivered:
+                begin = self._proven(topic, begin)
             ranges.append(Range(topic, begin, finish.entry))
         return self._split(ranges)
 
-    def _pinned(self, topic: str, start: Boundary) -> Position:
-        return Position(self._brokers.pin(topic, start), delivered=False)
+    def _pinned(self, topic: str, start: Boundary, *, new_query: bool) -> Position:
+        return Position(self._brokers.pin(topic, start, new_query=new_query), delivered=False)
 
     def _there(self) -> list[str]:
         return sorted(self._brokers.topics(all_named=False))
@@ -168,8 +206,13 @@ class StreamPlan:
         return lasts
 
     def _end(self, topic: str, start: Position) -> Position:
-        last = self._brokers.last(topic)
-        if start.delivered:
+        now = self._brokers.look(topic)
+        last = now.last
+        if now.made:
+            self._acknowledged.pop(topic, None)
+        if not start.delivered:
+            start = self._stored(topic, start, now)
+        else:
             if last is None or last < start.entry:
                 self._lose(_moved(topic, start, last))
                 return BEGINNING if last is None else Position(last)
@@ -178,6 +221,37 @@ class StreamPlan:
             bound = self._until.get(topic)
             last = None if bound is None or last is None else min(last, bound)
         return start if last is None or last <= start.entry else Position(last)
+
+    def _proven(self, topic: str, start: Position) -> Position:
+        """Return the pinned start of a range, checked again: a batch may be read again without being planned again."""
+        try:
+            return self._stored(topic, start, self._brokers.look(topic))
+        except TopicMissing:
+            return start  # the task that reads it tells
+
+    def _stored(self, topic: str, start: Position, now: Standing) -> Position:
+        """Return a pinned start; the beginning of the topic, where a loss of what lay behind it is only warned of."""
+        pinned, stands = start.entry, now.stands
+        if start == BEGINNING or stands == pinned:
+            return start
+        if pinned < stands and stands.entry < 0 and not now.made:
+            return start  # the broker has moved it itself, from the end of a ledger before the next one
+        found = self._brokers.place(topic, pinned)
+        if found == pinned:
+            return start
+        if now.made and self._fail_on_data_loss:
+            self._brokers.unmake(topic)  # it would stand as if it had been moved on, and the next start would go on
+        self._lose(_elsewhere(topic, pinned, found) if found < pinned else _unproven(topic, pinned, found, now))
+        return BEGINNING
+
+    def _removed(self, topic: str, start: Position) -> Position:
+        if start != BEGINNING:
+            self._warn(
+                f"the partition {topic} is gone, of which the query has read nothing yet. A broker removes partitions "
+                "that hold nothing (brokerDeleteInactiveTopicsEnabled). It is read from its beginning when it is there "
+                "again."
+            )
+        return BEGINNING
 
     def _release(self, topic: str, start: EntryId) -> None:
         # The start stays stored, as the proof of the next batch. The first entry of a ledger has none before it.
@@ -219,19 +293,27 @@ class StreamPlan:
         place = EntryId(start.entry.ledger, start.entry.entry + min(entries, _MOST_ENTRIES))
         if place >= end.entry:
             return end
-        found = self._brokers.first(topic, place)
+        try:
+            found = self._brokers.first(topic, place)
+        except DataLost as gone:
+            self._lose(str(gone))
+            return end
         self._sizes[topic] = found.size
         return Position(found.entry)  # never behind `end`, which is a message too
 
     def _size(self, topic: str, start: Position) -> int:
         if topic not in self._sizes:
             behind = EntryId(start.entry.ledger, start.entry.entry + 1)
-            self._sizes[topic] = self._brokers.first(topic, behind).size
+            try:
+                self._sizes[topic] = self._brokers.first(topic, behind).size
+            except DataLost as gone:
+                self._lose(str(gone))
+                return 1
         return max(1, self._sizes[topic])
 
     def _lose(self, what: str) -> None:
         if self._fail_on_data_loss:
-            raise InvalidInput(what)
+            raise DataLost(what)
         self._warn(what)
 
 
@@ -271,4 +353,27 @@ def _moved(topic: str, start: Position, last: EntryId | None) -> str:
         topic,
         f"the query has read up to {start.entry}, but the topic now holds {found}. It was made again or truncated, its "
         "subscription was moved, or this is another cluster than the one the checkpoint was written with",
+    )
+
+
+def _elsewhere(topic: str, pinned: EntryId, end: EntryId) -> str:
+    return (
+        f"the query was to begin behind {pinned} on {topic}, but the topic ends with {end}. This is another cluster "
+        "than the one the checkpoint was written with, or the topic was restored from an older copy. "
+        f"Nothing would ever be read there. Start with a new checkpoint.{named_by('failOnDataLoss')}"
+    )
+
+
+def _unproven(topic: str, pinned: EntryId, found: EntryId, now: Standing) -> str:
+    why = (
+        "and the query's subscription was gone: deleted, expired (subscriptionExpirationTimeMinutes), or the topic was "
+        "deleted and made again"
+        if now.made
+        else f"and the query's subscription was moved to {now.stands}, by a message TTL or by a command such as skip, "
+        "expire or reset-cursor"
+    )
+    return lost(
+        topic,
+        f"the query was to begin behind {pinned}, but the topic now begins with what lies behind {found}, {why}. "
+        "Messages between them may have been deleted unread",
     )

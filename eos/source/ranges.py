@@ -44,3 +44,18 @@ class Range:
 
     def __str__(self) -> str:
         return f"{self.topic} behind {self.start.entry} to {self.end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a topic and the query's subscription on it are.
+
+    Attributes:
+        last: the last message that can be delivered; None where there is none.
+        stands: the entry up to which the subscription has let go.
+        made: whether the subscription was gone since the last look, and was made again at the beginning of the topic.
+    """
+
+    last: EntryId | None
+    stands: EntryId
+    made: bool = False

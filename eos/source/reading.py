@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from eos.errors import InvalidInput, TopicMissing
+from eos.errors import TopicMissing
 from eos.pulsar.wire.encryption import Decrypt, as_it_is
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked import whole_messages
-from eos.source.errors import lost
+from eos.source.errors import DataLost, lost
 from eos.source.ranges import Found, Range
 from eos.source.readers import SILENCE_S, Entries, Open
 
@@ -56,11 +56,11 @@ def read_range(
 def first_behind(topic: str, entry: EntryId, open_reader: Open) -> Found:
     """Return the first message at or behind an entry, waiting for it.
 
-    Raises InvalidInput when there is none any more, and what the reader raises.
+    Raises DataLost when there is none any more, and what the reader raises.
     """
     found = _behind(topic, entry, open_reader)
     if isinstance(found, str):
-        raise InvalidInput(found)
+        raise DataLost(found)
     return found
 
 

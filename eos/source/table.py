@@ -55,6 +55,13 @@ OPTIONS: tuple[Option, ...] = (
         "the durable subscription that keeps what the query has not read; keep it over restarts, never share it",
     ),
     Option("subscriptionPrefix", "", _STREAM, "the same, with a hash of the selected topics behind it"),
+    Option(
+        "resetSubscription",
+        "`false`",
+        _STREAM,
+        "`true`: a new query moves a subscription that exists already to where the query begins; for its first start "
+        "only, since a start that fails before its first batch moves it again",
+    ),
     _both(
         "startingOffsets",
         "stream: `latest`, batch: `earliest`",

@@ -15,16 +15,23 @@ Initial = EntryId | Literal["earliest", "latest"]
 class DurableCursor(Closing):
     """A durable subscription that reads nothing: the broker keeps every entry that it did not acknowledge.
 
-    Each call joins anew after a lost connection. Thread-safe.
+    Each call joins again after a lost connection. Where the subscription is gone by then, it is made again at the
+    earliest message, whatever it began with. Thread-safe.
     """
 
-    def __init__(self, finder: Finder, topic: str, name: str, initial: Initial) -> None:
+    def __init__(
+        self, finder: Finder, topic: str, name: str, initial: Initial, *, watched: bool = False, create: bool = False
+    ) -> None:
         """Use `Client.subscription`."""
         place: Literal["earliest", "latest"] = "latest" if initial == "latest" else "earliest"
-        self._hold = Hold(finder, topic, name, place)
+        self._hold = Hold(finder, topic, name, place, watched=watched, create=create)
         self._hold.join()
         if isinstance(initial, EntryId):
             self.acknowledge(initial)
+
+    def made(self) -> bool:
+        """Return whether this cursor has made the subscription since the last call. False where it is not watched."""
+        return self._hold.made()
 
     def acknowledge(self, entry: EntryId) -> None:
         """Let go of this entry, whole, and of everything before it. One that is acknowledged already changes nothing.

@@ -219,6 +219,22 @@ class Client(Closing):
         alone.close()
         return False
 
+    def move_subscription(self, topic: str, subscription: str, to: EntryId) -> bool:
+        """Let a durable subscription go on with an entry, unless a client has joined it; return whether it was moved.
+
+        (-1, -1) stands for the earliest message. The subscription is made where it is missing. Raises TopicMissing,
+        and Refused where it can't be known.
+        """
+        alone = Hold(self._finder, full_name(topic), subscription, alone=True)
+        try:
+            alone.join()
+        except Refused as error:
+            if _JOINED_OTHERWISE in error.detail:
+                return False
+            raise
+        alone.seek(to)
+        return True
+
     def entry_reader(
         self,
         topic: str,
@@ -250,17 +266,21 @@ class Client(Closing):
             patience_s=self.cluster.request_timeout_s,
         )
 
-    def subscription(self, topic: str, name: str, *, initial: Initial) -> DurableCursor:
+    def subscription(
+        self, topic: str, name: str, *, initial: Initial, watched: bool = False, create: bool = False
+    ) -> DurableCursor:
         """Make sure that a durable subscription exists on a physical topic, and join it.
 
         Args:
             name: of the subscription.
             initial: where a new one begins: at the "earliest" message, behind the "latest", or behind an entry.
                 One that exists keeps its place, except that it moves up to behind that entry.
+            watched: whether each join first asks if the subscription exists, so that `made` can tell. Default False.
+            create: whether the broker may make a topic that is missing. Default False.
 
         Raises TopicMissing.
         """
-        return DurableCursor(self._finder, full_name(topic), name, initial)
+        return DurableCursor(self._finder, full_name(topic), name, initial, watched=watched, create=create)
 
     def ensure_topic(self, topic: str) -> None:
         """Create a topic without partitions if it is missing.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Generic, Literal, TypeVar
 
-from eos.errors import ConnectionLost, EosError, NetworkError, Unanswered
+from eos.errors import ConnectionLost, EosError, NetworkError, Refused, Unanswered
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.finder import Finder, subscription_exists, topic_exists
 from eos.pulsar.protocol.consumer import ENDED, ConsumerLine, State
@@ -24,6 +24,14 @@ from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 L = TypeVar("L", bound=ConsumerLine)
 
 _MESSAGE = int(Type.MESSAGE)  # looked up once: they come by the thousand
+_DURABLE = "Durable subscription with the same name already exists"
+"""The broker's words to one that is not durable (PersistentTopic.getNonDurableSubscription)."""
+
+_NOT_DURABLE = "NonDurable subscription with the same name already exists"
+"""Its words to a durable one, as long as it knows one that is not (PersistentTopic.getDurableSubscription)."""
+
+_LEAVES_WITHIN_S = 10.0
+
 PERMITS = 1000
 """Messages that the broker may send ahead of a reader, unless it says otherwise."""
 
@@ -203,8 +211,45 @@ class Reader(Subscriber[ConsumerLine]):
         connection.command(request)
 
 
+class Probe(Subscriber[ConsumerLine]):
+    """Asks whether a durable subscription exists, which no request does: one that is not durable can't have its name.
+
+    Where the name is free, the broker makes a subscription that is not durable, and drops it when the probe leaves.
+    """
+
+    def __init__(self, finder: Finder, topic: str, subscription: str) -> None:
+        """Args: finds brokers; the topic; the name of the subscription."""
+        super().__init__(finder, topic)
+        self._subscription = subscription
+
+    def exists(self) -> bool:
+        """Ask once. Raises TopicMissing, Refused where the answer is unknown, Unanswered, ConnectionLost."""
+        try:
+            with self._turn:
+                self._joined = self._join_once()
+        except Refused as refused:
+            if _DURABLE in refused.detail:
+                return True
+            raise
+        self.close()
+        return False
+
+    def _line(self, connection: Connection, before: ConsumerLine | None) -> ConsumerLine:
+        return ConsumerLine(self.topic, connection.listen_as_consumer(self), connection.broker)
+
+    def _request(self, line: ConsumerLine) -> BaseCommand:
+        return line.read(self._subscription)
+
+    def _take(self, line: ConsumerLine, frame: Frame) -> None:
+        line.receive(frame)
+
+
 class Hold(Subscriber[ConsumerLine]):
-    """A durable subscription that keeps the broker from deleting what it has not acknowledged."""
+    """A durable subscription that keeps the broker from deleting what it has not acknowledged.
+
+    A lost connection is made again, and with it the subscription, where it was deleted meanwhile or has expired. It
+    then begins at the earliest message: "latest" is a place of the first use, and by now messages may lie before it.
+    """
 
     def __init__(
         self,
@@ -214,12 +259,23 @@ class Hold(Subscriber[ConsumerLine]):
         initial: Literal["earliest", "latest"] = "earliest",
         *,
         alone: bool = False,
+        watched: bool = False,
+        create: bool = False,
     ) -> None:
         """Use `Client.hold`, `Client.subscription` or `Client.is_held`."""
         super().__init__(finder, topic)
         self.subscription = subscription
         self._latest = initial == "latest"
         self._alone = alone
+        self._watched = watched
+        self._create = create
+        self._made = False
+
+    def made(self) -> bool:
+        """Return whether a join since the last call made the subscription. Only a watched hold knows; else False."""
+        with self._turn:
+            made, self._made = self._made, False
+            return made
 
     def join(self) -> None:
         """Subscribe now; a new subscription holds everything, or with `initial` "latest" what comes from now on."""
@@ -263,11 +319,30 @@ class Hold(Subscriber[ConsumerLine]):
             self._join()
             self._leave(unsubscribe=True)
 
+    def _join_once(self) -> tuple[ConsumerLine, Connection]:
+        missing = self._watched and not self._create and not Probe(self._finder, self.topic, self.subscription).exists()
+        joined = self._join_behind_probe() if missing else super()._join_once()
+        self._made |= missing
+        self._create = False
+        self._latest = False  # a subscription that a later join makes must not skip what came since this one
+        return joined
+
+    def _join_behind_probe(self) -> tuple[ConsumerLine, Connection]:
+        """Join, once the broker has dropped what the probe left: it does so a moment after it has confirmed."""
+        deadline = time.monotonic() + _LEAVES_WITHIN_S
+        while True:
+            try:
+                return super()._join_once()
+            except Refused as refused:
+                if _NOT_DURABLE not in refused.detail or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)
+
     def _line(self, connection: Connection, before: ConsumerLine | None) -> ConsumerLine:
         return ConsumerLine(self.topic, connection.listen_as_consumer(self), connection.broker)
 
     def _request(self, line: ConsumerLine) -> BaseCommand:
-        return line.hold(self.subscription, latest=self._latest, alone=self._alone)
+        return line.hold(self.subscription, latest=self._latest, alone=self._alone, create=self._create)
 
     def _take(self, line: ConsumerLine, frame: Frame) -> None:
         line.receive(frame)

@@ -119,13 +119,17 @@ class ConsumerLine:
         command.subscribe.start_message_id.CopyFrom(self.last.written())
         return command
 
-    def hold(self, subscription: str, *, latest: bool = False, alone: bool = False) -> BaseCommand:
+    def hold(
+        self, subscription: str, *, latest: bool = False, alone: bool = False, create: bool = False
+    ) -> BaseCommand:
         """Return SUBSCRIBE for a hold; a new subscription begins at the earliest message, or behind the latest.
 
-        Alone: it is refused, with the code ConsumerBusy, where another hold has joined.
+        Alone: it is refused, with the code ConsumerBusy, where another hold has joined. Create: the broker may make a
+        topic that is missing.
         """
         kind = CommandSubscribe.SubType.Exclusive if alone else CommandSubscribe.SubType.Failover
         command = self._subscribe(subscription, kind, durable=True)
+        command.subscribe.force_topic_creation = create
         if latest:
             command.subscribe.initial_position = CommandSubscribe.InitialPosition.Latest
         return command

@@ -96,7 +96,10 @@ def test_a_query_begins_at_the_entries_that_are_named(run: Run, ours: Client, ma
     assert query.plan.first() == first
     assert query.behind(first) == ["b", "c", "x", "y"]
     later = json.dumps({f"{topic}-partition-0": str(at[0]), topic: "earliest"})
-    with pytest.raises(InvalidInput, match=rf"begins at {at[0]} on .*'job' has let go of everything up to {at[0]}"):
+    with pytest.raises(
+        InvalidInput,
+        match=rf"begins behind .* on {topic}.*, but the subscription 'job' exists already and stands at {at[0]}",
+    ):
         run(topic=topic, startingOffsets=later).plan.first()
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.errors import DataLost, lost
 from eos.source.options import Boundary
-from eos.source.ranges import Found
+from eos.source.ranges import Found, Standing
 
 
 def at(text: str) -> EntryId:
@@ -25,6 +26,7 @@ class FakeTopic:
     delivered: list[EntryId] = field(default_factory=list)
     stands: EntryId = START
     size: int = 100
+    place: EntryId | None = None
 
     @property
     def last(self) -> EntryId | None:
@@ -36,11 +38,19 @@ class FakeBrokers:
 
     Attributes:
         deleted: topics that are told to be there, and are not when they are asked.
+        removed: those of them that are partitions which their topic still has.
+        made: topics on which the subscription had to be made again.
+        unmade: topics on which that was undone.
+        lost: topics whose messages are gone when one is looked for.
     """
 
     def __init__(self, **topics: FakeTopic) -> None:
         self.held = topics
         self.deleted: list[str] = []
+        self.removed: list[str] = []
+        self.made: list[str] = []
+        self.unmade: list[str] = []
+        self.lost: list[str] = []
         self.pins: list[tuple[str, Boundary]] = []
         self.acknowledged: list[tuple[str, EntryId]] = []
         self.probes: list[tuple[str, EntryId]] = []
@@ -48,10 +58,22 @@ class FakeBrokers:
     def topics(self, *, all_named: bool) -> Iterable[str]:
         return [*self.held, *self.deleted]
 
-    def pin(self, topic: str, start: Boundary) -> EntryId:
+    def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
         self._must_be_there(topic)
         self.pins.append((topic, start))
         return self.held[topic].stands
+
+    def look(self, topic: str) -> Standing:
+        return Standing(self.last(topic), self.held[topic].stands, topic in self.made)
+
+    def unmake(self, topic: str) -> None:
+        self.unmade.append(topic)
+
+    def place(self, topic: str, entry: EntryId) -> EntryId:
+        return self.held[topic].place or entry
+
+    def is_removed_partition(self, topic: str) -> bool:
+        return topic in self.removed
 
     def last(self, topic: str) -> EntryId | None:
         self._must_be_there(topic)
@@ -59,6 +81,8 @@ class FakeBrokers:
 
     def first(self, topic: str, entry: EntryId) -> Found:
         self.probes.append((topic, entry))
+        if topic in self.lost:
+            raise DataLost(lost(topic, f"nothing is left behind {entry}"))
         return Found(next(one for one in self.held[topic].delivered if one >= entry), self.held[topic].size)
 
     def acknowledge(self, topic: str, entry: EntryId) -> None:

@@ -41,8 +41,7 @@ class Cursor:
 
 def brokers(cursor: Cursor) -> PulsarBrokers:
     made = PulsarBrokers.__new__(PulsarBrokers)
-    made._cursors = {TOPIC: cursor}  # type: ignore[dict-item]
-    made._options = SimpleNamespace(subscription="s")  # type: ignore[assignment]
+    made._subscriptions = SimpleNamespace(joined=lambda topic: cursor)  # type: ignore[assignment]
     return made
 
 

@@ -44,7 +44,8 @@ def test_a_stream_begins_at_the_latest_message_and_a_batch_reads_everything() ->
 def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
     values = {
         "service.url": URL, "topics": "flights", "topicsPattern": "f.*", "subscription": "job",
-        "failOnDataLoss": "false", "subscriptionPrefix": "job", "startingOffsets": "latest",
+        "failOnDataLoss": "false", "resetSubscription": "true", "subscriptionPrefix": "job",
+        "startingOffsets": "latest",
         "startingTime": "0", "endingOffsets": "latest",
         "endingTime": "0", "maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "5", "tls_verify_hostname": "false",
         "request_timeout_s": "5", "connect_timeout_s": "5", "admin.url": "http://localhost:8080", "minPartitions": "8",

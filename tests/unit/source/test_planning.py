@@ -86,6 +86,75 @@ def test_an_end_before_its_start_is_refused_when_a_logged_batch_is_replayed() ->
         Plan(FakeBrokers(t=FakeTopic())).ranges(offsets(t="pinned 6:0"), offsets(t="5:3"))
 
 
+def test_an_accepted_end_before_its_start_in_one_ledger_reads_nothing_again() -> None:
+    """What is left of the ledger lies before the start, and was read."""
+    plan = Plan(FakeBrokers(t=FakeTopic(entries(5, 0, 3))), fail=False)
+    end = plan.latest(offsets(t="5:8"), None)
+    assert end == offsets(t="5:3")
+    assert plan.ranges(offsets(t="5:8"), end) == []
+    assert plan.ranges(offsets(t="pinned 5:8"), end) == [Range("t", BEGINNING, at("5:3"))], "of which nothing was read"
+
+
+@pytest.mark.parametrize(
+    ("stands", "place", "made", "words"),
+    [
+        ("5:-1", None, False, None),
+        ("9:-1", None, False, None),
+        ("5:-1", "5:8", True, None),
+        ("5:9", "5:8", False, None),
+        ("3:-1", "5:2", False, "another cluster"),
+        ("9:-1", "9:-1", True, "subscription was gone"),
+        ("9:4", "9:-1", False, "subscription was moved to 9:4"),
+    ],
+)
+def test_a_pinned_start_must_still_be_there_unless_the_subscription_stands_at_it(
+    stands: str, place: str | None, made: bool, words: str | None
+) -> None:
+    brokers = FakeBrokers(t=FakeTopic(entries(9, 0, 6), stands=at(stands), place=at(place) if place else None))
+    brokers.made = ["t"] if made else []
+    start = offsets(t="pinned 5:-1" if stands == "5:-1" and not made else "pinned 5:8")
+    if words is None:
+        assert Plan(brokers).latest(start, None) == offsets(t="9:6")
+        assert brokers.unmade == []
+        return
+    end = offsets(t="9:6")
+    with pytest.raises(InvalidInput, match=words):
+        Plan(brokers).latest(start, None)
+    with pytest.raises(InvalidInput, match=words):
+        Plan(brokers).ranges(start, end)
+    assert brokers.unmade == (["t"] * 2 if made else []), "a subscription that was made would hide the loss"
+    careless = Plan(brokers, fail=False)
+    assert careless.latest(start, None) == end
+    assert careless.ranges(start, end) == [Range("t", BEGINNING, at("9:6"))]
+    assert words in careless.warnings[0]
+
+
+def test_a_partition_that_the_broker_removed_is_no_loss_while_nothing_of_it_was_read() -> None:
+    brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)))
+    brokers.deleted = brokers.removed = ["idle"]
+    assert Plan(brokers).first() == offsets(a="pinned 5:-1")
+    start = offsets(a="5:1", idle="pinned 6:-1")
+    plan = Plan(brokers)
+    end = plan.latest(start, None)
+    assert end == offsets(a="5:3", idle="beginning")
+    assert plan.latest(end, None) == end
+    (warning,) = plan.warnings
+    assert "partition idle is gone" in warning
+    with pytest.raises(InvalidInput, match=r"topic idle is gone.*read it behind 6:2"):
+        Plan(brokers).latest(offsets(idle="6:2"), None)
+
+
+@pytest.mark.parametrize("limits", [Limits(entries=3), Limits(bytes=300)], ids=["entries", "bytes"])
+def test_a_loss_that_is_found_where_a_batch_is_cut_is_as_the_option_says(limits: Limits) -> None:
+    brokers = FakeBrokers(t=FakeTopic(entries(5, 0, 9)))
+    brokers.lost = ["t"]
+    with pytest.raises(InvalidInput, match="data of t was lost"):
+        Plan(brokers).latest(offsets(t="5:0"), limits)
+    careless = Plan(brokers, fail=False)
+    assert careless.latest(offsets(t="5:0"), limits) == offsets(t="5:9")
+    assert "data of t was lost" in careless.warnings[0]
+
+
 def test_acknowledged_is_what_lies_before_the_start_and_once() -> None:
     brokers = FakeBrokers(t=FakeTopic(entries(5, 0, 9)))
     plan = Plan(brokers)

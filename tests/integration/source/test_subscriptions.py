@@ -1,0 +1,257 @@
+"""A query's durable subscription: one that was there before, one that is deleted, and topics that are made again."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+
+from eos.errors import InvalidInput
+from eos.pulsar.net.admin import Admin as AdminApi
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.offsets import Offsets
+from tests.conftest import MakeTopic
+from tests.integration.source.conftest import Admin, Run
+from tests.integration.source.queries import Query
+from tests.integration.source.streams import write
+from tests.waiting import until
+
+REMOVED = "subscription/job?force=true"
+
+
+def roll(topic: str, admin: Admin) -> None:
+    """Close the topic's ledger."""
+    admin("PUT", topic, "unload")
+
+
+def careless(run: Run, **options: str) -> Query:
+    return run(failOnDataLoss="false", **options)
+
+
+@pytest.fixture
+def trimmed(pulsar: Any, make_topic: MakeTopic, admin: Admin) -> str:
+    """A topic that keeps only what a subscription still needs, as Pulsar does by default."""
+    topic = make_topic("trimmed")
+    nothing = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    until(lambda: _set(admin, topic, nothing), "the topic took no policy", pause_s=0.3)
+    return topic
+
+
+def _set(admin: Admin, topic: str, retention: dict[str, int]) -> bool:
+    with suppress(httpx.HTTPStatusError):
+        admin("POST", topic, "retention", retention)
+        return True
+    return False
+
+
+def let_go(topic: str, ledger: int, pulsar: Any, admin: Admin) -> None:
+    """Wait until the broker has deleted a ledger that nothing needs."""
+    with AdminApi(pulsar.admin_url) as asked:
+
+        def gone() -> bool:
+            admin("PUT", topic, "unload")
+            admin("POST", topic, "trim")
+            return ledger not in {one.id for one in asked.ledgers(topic)}
+
+        until(gone, "the ledger was not deleted", pause_s=0.3)
+
+
+@pytest.mark.parametrize("begins", ["latest", "time"])
+def test_a_topic_of_a_pattern_that_is_made_again_is_read_from_its_beginning(
+    run: Run, ours: Client, make_topic: MakeTopic, admin: Admin, begins: str
+) -> None:
+    topic = make_topic("again")
+    write(ours, topic, "old")
+    options = {"startingTime": "32503680000000"} if begins == "time" else {"startingOffsets": "latest"}
+    query = careless(run, topicsPattern=topic, **options)
+    start = query.plan.first()
+    write(ours, topic, "a")
+    read = query.latest(start)
+    assert query.read(start, read) == ["a"]
+    admin("DELETE", topic, "?force=true")
+    gone = query.latest(read)
+    assert gone == Offsets({})
+    admin("PUT", topic)
+    write(ours, topic, "n1", "n2", "n3")
+    back = query.latest(gone)
+    assert query.behind(back) == ["n1", "n2", "n3"]
+
+
+def test_a_subscription_that_is_deleted_while_a_query_runs_keeps_what_is_not_read(
+    run: Run, ours: Client, trimmed: str, admin: Admin
+) -> None:
+    query = run(topic=trimmed, startingOffsets="latest")
+    start = query.plan.first()
+    write(ours, trimmed, "a", "b")
+    read = query.latest(start)
+    assert query.read(start, read) == ["a", "b"]
+    write(ours, trimmed, "c")
+    admin("DELETE", trimmed, REMOVED)
+    end = query.latest(read)
+    with ours.subscription(trimmed, "job", initial="latest") as cursor:
+        stands = cursor.last_message_id()[1]
+    assert stands is not None
+    assert stands < read.topics[trimmed].entry
+    roll(trimmed, admin)
+    admin("POST", trimmed, "trim")
+    assert query.read(read, end) == ["c"]
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
+def test_a_topic_that_is_made_again_before_its_first_message_was_read_is_a_loss(
+    run: Run, ours: Client, make_topic: MakeTopic, admin: Admin, restarted: bool
+) -> None:
+    topic = make_topic("early")
+    query = run(topic=topic, startingOffsets="latest")
+    start = query.plan.first()
+    assert query.latest(start) == start
+    write(ours, topic, "x1", "x2", "x3")
+    admin("DELETE", topic, "?force=true")
+    admin("PUT", topic)
+    write(ours, topic, "n1")
+    for _ in range(2):
+        if restarted:
+            query = run(topic=topic, startingOffsets="latest")
+        with pytest.raises(InvalidInput, match=f"data of {topic} was lost: .*subscription was gone.*made again"):
+            query.latest(start)
+    query = careless(run, topic=topic, startingOffsets="latest")
+    assert query.behind(start) == ["n1"]
+    assert "subscription was gone" in "\n".join(query.told)
+
+
+def test_a_batch_that_is_read_again_sees_that_the_topic_was_made_again(
+    run: Run, ours: Client, make_topic: MakeTopic, admin: Admin
+) -> None:
+    topic = make_topic("replayed")
+    query = run(topic=topic, startingOffsets="latest")
+    start = query.plan.first()
+    write(ours, topic, "x1")
+    end = query.latest(start)
+    admin("DELETE", topic, "?force=true")
+    admin("PUT", topic)
+    write(ours, topic, "n1")
+    with pytest.raises(InvalidInput, match=f"data of {topic} was lost"):
+        run(topic=topic).read(start, end)
+
+
+def test_a_subscription_that_is_deleted_between_two_runs_is_no_loss_while_the_messages_are_there(
+    run: Run, ours: Client, trimmed: str, admin: Admin, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = run(topic=trimmed, startingOffsets="latest")
+    start = query.plan.first()
+    query.brokers.close()
+    write(ours, trimmed, "a")
+    admin("DELETE", trimmed, REMOVED)
+    write(ours, trimmed, "b")
+    with caplog.at_level(logging.WARNING):
+        assert run(topic=trimmed).behind(start) == ["a", "b"]
+    assert f'the subscription "job" was gone on {trimmed}' in caplog.text
+
+
+def test_a_subscription_that_is_deleted_between_two_runs_is_a_loss_once_the_ledger_is_gone(
+    run: Run, ours: Client, trimmed: str, admin: Admin, pulsar: Any
+) -> None:
+    query = run(topic=trimmed, startingOffsets="latest")
+    start = query.plan.first()
+    query.brokers.close()
+    (lost,) = write(ours, trimmed, "lost")
+    admin("DELETE", trimmed, REMOVED)
+    let_go(trimmed, lost.ledger, pulsar, admin)
+    write(ours, trimmed, "left")
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match=f"data of {trimmed} was lost: .*subscription was gone"):
+            run(topic=trimmed).latest(start)
+    assert careless(run, topic=trimmed).behind(start) == ["left"]
+
+
+def test_a_checkpoint_of_another_cluster_is_refused_before_its_first_message_was_read(
+    run: Run, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("elsewhere")
+    start = Offsets.from_json({"version": 1, "topics": {topic: "pinned 812000000:14"}})
+    words = f"was to begin behind 812000000:14 on {topic}, but the topic ends with .*another cluster"
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match=words):
+            run(topic=topic).latest(start)
+    write(ours, topic, "a")
+    with pytest.raises(InvalidInput, match=words):
+        run(topic=topic).latest(start)
+    query = careless(run, topic=topic)
+    assert query.behind(start) == ["a"]
+    assert "another cluster" in "\n".join(query.told)
+
+
+def other_query(run: Run, ours: Client, topic: str) -> list[EntryId]:
+    """Let a query read "a" and "b", and be gone with its checkpoint; return where the messages are."""
+    query = run(topic=topic, startingOffsets="earliest")
+    start = query.plan.first()
+    places = write(ours, topic, "a", "b")
+    assert query.latest(query.latest(start)) == query.latest(start)
+    query.brokers.close()
+    return write(ours, topic, "c") and places
+
+
+@pytest.mark.parametrize("begins", ["earliest", "time", "entry"])
+def test_a_new_query_whose_subscription_stands_elsewhere_is_refused_with_both_ways_out(
+    run: Run, ours: Client, make_topic: MakeTopic, begins: str
+) -> None:
+    topic = make_topic("standing")
+    places = other_query(run, ours, topic)
+    given = {
+        "earliest": {"startingOffsets": "earliest"},
+        "time": {"startingTime": "0"},
+        "entry": {"startingOffsets": json.dumps({topic: str(places[0])})},
+    }[begins]
+    words = f"on {topic}, but the subscription 'job' exists already.*another subscription.*resetSubscription=true"
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match=words):
+            run(topic=topic, **given).plan.first()
+    query = run(topic=topic, resetSubscription="true", **given)
+    start = query.plan.first()
+    assert query.plan.first() == start, "asked for twice"
+    assert query.behind(start) == ["a", "b", "c"]
+    query.brokers.close()
+    again = run(topic=topic, **given)
+    assert again.behind(again.plan.first()) == ["a", "b", "c"], "a crash before the first batch changes nothing"
+
+
+def test_a_new_query_that_names_a_later_entry_does_not_skip_what_another_has_not_read(
+    run: Run, ours: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("skipping")
+    other_query(run, ours, topic)
+    *_, last = write(ours, topic, "d", "e")
+    given = {"topic": topic, "startingOffsets": json.dumps({topic: str(last)})}
+    with pytest.raises(InvalidInput, match=r"exists already.*resetSubscription=true"):
+        run(**given).plan.first()
+    query = run(resetSubscription="true", **given)
+    assert query.behind(query.plan.first()) == ["e"]
+
+
+@pytest.mark.parametrize("given", [{}, {"startingOffsets": "latest"}], ids=["default", "latest"])
+def test_a_new_query_without_a_place_goes_on_where_the_subscription_stands_and_says_so(
+    run: Run, ours: Client, make_topic: MakeTopic, caplog: pytest.LogCaptureFixture, given: dict[str, str]
+) -> None:
+    topic = make_topic("goes-on")
+    other_query(run, ours, topic)
+    query = run(topic=topic, **given)
+    with caplog.at_level(logging.WARNING):
+        assert query.behind(query.plan.first()) == ["b", "c"]
+    assert f'the subscription "job" of a new query exists already on {topic}' in caplog.text
+    assert "resetSubscription=true" in caplog.text
+    query.brokers.close()
+    reset = run(topic=topic, resetSubscription="true", **given)
+    assert reset.behind(reset.plan.first()) == []
+
+
+def test_a_subscription_that_a_consumer_has_joined_is_not_reset(run: Run, ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("in-use")
+    write(ours, topic, "a")
+    run(topic=topic, startingOffsets="latest").plan.first()
+    with pytest.raises(InvalidInput, match=r"resetSubscription=true must not move .* a consumer is connected"):
+        run(topic=topic, startingOffsets="earliest", resetSubscription="true").plan.first()
