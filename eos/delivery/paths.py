@@ -16,8 +16,7 @@ from eos.delivery.producers import KeptProducers
 from eos.delivery.task import parse_report, transaction_property
 from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
 from eos.pulsar.net.client import Client
-from eos.spark import jobs
-from eos.spark import query as spark
+from eos.spark import jobs, stages
 
 
 @dataclass(slots=True)
@@ -96,7 +95,7 @@ class ByTasks:
 
     def finish(self) -> None:
         """Prove that each task ran once; without a transaction, that it ran. Raises NotCommitted if that is not so."""
-        spark.prove_run(self.job.sparkSession, self._stages, self._ran, retries=self._retries)
+        stages.prove_run(self.job.sparkSession, self._stages, self._ran, retries=self._retries)
         self._proven = True
 
     def abandon(self) -> set[str]:

@@ -31,7 +31,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
-from eos.spark import jobs
+from eos.spark import jobs, stages
 from eos.spark import query as spark
 from eos.spark.garbage import OldGarbage
 from eos.steps import Step
@@ -147,6 +147,7 @@ class WritingRun(Run):
     ) -> Delivery:
         """Make the delivery of the run. Args: what it begins with; the others as of `Delivery`, `WriteSettings`."""
         options, query = start.options, start.query
+        stages.keep_records(start.session)
         facts = {
             "spark.app.id": start.session.sparkContext.applicationId,
             "spark.query.name": None if query is None else query.name,

@@ -1,28 +1,26 @@
-"""What the sink must know of Spark: the query behind a micro-batch, and how often its tasks ran.
+"""What the sink must know of Spark: the query behind a micro-batch. How often its tasks ran tells `eos.spark.stages`.
 
 Everything here reads Spark's own state through the JVM; nothing writes but `register`,
 which keeps the sink's name in the query's checkpoint folder. The facts were measured on
 Spark 4.3: `MicroBatchExecution` (offsets are logged before the batch function is called),
-`SharedState.activeStreamingQueries` (in the batch function, `streams.active` is empty
-because the session is a clone) and `AppStatusStore` (stage attempts).
+and `SharedState.activeStreamingQueries` (in the batch function, `streams.active` is empty
+because the session is a clone).
 """
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import SparkContext, SparkStageInfo
+from pyspark import SparkContext
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from eos.errors import InvalidInput, NotCommitted
+from eos.errors import InvalidInput
 from eos.spark.checkpoint_files import CheckpointFiles
 from eos.spark.ending import ends_later
 
@@ -167,13 +165,14 @@ def _query(session: SparkSession, execution: Jvm, query_id: str) -> Query:
     )
 
 
-_TEMPORARY = re.compile(r"^file:.*/temporary-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-"""The folder that Spark makes for a query without a checkpoint location (StreamingQueryManager.createQuery)."""
+_TEMPORARY = re.compile(r"(^|/)temporary-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/*$")
+"""The folder that Spark makes for a query without a checkpoint location (ResolveWriteToStream): on the driver's
+machine, or by a setting on the default file system, whichever that is."""
 
 
 def refuse_temporary_checkpoint(query: Query) -> None:
     """Raise InvalidInput for a query whose checkpoint goes with its process."""
-    if _TEMPORARY.match(query.checkpoint):
+    if _TEMPORARY.search(query.checkpoint):
         raise InvalidInput(
             f"The query has no checkpoint of its own: {query.checkpoint} is a temporary folder. After a restart "
             "neither Spark nor the sink would know what is written already. Give the query a place that stays: "
@@ -215,68 +214,3 @@ def reason(error: Exception, limit: int = 1_000) -> str:
         lines = [line for line in text.splitlines() if line and not line.startswith((" ", "Traceback", "\tat "))]
         text = lines[-1] if lines else text
     return text[:limit]
-
-
-_LOOKS = 10
-_BETWEEN_LOOKS_S = 0.002
-
-
-def prove_run(
-    session: SparkSession, stage_ids: Sequence[int], partitions: Sequence[int], *, retries: bool = False
-) -> None:
-    """Return only if every partition of the writing stage was run exactly once; with `retries`, at least once.
-
-    Spark retries tasks, and after a FetchFailed it runs partitions again in a new stage
-    attempt with attemptNumber 0, which a Python task can't see. `collect()` returns one
-    right row each all the same, so the rows prove nothing: the stage's own record does.
-
-    The record is kept by a listener, a moment late but in order. It is a proof as soon as it
-    shows that all tasks of the stage's first attempt have succeeded and none has failed: what
-    makes Spark run a partition of a result stage again is a task that failed, or one that was
-    lost, whose second run refuses to write and fails. `listenerBus().waitUntilEmpty()` looks
-    every 10 ms only, so we look a few times by ourselves first.
-
-    With `retries` a task that failed does no harm, since its second run has written the whole partition again. A second
-    attempt of the stage does: its partitions may hold other rows than those of the first, where a shuffle before it
-    was computed anew, and a row could be in none that was written.
-
-    Raises:
-        NotCommitted: a partition ran twice, may have, or nothing is known of the stage.
-    """
-    stages = set(stage_ids)
-    if not stages:
-        return  # the plan was optimised away: no task ran, so none wrote
-    if len(stages) > 1:
-        raise NotCommitted(f"The writing tasks ran in more than one stage ({sorted(stages)}): partitions ran twice.")
-    (stage_id,) = stages
-    tracker = session.sparkContext.statusTracker()
-    for _ in range(_LOOKS):
-        stage = tracker.getStageInfo(stage_id)
-        if stage is not None and _ran(stage, partitions, retries):
-            return
-        time.sleep(_BETWEEN_LOOKS_S)
-    jsc: Jvm = session.sparkContext._jsc
-    jsc.sc().listenerBus().waitUntilEmpty()
-    stage = tracker.getStageInfo(stage_id)
-    if stage is None:
-        raise NotCommitted(f"Spark knows nothing of stage {stage_id} any more, so it is not proven to have run once.")
-    if stage.currentAttemptId != 0:
-        raise NotCommitted(
-            f"Stage {stage_id} had {stage.currentAttemptId + 1} attempts: Spark ran partitions again after losing "
-            "shuffle files."
-        )
-    if not _ran(stage, partitions, retries):
-        raise NotCommitted(
-            f"Stage {stage_id} is not proven to have run each partition{'' if retries else ' once'}: "
-            f"{stage.numTasks} tasks, {stage.numCompletedTasks} completed, {stage.numFailedTasks} failed, "
-            f"{len(partitions)} reported."
-        )
-
-
-def _ran(stage: SparkStageInfo, partitions: Sequence[int], retries: bool) -> bool:
-    once = stage.numCompletedTasks == stage.numTasks and stage.numFailedTasks == 0
-    return (
-        stage.currentAttemptId == 0
-        and (once or (retries and stage.numCompletedTasks >= stage.numTasks))
-        and sorted(partitions) == list(range(stage.numTasks))
-    )

@@ -105,7 +105,7 @@ def test_a_task_may_run_again_only_without_a_transaction(
 ) -> None:
     proven: list[tuple[Any, ...]] = []
     monkeypatch.setattr("eos.spark.jobs.local_property", lambda *_: contextlib.nullcontext())
-    monkeypatch.setattr("eos.spark.query.prove_run", lambda *given, retries: proven.append((*given, retries)))
+    monkeypatch.setattr("eos.spark.stages.prove_run", lambda *given, retries: proven.append((*given, retries)))
     row = SimpleNamespace(stage=5, partition=0, problem=None, report='[{"t": 1}, {"t": 2}, {"t": 1}]')
     job: Any = SimpleNamespace(sparkSession="session", collect=lambda: [row])
     client: Any = None

@@ -12,12 +12,11 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from eos.errors import InvalidInput, NotCommitted
+from eos.errors import InvalidInput
 from eos.spark.query import (
     Query,
     current_query,
     current_run,
-    prove_run,
     reason,
     refuse_speculation,
     refuse_temporary_checkpoint,
@@ -47,7 +46,10 @@ def test_no_speculation_is_taken() -> None:
     [
         ("file:/tmp/temporary-0c7e1b1e-9d5a-4b77-8f0a-0c7f1d5d2a11", True),
         ("file:///tmp/x/temporary-0c7e1b1e-9d5a-4b77-8f0a-0c7f1d5d2a11", True),
+        ("hdfs://nn:8020/tmp/temporary-0c7e1b1e-9d5a-4b77-8f0a-0c7f1d5d2a11", True),
+        ("s3a://bucket/temporary-0c7e1b1e-9d5a-4b77-8f0a-0c7f1d5d2a11/", True),
         ("file:/tmp/temporary-0c7e1b1e-9d5a-4b77-8f0a-0c7f1d5d2a11/mine", False),
+        ("file:/data/not-temporary-0c7e1b1e-9d5a-4b77-8f0a-0c7f1d5d2a11", False),
         ("file:/data/checkpoints/flights", False),
         ("bk://localhost:2181/flights", False),
     ],
@@ -101,40 +103,6 @@ def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_p
     assert ended.wait(PATIENCE_S)
     assert seen[0] == (started.runId, True)
     assert current_run() is None
-
-
-def told(**stage: int) -> Any:
-    """A session whose status store has one stage of two tasks."""
-    info = SimpleNamespace(
-        **{"currentAttemptId": 0, "numTasks": 2, "numCompletedTasks": 2, "numFailedTasks": 0} | stage
-    )
-    bus = SimpleNamespace(listenerBus=lambda: SimpleNamespace(waitUntilEmpty=lambda: None))
-    tracker = SimpleNamespace(getStageInfo=lambda _: info if stage.get("numTasks") != 0 else None)
-    context = SimpleNamespace(statusTracker=lambda: tracker, _jsc=SimpleNamespace(sc=lambda: bus))
-    return SimpleNamespace(sparkContext=context)
-
-
-@pytest.mark.parametrize(
-    ("stage", "partitions", "once", "at_least_once"),
-    [
-        ({}, [1, 0], True, True),
-        ({"numFailedTasks": 1}, [0, 1], False, True),
-        ({"numCompletedTasks": 3}, [0, 1], False, True),  # a copy of a slow task ended, too
-        ({"numCompletedTasks": 1}, [0, 1], False, False),
-        ({"currentAttemptId": 1}, [0, 1], False, False),
-        ({"numTasks": 3, "numCompletedTasks": 3}, [0, 1], False, False),
-        ({"numTasks": 0}, [0, 1], False, False),  # nothing is known of it
-    ],
-)
-def test_what_proves_that_each_partition_ran(
-    stage: dict[str, int], partitions: list[int], once: bool, at_least_once: bool
-) -> None:
-    for retries, proven in ((False, once), (True, at_least_once)):
-        if proven:
-            prove_run(told(**stage), [5], partitions, retries=retries)
-        else:
-            with pytest.raises(NotCommitted, match=r"[Ss]tage 5"):
-                prove_run(told(**stage), [5], partitions, retries=retries)
 
 
 OF_A_FUNCTION = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):

@@ -1,0 +1,121 @@
+"""What proves that each task of a stage ran once, and what is asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from eos.errors import NotCommitted
+from eos.spark import stages
+from eos.spark.stages import keep_records, prove_run
+from tests.waiting import until
+
+
+class Context:
+    """A SparkContext with one stage. Args: what shows it; its Java twin."""
+
+    def __init__(self, look: Callable[[], Any], jsc: Any) -> None:
+        self._look, self._jsc = look, jsc
+
+    def statusTracker(self) -> Any:  # noqa: N802
+        return SimpleNamespace(getStageInfo=lambda _: self._look())
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "_LONG_S", 0.05)
+
+
+def told(**stage: int) -> Any:
+    """A session whose status store has one stage of two tasks."""
+    info = SimpleNamespace(
+        **{"currentAttemptId": 0, "numTasks": 2, "numCompletedTasks": 2, "numFailedTasks": 0} | stage
+    )
+    return showing(lambda: info if stage.get("numTasks") != 0 else None)
+
+
+def showing(look: Callable[[], Any], wait: Callable[[], None] = lambda: None) -> Any:
+    """A session that shows a stage, and whose listeners are waited for."""
+    bus = SimpleNamespace(listenerBus=lambda: SimpleNamespace(waitUntilEmpty=wait))
+    return SimpleNamespace(sparkContext=Context(look, SimpleNamespace(sc=lambda: bus)))
+
+
+@pytest.mark.parametrize(
+    ("stage", "partitions", "once", "at_least_once"),
+    [
+        ({}, [1, 0], True, True),
+        ({"numFailedTasks": 1}, [0, 1], False, True),
+        ({"numCompletedTasks": 3}, [0, 1], False, True),  # a copy of a slow task ended, too
+        ({"numCompletedTasks": 1}, [0, 1], False, False),
+        ({"currentAttemptId": 1}, [0, 1], False, False),
+        ({"numTasks": 3, "numCompletedTasks": 3}, [0, 1], False, False),
+        ({"numTasks": 0}, [0, 1], False, False),  # nothing is known of it
+    ],
+)
+def test_what_proves_that_each_partition_ran(
+    stage: dict[str, int], partitions: list[int], once: bool, at_least_once: bool
+) -> None:
+    for retries, proven in ((False, once), (True, at_least_once)):
+        if proven:
+            prove_run(told(**stage), [5], partitions, retries=retries)
+        else:
+            with pytest.raises(NotCommitted, match=r"[Ss]tage 5"):
+                prove_run(told(**stage), [5], partitions, retries=retries)
+
+
+class Timeout(Py4JJavaError):  # type: ignore[misc]
+    """What a slow listener of somebody else's makes of waiting."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "The event queue is not empty")
+
+
+def test_a_slow_listener_of_somebody_elses_does_not_fail_a_batch() -> None:
+    """Those of the UI are in another queue, and know the stage long before it has caught up."""
+    waits: list[None] = []
+    proven = SimpleNamespace(currentAttemptId=0, numTasks=1, numCompletedTasks=1, numFailedTasks=0)
+
+    def wait() -> None:
+        waits.append(None)
+        raise Timeout
+
+    prove_run(showing(lambda: proven if len(waits) >= 2 else None, wait), [5], [0])
+    assert len(waits) == 2
+
+
+def test_a_stage_that_failed_is_told_at_once() -> None:
+    looks: list[None] = []
+
+    def look() -> Any:
+        looks.append(None)
+        return SimpleNamespace(currentAttemptId=1, numTasks=1, numCompletedTasks=0, numFailedTasks=0)
+
+    with pytest.raises(NotCommitted, match="2 attempts"):
+        prove_run(showing(look), [5], [0])
+    assert len(looks) == 1
+
+
+def test_stages_that_the_ui_drops_are_known_all_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `spark.ui.retainedStages` may be set low; here it counts as low whatever it is."""
+    monkeypatch.setattr(stages, "ENOUGH_STAGES", 10_000)
+    monkeypatch.setattr(stages, "_own", type(stages._own)())
+    keep_records(spark)
+    records = stages._own[spark.sparkContext]
+    keep_records(spark)
+    assert stages._own[spark.sparkContext] is records, "one for each application"
+    tracker, before = spark.sparkContext.statusTracker(), records.getStageInfo(1 << 30)
+    assert before is None
+    spark.sparkContext.setJobGroup("kept", "")
+    spark.range(0, 10, numPartitions=2).rdd.count()
+    (job,) = tracker.getJobIdsForGroup("kept")
+    info = tracker.getJobInfo(job)
+    assert info is not None
+    (stage,) = info.stageIds
+    until(lambda: records.getStageInfo(stage) is not None)
+    prove_run(spark, [stage], [0, 1])
+    assert records.getStageInfo(stage) == tracker.getStageInfo(stage)
