@@ -55,11 +55,22 @@ class BatchDelivery:
         total = Report()
         self._into = txn
         with self._timed(), around_spark():
-            for path in self._paths:
+            for place, path in enumerate(self._paths):
+                if isinstance(path, ByTasks):
+                    self._await_the_drivers(place)
                 to = self._delivery.transaction(txn, self._batch_id, path.partitions)
                 total.merge(path.send(to))
         self.sent_in, self.frames = txn, total.frames
         return total
+
+    def _await_the_drivers(self, place: int) -> None:
+        """Await what the driver has sent for the writes before a place.
+
+        Tasks have connections of their own: a row of theirs could otherwise be stored before one of an earlier write.
+        """
+        for path in self._paths[:place]:
+            if isinstance(path, ByDriver):
+                path.await_receipts()
 
     def finish(self) -> None:
         """Await the receipts of what the driver sent; prove that each task ran once."""

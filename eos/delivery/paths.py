@@ -41,6 +41,11 @@ class ByDriver:
         self._writer = Writer(self.settings, transaction, self.producers, transaction.batch_id)
         return send_all(self._writer, self.rows.to_batches())
 
+    def await_receipts(self) -> None:
+        """Await the receipts of what was sent so far."""
+        if self._writer is not None:
+            self._writer.await_receipts()
+
     def finish(self) -> None:
         """Await the receipts, and put the producers by."""
         if self._writer is not None:

@@ -189,12 +189,16 @@ class Writer:
         self._send_gathered()
         return self._report
 
+    def await_receipts(self) -> None:
+        """Await the receipt of each frame that was sent so far. Raises what `Producer.flush` raises."""
+        for producer in self._producers.values():
+            producer.flush(self._until)
+
     def finish(self) -> None:
         """Await every receipt, and give every producer back. Whatever goes wrong, `abandon` is to follow."""
         observe, batch_id = self._to.observer, self._to.batch_id
         observe(Step.ALL_SENT, "before", batch_id)
-        for producer in self._producers.values():
-            producer.flush(self._until)
+        self.await_receipts()
         observe(Step.ALL_SENT, "after", batch_id)
         observe(Step.CLOSE_PRODUCERS, "before", batch_id)
         self._source.give_back(list(self._producers.values()))

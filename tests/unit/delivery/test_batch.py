@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -11,7 +15,7 @@ from pyspark.errors import PySparkException
 
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Write
-from eos.delivery.paths import ByDriver
+from eos.delivery.paths import ByDriver, ByTasks
 from eos.delivery.writer import BatchTransaction, Report
 from eos.errors import CommitUnknown, InvalidInput, NotCommitted
 from eos.pulsar.wire.txn import TxnId
@@ -37,6 +41,9 @@ class Path(ByDriver):
         assert (transaction.txn, transaction.batch_id, transaction.partitions) == (TXN, 3, {self.name: 2})
         self._do("send")
         return Report({self.name: 1}, {self.name: 10}, {self.name: 2})
+
+    def await_receipts(self) -> None:
+        self._do("await")
 
     def finish(self) -> None:
         self._do("finish")
@@ -164,3 +171,20 @@ def test_an_interrupt_that_an_error_of_py4j_hides_is_no_reason_to_try_again() ->
     one.prepare()
     with pytest.raises(KeyboardInterrupt):
         one.send(TXN)
+
+
+def test_rows_of_tasks_are_sent_when_those_of_an_earlier_write_are_stored() -> None:
+    """They come by connections of their own, and a later write to the same topic must not come first."""
+    of = Scripted()
+    one = batch(of, ("s", "t", "u"))
+    one.prepare()
+
+    def collect() -> list[Any]:
+        of.log.append("run the job")
+        return []
+
+    job = SimpleNamespace(sparkSession=None, collect=collect)
+    one._paths[1] = ByTasks(cast(Any, job), cast(Any, None), {}, "carrier", set)
+    with patch("eos.spark.jobs.local_property", lambda *_: nullcontext()):
+        one.send(TXN)
+    assert of.log[3:] == ["send s", "await s", "run the job", "send u"]
