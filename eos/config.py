@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 KeyHash = Literal["murmur3", "java", "boost"]
-Batching = Literal["default", "key-based"]
+Batching = Literal["default", "key-based", "none"]
 Compression = Literal["none", "lz4", "zlib", "zstd", "snappy"]
 CompressionOption = Literal["none", "auto", "lz4", "zlib", "zstd", "snappy"]
 """With "auto" each batch of messages decides by a sample of its own whether it is compressed."""
@@ -30,7 +30,7 @@ MOST_S = 1e9
 FILE = "file:"
 """Begins an option that names a file in place of a secret."""
 
-BATCHINGS: tuple[Batching, ...] = ("default", "key-based")
+BATCHINGS: tuple[Batching, ...] = ("default", "key-based", "none")
 KEY_HASHES: tuple[KeyHash, ...] = ("murmur3", "java", "boost")
 COMPRESSIONS: tuple[Compression, ...] = ("none", "lz4", "zlib", "zstd", "snappy")
 COMPRESSION_OPTIONS: tuple[CompressionOption, ...] = ("none", "auto", "lz4", "zlib", "zstd", "snappy")

@@ -62,7 +62,7 @@ class WriteSettings:
             Default 600.
         schema: of the values of rows that name no topic. A column `value` that is not binary is encoded by it.
             Default: none.
-        batching: whether the rows of a frame share their key. Default: they needn't.
+        batching: whether the rows of a frame share their key, or each has a frame of its own. Default: neither.
         introduction: who writes, as brokers are told. Default: not told.
         chunking: whether a message that is too large for one entry is sent in several. Default: it is refused.
         encryption_keys: public keys, by each of which frames are encrypted; none, the default: they go in the clear.
@@ -371,7 +371,9 @@ class Writer:
         if key not in self._encoders:
             target, compression = learned or DEFAULT_TARGET_BYTES, self._settings.compression
             cut_above = (learned or max_message_size) if self._settings.chunking else None
-            self._encoders[key] = BatchEncoder(compression, max_message_size, target, self._keyed, cut_above)
+            self._encoders[key] = BatchEncoder(
+                compression, max_message_size, target, self._keyed, cut_above, alone=self._settings.batching == "none"
+            )
         return self._encoders[key]
 
 

@@ -74,7 +74,8 @@ def sink(
         compression: of each batch of messages: "none", "lz4", "zlib", "zstd" or "snappy"; or "auto", which tries zstd
             on a sample of each, and sends as they are those that it would not make smaller by an eighth.
         batching: "default": a batch of messages holds rows of many keys; "key-based": of one ordering key, or key where
-            it has none, as Key_Shared subscriptions need. Many keys with few rows each then cost much more.
+            it has none, as Key_Shared subscriptions need. Many keys with few rows each then cost much more. "none":
+            each row is sent alone, in no batch, as consumers with receiverQueueSize=0 need. Each row costs an entry.
         chunking: whether a row that is larger than brokers take (5 MiB as a rule) is sent in several entries, which
             official clients put together again; False: it is refused.
         encryption_keys: end-to-end encryption, readable with the private key of any of these RSA keys: a dict of names

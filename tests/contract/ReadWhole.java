@@ -8,16 +8,21 @@ import java.security.MessageDigest;
 import java.util.HexFormat;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.Reader;
 import org.apache.pulsar.client.api.Schema;
+import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 
 /**
  * Reads topics to their end with the Java client. For each line "TOPIC FILE" on its input it writes the messages to the
  * file, one a line: key, ordering key, event time, properties, and the size and SHA-256 of the value, "-" for none.
+ * "TOPIC FILE COUNT" reads so many by a consumer with receiverQueueSize=0; where none comes for 20 s, those before it.
  *
  * <p>Arguments: service URL.
  */
@@ -29,7 +34,11 @@ public final class ReadWhole {
                 BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
             for (String order = orders.readLine(); order != null; order = orders.readLine()) {
                 String[] words = order.split(" ");
-                System.out.println("read " + read(client, words[0], Path.of(words[1])));
+                Path file = Path.of(words[1]);
+                int count = words.length == 2
+                        ? read(client, words[0], file)
+                        : receive(client, words[0], file, Integer.parseInt(words[2]));
+                System.out.println("read " + count);
                 System.out.flush();
             }
         }
@@ -51,6 +60,27 @@ public final class ReadWhole {
                 list.write(line(message));
                 count++;
             }
+        }
+        return count;
+    }
+
+    private static int receive(PulsarClient client, String topic, Path file, int most) throws Exception {
+        int count = 0;
+        try (Consumer<byte[]> consumer = client.newConsumer(Schema.BYTES)
+                        .topic(topic)
+                        .subscriptionName("no-queue")
+                        .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
+                        .receiverQueueSize(0)
+                        .subscribe();
+                BufferedWriter list = Files.newBufferedWriter(file, StandardCharsets.UTF_8)) {
+            while (count < most) {
+                Message<byte[]> message = consumer.receiveAsync().get(20, TimeUnit.SECONDS);
+                list.write(line(message));
+                consumer.acknowledge(message);
+                count++;
+            }
+        } catch (ExecutionException | TimeoutException closed) {
+            System.err.println(closed);
         }
         return count;
     }

@@ -134,7 +134,15 @@ def by_key(lines: list[str]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("compression", "batching"),
-    [("none", "default"), ("lz4", "default"), ("zlib", "key-based"), ("zstd", "default"), ("auto", "key-based")],
+    [
+        ("none", "default"),
+        ("lz4", "default"),
+        ("zlib", "key-based"),
+        ("zstd", "default"),
+        ("auto", "key-based"),
+        ("none", "none"),
+        ("zstd", "none"),
+    ],
 )
 def test_the_official_clients_read_what_was_committed_and_nothing_of_what_was_aborted(
     pulsar: Running,
@@ -171,7 +179,7 @@ def test_the_official_clients_read_what_was_committed_and_nothing_of_what_was_ab
     # The Python client gives keys as text: one that is none is not compared.
     told = [one.split("\t")[2:] for one in by_python]
     assert sorted(told) == sorted(one.split("\t")[2:] for one in expected)
-    if batching == "default":
+    if batching != "key-based":
         assert by_java == expected
         assert told == [one.split("\t")[2:] for one in expected]
     else:  # a key's rows with one ordering key keep their order
@@ -189,6 +197,18 @@ def test_a_message_of_several_megabytes_is_cut_at_the_brokers_own_limit(
     assert java.order(f"{topic} {tmp_path / 'java'}", "read") == "3"
     assert (tmp_path / "java").read_text().splitlines() == [line(row) for row in made]
     assert [message.data() for message in messages_of(pulsar.service_url, topic)] == [row.value for row in made]
+
+
+@pytest.mark.parametrize(("batching", "read"), [("default", 0), ("none", 40)])
+def test_a_consumer_without_a_queue_reads_messages_that_are_in_no_batch(
+    client: Client, java: JavaPeer, make_topic: MakeTopic, tmp_path: Path, batching: str, read: int
+) -> None:
+    """Of a batch it gets nothing: it closes (apache/pulsar#11850)."""
+    topic = make_topic("p-no-queue")
+    made = [one._replace(value=one.value and one.value[:9]) for one in rows(40, 7)]
+    write(client, topic, as_batch(made), commit=True, batching=batching)
+    assert java.order(f"{topic} {tmp_path / 'java'} 40", "read") == str(read)
+    assert (tmp_path / "java").read_text(encoding="utf-8").splitlines() == [line(row) for row in made][:read]
 
 
 def test_without_a_transaction_they_are_read_as_well(

@@ -88,6 +88,7 @@ class BatchEncoder:
             Default False.
         cut_above: bytes of a message above which it is sent alone, and cut into pieces where it is too large for one
             entry; at most what one entry holds. None, the default: a message that is larger than an entry is refused.
+        alone: each row is a message of its own, in no batch. Default False.
     """
 
     def __init__(
@@ -97,8 +98,9 @@ class BatchEncoder:
         target_bytes: int = DEFAULT_TARGET_BYTES,
         keyed: bool = False,
         cut_above: int | None = None,
+        alone: bool = False,
     ) -> None:
-        self.compression, self.keyed = compression, keyed
+        self.compression, self.keyed, self.alone = compression, keyed, alone
         self.limit = max_message_size - FRAME_RESERVE
         if self.limit <= 0:
             raise InvalidInput(f"a maximum message size of {max_message_size} bytes leaves no room for a message")
@@ -162,8 +164,12 @@ class BatchEncoder:
                 yield from self._encode(columns, offsets, together)
                 together = []
             if cuts[chunk.start]:
-                for piece in self._pieces(columns, chunk.start):
+                for piece in self._pieces(columns, chunk.start, *columns.alone(chunk.start)):
                     yield part, piece
+            elif self.alone:
+                for at, (described, value) in enumerate(columns.each_alone(chunk), chunk.start):
+                    for piece in self._pieces(columns, at, described, value):
+                        yield part, piece
             else:
                 together.append((part, chunk))
         yield from self._encode(columns, offsets, together)
@@ -204,11 +210,10 @@ class BatchEncoder:
             can_be_cut=self.cut_above is not None,
         )
 
-    def _pieces(self, columns: Columns, row: int) -> Iterator[Chunk]:
-        described, value = columns.alone(row)
+    def _pieces(self, columns: Columns, row: int, described: MessageMetadata, value: Buffer) -> Iterator[Chunk]:
         packed, compression = shrunk(value, self.compression)
-        assert self.cut_above is not None
-        for piece, payload in cut(described, packed, min(self.cut_above, self.limit - described.ByteSize())):
+        room = self.limit - described.ByteSize()
+        for piece, payload in cut(described, packed, min(self.cut_above or room, room)):
             yield Chunk(
                 messages=int(piece.is_last),
                 payload=payload,
@@ -216,7 +221,7 @@ class BatchEncoder:
                 rows_bytes=columns.data_bytes(slice(row, row + 1)) if piece.is_last else 0,
                 compression=compression,
                 deliver_at_ms=columns.deliver_at_ms(row),
-                can_be_cut=True,
+                can_be_cut=self.cut_above is not None,
                 piece=piece,
             )
 

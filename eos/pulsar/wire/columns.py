@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -120,6 +122,15 @@ class Columns:
         bare = one.set_column(place, "value", pa.array([b"" if value.is_valid else None], pa.binary()))
         own = SingleMessageMetadata.FromString(bytes(Columns(bare, 0).join(slice(0, 1))[_SIZE_BYTES:]))
         return alone(own), memoryview(value.as_buffer()) if value.is_valid else b""
+
+    def each_alone(self, rows: slice) -> Iterator[tuple[MessageMetadata, Buffer]]:
+        """Yield these rows as `alone` returns them; many small ones in a fraction of its time."""
+        joined, end = self.join(rows), 0
+        for row in range(rows.start, rows.stop):
+            start = end + _SIZE_BYTES
+            value = start + int(self._metadata_sizes[row])
+            end = start + int(self.sizes[row]) - _SIZE_BYTES
+            yield alone(SingleMessageMetadata.FromString(bytes(joined[start:value]))), joined[value:end]
 
     def deliver_at_ms(self, row: int) -> int | None:
         """Return when a row is to be delivered; None: at once."""

@@ -326,3 +326,42 @@ def test_a_batch_that_ends_early_is_refused(cut: int) -> None:
     (chunk,) = BatchEncoder().chunks(pa.RecordBatch.from_pydict({"value": [b"abc"]}))
     with pytest.raises(DamagedFrame):
         list(unpack(MessageMetadata(num_messages_in_batch=1), bytes(chunk.payload)[:-cut]))
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_rows_that_stand_alone_are_each_an_entry_without_a_batch(compression: Compression) -> None:
+    encoder = BatchEncoder(compression, alone=True)
+    made = rows()
+    chunks = list(encoder.chunks(made))
+    frames = [frame_of(chunk) for chunk in chunks]
+    assert [one.messages for one in chunks] == [1] * made.num_rows
+    for frame in frames:
+        assert frame.metadata is not None
+        assert not frame.metadata.HasField("num_messages_in_batch")
+        assert not frame.metadata.HasField("uuid"), "it is no chunk"
+    assert read(chunks) == read(list(BatchEncoder().chunks(made)))
+    assert sum(one.rows_bytes for one in chunks) == sum(one.rows_bytes for one in BatchEncoder().chunks(made))
+
+
+@pytest.mark.parametrize("named", [0, 100])
+def test_a_row_that_stands_alone_may_fill_an_entry_and_not_more(named: int) -> None:
+    """It needs no more room than in a batch, so what is taken there is taken here."""
+    limit = 10_000 - FRAME_RESERVE
+    for size in range(limit - 2 * named - 60, limit + 1):
+        made = pa.record_batch(
+            {
+                "value": pa.array([b"v" * size], pa.binary()),
+                "key": pa.array([b"\xff" * named], pa.binary()),
+                "ordering_key": pa.array([b"o"], pa.binary()),
+            }
+        )
+        try:
+            list(BatchEncoder(max_message_size=10_000).chunks(made))
+        except InvalidInput:
+            with pytest.raises(InvalidInput, match="makes a message of"):
+                list(BatchEncoder(max_message_size=10_000, alone=True).chunks(made))
+            continue
+        (chunk,) = BatchEncoder(max_message_size=10_000, alone=True).chunks(made)
+        frame = frame_of(chunk)
+        assert frame.metadata is not None
+        assert frame.metadata.ByteSize() + len(chunk.payload) < 10_000
