@@ -164,8 +164,11 @@ def _hashes(cluster: Cluster, physical: list[str]) -> tuple[int, list[KeyHash]]:
 
 
 def _last_keys(cluster: Cluster, topic: str) -> Iterator[bytes]:
-    with Client.shared(cluster).entry_reader(topic, None, permits=1) as reader:
-        last, _ = reader.last_message_id()
+    try:
+        with Client.shared(cluster).entry_reader(topic, None, permits=1) as reader:
+            last, _ = reader.last_message_id()
+    except TopicMissing:
+        return  # the broker has removed the partition, since it held nothing
     if last is None:
         return
     start = EntryId(last.ledger, max(0, last.entry - _LOOKED_AT))

@@ -125,7 +125,7 @@ class Rows:
                 f"an entry lies in one partition, and {self._topic} has {len(topics)}: name the partition, such as "
                 f"{topics[0]}"
             )
-        return batch_ranges(self._brokers, self._options.start, Boundary("latest"))
+        return batch_ranges(self._brokers, self._options.start, Boundary("latest"), lose=self._lose)
 
     def _rows(self, part: Range) -> Iterator[Row]:
         _, partition = split_partition(part.topic)

@@ -13,7 +13,7 @@ from eos.source.bounded import EVERYTHING, Wanted, batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.filters import what_passes
 from eos.source.options import SourceOptions
-from eos.source.tasks import RangePartition, read_partition
+from eos.source.tasks import RangePartition, losses, read_partition
 from eos.source.typed import ValueSchema
 
 
@@ -30,7 +30,8 @@ class PulsarReader(DataSourceReader):
         """Return the ranges of the topic partitions that hold something."""
         brokers = PulsarBrokers(self._options)
         wanted = replace(self._wanted(), compacted=self._options.compacted)
-        ranges = brokers.splitter()(batch_ranges(brokers, self._options.start, self._options.end, wanted))
+        ranges = batch_ranges(brokers, self._options.start, self._options.end, wanted, losses(self._options))
+        ranges = brokers.splitter()(ranges)
         # Spark makes a partition of its own, without a range, of an empty list.
         return [RangePartition(part) for part in ranges] or [InputPartition(None)]
 

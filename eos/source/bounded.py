@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position, before
 from eos.source.options import Boundary, check_named, place_of
 from eos.source.ranges import Found, Range
@@ -48,7 +49,7 @@ class BatchBrokers(Protocol):
         ...
 
     def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or behind an entry; there must be one. Raises InvalidInput when it was lost."""
+        """Return the first message at or behind an entry; there must be one. Raises DataLost when it was lost."""
         ...
 
     def before_time(self, topic: str, time_ms: int) -> EntryId:
@@ -60,8 +61,22 @@ class BatchBrokers(Protocol):
         ...
 
 
-def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary, wanted: Wanted = EVERYTHING) -> list[Range]:
+def fail(what: str) -> None:
+    """Raise DataLost. Args: what was lost."""
+    raise DataLost(what)
+
+
+def batch_ranges(
+    brokers: BatchBrokers,
+    start: Boundary,
+    end: Boundary,
+    wanted: Wanted = EVERYTHING,
+    lose: Callable[[str], None] = fail,
+) -> list[Range]:
     """Return one range for each topic partition that has something between the two boundaries, as far as it is wanted.
+
+    Args: reaches the brokers; the two boundaries; what is wanted; takes what is lost while this looks, and raises it,
+    or only warns. Default: it is raised.
 
     Raises TopicMissing; InvalidInput for a boundary that names other topics than are read, and for a start that lies
     behind all that is stored.
@@ -72,6 +87,8 @@ def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary, wanted: 
     ranges = []
     for topic in filter(wanted.takes, topics):
         last = brokers.last(topic)
+        if last is None and start.where == "time":
+            continue  # perhaps a partition that is missing since it holds nothing: no time can be looked for there
         begin = _begin(brokers, topic, start, last)
         if last is None:
             continue
@@ -82,7 +99,11 @@ def batch_ranges(brokers: BatchBrokers, start: Boundary, end: Boundary, wanted: 
             finish = min(finish, brokers.before_time(topic, wanted.to_ms + 1))
         if begin.entry < finish:
             part = Range(topic, begin, finish, end_delivered=finish == last, compacted=wanted.compacted)
-            first = brokers.first(topic, EntryId(begin.entry.ledger, begin.entry.entry + 1)).entry
+            try:
+                first = brokers.first(topic, EntryId(begin.entry.ledger, begin.entry.entry + 1)).entry
+            except DataLost as gone:
+                lose(str(gone))
+                continue
             if first <= finish:
                 ranges.append(part if wanted.compacted else replace(part, first=first))
     return ranges

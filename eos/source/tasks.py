@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from eos.errors import InvalidInput
 from eos.pulsar.wire.encryption import as_it_is, decryptor_of
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import Columns
+from eos.source.errors import DataLost
 from eos.source.options import SourceOptions
 from eos.source.ranges import Range
 from eos.source.reading import read_range
@@ -29,6 +29,17 @@ class RangePartition(InputPartition):
     part: Range
 
 
+def losses(options: SourceOptions) -> Callable[[str], None]:
+    """Return what takes a loss: it raises DataLost, or only warns, as the options say."""
+
+    def lose(what: str) -> None:
+        if options.fail_on_data_loss:
+            raise DataLost(what)
+        log.warning(what)
+
+    return lose
+
+
 def read_partition(
     part: Range, options: SourceOptions, schema: StructType, values: ValueSchema | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -36,14 +47,10 @@ def read_partition(
 
     Args: the range; the checked options; the checked schema; what `value` is typed by, None where it is bytes.
 
-    Raises InvalidInput for a loss, unless it is only warned of, and what readers raise.
+    Raises DataLost for a loss, unless it is only warned of, and what readers raise.
     """
 
-    def lose(what: str) -> None:
-        if options.fail_on_data_loss:
-            raise InvalidInput(what)
-        log.warning(what)
-
+    lose = losses(options)
     brokers = PulsarBrokers(options)
     columns = Columns(schema, part.topic, TypedValues(values, part.topic, brokers.schema) if values else None)
     decrypt = decryptor_of(options.decryption_keys) if options.decryption_keys else as_it_is

@@ -9,6 +9,7 @@ import pytest
 from eos.errors import InvalidInput
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.bounded import Wanted, batch_ranges
+from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position
 from eos.source.options import Boundary
 from eos.source.ranges import Range
@@ -110,3 +111,13 @@ def test_a_start_behind_the_end_is_refused_on_an_empty_topic_too(brokers: Timed,
 
 def test_a_start_right_behind_the_end_is_an_empty_read(brokers: Timed) -> None:
     assert batch_ranges(brokers, by(p0="5:10", p1="earliest"), LATEST) == []
+
+
+def test_a_loss_that_is_found_while_a_read_is_planned_is_told_and_the_rest_is_read(brokers: Timed) -> None:
+    brokers.held[P1] = FakeTopic(entries(6, 0, 3))
+    brokers.lost = [P0]
+    with pytest.raises(DataLost, match=f"data of {P0} was lost"):
+        batch_ranges(brokers, EARLIEST, LATEST)
+    told: list[str] = []
+    (part,) = batch_ranges(brokers, EARLIEST, LATEST, lose=told.append)
+    assert (part.topic, len(told)) == (P1, 1)
