@@ -24,6 +24,7 @@ from eos.source.ranges import Found, Standing
 from eos.source.reading import first_behind
 from eos.source.splitting import Splitter, splitter, whole
 from eos.source.subscriptions import Subscriptions, too_old
+from eos.source.unfinished import Unfinished
 
 if TYPE_CHECKING:
     from eos.source.typed import ValueSchema
@@ -57,6 +58,7 @@ class PulsarBrokers:
         self._options = options
         self._client = Client.shared(options.cluster)
         self._subscriptions = Subscriptions(self._client, options, self)
+        self._unfinished: dict[str, Unfinished] = {}
 
     def topics(self, *, all_named: bool) -> Iterable[str]:
         """Return the physical topics that the options select now.
@@ -91,7 +93,9 @@ class PulsarBrokers:
     @_patient
     def look(self, topic: str) -> Standing:
         """Return where a topic ends, and where the query's subscription stands."""
-        return self._subscriptions.look(topic)
+        standing = self._subscriptions.look(topic)
+        self._unfinished.setdefault(topic, Unfinished(topic, self.open, standing.stands.ledger))
+        return standing
 
     def unmake(self, topic: str) -> None:
         """Delete the query's subscription again that a look has made."""
@@ -211,9 +215,11 @@ class PulsarBrokers:
         return splitter(self, self._options.min_partitions, self._options.part_bytes)
 
     @_patient
-    def acknowledge(self, topic: str, entry: EntryId) -> None:
-        """Let go of this entry and all before it."""
-        self._subscriptions.acknowledge(topic, entry)
+    def release(self, topic: str, start: EntryId) -> None:
+        """Let go of what lies before an entry up to which a query has read, but of no message that is not complete."""
+        bound = self._unfinished.setdefault(topic, Unfinished(topic, self.open)).bound(start)
+        if bound.entry >= 0:
+            self._subscriptions.acknowledge(topic, bound)
 
     def open(self, topic: str, start: EntryId | None, permits: int | None) -> EntryReader:
         """Open a reader of whole entries, as `eos.source.reading` does."""

@@ -54,13 +54,13 @@ def _look_back(topic: str, last: Entry, open_reader: Open, decrypt: Decrypt) -> 
     """
     for count in LOOK_BACK[:-1]:
         try:
-            return _read_again(topic, _back(topic, last.id, count, open_reader), last, open_reader, decrypt)
+            return _read_again(topic, back_from(topic, last.id, count, open_reader), last, open_reader, decrypt)
         except ChunksMissing:
             continue
-    return _read_again(topic, _back(topic, last.id, LOOK_BACK[-1], open_reader), last, open_reader, decrypt)
+    return _read_again(topic, back_from(topic, last.id, LOOK_BACK[-1], open_reader), last, open_reader, decrypt)
 
 
-def _back(topic: str, entry: EntryId, count: int, open_reader: Open) -> EntryId:
+def back_from(topic: str, entry: EntryId, count: int, open_reader: Open) -> EntryId:
     """Return the entry that is so many before this one, or the first one of the topic."""
     while entry.entry < count:
         # A reader that begins with a ledger's first entry stands behind the last one of the ledger before.

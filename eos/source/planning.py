@@ -84,8 +84,9 @@ class Brokers(Protocol):
         """Return the first message at or behind an entry; there must be one. Raises DataLost when it was lost."""
         ...
 
-    def acknowledge(self, topic: str, entry: EntryId) -> None:
-        """Let the brokers delete this entry and all before it, as far as this query is concerned."""
+    def release(self, topic: str, start: EntryId) -> None:
+        """Let the brokers delete what lies before the entry up to which the query has read, except for the chunks of
+        messages that are not complete there."""
         ...
 
 
@@ -256,7 +257,7 @@ class StreamPlan:
     def _release(self, topic: str, start: EntryId) -> None:
         # The start stays stored, as the proof of the next batch. The first entry of a ledger has none before it.
         if start.entry > 0 and self._acknowledged.get(topic) != start:
-            self._brokers.acknowledge(topic, EntryId(start.ledger, start.entry - 1))
+            self._brokers.release(topic, start)
             self._acknowledged[topic] = start
 
     def _limit(self, starts: Mapping[str, Position], ends: dict[str, Position], limits: Limits) -> None:

@@ -13,9 +13,11 @@ import pytest
 from eos.errors import InvalidInput
 from eos.pulsar.net.admin import Admin as AdminApi
 from eos.pulsar.net.client import Client
-from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.message_id import EntryId, MessageId
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from eos.source.offsets import Offsets
 from tests.conftest import MakeTopic
+from tests.contract.conftest import Produce
 from tests.integration.source.conftest import Admin, Run
 from tests.integration.source.queries import Query
 from tests.integration.source.streams import write
@@ -255,3 +257,52 @@ def test_a_subscription_that_a_consumer_has_joined_is_not_reset(run: Run, ours: 
     run(topic=topic, startingOffsets="latest").plan.first()
     with pytest.raises(InvalidInput, match=r"resetSubscription=true must not move .* a consumer is connected"):
         run(topic=topic, startingOffsets="earliest", resetSubscription="true").plan.first()
+
+
+def test_the_first_chunk_of_a_message_stays_stored_until_the_message_was_read(
+    run: Run, produce: Produce, trimmed: str, admin: Admin, pulsar: Any
+) -> None:
+    query = run(topic=trimmed, startingOffsets="earliest")
+    position = query.plan.first()
+
+    def send(number: int | None) -> EntryId:
+        producer = produce(trimmed)
+        metadata = MessageMetadata(producer_name=producer.name, sequence_id=number or 9, publish_time=1)
+        if number is not None:
+            metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg = "large", number, 3
+            metadata.total_chunk_msg_size = 6
+        producer.send_described(metadata, b"%02d" % (9 if number is None else number))
+        stored = producer.event()
+        assert isinstance(stored, MessageId)
+        return EntryId(stored.ledger, stored.entry)
+
+    read: list[str] = []
+
+    def batch() -> None:
+        nonlocal position
+        end = query.latest(position)
+        read.extend(query.read(position, end))
+        position = end
+        query.latest(position)
+
+    first = send(0)
+    batch()
+    roll(trimmed, admin)
+    for number in (None, 1, None):
+        send(number)
+        batch()
+    with AdminApi(pulsar.admin_url) as asked:
+        for _ in range(3):
+            roll(trimmed, admin)
+            admin("POST", trimmed, "trim")
+        assert first.ledger in {one.id for one in asked.ledgers(trimmed)}
+    assert read == ["09", "09"]
+    query.brokers.close()
+    query = run(topic=trimmed)
+    send(2)
+    batch()
+    assert read == ["09", "09", "000102"]
+    send(None)
+    send(None)
+    batch()
+    let_go(trimmed, first.ledger, pulsar, admin)

@@ -85,8 +85,8 @@ class FakeBrokers:
             raise DataLost(lost(topic, f"nothing is left behind {entry}"))
         return Found(next(one for one in self.held[topic].delivered if one >= entry), self.held[topic].size)
 
-    def acknowledge(self, topic: str, entry: EntryId) -> None:
-        self.acknowledged.append((topic, entry))
+    def release(self, topic: str, start: EntryId) -> None:
+        self.acknowledged.append((topic, EntryId(start.ledger, start.entry - 1)))
 
     def _must_be_there(self, topic: str) -> None:
         if topic in self.deleted:
