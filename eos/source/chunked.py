@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
+from eos.errors import DamagedFrame
 from eos.pulsar.wire.chunks import ChunkAssembler, ChunksMissing
 from eos.pulsar.wire.encryption import Decrypt
-from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.entry import MAX_BYTES, Entry
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.errors import lost
+from eos.source.errors import Damaged, lost, refused
 from eos.source.readers import SILENCE_S, Open
 
 LOOK_BACK = (100, 10_000)
@@ -20,26 +21,38 @@ LOOK_BACK = (100, 10_000)
 
 
 def whole_messages(
-    topic: str, entries: Iterator[Entry], open_reader: Open, lose: Callable[[str], None], decrypt: Decrypt
+    topic: str,
+    entries: Iterator[Entry],
+    open_reader: Open,
+    lose: Callable[[str], None],
+    decrypt: Decrypt,
+    damaged: Damaged = refused,
+    max_bytes: int = MAX_BYTES,
 ) -> Iterator[Entry]:
     """Yield the entries of a range, with each chunked message in one, in the place of its last chunk.
 
     Args: the physical topic; the entries in their order; opens a reader; is told of a message whose first chunks
-    are gone; decrypts.
+    are gone; decrypts; is told of an entry that can't be read; bytes of a message, at most.
     """
-    assembler = ChunkAssembler(decrypt=decrypt)
+    assembler = ChunkAssembler(max_bytes, decrypt)
     for entry in entries:
         try:
             whole = assembler.take(entry)
+        except DamagedFrame as damage:
+            damaged(damage)
+            continue
         except ChunksMissing as missing:
             try:
                 whole = _look_back(topic, entry, open_reader, decrypt)
+            except DamagedFrame as damage:
+                damaged(damage)
+                continue
             except ChunksMissing:
                 lose(
                     lost(
                         topic,
                         f"{missing}. They are not among the {LOOK_BACK[-1]:,} entries before it either: retention has "
-                        "deleted them, the producer was slow between them, or the message has more than 128 MiB",
+                        "deleted them, the producer was slow between them, or it has more bytes than maxMessageBytes",
                     )
                 )
                 continue
@@ -74,7 +87,7 @@ def back_from(topic: str, entry: EntryId, count: int, open_reader: Open) -> Entr
 
 
 def _read_again(topic: str, first: EntryId, last: Entry, open_reader: Open, decrypt: Decrypt) -> Entry | None:
-    assembler = ChunkAssembler(decrypt=decrypt)
+    assembler = ChunkAssembler(last.most, decrypt)
     with closing(open_reader(topic, first, None)) as reader:
         while True:
             arrived = reader.read(SILENCE_S)

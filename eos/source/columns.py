@@ -29,6 +29,7 @@ from eos.nearest import did_you_mean
 from eos.pulsar.protocol.topics import split_partition
 from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import MessageId
 from eos.source.typed import TypedValues
 
 _ID = StructType(
@@ -123,22 +124,40 @@ class Columns:
         if self._typed is not None:
             value = self._typed.decode(decoded, entries, self._schema.field("value").type)
             decoded = decoded.set_column(decoded.schema.get_field_index("value"), "value", value)
-        columns = [self._column(part, field, decoded) for part, field in zip(self._parts, self._schema, strict=True)]
+        columns = [
+            self._column(part, field, decoded, entries) for part, field in zip(self._parts, self._schema, strict=True)
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
-    def _column(self, part: Part, field: pa.Field, decoded: pa.RecordBatch) -> pa.Array:
+    def _column(self, part: Part, field: pa.Field, decoded: pa.RecordBatch, entries: Sequence[Entry]) -> pa.Array:
         if part.decoded is None:
             constant = self._name if part.name == "__topic" else self._partition
             return pa.repeat(pa.scalar(constant, field.type), decoded.num_rows)
         column = decoded.column(part.decoded)
+        convert = _CONVERSIONS.get(part.decoded, _cast)
         try:
-            return _CONVERSIONS.get(part.decoded, _cast)(column, field.type)
+            return convert(column, field.type)
         except pa.ArrowInvalid as error:
+            where = place_of(entries, _first_wrong(column, field.type, convert))
             others = [kind for kind in part.types if to_arrow_type(kind, timezone="UTC") != field.type]
             raise InvalidInput(
-                f"column {part.name!r} of {self._topic} can't be read as {field.type}: {error}. Declare it as "
-                f"{(others or part.types)[0].simpleString()} by .schema(…)."
+                f"message {where} of {self._topic}: column {part.name!r} can't be read as {field.type}: {error}. "
+                f"Declare it as {(others or part.types)[0].simpleString()} by .schema(…)."
             ) from error
+
+
+def place_of(entries: Sequence[Entry], row: int) -> str:
+    """Return where a row of these entries is stored, for people."""
+    return MessageId(**decode(entries, ["message_id"]).column("message_id")[row].as_py()).place
+
+
+def _first_wrong(column: pa.Array, target: pa.DataType, convert: Callable[[pa.Array, pa.DataType], pa.Array]) -> int:
+    for row in range(len(column)):
+        try:
+            convert(column.slice(row, 1), target)
+        except pa.ArrowInvalid:
+            return row
+    return 0
 
 
 def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:

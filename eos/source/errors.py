@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from eos.errors import InvalidInput
+from collections.abc import Callable
+
+from eos.errors import DamagedFrame, InvalidInput
 
 
 class DataLost(InvalidInput):
@@ -12,6 +14,15 @@ class DataLost(InvalidInput):
 def lost(topic: str, what: str) -> str:
     """Return the message for data that can't be read any more. Args: the physical topic; what is known."""
     return f"data of {topic} was lost: {what}.{named_by('failOnDataLoss')}"
+
+
+Damaged = Callable[[DamagedFrame], None]
+"""Is told of an entry that can't be read. It raises, or leaves the entry out."""
+
+
+def refused(damage: DamagedFrame) -> None:
+    """Raise what is wrong with an entry."""
+    raise damage
 
 
 def named_by(option: str) -> str:

@@ -23,6 +23,7 @@ from eos.nearest import did_you_mean
 from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name, split_partition
 from eos.pulsar.wire.encryption_keys import key_files
+from eos.pulsar.wire.entry import MAX_BYTES
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.splitting import PART_BYTES
 from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
@@ -72,6 +73,8 @@ class SourceOptions:
         start, end: where reading begins and ends; the end counts for batches only.
         subscription: the durable subscription of a streaming query; "" for a batch read.
         fail_on_data_loss: whether a proven loss ends the query, or is a warning.
+        skip_damaged: whether an entry that can't be read is left out, and only told of in the log.
+        max_message_bytes: bytes that an entry, or a message in chunks, may have once it is decompressed.
         limits: how much a micro-batch may hold; None: everything there is.
         admin_url: of the admin API, which tells of ledgers; None: ranges are read whole.
         min_partitions: how many Spark partitions a read is cut into at least, where there are entries enough.
@@ -97,6 +100,8 @@ class SourceOptions:
     typed: bool = False
     decryption_keys: KeyFiles = ()
     reset_subscription: bool = False
+    skip_damaged: bool = False
+    max_message_bytes: int = MAX_BYTES
 
 
 def kind_of(given: Iterable[str]) -> Kind:
@@ -134,6 +139,8 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         part_bytes=read.number("maxBytesPerPartition") or PART_BYTES,
         compacted=_compacted(read, start, end),
         typed=read.one_of("valueFormat", ("bytes", "schema")) == "schema",
+        skip_damaged=read.one_of("onDamagedEntry", ("fail", "skip")) == "skip",
+        max_message_bytes=read.number("maxMessageBytes", 2**30) or MAX_BYTES,
         decryption_keys=() if (keys := read.text("decryption_keys")) is None else key_files(keys),
         reset_subscription=read.flag("resetSubscription", False),
     )
@@ -194,14 +201,14 @@ class _Read:
             raise InvalidInput(f"{name}={value!r} is neither {' nor '.join(words)}.")
         return value
 
-    def number(self, name: str) -> int | None:
+    def number(self, name: str, most: int = 2**63 - 1) -> int | None:
         value = self._values.get(name)
         if value is None:
             return None
         if not value.isdecimal() or int(value) < 1:
             raise InvalidInput(f"{name}={value!r} is no whole number of 1 or more.")
-        if int(value) >= 2**63:
-            raise InvalidInput(f"{name}={value!r} has more than 63 bits. Give a smaller number, or leave it out.")
+        if int(value) > most:
+            raise InvalidInput(f"{name}={value!r} is too large; it must be at most {most}. Or leave it out.")
         return int(value)
 
     def seconds(self, name: str) -> float | None:

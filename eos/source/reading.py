@@ -18,19 +18,24 @@ from contextlib import closing
 
 from eos.errors import TopicMissing
 from eos.pulsar.wire.encryption import Decrypt, as_it_is
-from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.entry import MAX_BYTES, Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked import whole_messages
-from eos.source.errors import DataLost, lost
+from eos.source.errors import Damaged, DataLost, lost, refused
 from eos.source.ranges import Found, Range
 from eos.source.readers import SILENCE_S, Entries, Open
 
 BATCH_BYTES = 1024 * 1024
-"""Bytes of the entries that are decoded together, about; a larger entry comes alone."""
+"""Bytes of the entries that are decoded together, about, once they are decompressed; a larger entry comes alone."""
 
 
 def read_range(
-    part: Range, open_reader: Open, lose: Callable[[str], None], decrypt: Decrypt = as_it_is
+    part: Range,
+    open_reader: Open,
+    lose: Callable[[str], None],
+    decrypt: Decrypt = as_it_is,
+    damaged: Damaged = refused,
+    max_bytes: int = MAX_BYTES,
 ) -> Iterator[list[Entry]]:
     """Yield the entries of a range, in order, in groups to be decoded together; chunked messages in one piece.
 
@@ -39,6 +44,8 @@ def read_range(
         open_reader: opens a reader.
         lose: called with what was lost; it raises, or only warns.
         decrypt: what is yielded. Default: encrypted entries stay so.
+        damaged: called with what is wrong with an entry that can't be read; it raises, or the entry is left out.
+        max_bytes: of a message in chunks, and of an entry once it is decompressed.
 
     Raises what the reader raises, and decrypting.
     """
@@ -46,7 +53,7 @@ def read_range(
     try:
         with closing(open_reader(part.topic, _first(part), None)) as reader:
             entries = _entries(part, reader, lose, came)
-            yield from _groups(whole_messages(part.topic, entries, open_reader, lose, decrypt))
+            yield from _groups(whole_messages(part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes))
         if came and came[0].ledger < part.end.ledger and not part.compacted:
             _look_again(part, came[0], open_reader, lose)
     except TopicMissing as missing:
@@ -112,11 +119,11 @@ def _groups(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
     group: list[Entry] = []
     held = 0
     for entry in entries:
-        group.append(entry)
-        held += entry.size
-        if held >= BATCH_BYTES:
+        if group and held + entry.unpacked_size > BATCH_BYTES:
             yield group
             group, held = [], 0
+        group.append(entry)
+        held += entry.unpacked_size
     if group:
         yield group
 

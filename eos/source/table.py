@@ -93,6 +93,18 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _both("failOnDataLoss", "`true`", "`false`: a proven loss of data is a warning"),
     _both(
+        "onDamagedEntry",
+        "`fail`",
+        "an entry whose bytes can't be read, by damage or by what its producer made of it: `fail` ends the query and "
+        "names it, `skip` leaves it out and says so in the log of the task",
+    ),
+    _both(
+        "maxMessageBytes",
+        "134217728",
+        "bytes that an entry may have once it is decompressed, and a message whose chunks are put together; a larger "
+        "one counts as damaged",
+    ),
+    _both(
         "minPartitions",
         "1",
         "Spark partitions, at least, where there are so many entries: topic partitions are cut; needs `admin.url`",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.encryption import as_it_is, decryptor_of
+from eos.pulsar.wire.entry import Entry
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import Columns
-from eos.source.errors import DataLost
+from eos.source.errors import Damaged, DataLost
 from eos.source.options import SourceOptions
 from eos.source.ranges import Range
 from eos.source.reading import read_range
@@ -47,12 +49,36 @@ def read_partition(
 
     Args: the range; the checked options; the checked schema; what `value` is typed by, None where it is bytes.
 
-    Raises DataLost for a loss, unless it is only warned of, and what readers raise.
+    Raises DataLost for a loss, unless it is only warned of, InvalidInput for an entry that can't be read, unless it is
+    left out, and what readers raise.
     """
-
     lose = losses(options)
+    left_out = 0
+
+    def damaged(damage: DamagedFrame) -> None:
+        nonlocal left_out
+        if not options.skip_damaged:
+            advice = "Set onDamagedEntry=skip to go on without such entries: each is then named in the log of its task."
+            raise InvalidInput(f"{str(damage).rstrip('.')}. {advice}") from damage
+        left_out += 1
+        log.warning("%s It is left out: onDamagedEntry=skip (%d so far in %s).", f"{damage}.", left_out, part)
+
     brokers = PulsarBrokers(options)
     columns = Columns(schema, part.topic, TypedValues(values, part.topic, brokers.schema) if values else None)
     decrypt = decryptor_of(options.decryption_keys) if options.decryption_keys else as_it_is
-    for entries in read_range(part, brokers.open, lose, decrypt):
+    most = options.max_message_bytes
+    for entries in read_range(part, brokers.open, lose, decrypt, damaged, most):
+        yield from readable(columns, entries, damaged)
+
+
+def readable(columns: Columns, entries: Sequence[Entry], damaged: Damaged) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of entries, without those that can't be read. Args: is told of each of them."""
+    try:
         yield columns.batch(entries)
+    except DamagedFrame as damage:
+        if len(entries) == 1:
+            damaged(damage)
+            return
+        middle = len(entries) // 2
+        yield from readable(columns, entries[:middle], damaged)
+        yield from readable(columns, entries[middle:], damaged)

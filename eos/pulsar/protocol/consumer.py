@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from eos.errors import EosError, NetworkError, Refused
+from eos.errors import DamagedFrame, EosError, NetworkError, Refused
 from eos.pulsar.protocol.machine import Machine, Table
 from eos.pulsar.protocol.messages import Message, messages_in
 from eos.pulsar.protocol.requests import Type, granted
@@ -147,6 +147,8 @@ class ConsumerLine:
         """Take a MESSAGE frame; return its messages behind the last one handed out, in order."""
         if self.failure is not None:
             return []
+        if frame.damage:
+            raise DamagedFrame(f"a message of {self.topic}: {frame.damage}")
         self._machine.take(Input.MESSAGE)
         fresh = [message for message in messages_in(frame) if message.message_id > self.last]
         if fresh:

@@ -29,12 +29,14 @@ class EntryLine(ConsumerLine):
         reached: EntryId | None = None,
         *,
         compacted: bool = False,
+        passed: bool = False,
     ) -> None:
         """Args: as of ConsumerLine; the first entry to read (None: the earliest); the last one that an
-        earlier line received, behind which this one goes on; whether to read what compaction left."""
+        earlier line received, behind which this one goes on; whether to read what compaction left; whether the last
+        one must not come again."""
         super().__init__(topic, consumer_id, broker)
         self.reached = reached
-        self._start = start if reached is None else reached
+        self._start = start if reached is None else EntryId(reached.ledger, reached.entry + 1) if passed else reached
         self._compacted = compacted
 
     def read(self, subscription: str) -> BaseCommand:

@@ -11,12 +11,9 @@ from dataclasses import dataclass, field
 
 from eos.errors import InvalidInput
 from eos.pulsar.wire.encryption import TAG_BYTES, Decrypt, as_it_is
-from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.entry import MAX_BYTES, Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
-
-MAX_BYTES = 128 * 1024 * 1024
-"""Bytes of unfinished messages that are kept, unless the caller says otherwise."""
 
 _REMEMBERED = 1000  # finished messages whose last chunk may come again
 
@@ -60,9 +57,11 @@ class ChunkAssembler:
         Raises ChunksMissing for a last chunk without the earlier ones; DamagedFrame when they don't make
         a message of the size that it should have; and what decrypting raises.
         """
+        entry.most = self._max_bytes
         if not entry.chunked:
             return self._decrypt(entry)
         name, number, count = entry.metadata.uuid, entry.metadata.chunk_id, entry.metadata.num_chunks_from_msg
+        self._check(entry)
         if number == 0:
             self._drop(name)
             self._unfinished[name] = _Message()
@@ -85,6 +84,31 @@ class ChunkAssembler:
                     entry.id,
                 )
         return None
+
+    def _check(self, entry: Entry) -> None:
+        """Raise DamagedFrame for a chunk that can't be one of a message, or is one of a message that is too large."""
+        metadata = entry.metadata
+        if not 0 <= metadata.chunk_id < metadata.num_chunks_from_msg:
+            raise entry.damaged(f"it is chunk {metadata.chunk_id} of {metadata.num_chunks_from_msg}, counted from 0")
+        size = max(metadata.total_chunk_msg_size, metadata.uncompressed_size)
+        if not metadata.total_chunk_msg_size >= 0 or size > self._max_bytes:
+            raise entry.damaged(
+                f"its message has {size:,} bytes in its chunks, or once decompressed, by its metadata, and at most "
+                f"{self._max_bytes:,} are taken"
+            )
+        first = self._unfinished.get(metadata.uuid)
+        if first is not None and metadata.chunk_id == len(first.chunks) > 0:
+            said = first.chunks[0].metadata
+            if (said.num_chunks_from_msg, said.total_chunk_msg_size) != (
+                metadata.num_chunks_from_msg,
+                metadata.total_chunk_msg_size,
+            ):
+                raise entry.damaged("it tells another number of chunks, or of their bytes, than the first chunk")
+            most = metadata.total_chunk_msg_size + metadata.num_chunks_from_msg * TAG_BYTES
+            if first.size + len(entry.packed) > most:
+                raise entry.damaged(
+                    f"the chunks up to it have more than the {most:,} bytes that their message can have"
+                )
 
     def _drop(self, name: str) -> None:
         message = self._unfinished.pop(name, None)
@@ -117,4 +141,4 @@ def _whole(chunks: list[Entry]) -> Entry:
     for mark in ("uuid", "num_chunks_from_msg", "total_chunk_msg_size", "chunk_id"):
         metadata.ClearField(mark)
     stored = sum(chunk.size for chunk in chunks)
-    return Entry(last.id, metadata, b"".join(chunk.packed for chunk in chunks), stored, last.topic)
+    return Entry(last.id, metadata, b"".join(chunk.packed for chunk in chunks), stored, last.topic, last.most)

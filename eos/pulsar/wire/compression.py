@@ -70,12 +70,16 @@ def decompress(data: Buffer, compression: int, uncompressed_size: int) -> Buffer
     try:
         if name == "zlib":
             # Java's clients, and brokers that compact, flush a stream and leave it without its end: the size tells.
-            plain: Buffer = zlib.decompressobj().decompress(data)
+            # One byte more than it should have tells that it has too many, and no more than that is ever made.
+            plain: Buffer = zlib.decompressobj().decompress(data, uncompressed_size + 1)
         else:
             codec = pa.Codec(_ARROW_CODECS[name])
             plain = memoryview(codec.decompress(data, decompressed_size=uncompressed_size)).cast("B")
     except (zlib.error, OSError, ValueError) as error:
         raise DamagedFrame(f"a message that is no valid {name}: {error}") from error
     if len(plain) != uncompressed_size:
-        raise DamagedFrame(f"a message of {len(plain)} bytes once decompressed; its metadata says {uncompressed_size}")
+        more = " or more" if len(plain) > uncompressed_size else ""
+        raise DamagedFrame(
+            f"a message of {len(plain)} bytes{more} once decompressed; its metadata says {uncompressed_size}"
+        )
     return plain

@@ -116,7 +116,7 @@ class Decryptor:
         metadata.CopyFrom(entry.metadata)
         metadata.ClearField("encryption_keys")
         metadata.ClearField("encryption_param")
-        return Entry(entry.id, metadata, plain, entry.size, entry.topic)
+        return Entry(entry.id, metadata, plain, entry.size, entry.topic, entry.most)
 
     def _cipher(self, entry: Entry) -> AESGCM:
         given = [one for one in entry.metadata.encryption_keys if one.key in self._private_keys]

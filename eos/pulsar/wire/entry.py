@@ -12,6 +12,11 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 
 _HEADER_BYTES = 10  # magic, checksum, size of the metadata
+_MESSAGE_BYTES = 6  # of a batch, at least: the size of its metadata, and in it the size of its value
+
+MAX_BYTES = 128 * 1024 * 1024
+"""Bytes that an entry may have once it is decompressed, and a message whose chunks are put together, unless the caller
+says otherwise. A broker bounds what is stored, and nothing bounds what it becomes: 200 kB of zstd can be 4 GiB."""
 
 
 @dataclass(slots=True)  # not frozen: that makes each one several times as dear
@@ -24,6 +29,8 @@ class Entry:
         packed: its bytes behind the metadata, as they came: perhaps compressed.
         size: bytes of the entry as it is stored: checksum, metadata and `packed`.
         topic: the topic it was read from, for messages.
+        most: bytes that it may have once it is decompressed.
+        damage: why it can't be read, where that is known already; "" where it is not.
     """
 
     id: EntryId
@@ -31,11 +38,18 @@ class Entry:
     packed: Buffer
     size: int
     topic: str = ""
+    most: int = MAX_BYTES
+    damage: str = ""
 
     @classmethod
     def read(cls, frame: Frame, topic: str = "") -> Entry:
-        """Take the entry out of a MESSAGE frame. Raises DamagedFrame when it carries none."""
+        """Take the entry out of a MESSAGE frame; one that is damaged says so when it is read.
+
+        Raises DamagedFrame when the frame carries none.
+        """
         where = EntryId.read(frame.command.message.message_id)
+        if frame.damage:
+            return cls(where, MessageMetadata(), b"", _HEADER_BYTES, topic, damage=frame.damage)
         if frame.metadata is None or frame.payload is None:
             raise DamagedFrame(f"entry {where} of {topic} came without a message")
         size = _HEADER_BYTES + frame.metadata.ByteSize() + len(frame.payload)
@@ -52,6 +66,17 @@ class Entry:
         return self.metadata.HasField("num_messages_in_batch")
 
     @property
+    def credible(self) -> bool:
+        """Whether it can have as many messages as it says, by which the broker has counted its permits."""
+        most = max(self.metadata.uncompressed_size, len(self.packed)) // _MESSAGE_BYTES
+        return not self.damage and 0 <= self.num_messages <= max(1, most)
+
+    @property
+    def unpacked_size(self) -> int:
+        """Bytes that it has once it is decompressed, as it says: at least those that are stored."""
+        return max(self.size, self.metadata.uncompressed_size)
+
+    @property
     def chunked(self) -> bool:
         """Whether it is one chunk of a message that has several."""
         return self.metadata.num_chunks_from_msg > 1
@@ -60,10 +85,18 @@ class Entry:
     def payload(self) -> Buffer:
         """Its bytes, decompressed anew at each call. Raises DamagedFrame, naming the entry."""
         metadata = self.metadata
+        if self.damage:
+            raise self.damaged(self.damage)
+        if max(metadata.uncompressed_size, len(self.packed)) > self.most:
+            raise self.damaged(self.too_large(metadata.uncompressed_size))
         try:
             return decompress(self.packed, metadata.compression, metadata.uncompressed_size)
         except DamagedFrame as damage:
             raise self.damaged(str(damage)) from damage
+
+    def too_large(self, size: int) -> str:
+        """Return what is wrong with an entry, or a message, of so many bytes."""
+        return f"it has {size:,} bytes once decompressed, by its metadata, and at most {self.most:,} are taken"
 
     def damaged(self, why: str) -> DamagedFrame:
         """Return the error that says what is wrong with this entry."""

@@ -45,11 +45,13 @@ class Frame:
         command: its command; `command.type` may be a number this module has no name for.
         metadata: a message's metadata; None unless the frame carries a message.
         payload: a message's bytes, still compressed; None unless the frame carries a message.
+        damage: what is wrong with the message that a MESSAGE frame should carry; "" where nothing is.
     """
 
     command: BaseCommand
     metadata: MessageMetadata | None = None
     payload: Buffer | None = None
+    damage: str = ""
 
 
 def encode(command: BaseCommand) -> bytes:
@@ -140,16 +142,21 @@ def _foreign(begin: bytes) -> str | None:
 
 def _decode(body: memoryview) -> Frame:
     try:
-        return _decode_parts(body)
+        rest = _end(body, 0)
+        command = BaseCommand.FromString(bytes(body[4:rest]))
     except (struct.error, DecodeError) as error:
+        raise DamagedFrame(f"a frame of {len(body)} bytes can't be read: {error}") from error
+    if rest == len(body):
+        return Frame(command)
+    try:
+        return _message(command, body, rest)
+    except (struct.error, DecodeError, DamagedFrame) as error:
+        if command.type == BaseCommand.Type.MESSAGE:  # which message it is stands in the command
+            return Frame(command, damage=str(error))
         raise DamagedFrame(f"a frame of {len(body)} bytes can't be read: {error}") from error
 
 
-def _decode_parts(body: memoryview) -> Frame:
-    rest = _end(body, 0)
-    command = BaseCommand.FromString(bytes(body[4:rest]))
-    if rest == len(body):
-        return Frame(command)
+def _message(command: BaseCommand, body: memoryview, rest: int) -> Frame:
     (magic,) = _MAGIC.unpack_from(body, rest)
     if magic == _MAGIC_BROKER_ENTRY:
         rest = _end(body, rest + 2)

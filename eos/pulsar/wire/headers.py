@@ -40,6 +40,7 @@ _ALWAYS = {PAYLOAD_SIZE, COMPACTED_OUT}
 _SIZE_BYTES = 4
 _SMALLEST = 2  # bytes of a metadata: it has at least a payload size
 _TOO_MANY = 4  # candidates for each message, from which reading one by one costs less
+_STRETCH = 256 * 1024  # bytes that are looked at together: of zeros each one may be a candidate, and takes 40 bytes
 
 
 def _tags() -> Flags:
@@ -83,8 +84,8 @@ def find(data: Bytes, bounds: Places, counts: Places, keep: Collection[int], eac
         keep, each: field numbers, as of `parse`.
     """
     total, messages = int(bounds[-1]), int(counts.sum())
-    candidates = _candidates(data, total)
-    if len(candidates) > _TOO_MANY * messages + PADDING:
+    candidates = _candidates(data, total, _TOO_MANY * messages + PADDING)
+    if candidates is None:
         return None
     headers = read(data, candidates, total, keep, each)
     chain = _chain(headers.starts, headers.values + headers.sizes, total)
@@ -95,6 +96,13 @@ def find(data: Bytes, bounds: Places, counts: Places, keep: Collection[int], eac
     places = np.append(headers.starts, total)  # of the message behind each batch too
     begin = places[np.cumsum(counts)]
     return headers if (begin == bounds[1:]).all() and bounds[0] == 0 else None
+
+
+def all_of(data: Bytes, bounds: Places, keep: Collection[int], each: Collection[int]) -> Headers | None:
+    """Return the messages of batches that have one message each, or None. Args: as of `find`."""
+    headers = read(data, bounds[:-1], int(bounds[-1]), keep, each)
+    ends = headers.values + headers.sizes
+    return headers if len(headers.starts) == len(bounds) - 1 and (ends == bounds[1:]).all() else None
 
 
 def read(data: Bytes, starts: Places, total: int, keep: Collection[int], each: Collection[int]) -> Headers:
@@ -111,13 +119,22 @@ def read(data: Bytes, starts: Places, total: int, keep: Collection[int], each: C
     return headers if good.all() else headers.only(np.flatnonzero(good))
 
 
-def _candidates(data: Bytes, total: int) -> Places:
-    zero = data[: max(0, total - _SIZE_BYTES - _SMALLEST + 2)] == 0
-    places = np.flatnonzero(zero[:-1] & zero[1:])
-    head = window(data)[places]
-    sizes = _sizes(head)
-    tags = (head >> np.uint64(32) & np.uint64(0xFF)).astype(np.uint8)
-    return places[_TAGS[tags] & (sizes >= _SMALLEST) & (sizes <= total - places - _SIZE_BYTES)]
+def _candidates(data: Bytes, total: int, most: int) -> Places | None:
+    """Return the places that can be a header; None where there are more than so many."""
+    end = max(0, total - _SIZE_BYTES - _SMALLEST + 1)
+    found = []
+    count = 0
+    for start in range(0, end, _STRETCH):
+        zero = data[start : min(start + _STRETCH, end) + 1] == 0
+        places = np.flatnonzero(zero[:-1] & zero[1:]) + start
+        head = window(data)[places]
+        sizes = _sizes(head)
+        tags = (head >> np.uint64(32) & np.uint64(0xFF)).astype(np.uint8)
+        found.append(places[_TAGS[tags] & (sizes >= _SMALLEST) & (sizes <= total - places - _SIZE_BYTES)])
+        count += len(found[-1])
+        if count > most:
+            return None
+    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 
 
 def _sizes(head: npt.NDArray[np.uint64]) -> Places:

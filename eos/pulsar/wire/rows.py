@@ -14,7 +14,7 @@ from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.encryption import encrypted
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import PADDING, Bytes, Places
-from eos.pulsar.wire.headers import COMPACTED_OUT, Headers, find, read
+from eos.pulsar.wire.headers import COMPACTED_OUT, Headers, all_of, find, read
 from eos.pulsar.wire.pulsar_pb2 import SingleMessageMetadata
 
 _SIZE = struct.Struct(">I")
@@ -54,7 +54,10 @@ def rows_of(entries: Sequence[Entry], keep: Collection[int], each: Collection[in
     if quick:
         batches = [entry.payload if entry.batched else _batch_of_one(entry) for entry in entries]
         data, bounds = _joined(batches)
-        headers = find(data, bounds, counts, keep, each)
+        if any(entry.batched for entry in entries):
+            headers = find(data, bounds, counts, keep, each)
+        else:
+            headers = all_of(data, bounds, keep, each)
     if headers is None:
         data, headers = _one_by_one(entries, keep, each)
     owner = np.repeat(np.arange(len(entries)), counts)
@@ -67,6 +70,8 @@ def rows_of(entries: Sequence[Entry], keep: Collection[int], each: Collection[in
 
 
 def _check(entry: Entry) -> None:
+    if entry.damage:
+        raise entry.damaged(entry.damage)
     if entry.metadata.encryption_keys:
         raise InvalidInput(
             f"{encrypted(entry)}, and no private key was given. Give the source decryption_keys, or eos peek "
@@ -74,8 +79,8 @@ def _check(entry: Entry) -> None:
         )
     if entry.chunked:
         raise InvalidInput(f"{entry} is one chunk of a message; assemble its chunks first")
-    if entry.num_messages < 0:
-        raise entry.damaged(f"it says that it has {entry.num_messages} messages")
+    if not entry.credible:
+        raise entry.damaged(f"it says that it has {entry.num_messages:,} messages, which its bytes can't hold")
 
 
 def _joined(batches: Sequence[Buffer]) -> tuple[Bytes, Places]:

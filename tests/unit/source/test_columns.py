@@ -97,14 +97,18 @@ def test_what_is_not_declared_is_not_decoded(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_bytes_that_are_no_text_are_refused_where_text_is_declared() -> None:
-    with pytest.raises(InvalidInput, match=rf"column 'value' of {TOPIC} can't be read as string.*Declare it as binary"):
+    with pytest.raises(
+        InvalidInput, match=rf"message 8:0 of {TOPIC}: column 'value' can't be read as string.*Declare it as binary"
+    ):
         rows(schema(value=StringType()), entry(b"\xff\xfe"))
 
 
 def test_a_time_that_spark_has_no_timestamp_for_is_told_to_be_read_as_a_number() -> None:
     late = entry(event_time=2**63 - 1)
-    with pytest.raises(InvalidInput, match=rf"column '__eventTime' of {TOPIC} can't be read as .*Declare it as bigint"):
-        rows(schema(__eventTime=TimestampType()), late)
+    with pytest.raises(
+        InvalidInput, match=rf"message 8:0 of {TOPIC}: column '__eventTime' can't be read as .*Declare it as"
+    ):
+        rows(schema(__eventTime=TimestampType()), entry(event_time=1), late)
     assert rows(schema(__eventTime=LongType()), late) == [{"__eventTime": 2**63 - 1}]
 
 

@@ -50,6 +50,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "endingTime": "0", "maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "5", "tls_verify_hostname": "false",
         "request_timeout_s": "5", "connect_timeout_s": "5", "admin.url": "http://localhost:8080", "minPartitions": "8",
         "maxBytesPerPartition": "1000", "valueFormat": "Schema",
+        "onDamagedEntry": "Skip", "maxMessageBytes": "1000",
         "targetBatchSeconds": "2.5", "readCompacted": "true",
         "oauth2": '{"issuer_url": "https://i", "client_id": "i", "client_secret": "s"}',
     }  # fmt: skip

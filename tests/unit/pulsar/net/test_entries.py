@@ -218,12 +218,16 @@ def test_bytes_that_were_damaged_on_the_way_are_read_again(broker: FakeBroker, c
         assert numbers(read(reader, 10)) == list(range(10))
 
 
-def test_bytes_that_stay_damaged_are_an_error_that_says_where(broker: FakeBroker, client: Client) -> None:
+def test_bytes_that_stay_damaged_are_an_error_that_says_where_and_others_come_behind_them(
+    broker: FakeBroker, client: Client
+) -> None:
     ten(broker).garbled[3] = 1000
     with client.entry_reader("t", None) as reader:
-        assert numbers(read(reader, 3)) == [0, 1, 2]
-        with pytest.raises(DamagedFrame, match=r"read persistent://public/default/t behind entry 1:2, .*checksum"):
-            reader.read(PATIENCE_S)
+        entries = read(reader, 10)
+        assert [entry.id.entry for entry in entries] == list(range(10))
+        assert numbers(entries[:3] + entries[4:]) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+        with pytest.raises(DamagedFrame, match=r"^entry 1:3 of persistent://public/default/t can't be read: checksum"):
+            _ = entries[3].payload
 
 
 def test_consumers_lost_one_after_another_are_an_error(broker: FakeBroker, client: Client) -> None:

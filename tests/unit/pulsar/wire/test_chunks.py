@@ -94,16 +94,38 @@ def test_a_last_chunk_without_the_earlier_ones_is_an_error_that_names_it(came: l
 
 
 def test_the_message_begun_first_is_given_up_when_too_much_is_unfinished() -> None:
-    assembler = ChunkAssembler(max_bytes=10)
+    assembler = ChunkAssembler(max_bytes=20)
     entries = [
         chunk(0, "a", 0, 2, b"a" * 6, 7),
         chunk(1, "b", 0, 3, b"b" * 6, 20),
-        chunk(2, "b", 1, 3, b"b" * 6, 20),
-        chunk(3, "b", 2, 3, b"b" * 8, 20),
+        chunk(2, "b", 1, 3, b"b" * 13, 20),
+        chunk(3, "b", 2, 3, b"b", 20),
     ]
     assert put_together(entries, assembler) == [(3, b"b" * 20)]
     with pytest.raises(ChunksMissing):
         assembler.take(chunk(4, "a", 1, 2, b"a", 7))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (chunk(1, "a", -1, 3, b"b", 6), "it is chunk -1 of 3, counted from 0"),
+        (chunk(1, "a", 3, 3, b"b", 6), "it is chunk 3 of 3"),
+        (chunk(1, "a", 1, 3, b"b", 101), "its message has 101 bytes in its chunks, or once decompressed"),
+        (chunk(1, "a", 1, 3, b"b", -1), "its message has 0 bytes in its chunks"),
+        (chunk(1, "a", 1, 2, b"b", 6), "it tells another number of chunks, or of their bytes, than the first chunk"),
+        (chunk(1, "a", 1, 3, b"b", 7), "it tells another number of chunks, or of their bytes, than the first chunk"),
+        (
+            chunk(1, "a", 1, 3, b"b" * 90, 6),
+            "the chunks up to it have more than the 54 bytes that their message can have",
+        ),
+    ],
+)
+def test_a_chunk_that_can_be_none_of_its_message_is_damaged(wrong: Entry, why: str) -> None:
+    assembler = ChunkAssembler(max_bytes=100)
+    assembler.take(chunk(0, "a", 0, 3, b"aaa", 6))
+    with pytest.raises(DamagedFrame, match=f"^entry 3:1 of t can't be read: {why}"):
+        assembler.take(wrong)
 
 
 def test_chunks_that_make_no_whole_message_are_damaged() -> None:

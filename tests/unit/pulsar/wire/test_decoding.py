@@ -180,7 +180,7 @@ def test_many_entries_are_decoded_in_groups(found: list[bool], monkeypatch: pyte
 
 def test_entries_whose_counts_are_wrong_but_add_up_are_damaged() -> None:
     short, long = batch([message(b"a")], 0, count=2), batch([message(b"b"), message(b"c")], 1, count=1)
-    with pytest.raises(DamagedFrame, match="entry 3:0 of t can't be read: message 1 of its batch"):
+    with pytest.raises(DamagedFrame, match="entry 3:0 of t can't be read: it says that it has 2 messages"):
         values(short, long)
 
 
@@ -188,7 +188,7 @@ def test_entries_whose_counts_are_wrong_but_add_up_are_damaged() -> None:
     ("entry", "why"),
     [
         (batch([message(b"abc")[:-1]], 4), "message 0 of its batch has no end"),
-        (batch([message(b"a"), message(b"b")[:3]], 4), "message 1 of its batch: "),
+        (batch([message(b"a long value"), message(b"b")[:3]], 4), "message 1 of its batch: "),
         (batch([message(b"a") + b"x"], 4), "1 bytes are left behind the last message"),
         (batch([struct.pack(">I", 3) + b"\x12\x01k"], 4), "message 0 of its batch has no end"),
         (batch([struct.pack(">I", 2) + b"\x18\x85"], 4), "message 0 of its batch: "),
@@ -197,6 +197,11 @@ def test_entries_whose_counts_are_wrong_but_add_up_are_damaged() -> None:
             "no end",
         ),
         (batch([], 4, count=-2), "it says that it has -2 messages"),
+        (
+            batch([message(b"a")], 4, count=2**31 - 1),
+            "it says that it has 2,147,483,647 messages, which its bytes can't",
+        ),
+        (alone(b"", 4, compression=3, uncompressed_size=2**32 - 1), "it has 4,294,967,295 bytes once decompressed, by"),
         (batch([message(b"a", partition_key=b"a=bc", partition_key_b64_encoded=True)], 4), "the key of message 0"),
         (alone(b"abc", 4, compression=1, uncompressed_size=3), "no valid lz4"),
     ],
