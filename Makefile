@@ -16,7 +16,7 @@ SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report models mutants matrix crash situations soak soak-growth drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs clean proto format constraints
+.PHONY: help demo check test test-report models mutants matrix crash situations soak soak-growth fuzz drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-14s %s\n' "$$verb" "$$text"; done
@@ -74,6 +74,10 @@ soak-growth: $(JAR) ## run micro-batches for two hours, and see whether memory, 
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m tests.soak.growth $(GROWTH_ARGS)
+
+fuzz: ## damage entries and values at random for half an hour, and hold what is read against other readers
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	$(BIN)/python -m tests.fuzz.run --minutes 30 $(FUZZ_ARGS)
 
 drills: $(JAR) ## break everything a job stands on, 150 times, and account for all rows: up to an hour; build/drills/report.html
 	@sh tools/bootstrap.sh "$(PYTHON)" tests

@@ -29,16 +29,21 @@ def _rows(entry: Entry) -> Iterator[dict[str, Any]]:
             "ordering_key": own.ordering_key if own.HasField("ordering_key") else None,
             "event_time": own.event_time if own.HasField("event_time") else None,
             "publish_time": metadata.publish_time,
-            "properties": sorted({pair.key: pair.value for pair in own.properties}.items()),
+            "properties": sorted({_text(pair.key): _text(pair.value) for pair in own.properties}.items()),
             "message_id": {
                 "ledger": entry.id.ledger,
                 "entry": entry.id.entry,
                 "batch_index": -1 if alone else index,
             },
-            "producer_name": metadata.producer_name,
+            "producer_name": _text(metadata.producer_name),
             "sequence_id": own.sequence_id if has_own else metadata.sequence_id + index,
             "schema_version": metadata.schema_version if metadata.HasField("schema_version") else None,
         }
+
+
+def _text(given: str | bytes) -> str:
+    """Return a text; what is none in UTF-8 comes from protobuf as bytes, and is shown with marks in it."""
+    return given.decode("utf-8", "replace") if isinstance(given, bytes) else given
 
 
 def _key(own: MessageMetadata | SingleMessageMetadata) -> bytes | None:

@@ -101,14 +101,18 @@ def _reading_field(theirs: FieldDescriptor | None, ours: FieldDescriptor, path: 
     if entry := entry_of(ours):
         before = theirs and entry_of(theirs)
         value = _reading_one(before["value"] if before else None, entry["value"], f"{path}[]")
-        return lambda message: list(
-            {text(pair.key, f"{path}[]"): value(pair.value) for pair in getattr(message, name)}.items()
-        )
+        return lambda message: list(dict(_pair(pair, value, f"{path}[]") for pair in getattr(message, name)).items())
     one = _reading_one(theirs, ours, path)
     if ours.is_repeated:
         return lambda message: [one(item) for item in getattr(message, name)]
     absent = _absent(theirs, ours, path, one)
     return lambda message: one(getattr(message, name)) if message.HasField(name) else absent(message)
+
+
+def _pair(pair: Any, value: _Read, path: str) -> tuple[str, Any]:
+    if len(UnknownFieldSet(pair)):
+        raise Wrong(path, "a pair of a map with more than a key and a value, or with others than its types")
+    return text(pair.key, path), value(pair.value)
 
 
 def _absent(theirs: FieldDescriptor | None, ours: FieldDescriptor, path: str, one: _Read) -> _Read:

@@ -10,8 +10,9 @@ from contextlib import closing
 
 from eos.errors import DamagedFrame
 from eos.pulsar.wire.chunks import ChunkAssembler, ChunksMissing
+from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption import Decrypt
-from eos.pulsar.wire.entry import MAX_BYTES, Entry
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.errors import Damaged, lost, refused
 from eos.source.readers import SILENCE_S, Open

@@ -22,8 +22,8 @@ from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name, split_partition
+from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption_keys import key_files
-from eos.pulsar.wire.entry import MAX_BYTES
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.splitting import PART_BYTES
 from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 from eos.errors import TopicMissing
+from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption import Decrypt, as_it_is
-from eos.pulsar.wire.entry import MAX_BYTES, Entry
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked import whole_messages
 from eos.source.errors import Damaged, DataLost, lost, refused

@@ -253,6 +253,8 @@ def unpack(
     if not metadata.HasField("num_messages_in_batch"):
         yield metadata, bytes(plain)
         return
+    if metadata.num_messages_in_batch < 0:
+        raise DamagedFrame(f"a batch of {metadata.num_messages_in_batch} messages")
     at = 0
     try:
         for _ in range(metadata.num_messages_in_batch):
@@ -260,7 +262,7 @@ def unpack(
             start = at + _SIZE_BYTES + size
             single = SingleMessageMetadata.FromString(bytes(plain[at + _SIZE_BYTES : start]))
             at = start + single.payload_size
-            if at > len(plain):
+            if not start <= at <= len(plain):
                 raise DamagedFrame(f"a batch of {len(plain)} bytes ends inside a message")
             yield single, bytes(plain[start:at])
     except (struct.error, DecodeError) as error:

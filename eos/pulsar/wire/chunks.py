@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eos.errors import InvalidInput
+from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption import TAG_BYTES, Decrypt, as_it_is
-from eos.pulsar.wire.entry import MAX_BYTES, Entry
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 

@@ -23,9 +23,16 @@ TYPES: dict[Compression, CompressionType] = {
     "snappy": CompressionType.SNAPPY,
 }
 _NAMES: dict[int, Compression] = {number: name for name, number in TYPES.items()}
+MAX_BYTES = 128 * 1024 * 1024
+"""Bytes that an entry may have once it is decompressed, and a message whose chunks are put together, unless the caller
+says otherwise. A broker bounds what is stored, and nothing bounds what it becomes: 200 kB of zstd can be 4 GiB."""
+
 _SAMPLE_BYTES = 64 * 1024
 # Below this a broker's and a bookie's savings are worth less than what writers and readers spend.
 _WORTH = 7 / 8
+# Arrow tells by neither how many bytes it has made: behind them the buffer holds whatever was in memory. That it takes
+# no smaller buffer tells. Snappy's bytes begin with the size, so it looks no further; lz4 is decompressed twice.
+_ENDING_EARLY = ("lz4", "snappy")
 _ARROW_CODECS: dict[Compression, str] = {"lz4": "lz4_raw", "zstd": "zstd", "snappy": "snappy"}
 
 
@@ -57,11 +64,22 @@ def compress(data: Buffer, compression: Compression) -> Buffer:
     return memoryview(pa.Codec(_ARROW_CODECS[compression]).compress(data)).cast("B")
 
 
-def decompress(data: Buffer, compression: int, uncompressed_size: int) -> Buffer:
-    """Undo `compress`. `compression` and the size in bytes are those of the message's metadata.
+def _fits(codec: pa.Codec, data: Buffer, size: int) -> bool:
+    try:
+        codec.decompress(data, decompressed_size=size)
+    except (OSError, ValueError):
+        return False
+    return True
 
-    Raises DamagedFrame for a compression we don't know and for bytes that don't decompress to that size.
+
+def decompress(data: Buffer, compression: int, uncompressed_size: int, most: int = MAX_BYTES) -> Buffer:
+    """Undo `compress`. `compression` and the size in bytes are those of the message's metadata; `most` bytes are made.
+
+    Raises DamagedFrame for a compression we don't know, for more bytes, and for others than decompress to that size.
     """
+    size = len(data) if compression == CompressionType.NONE else uncompressed_size
+    if size > most:
+        raise DamagedFrame(f"a message of {size:,} bytes once decompressed, by its metadata; {most:,} are taken")
     name = _NAMES.get(compression)
     if name is None:
         raise DamagedFrame(f"a message with compression {compression}, which is none of {', '.join(TYPES)}")
@@ -75,6 +93,8 @@ def decompress(data: Buffer, compression: int, uncompressed_size: int) -> Buffer
         else:
             codec = pa.Codec(_ARROW_CODECS[name])
             plain = memoryview(codec.decompress(data, decompressed_size=uncompressed_size)).cast("B")
+            if name in _ENDING_EARLY and uncompressed_size and _fits(codec, data, uncompressed_size - 1):
+                raise DamagedFrame(f"a message of fewer bytes once decompressed; its metadata says {uncompressed_size}")
     except (zlib.error, OSError, ValueError) as error:
         raise DamagedFrame(f"a message that is no valid {name}: {error}") from error
     if len(plain) != uncompressed_size:

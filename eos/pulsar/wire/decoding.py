@@ -203,7 +203,10 @@ def _sequence_id(entries: Sequence[Entry], rows: Rows) -> pa.Array:
 
 
 def _producer_name(entries: Sequence[Entry], rows: Rows) -> pa.Array:
-    return pa.array([entry.metadata.producer_name for entry in entries], pa.string()).take(pa.array(rows.entry))
+    # A name that is no text comes as bytes, and is shown as other clients' properties are.
+    given: list[str | bytes] = [entry.metadata.producer_name for entry in entries]
+    names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in given]
+    return pa.array(names, pa.string()).take(pa.array(rows.entry))
 
 
 def _schema_version(entries: Sequence[Entry], rows: Rows) -> pa.Array:

@@ -6,17 +6,13 @@ from dataclasses import dataclass
 
 from eos.errors import DamagedFrame
 from eos.pulsar.wire.checksum import Buffer
-from eos.pulsar.wire.compression import decompress
+from eos.pulsar.wire.compression import MAX_BYTES, decompress
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 
 _HEADER_BYTES = 10  # magic, checksum, size of the metadata
 _MESSAGE_BYTES = 6  # of a batch, at least: the size of its metadata, and in it the size of its value
-
-MAX_BYTES = 128 * 1024 * 1024
-"""Bytes that an entry may have once it is decompressed, and a message whose chunks are put together, unless the caller
-says otherwise. A broker bounds what is stored, and nothing bounds what it becomes: 200 kB of zstd can be 4 GiB."""
 
 
 @dataclass(slots=True)  # not frozen: that makes each one several times as dear
@@ -87,16 +83,10 @@ class Entry:
         metadata = self.metadata
         if self.damage:
             raise self.damaged(self.damage)
-        if max(metadata.uncompressed_size, len(self.packed)) > self.most:
-            raise self.damaged(self.too_large(metadata.uncompressed_size))
         try:
-            return decompress(self.packed, metadata.compression, metadata.uncompressed_size)
+            return decompress(self.packed, metadata.compression, metadata.uncompressed_size, self.most)
         except DamagedFrame as damage:
             raise self.damaged(str(damage)) from damage
-
-    def too_large(self, size: int) -> str:
-        """Return what is wrong with an entry, or a message, of so many bytes."""
-        return f"it has {size:,} bytes once decompressed, by its metadata, and at most {self.most:,} are taken"
 
     def damaged(self, why: str) -> DamagedFrame:
         """Return the error that says what is wrong with this entry."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from google.protobuf.message import DecodeError
 
@@ -29,6 +30,13 @@ FRAME_PADDING = 10 * 1024
 
 _MAGIC_CHECKSUM = 0x0E01
 _MAGIC_BROKER_ENTRY = 0x0E02
+_REQUIRED: tuple[Literal["producer_name", "sequence_id", "publish_time"], ...] = (
+    "producer_name",
+    "sequence_id",
+    "publish_time",
+)
+"""What each producer must write (`required` in Pulsar's own description); all that tells damage without a checksum."""
+
 _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
 _MAGIC = struct.Struct(">H")
@@ -169,7 +177,10 @@ def _message(command: BaseCommand, body: memoryview, rest: int) -> Frame:
     if expected is not None and (actual := crc32c([covered])) != expected:
         raise DamagedFrame(f"checksum {actual:#010x} of a received message; its frame says {expected:#010x}")
     end = _end(covered, 0)
-    return Frame(command, MessageMetadata.FromString(covered[4:end]), memoryview(covered)[end:])
+    metadata = MessageMetadata.FromString(covered[4:end])
+    if missing := [name for name in _REQUIRED if not metadata.HasField(name)]:
+        raise DamagedFrame(f"its metadata has no {missing[0]}")
+    return Frame(command, metadata, memoryview(covered)[end:])
 
 
 def _end(body: Buffer, at: int) -> int:

@@ -101,6 +101,7 @@ def _batch_of_one(entry: Entry) -> bytes:
         own.ordering_key = frame.ordering_key
     if frame.HasField("event_time"):
         own.event_time = frame.event_time
+    own.DiscardUnknownFields()  # of its properties, whose fields are found without protobuf
     described = own.SerializeToString()
     return b"".join((_SIZE.pack(len(described)), described, payload))
 

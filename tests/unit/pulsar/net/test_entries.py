@@ -80,7 +80,8 @@ class Stored:
     def _message(self, number: int, entry: int) -> bytes:
         where = MessageIdData(ledger_id=LEDGER, entry_id=entry)
         command = BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=number, message_id=where))
-        metadata = MessageMetadata(producer_name="p", sequence_id=entry, num_messages_in_batch=self.messages)
+        metadata = MessageMetadata(producer_name="p", sequence_id=entry, publish_time=1)
+        metadata.num_messages_in_batch = self.messages
         frame = bytearray(b"".join(encode_message(command, metadata, [self.payloads[entry]])))
         if self.garbled.get(entry):
             self.garbled[entry] -= 1

@@ -63,6 +63,13 @@ def test_damage_is_noticed(compression: Compression) -> None:
         decompress(b"\xff" * len(packed), TYPES[compression], len(DATA))
 
 
+@pytest.mark.parametrize("compression", [name for name in COMPRESSIONS if name != "none"])
+@pytest.mark.parametrize("size", [0, 1, len(DATA) - 1, len(DATA) + 1, 2 * len(DATA)])
+def test_no_byte_comes_out_that_was_not_compressed(compression: Compression, size: int) -> None:
+    with pytest.raises(DamagedFrame):
+        decompress(compress(DATA, compression), TYPES[compression], size)
+
+
 def test_another_size_than_the_metadata_says_is_noticed() -> None:
     with pytest.raises(DamagedFrame, match="6 bytes or more once decompressed; its metadata says 5"):
         decompress(compress(DATA, "zlib"), TYPES["zlib"], 5)

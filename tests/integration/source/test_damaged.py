@@ -1,0 +1,126 @@
+"""Entries that no official client would write: their readers name them, end, and can go on without them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eos.by_name.data_source import PulsarDataSource
+from eos.config import Compression
+from eos.errors import InvalidInput
+from eos.pulsar.wire.compression import TYPES, compress
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
+from tests.conftest import MakeTopic
+from tests.contract.raw import RawProducer
+from tests.integration.source.conftest import MakeStream
+
+BATCH = b"\0\0\0\2\x18\1a"
+
+
+def described(number: int, name: str, **more: Any) -> MessageMetadata:
+    return MessageMetadata(producer_name=name, sequence_id=number, publish_time=1, **more)
+
+
+def packed(compression: Compression, size: int) -> Callable[[int, str], tuple[MessageMetadata, bytes]]:
+    def one(number: int, name: str) -> tuple[MessageMetadata, bytes]:
+        told = described(number, name, compression=TYPES[compression], uncompressed_size=size)
+        return told, bytes(compress(bytes(2**22), compression))
+
+    return one
+
+
+HOSTILE: dict[str, tuple[Callable[[int, str], tuple[MessageMetadata, bytes]], str]] = {
+    "a negative number of messages": (
+        lambda number, name: (described(number, name, num_messages_in_batch=-(2**31)), BATCH),
+        "it says that it has -2,147,483,648 messages",
+    ),
+    "the largest number of messages": (
+        lambda number, name: (described(number, name, num_messages_in_batch=2**31 - 1), BATCH),
+        "it says that it has 2,147,483,647 messages",
+    ),
+    "4 GiB by its metadata": (packed("zstd", 2**32 - 1), "4,294,967,295 bytes once decompressed"),
+    "more than its metadata says": (packed("zlib", 1000), "1001 bytes or more once decompressed"),
+    "a batch without an end": (
+        lambda number, name: (described(number, name, num_messages_in_batch=1), BATCH[:-1]),
+        "message 0 of its batch has no end",
+    ),
+    "a chunk before the first": (
+        lambda number, name: (
+            described(number, name, uuid="u", chunk_id=-1, num_chunks_from_msg=2, total_chunk_msg_size=5),
+            b"x",
+        ),
+        "it is chunk -1 of 2",
+    ),
+}
+
+
+@pytest.fixture
+def with_damage(pulsar: Any, make_topic: MakeTopic) -> Callable[[str], tuple[str, str]]:
+    """Write three messages, with a hostile entry behind each of the first two; return topic and the first's place."""
+
+    def write(kind: str) -> tuple[str, str]:
+        topic = make_topic("damaged")
+        producer = RawProducer(pulsar.service_url, topic)
+        places = []
+        for number in range(5):
+            if number % 2:
+                metadata, payload = HOSTILE[kind][0](number, producer.name)
+            else:
+                metadata, payload = described(number, producer.name), b"%d" % number
+            producer.send_described(metadata, payload)
+            stored = producer.event()
+            assert isinstance(stored, MessageId), stored
+            places.append(stored)
+        producer.connection.close()
+        return topic, f"{places[1].ledger}:{places[1].entry}"
+
+    return write
+
+
+def table(pulsar: Any, topic: str, **options: str) -> list[bytes]:
+    """Return the values of a topic, read in this process."""
+    source = PulsarDataSource({"service.url": pulsar.service_url, "topic": topic} | options)
+    reader = source.reader(source.schema())
+    batches: Any = (batch for part in reader.partitions() for batch in reader.read(part))
+    return [row["value"] for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_an_entry_that_nobody_can_read_ends_the_query_by_its_name_or_is_left_out(
+    pulsar: Any, with_damage: Callable[[str], tuple[str, str]], kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, place = with_damage(kind)
+    with pytest.raises(InvalidInput, match=f"^entry {place} of {topic} can't be read: .*{HOSTILE[kind][1]}") as ended:
+        table(pulsar, topic)
+    assert "Set onDamagedEntry=skip to go on without such entries" in str(ended.value)
+    with caplog.at_level(logging.WARNING, "eos.source"):
+        assert table(pulsar, topic, ondamagedentry="skip") == [b"0", b"2", b"4"]
+    assert f"entry {place} of {topic} can't be read" in caplog.text
+    assert "onDamagedEntry=skip (2 so far" in caplog.text
+
+
+@pytest.mark.timeout(240)
+def test_a_stream_goes_on_behind_an_entry_that_it_leaves_out(
+    with_damage: Callable[[str], tuple[str, str]], make_stream: MakeStream
+) -> None:
+    topic, place = with_damage("a negative number of messages")
+    with pytest.raises(Exception, match=f"entry {place} of {topic} can't be read"):
+        make_stream(topic=topic, startingOffsets="earliest").run(None)
+    streamed = make_stream(topic=topic, startingOffsets="earliest", onDamagedEntry="skip").run(None)
+    assert [bytes(row.value) for row in streamed] == [b"0", b"2", b"4"]
+
+
+def test_a_message_may_have_as_many_bytes_as_is_asked_for(pulsar: Any, make_topic: MakeTopic) -> None:
+    topic = make_topic("large")
+    producer = RawProducer(pulsar.service_url, topic)
+    producer.send_described(*packed("zstd", 2**22)(0, producer.name))
+    assert isinstance(producer.event(), MessageId)
+    producer.connection.close()
+    assert table(pulsar, topic, maxmessagebytes=str(2**22)) == [bytes(2**22)]
+    with pytest.raises(InvalidInput, match=r"4,194,304 bytes once decompressed, by its metadata; 1,000,000 are taken"):
+        table(pulsar, topic, maxmessagebytes="1000000")
