@@ -15,9 +15,10 @@ while the transaction is being opened.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from eos.delivery.sealing import physical_topics, seal
 from eos.delivery.task import SUMMARY, new_carrier, writing_task
 from eos.delivery.writer import BatchTransaction, WriteSettings
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.many import known_partition_counts
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
@@ -40,6 +42,9 @@ from eos.steps import Observer
 
 # Rows larger than this are not collected: limit times partitions times this bounds the driver's memory.
 LARGE_ROW_BYTES = 64 * 1024
+
+# Of so many topics tasks are told the partitions: some 70 bytes each go to every task.
+_TOPICS_TOLD = 10_000
 
 # Up to this many bytes a row on the average of the last batch, the next one's rows are not looked at one by one.
 SMALL_ROW_BYTES = 4 * 1024
@@ -103,6 +108,8 @@ class Delivery:
         row_bytes: of a row, on the average of the last batch that had any; None until this run of the query has
             committed one, so that a batch that was too much for the driver's memory is met with care after the restart.
         least_care: taken of a batch whose rows are expected to be small.
+        last_topics: the topics of the last batch, whose partitions the driver asks for once where each row names its
+            topic: else each task would ask for them.
         named: the topics of batches that were committed, as far as this run knows them: where rows name theirs, those
             of a batch that fails are not known otherwise.
     """
@@ -113,6 +120,7 @@ class Delivery:
     last_rows: int | None = None
     row_bytes: float | None = None
     least_care: Care = Care.SIZES
+    last_topics: Collection[str] = ()
     named: set[str] = field(default_factory=set)
     _functions: dict[tuple[str | None, bytes], jobs.ArrowFunction] = field(default_factory=dict)
     _functions_of: SparkContext | None = None
@@ -129,9 +137,9 @@ class Delivery:
         """Give up the producers that are kept open. Rows can be delivered again afterwards."""
         self._producers.close()
 
-    def committed(self, rows: int, size: int, topics: Iterable[str] = ()) -> None:
+    def committed(self, rows: int, size: int, topics: Collection[str] = ()) -> None:
         """Learn what the last batch held: rows, their bytes, and the topics where a later one may write again."""
-        self.last_rows = rows
+        self.last_rows, self.last_topics = rows, topics
         self.named.update(topics)
         if rows:
             self.row_bytes = size / rows
@@ -153,9 +161,9 @@ class Delivery:
 
         After a failure, which may be that the result was too large for the driver, the tasks are next.
         """
-        topic = write.topic
+        by_tasks = rows is None and not self._looks_small
         partitions, found = side_by_side(
-            lambda: {} if topic is None else {topic: Client.shared(self.settings.cluster).partitions(topic)},
+            lambda: self._partitions(write, by_tasks),
             lambda: rows if rows is not None else self._rows_or_job(write),
         )
         if isinstance(found, DataFrame):
@@ -167,6 +175,17 @@ class Delivery:
         """Have physical topics remember the abort that follows. Returns those that may not. Raises nothing."""
         return seal(Client.shared(self.settings.cluster), txn, topics, self.settings.introduced("driver"))
 
+    def _partitions(self, write: Write, by_tasks: bool) -> dict[str, int]:
+        """Ask for the partitions of the write's own topic, and for tasks, of those that its rows will likely name."""
+        client, topic = Client.shared(self.settings.cluster), write.topic
+        likely = self.last_topics if by_tasks and "topic" in write.df.columns else ()
+        known = known_partition_counts(client, list(islice(likely, _TOPICS_TOLD)))
+        return known if topic is None else known | {topic: client.partitions(topic)}
+
+    @property
+    def _looks_small(self) -> bool:
+        return self.last_rows is not None and self.last_rows <= self.small_batch_rows
+
     def _reach(self, write: Write, partitions: Mapping[str, int]) -> set[str]:
         """Return the physical topics that rows of a write may go to, as far as they are known without running it."""
         topics = self.named if "topic" in write.df.columns else set()
@@ -175,7 +194,7 @@ class Delivery:
 
     def _rows_or_job(self, write: Write) -> pa.Table | DataFrame:
         """Return the collected rows, or else the planned job."""
-        if self.last_rows is not None and self.last_rows <= self.small_batch_rows:
+        if self._looks_small:
             try:
                 rows = collect_small(write.df, self.small_batch_rows, self._care())
             except Exception:

@@ -15,28 +15,26 @@ Without a transaction no partition is added, and each frame is visible once the 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eos.config import Batching, Cluster, CompressionOption, EncryptionKeys, KeyHash
 from eos.delivery.encryption import Encryptor, encryptor_of
 from eos.delivery.producers import FreshProducers
+from eos.delivery.routing import Routed, Router
 from eos.delivery.sealing import PATIENCE_S
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.many import give_up_producers
+from eos.pulsar.net.many import give_up_producers, partition_counts
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Registered
-from eos.pulsar.protocol.topics import full_name, partition_name, whole_topic
-from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder
-from eos.pulsar.wire.keys import as_bytes, first_not_text
-from eos.pulsar.wire.routing import Sorted, part_by_delivery_time, part_by_sticky_key, partition_of, sort_by_partition
+from eos.pulsar.protocol.topics import full_name, whole_topic
+from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder, Chunk
 from eos.pulsar.wire.row_names import row_name
 from eos.pulsar.wire.txn import TxnId
 from eos.schema.description import described
@@ -44,8 +42,6 @@ from eos.schema.encoder import Encoder, PairEncoder, encoder_of
 from eos.schema.errors import Unencodable
 from eos.side_by_side import side_by_side
 from eos.steps import Observer, Step
-
-MESSAGE_COLUMNS = ("value", "key", "ordering_key", "event_time", "properties", "deliver_at", "row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +146,11 @@ class Writer:
         self._partitions = dict(transaction.partitions)
         self._producers: dict[str, Producer] = {}
         self._encoders: dict[tuple[int, int | None], BatchEncoder] = {}
-        self._next_keyless = first_partition
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
         self._row = 0
         self._keyed = settings.batching == "key-based"
+        self._router = Router(settings.topic, settings.key_hash, self._keyed, self._partition_counts, first_partition)
         self._values: Encoder | None = None
         self._report = Report()
         self._until = time.monotonic() + settings.time_limit_s
@@ -246,80 +242,15 @@ class Writer:
         rows = pa.Table.from_batches(self._gathered).combine_chunks().to_batches()
         self._gathered, self._gathered_bytes = [], 0
         for batch in rows:
-            routed = list(self._route(batch))
-            self._open({physical for _, names, _ in routed for physical in names})
-            for topic, names, parts in routed:
-                self._send(topic, names, parts)
+            routed = self._router.route(batch, self._row)
+            self._open(set(routed.names))
+            self._send(routed)
             self._row += batch.num_rows
 
-    def _route(self, batch: pa.RecordBatch) -> Iterator[tuple[str, list[str], Sorted]]:
-        """Yield (logical topic, the physical one of each part, rows in parts)."""
-        numbers = pa.array(np.arange(self._row, self._row + batch.num_rows))
-        numbered = batch.append_column("row", numbers)  # errors name the row, wherever it is routed to
-        for topic, rows in self._by_topic(numbered):
-            count = self._partition_count(topic)
-            message = rows.select([name for name in MESSAGE_COLUMNS if name in rows.schema.names])
-            if count == 0:
-                _refuse_partitions(rows, topic)
-                parts = Sorted(message, [0], [message.num_rows])
-            else:
-                parts = sort_by_partition(message, self._choose(rows, topic, count))
-            if self._keyed:
-                parts = part_by_sticky_key(parts)
-            parts = part_by_delivery_time(parts)
-            yield topic, [partition_name(topic, part) if count else topic for part in parts.partitions], parts
-
-    def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        default = self._settings.topic
-        if "topic" not in batch.schema.names:
-            assert default is not None  # columns.canonical refuses a batch with no topic at all
-            yield default, batch
-            return
-        column = batch.column("topic")
-        topics = column.fill_null(default) if default is not None else column
-        if topics.null_count:
-            at = int(np.argmax(np.asarray(topics.is_null())))
-            raise InvalidInput(f"{row_name(batch, at)} has no topic, and nor has the sink. Fill the column `topic`.")
-        spelled = pc.unique(topics)
-        which = pc.index_in(topics, spelled)
-        if (wrong := first_not_text(as_bytes(spelled, "topic"))) is not None:
-            at = int(np.argmax(np.asarray(which) == wrong))
-            raise InvalidInput(
-                f"{row_name(batch, at)} has a topic that is no text in UTF-8. Correct the column `topic`."
-            )
-        full = pa.array([full_name(name) for name in spelled.to_pylist()], topics.type)
-        topics = full.take(which)  # two spellings of one topic would part a key's rows
-        for name in pc.unique(topics).to_pylist():
-            yield name, batch.filter(pc.equal(topics, name))
-
-    def _choose(self, rows: pa.RecordBatch, topic: str, count: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        """Return each row's partition: the explicit one, else the key's, else the keyless one in turn."""
-        if "key" in rows.schema.names:
-            chosen = partition_of(rows.column("key"), count, self._settings.key_hash)
-        else:
-            chosen = np.full(rows.num_rows, -1, dtype=np.int32)
-        if "partition" in rows.schema.names:
-            explicit = rows.column("partition")
-            given = np.asarray(explicit.is_valid())
-            values = np.asarray(explicit.fill_null(0), dtype=np.int64)
-            wrong = given & ((values < 0) | (values >= count))
-            if wrong.any():
-                at = int(np.argmax(wrong))
-                raise InvalidInput(
-                    f"{row_name(rows, at)} asks for partition {values[at]} of {topic}, "
-                    f"which has partitions 0 to {count - 1}. Correct the column 'partition'."
-                )
-            chosen = np.where(given, values, chosen).astype(np.int32)
-        keyless = chosen < 0
-        if keyless.any():
-            chosen = np.where(keyless, self._next_keyless % count, chosen).astype(np.int32)
-            self._next_keyless += 1
-        return chosen
-
-    def _partition_count(self, topic: str) -> int:
-        if topic not in self._partitions:
-            self._partitions[topic] = self._client.partitions(topic)
-        return self._partitions[topic]
+    def _partition_counts(self, topics: Sequence[str]) -> list[int]:
+        new = [topic for topic in topics if topic not in self._partitions]
+        self._partitions |= partition_counts(self._client, new)
+        return [self._partitions[topic] for topic in topics]
 
     def _open(self, physical: set[str]) -> None:
         """Add the new ones among these to the transaction, if there is one, and open their producers."""
@@ -340,8 +271,9 @@ class Writer:
 
     def _open_all(self, new: list[str]) -> None:
         topic, schema = self._settings.topic, self._settings.schema
-        own = [] if topic is None or schema is None else [one for one in new if whole_topic(one) == full_name(topic)]
-        others = [one for one in new if one not in own]
+        full = None if topic is None or schema is None else full_name(topic)
+        own = [one for one in new if whole_topic(one) == full]
+        others = [one for one in new if whole_topic(one) != full]
         if own and schema is not None:
             self._keep(self._source.open(own, schema.declared))
         if others:
@@ -350,18 +282,30 @@ class Writer:
     def _keep(self, opened: list[Producer]) -> None:
         self._producers |= {producer.topic: producer for producer in opened}
 
-    def _send(self, topic: str, names: list[str], parts: Sorted) -> None:
-        producers = [self._producers[name] for name in names]
-        encoder = self._encoder(topic, min(producer.max_message_size for producer in producers))
-        for part, chunk in encoder.chunks_of_parts(parts.rows, parts.ends):
-            first = not self._report.frames
-            if first:
-                self._to.observer(Step.FIRST_SEND, "before", self._to.batch_id)
-            sent = chunk if self._encryptor is None else self._encryptor.encrypted(chunk)
-            producers[part].send(sent, self._to.txn, self._until)
-            if first:
-                self._to.observer(Step.FIRST_SEND, "after", self._to.batch_id)
-            self._report.add(topic, chunk.messages, chunk.rows_bytes)
+    def _send(self, routed: Routed) -> None:
+        producers = [self._producers[name] for name in routed.names]
+        limit = min(producer.max_message_size for producer in producers)
+        rows, ends = routed.parts.rows, routed.parts.ends
+        begin = 0
+        # As a rule one encoder serves all topics: then their parts are encoded together.
+        for encoder, run in groupby(range(len(ends)), lambda part: self._encoder(routed.topics[part], limit)):
+            run_of = list(run)
+            end = ends[run_of[-1]]
+            of_run = encoder.chunks_of_parts(rows.slice(begin, end - begin), [ends[part] - begin for part in run_of])
+            for place, chunk in of_run:
+                part = run_of[place]
+                self._send_chunk(routed.topics[part], producers[part], chunk)
+            begin = end
+
+    def _send_chunk(self, topic: str, producer: Producer, chunk: Chunk) -> None:
+        first = not self._report.frames
+        if first:
+            self._to.observer(Step.FIRST_SEND, "before", self._to.batch_id)
+        sent = chunk if self._encryptor is None else self._encryptor.encrypted(chunk)
+        producer.send(sent, self._to.txn, self._until)
+        if first:
+            self._to.observer(Step.FIRST_SEND, "after", self._to.batch_id)
+        self._report.add(topic, chunk.messages, chunk.rows_bytes)
 
     def _encoder(self, topic: str, max_message_size: int) -> BatchEncoder:
         learned = self._client.frame_limits.of(topic)
@@ -386,11 +330,3 @@ def send_all(writer: Writer, batches: Iterable[pa.RecordBatch]) -> Report:
 
 def _is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def _refuse_partitions(rows: pa.RecordBatch, topic: str) -> None:
-    """Accept an explicit partition of a topic without partitions only where it is null or 0."""
-    if "partition" in rows.schema.names and pc.any(pc.not_equal(rows.column("partition"), 0)).as_py():
-        raise InvalidInput(
-            f"The column 'partition' names partitions of {topic}, which has none. Drop the column, or set it to null."
-        )

@@ -85,7 +85,7 @@ class RepeatingRun(WritingRun):
                     report = self._try(batch_id, delivery)
         finally:
             self._metrics.delivered(delivery.seconds)
-        self._delivery.committed(sum(report.rows.values()), sum(report.bytes.values()))
+        self._delivery.committed(sum(report.rows.values()), sum(report.bytes.values()), report.rows)
         self._metrics.committed(report, report.frames)
         log.info("%s", self._metrics.plain_story())
         self._returns(batch_id)

@@ -161,6 +161,7 @@ class WritingRun(Run):
             options.small_batch_rows,
             last_rows=last_rows,
             least_care=least_care(start.session),
+            last_topics=tuple(named),
             named=set(named),
         )
 

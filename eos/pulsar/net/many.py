@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -53,6 +54,32 @@ def open_producers(
             producer.abandon()
         raise
     return opened
+
+
+def partition_counts(client: Client, topics: Sequence[str]) -> dict[str, int]:
+    """Return how many partitions each topic has, 0 for one without.
+
+    Raises what `Client.partitions` raises, once each question is answered.
+    """
+    counts: dict[str, int] = {}
+
+    def ask(topic: str) -> None:
+        counts[topic] = client.partitions(topic)
+
+    _each(ask, topics)
+    return counts
+
+
+def known_partition_counts(client: Client, topics: Sequence[str]) -> dict[str, int]:
+    """Return the same for those topics that exist and whose brokers answer. Raises nothing."""
+    counts: dict[str, int] = {}
+
+    def ask(topic: str) -> None:
+        with suppress(EosError):
+            counts[topic] = client.partitions(topic)
+
+    _each(ask, topics)
+    return counts
 
 
 def close_producers(producers: Sequence[Producer]) -> None:

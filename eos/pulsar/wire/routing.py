@@ -18,12 +18,12 @@ NO_PARTITION = -1
 """What `partition_of` gives for a row without a key."""
 
 
-def partition_of(keys: pa.Array, partitions: int, key_hash: KeyHash) -> npt.NDArray[np.int32]:
+def partition_of(keys: pa.Array, partitions: int | npt.NDArray[np.int64], key_hash: KeyHash) -> npt.NDArray[np.int32]:
     """Return the partition of each key, NO_PARTITION for a null; shape (keys,).
 
     Args:
         keys: text or binary. A binary key that is not UTF-8 is hashed in base64, as the Java client does.
-        partitions: how many the topic has; at least 1.
+        partitions: how many the topic has, or that of each key; at least 1.
         key_hash: the hash that the other producers of the topic use.
 
     Raises InvalidInput for keys of another type.
@@ -50,7 +50,7 @@ class Sorted:
     ends: list[int]
 
 
-def sort_by_partition(rows: pa.RecordBatch, partitions: npt.NDArray[np.int32]) -> Sorted:
+def sort_by_partition(rows: pa.RecordBatch, partitions: npt.NDArray[np.integer]) -> Sorted:
     """Sort rows by their partitions; shape of `partitions`: (rows,)."""
     if rows.num_rows == 0:
         return Sorted(rows, [], [])

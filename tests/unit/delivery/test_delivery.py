@@ -181,6 +181,22 @@ def test_the_last_batch_predicts_the_next(
     assert isinstance(prepared, ByDriver if collected else ByTasks)
 
 
+@pytest.mark.parametrize(
+    ("last_rows", "query", "told"),
+    [
+        (11, "select 'x' value, 'b' topic", {"t", "a", "b"}),
+        (11, "select 'x' value", {"t"}),
+        (10, "select 'x' value, 'b' topic", {"t"}),  # by the driver, which sees what its rows name
+    ],
+)
+def test_the_driver_asks_once_for_the_topics_that_the_rows_of_tasks_will_likely_name(
+    spark: SparkSession, looks_taken: list[Care], last_rows: int, query: str, told: set[str]
+) -> None:
+    one = Delivery(SETTINGS, unobserved, 10)
+    one.committed(last_rows, last_rows, ["a", "b"])
+    assert one.prepare(Write(spark.sql(query), "t")).partitions == dict.fromkeys(told, 64)
+
+
 def test_a_batch_that_turns_out_large_is_planned_for_the_tasks(spark: SparkSession, looks_taken: list[Care]) -> None:
     one = Delivery(SETTINGS, unobserved, 10, last_rows=1)
     assert isinstance(one.prepare(Write(spark.range(11).selectExpr("cast(id as string) value"), "t")), ByTasks)

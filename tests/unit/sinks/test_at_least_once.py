@@ -83,7 +83,9 @@ class World:
 
     def deliver(self, start: Start, last_rows: int | None, time_limit_s: float) -> Any:
         self.known = {"last_rows": last_rows, "time_limit_s": time_limit_s}
-        return SimpleNamespace(last_rows=last_rows, committed=lambda rows, size: self.learned.append((rows, size)))
+        return SimpleNamespace(
+            last_rows=last_rows, committed=lambda rows, size, topics: self.learned.append((rows, size))
+        )
 
     def delivery_of(self, *_: object) -> Any:
         steps = {step: self.step(step) for step in ("prepare", "finish", "abandon")}
