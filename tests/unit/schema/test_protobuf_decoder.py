@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
+from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Registered
 from eos.schema.errors import Undecodable
 from tests.unit.schema.registered import native, registered
@@ -137,3 +138,41 @@ def test_a_default_of_proto2_is_none_of_a_field_that_is_not_there() -> None:
     lines = {"A": ["optional Status a = 1", "optional int32 b = 2"]}
     schema = changed(native(lines, STATUS, syntax="proto2"), with_defaults)
     assert read(schema, [b""]) == [{"a": None, "b": None}]
+
+
+SCALARS: dict[str, tuple[str, Any]] = {
+    **{kind: ("number", -7) for kind in ("int32", "sint32", "sfixed32", "int64", "sint64", "sfixed64")},
+    **{kind: ("number", 7) for kind in ("uint32", "fixed32", "uint64", "fixed64")},
+    "float": ("float", 0.5),
+    "double": ("float", 0.5),
+    "bool": ("truth", True),
+    "string": ("text", "abc"),
+    "bytes": ("bytes", b"abc"),
+    "Status": ("enum", "LATE"),
+}
+"""{type: what its values mean, one that is no zero}. A broker takes any of them for the next version of another."""
+
+ZEROS = {"number": 0, "float": 0.0, "truth": False, "text": "", "bytes": b"", "enum": "UNKNOWN"}
+
+
+@pytest.mark.parametrize("before", SCALARS)
+def test_every_pair_of_types_is_read_with_its_meaning_or_refused(before: str) -> None:
+    means, value = SCALARS[before]
+    converted = set()
+    for now, (meant, _) in SCALARS.items():
+        for old, new in ((old, new) for old in ("", "optional ") for new in ("", "optional ")):
+            writer, reader = (
+                native({"A": [f"{word}{kind} a = 1"]}, STATUS) for word, kind in ((old, before), (new, now))
+            )
+            rows: list[Any] = [{"a": value}, {"a": ZEROS[means]}]
+            data = written(writer, rows).to_pylist()
+            try:
+                found = read(writer, data, by=reader)
+            except InvalidInput:
+                continue
+            assert meant == means, f"{before} as {now}"
+            assert found == rows, f"{old}{before} as {new}{now}"
+            converted.add(now)
+    other = {"int32": "int64", "sint32": "sint64", "uint32": "uint64"}
+    wanted = other | {wide: narrow for narrow, wide in other.items()}
+    assert converted == {before, *filter(None, [wanted.get(before)])}

@@ -106,6 +106,12 @@ def test_a_message_without_a_body_is_damage() -> None:
         list(messages_in(Frame(BaseCommand(type=Type.MESSAGE, message=CommandMessage()))))
 
 
+def test_a_damaged_message_ends_a_reader_that_has_no_way_past_it() -> None:
+    given = frame(1, 2)
+    with pytest.raises(DamagedFrame, match=r"^a message of t: checksum"):
+        reader().receive(Frame(given.command, damage="checksum 1 and not 2"))
+
+
 def test_last_message_id() -> None:
     line = reader()
     assert line.ask_last().get_last_message_id.consumer_id == 1

@@ -365,3 +365,15 @@ def test_a_row_that_stands_alone_may_fill_an_entry_and_not_more(named: int) -> N
         frame = frame_of(chunk)
         assert frame.metadata is not None
         assert frame.metadata.ByteSize() + len(chunk.payload) < 10_000
+
+
+@pytest.mark.parametrize("count", [-1, -(2**31)])
+def test_a_negative_number_of_messages_is_refused(count: int) -> None:
+    with pytest.raises(DamagedFrame, match=f"a batch of {count} messages"):
+        list(unpack(MessageMetadata(num_messages_in_batch=count), b""))
+
+
+def test_a_value_of_a_negative_size_is_refused() -> None:
+    described = SingleMessageMetadata(payload_size=-14).SerializeToString()  # it would lead back to its own beginning
+    with pytest.raises(DamagedFrame, match="ends inside a message"):
+        list(unpack(MessageMetadata(num_messages_in_batch=2**31 - 1), len(described).to_bytes(4, "big") + described))

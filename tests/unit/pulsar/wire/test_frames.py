@@ -12,7 +12,15 @@ import pytest
 from eos.errors import DamagedFrame
 from eos.pulsar.wire.checksum import crc32c
 from eos.pulsar.wire.frames import FrameDecoder, encode, encode_message, error_name
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand, BrokerEntryMetadata, CommandPing, CommandSend, MessageMetadata
+from eos.pulsar.wire.pulsar_pb2 import (
+    BaseCommand,
+    BrokerEntryMetadata,
+    CommandMessage,
+    CommandPing,
+    CommandSend,
+    MessageIdData,
+    MessageMetadata,
+)
 from tests.vectors.frames import describe_frame, frames
 
 VECTORS = json.loads((Path(__file__).parents[3] / "vectors" / "frames.json").read_text(encoding="utf-8"))
@@ -94,6 +102,26 @@ def test_a_changed_byte_of_metadata_or_payload_is_noticed() -> None:
         damaged[at] ^= 1
         with pytest.raises(DamagedFrame):
             FrameDecoder().feed(damaged)
+
+
+def test_a_message_whose_magic_number_is_changed_is_none_without_a_checksum() -> None:
+    (command_size,) = struct.unpack_from(">I", MESSAGE, 4)
+    for bit in range(16):
+        damaged = bytearray(MESSAGE)
+        damaged[8 + command_size + bit // 8] ^= 1 << bit % 8
+        with pytest.raises(DamagedFrame):
+            FrameDecoder().feed(damaged)
+
+
+@pytest.mark.parametrize("name", ["producer_name", "sequence_id", "publish_time"])
+def test_the_damage_of_a_received_message_is_told_with_the_message(name: str) -> None:
+    where = MessageIdData(ledger_id=3, entry_id=4)
+    command = BaseCommand(type=BaseCommand.MESSAGE, message=CommandMessage(consumer_id=1, message_id=where))
+    metadata = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1)
+    metadata.ClearField(name)
+    (frame,) = FrameDecoder().feed(b"".join(bytes(part) for part in encode_message(command, metadata, [b"x"])))
+    assert (frame.damage, frame.metadata, frame.payload) == (f"its metadata has no {name}", None, None)
+    assert frame.command.message.message_id == where
 
 
 @pytest.mark.parametrize(
