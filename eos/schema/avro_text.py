@@ -32,6 +32,9 @@ LOGICAL: Mapping[str, frozenset[str]] = {
 MILLIS = frozenset({"timestamp-millis", "local-timestamp-millis"})
 """Those that count milliseconds; other moments are counted in microseconds, as Spark's are."""
 
+DAYS: Mapping[str, int] = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
+"""{logical type of a time of day: what a day has of its units}."""
+
 MAX_PRECISION = 38
 """Digits of Spark's largest decimal."""
 

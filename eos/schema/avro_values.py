@@ -20,8 +20,8 @@ import pyarrow as pa
 from eos.errors import InvalidInput
 from eos.schema.avro_columns import Column, Items, Leaf, One, Pairs, Struct, Union, sized, varint
 from eos.schema.avro_defaults import field_value
-from eos.schema.avro_text import MILLIS, Field, Node, below
-from eos.schema.conversions import check, converted, decimal, text, written_as
+from eos.schema.avro_text import DAYS, MILLIS, Field, Node, below
+from eos.schema.conversions import check, converted, decimal, text, time_of_day, written_as
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable, Wrong
 
@@ -162,6 +162,8 @@ def _reading_as_written(writer: Node, path: str) -> One:
         return lambda data, at: (_boolean(data[at], path), at + 1)
     if writer.kind == "enum":
         return lambda data, at: _symbol(data, at, writer.symbols, path)
+    if writer.logical in DAYS:
+        return lambda data, at: _time_of_day(data, at, writer, path)
     if writer.kind == "int":
         return lambda data, at: _int(data, at, path)
     if writer.logical in MILLIS:
@@ -198,6 +200,11 @@ def _int(data: bytes, at: int, path: str) -> tuple[int, int]:
     if not -(2**31) <= number < 2**31:
         raise Wrong(path, f"{number}, which is beyond int")
     return number, at
+
+
+def _time_of_day(data: bytes, at: int, writer: Node, path: str) -> tuple[int, int]:
+    number, at = varint(data, at, path)
+    return time_of_day(writer, number, path), at
 
 
 def _millis(data: bytes, at: int, path: str) -> tuple[int, int]:

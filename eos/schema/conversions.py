@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from eos.errors import InvalidInput
-from eos.schema.avro_text import Field, Node, below
+from eos.schema.avro_text import DAYS, Field, Node, below
 from eos.schema.errors import Wrong
 
 Leaf = tuple[str, str]
@@ -155,6 +155,13 @@ def decimal(node: Node, given: Decimal | int, path: str) -> Decimal:
         return Decimal(given).quantize(Decimal(1).scaleb(-node.scale), context=exact)
     except (Inexact, InvalidOperation):
         raise Wrong(path, f"{given}, which is beyond decimal({node.precision}, {node.scale})") from None
+
+
+def time_of_day(node: Node, number: int, path: str) -> int:
+    """Return a number that is a time of a day. Raises Wrong for one that no day has."""
+    if not 0 <= number < DAYS[node.logical]:
+        raise Wrong(path, f"{number}, which is no {node.logical} of a day")
+    return number
 
 
 def text(value: bytes, path: str) -> str:

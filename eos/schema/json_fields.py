@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from eos.schema.avro_text import Node, below
-from eos.schema.conversions import converted, decimal, unwritten
+from eos.schema.avro_text import DAYS, Node, below
+from eos.schema.conversions import converted, decimal, time_of_day, unwritten
 from eos.schema.errors import Wrong
 
 _BITS = {"int": 31, "long": 63}
@@ -66,6 +66,8 @@ def _whole(node: Node, given: int, path: str) -> Any:
     most = 2 ** _BITS[node.kind]
     if not -most <= given < most:
         raise Wrong(path, f"{given}, which is beyond {node.kind}")
+    if node.logical in DAYS:
+        return time_of_day(node, given, path)
     if node.logical not in _MOMENTS:
         return given
     try:

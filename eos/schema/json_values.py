@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from eos.schema.avro_text import Node
+from eos.schema.avro_text import DAYS, Node
 from eos.schema.conversions import as_written, check
 from eos.schema.errors import Undecodable, Wrong
 from eos.schema.json_fields import field_value
@@ -145,6 +145,8 @@ def _settled(node: Node, found: pa.Array, *, top: bool = False, default: bool = 
         )
     if node.items is not None:
         return _settled(node.items, found.flatten())
+    if node.logical in DAYS:
+        return not pc.or_(pc.less(found, 0), pc.greater_equal(found, DAYS[node.logical])).true_count
     if node.kind == "enum":
         return not pc.is_in(found.drop_null(), pa.array(node.symbols, pa.string())).false_count
     return not pa.types.is_floating(found.type) or not pc.is_inf(found).true_count

@@ -60,6 +60,7 @@ def _as_it_is(parts: Numbers) -> Numbers:
 
 
 def _true_or_false(parts: Numbers) -> Numbers:
+    _check(parts["f0"], 0, 1)
     true: Numbers = parts["f0"] != 0
     return true
 
@@ -75,6 +76,11 @@ def _seconds_and_nanoseconds(parts: Numbers) -> Numbers:
     _check(parts["f0"], -most, most)
     _check(parts["f1"], 0, 999_999_999)
     return _sum(parts["f0"] * 1_000_000, parts["f1"] // 1000)
+
+
+def _time_of_day(parts: Numbers) -> Numbers:
+    _check(parts["f0"], 0, _DAY_NS - 1)
+    return _as_it_is(parts)
 
 
 def _days(parts: Numbers) -> Numbers:
@@ -145,7 +151,7 @@ PRIMITIVES: Mapping[str, Layout | None] = {
     "TIMESTAMP": _layout(">i8", _MOMENT, _milliseconds, _in_milliseconds),
     "INSTANT": _layout(">i8 >i4", _MOMENT, _seconds_and_nanoseconds, _in_seconds_and_nanoseconds),
     "LOCAL_DATE": _layout(">i8", pa.date32(), _days),
-    "LOCAL_TIME": _layout(">i8", pa.int64(), part=_within_a_day),
+    "LOCAL_TIME": _layout(">i8", pa.int64(), _time_of_day, _within_a_day),
     "LOCAL_DATE_TIME": _layout(">i8 >i8", pa.timestamp("us"), _days_and_nanoseconds, _in_days_and_nanoseconds),
 }
 """{kind: how it lies in its bytes; None where it has any number of them}."""

@@ -133,3 +133,14 @@ def test_a_symbol_that_json_has_beyond_its_schema_is_named() -> None:
 def test_a_field_that_the_schema_of_a_json_message_does_not_tell_of_is_read_by_the_querys() -> None:
     writer, reader = record(field("a", "int")), record(field("a", "int"), field("b", ["null", "int"], default=None))
     assert read("JSON", writer, reader, b'{"a": 1, "b": 2}', b'{"a": 1}') == [{"a": 1, "b": 2}, {"a": 1, "b": None}]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("name", "day"), [("time-millis", 86_400_000), ("time-micros", 86_400_000_000)])
+def test_a_time_that_no_day_has_is_named(form: str, name: str, day: int) -> None:
+    kind = TYPES[name]
+    assert read(form, schema_of(kind), schema_of(kind), written(form, kind, day - 1)) == [{"a": day - 1}]
+    for wrong in (-1, day):
+        data = (written(form, kind, 0), written(form, kind, wrong))
+        with pytest.raises(Undecodable, match=rf"^row 1, field 'a': {wrong}, which is no {name} of a day"):
+            read(form, schema_of(kind), schema_of(kind), *data)

@@ -98,6 +98,19 @@ def test_text_that_is_no_utf_8_is_named() -> None:
         decode_primitive("STRING", pa.array([b"a", None, b"\xff"], pa.binary()))
 
 
+@pytest.mark.parametrize(
+    ("kind", "good", "wrong"),
+    [
+        ("BOOLEAN", b"\1", b"\2"),
+        ("LOCAL_TIME", bytes(8), b"\xff" * 8),
+        ("LOCAL_TIME", bytes(8), (86_400 * 10**9).to_bytes(8, "big")),
+    ],
+)
+def test_a_number_that_stands_for_no_value_is_named(kind: str, good: bytes, wrong: bytes) -> None:
+    with pytest.raises(Undecodable, match=rf"^row 2: .* is no {kind} that Spark has a place for"):
+        decode_primitive(kind, pa.array([good, None, wrong], pa.binary()))
+
+
 @pytest.mark.parametrize("asked", MEANT)
 def test_it_is_written_as_the_java_client_writes_it(asked: str) -> None:
     _, value = golden(asked)
