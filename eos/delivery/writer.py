@@ -40,7 +40,6 @@ from eos.pulsar.wire.txn import TxnId
 from eos.schema.description import described
 from eos.schema.encoder import Encoder, PairEncoder, encoder_of
 from eos.schema.errors import Unencodable
-from eos.side_by_side import side_by_side
 from eos.steps import Observer, Step
 
 
@@ -253,16 +252,14 @@ class Writer:
         return [self._partitions[topic] for topic in topics]
 
     def _open(self, physical: set[str]) -> None:
-        """Add the new ones among these to the transaction, if there is one, and open their producers."""
+        """Open producers for the new ones among these, and add them to the transaction, if there is one."""
         new = sorted(physical - self._producers.keys())
         if not new:
             return
-        txn = self._to.txn
-        if txn is None:
-            self._open_all(new)
-            return
-        # Opening a producer sends no data, so it need not wait for the partition to be added.
-        side_by_side(lambda: self._add(txn, new), lambda: self._open_all(new))
+        # Opened first: no transaction ends that has a partition which takes no messages, as one that was terminated.
+        self._open_all(new)
+        if self._to.txn is not None:
+            self._add(self._to.txn, new)
 
     def _add(self, txn: TxnId, new: list[str]) -> None:
         self._to.observer(Step.ADD_PARTITIONS, "before", self._to.batch_id)
