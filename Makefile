@@ -27,7 +27,7 @@ demo: $(JAR) ## count a year of flights from topic to topic, kill the driver on 
 	$(BIN)/python examples/demo.py
 
 check: lint ## lint, and the tests that need no broker, no Spark and no Java: before each commit, under two minutes
-	$(BIN)/python -m pytest -q -m "not jvm and not large" --hypothesis-profile=check $(SIDE_BY_SIDE) tests/unit tests/models tests/property $(TEST_ARGS)
+	$(BIN)/python -m pytest -q -m "not jvm and not large" --hypothesis-profile=check $(SIDE_BY_SIDE) tests/unit tests/models tests/property tests/fuzz $(TEST_ARGS)
 
 test: $(JAR) ## unit, property, contract and integration tests, and the quick ones of the jar, with the branch coverage of eos and statestore
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
