@@ -18,15 +18,14 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
 from typing import Final
 
-from eos.errors import EosError, RefusedForGood, TopicMissing
+from eos.errors import RefusedForGood, TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
-from eos.pulsar.net.many import AT_ONCE, open_producers
+from eos.pulsar.net.many import AT_ONCE, known_partition_counts, open_producers
+from eos.pulsar.protocol import topics as names
 from eos.pulsar.protocol.introduction import Introduction
-from eos.pulsar.protocol.topics import partition_name
 from eos.pulsar.wire.txn import TxnId
 
 log = logging.getLogger("eos.delivery.sealing")
@@ -74,10 +73,9 @@ def physical_topics(client: Client, topics: Collection[str], partitions: Mapping
     Args: the cluster; the topics; numbers of partitions that are known.
     """
     until = time.monotonic() + PATIENCE_S
-    physical: set[str] = set()
-    for topic in sorted(topics, key=lambda one: one not in partitions):
-        with suppress(EosError):
-            if topic in partitions or time.monotonic() < until:
-                count = partitions[topic] if topic in partitions else client.partitions(topic)
-                physical |= {partition_name(topic, index) for index in range(count)} or {topic}
-    return physical
+    counts = {topic: partitions[topic] for topic in topics if topic in partitions}
+    rest = [topic for topic in topics if topic not in counts]
+    while rest and time.monotonic() < until:
+        some, rest = rest[:AT_ONCE], rest[AT_ONCE:]
+        counts |= known_partition_counts(client, some)
+    return {name for topic, count in counts.items() for name in names.physical_topics(topic, count)}

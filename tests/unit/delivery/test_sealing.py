@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from math import inf
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,7 @@ from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.pulsar.net.fake_broker import FakeBroker, refusing, silent
+from tests.waiting import PATIENCE_S
 
 TXN = TxnId(0, 7)
 CHUNK = Chunk(messages=1, payload=b"x", uncompressed_size=1, rows_bytes=1, compression="none")
@@ -88,3 +92,16 @@ def test_a_cluster_out_of_reach_names_no_topic(broker: FakeBroker, monkeypatch: 
     monkeypatch.setattr(sealing, "PATIENCE_S", 0.0)
     with Client(Cluster("pulsar://127.0.0.1:1", connect_timeout_s=0.1, request_timeout_s=0.1)) as nowhere:
         assert physical_topics(nowhere, {"persistent://public/default/t"}, {}) == set()
+
+
+def test_topics_are_asked_for_sixteen_at_a_time() -> None:
+    """One by one, thousands of topics that rows name took longer than is waited, and were not sealed."""
+    gate = threading.Barrier(16)
+
+    def partitions(topic: str) -> int:
+        gate.wait(PATIENCE_S)
+        return 0
+
+    client: Any = SimpleNamespace(partitions=partitions)
+    topics = {f"persistent://public/default/t-{number}" for number in range(32)}
+    assert physical_topics(client, topics, {}) == topics
