@@ -115,6 +115,8 @@ class Cluster:
         request_timeout_s: seconds to wait for any single answer. Default 30.
         connect_timeout_s: seconds to wait for a TCP connection. Default 10.
         listener_name: the advertised listener to ask for, or None.
+        subscription_prefix: what the names of subscriptions that this library makes begin with, and a "-". Default:
+            nothing. A namespace with subscription-auth-mode Prefix takes only names that begin with the role.
     """
 
     service_url: str
@@ -123,3 +125,13 @@ class Cluster:
     request_timeout_s: float = 30.0
     connect_timeout_s: float = 10.0
     listener_name: str | None = None
+    subscription_prefix: str | None = None
+
+    def subscription_name(self, name: str) -> str:
+        """Return the name of a subscription that this library makes. Args: its name without the prefix."""
+        return prefixed(self.subscription_prefix, name)
+
+
+def prefixed(prefix: str | None, name: str) -> str:
+    """Return a name of a subscription behind a prefix, if there is one."""
+    return f"{prefix}-{name}" if prefix else name

@@ -69,6 +69,10 @@ def connection(
     ] = None,
     tls_certificate: Annotated[str | None, _said("tls_certificate", "A PEM file of a client certificate.")] = None,
     tls_key: Annotated[str | None, _said("tls_key", "Its key, a PEM file.")] = None,
+    subscription_prefix: Annotated[
+        str | None,
+        _said("subscription_prefix", "What subscriptions' names begin with: the same option of the sink."),
+    ] = None,
     client_conf: Annotated[
         Path | None,
         typer.Option(
@@ -94,6 +98,7 @@ def connection(
         tls_verify_hostname=tls_verify_hostname,
         tls_certificate=tls_certificate,
         tls_key=tls_key,
+        subscription_prefix=subscription_prefix,
     )
     named = client_conf or os.environ.get(CLIENT_CONF)
     layers = [by_option, of_environment(os.environ)]
@@ -106,7 +111,8 @@ def connection(
     # What a client.conf has of TLS is for Pulsar's own commands too, which pass it over where no URL asks for TLS.
     refuse_tls_in_vain(_tls(merged(layers[:2])), service_url, said.admin_url)
     credentials = credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)
-    return Connection(Cluster(service_url, credentials, _tls(said)), said.admin_url)
+    cluster = Cluster(service_url, credentials, _tls(said), subscription_prefix=said.subscription_prefix)
+    return Connection(cluster, said.admin_url)
 
 
 def _tls(said: Layer) -> Tls:

@@ -26,6 +26,7 @@ class Layer:
         oauth2: a JSON object, as the sink's option.
         tls_trust_certs, tls_certificate, tls_key: paths of PEM files.
         tls_verify_hostname: refuse a certificate that was made for another host.
+        subscription_prefix: what the names of the commands' subscriptions begin with.
     """
 
     service_url: str | None = None
@@ -37,6 +38,7 @@ class Layer:
     tls_verify_hostname: bool | None = None
     tls_certificate: str | None = None
     tls_key: str | None = None
+    subscription_prefix: str | None = None
 
     @property
     def authenticates(self) -> bool:

@@ -44,6 +44,7 @@ def sink(
     tls_certificate: str | None = None,
     tls_key: str | None = None,
     listener_name: str | None = None,
+    subscription_prefix: str | None = None,
     admin_url: str | None = None,
     control_namespace: str | None = None,
     markers_kept: int = 1_000,
@@ -100,6 +101,8 @@ def sink(
         tls_certificate: a PEM file of a client certificate; `tls_key` belongs to it.
         tls_key: a PEM file of its key.
         listener_name: the advertised listener to ask the broker for.
+        subscription_prefix: what the names of the sink's own subscriptions begin with, before a "-"; keep it over
+            restarts. A namespace with subscription-auth-mode Prefix demands the role there. None: nothing.
         admin_url: the broker's HTTP address; where given, a message TTL and backlog quotas on the control topic are
             refused at start.
         control_namespace: "tenant/namespace" of the control topic; keep it over restarts. None: that of `topic`, or
@@ -143,6 +146,7 @@ def sink(
         tls_certificate=tls_certificate,
         tls_key=tls_key,
         listener_name=listener_name,
+        subscription_prefix=subscription_prefix,
         admin_url=admin_url,
         control_namespace=control_namespace,
         markers_kept=markers_kept,

@@ -72,6 +72,7 @@ class JobOptions(TypedDict, total=False):
     tls_certificate: str | None
     tls_key: str | None
     listener_name: str | None
+    subscription_prefix: str | None
     admin_url: str | None
     control_namespace: str | None
     principal: str | None

@@ -75,6 +75,7 @@ class SinkOptions:
     tls_certificate: str | None = None
     tls_key: str | None = None
     listener_name: str | None = None
+    subscription_prefix: str | None = None
     admin_url: str | None = None
     control_namespace: str | None = None
     markers_kept: int = 1_000
@@ -110,6 +111,7 @@ class SinkOptions:
             request_timeout_s=self.request_timeout_s,
             connect_timeout_s=self.connect_timeout_s,
             listener_name=self.listener_name,
+            subscription_prefix=self.subscription_prefix,
         )
 
     def settings(self, cluster: Cluster, time_limit_s: float, facts: Mapping[str, str | None]) -> WriteSettings:

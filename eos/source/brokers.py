@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential
 
+from eos.config import prefixed
 from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
@@ -71,7 +72,7 @@ class PulsarBrokers:
 
     def _selected(self, all_named: bool) -> list[str]:
         found: list[str] = []
-        for topic in self._named():
+        for topic in self._wanted():
             try:
                 partitions = self._client.partitions(topic)
             except TopicMissing:
@@ -144,7 +145,7 @@ class PulsarBrokers:
 
     def sought(self, topic: str, where: int | EntryId) -> EntryId:
         """Return the entry behind which the broker puts a cursor that is sent to a time (ms since 1970) or an entry."""
-        cursor = self._client.subscription(topic, f"spark-place-{uuid.uuid4().hex}", initial="earliest")
+        cursor = self._client.subscription(topic, self._named(f"spark-place-{uuid.uuid4().hex}"), initial="earliest")
         try:
             cursor.seek(where)
             stands = cursor.last_message_id()[1]
@@ -224,7 +225,9 @@ class PulsarBrokers:
     def open(self, topic: str, start: EntryId | None, permits: int | None) -> EntryReader:
         """Open a reader of whole entries, as `eos.source.reading` does."""
         ahead = MAX_PERMITS if permits is None else permits
-        return self._client.entry_reader(topic, start, permits=ahead, compacted=self._options.compacted)
+        return self._client.entry_reader(
+            topic, start, permits=ahead, compacted=self._options.compacted, subscription=self._named("eos-entries")
+        )
 
     @_patient
     def schema(self, topic: str, version: bytes | None = None) -> Registered | None:
@@ -241,7 +244,7 @@ class PulsarBrokers:
     @contextmanager
     def held(self, topic: str) -> Iterator[None]:
         """Keep what a topic holds from being deleted meanwhile, by a subscription that is deleted at the end."""
-        cursor = self._client.subscription(topic, f"spark-batch-{uuid.uuid4().hex}", initial="earliest")
+        cursor = self._client.subscription(topic, self._named(f"spark-batch-{uuid.uuid4().hex}"), initial="earliest")
         try:
             yield
         finally:
@@ -251,7 +254,11 @@ class PulsarBrokers:
         """Leave the topics; the subscriptions stay."""
         self._subscriptions.close()
 
-    def _named(self) -> Iterable[str]:
+    def _named(self, name: str) -> str:
+        """Return the name of a subscription that this library makes beside the query's own."""
+        return prefixed(self._options.prefix, self._options.cluster.subscription_name(name))
+
+    def _wanted(self) -> Iterable[str]:
         """Return the topics by name, those of a pattern as they are now; none that begins with two underscores."""
         pattern = self._options.pattern
         if pattern is None:

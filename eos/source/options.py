@@ -82,6 +82,7 @@ class SourceOptions:
         compacted: whether a batch reads what compaction left of the topics.
         typed: whether `value` has the type of the topics' registered schema.
         decryption_keys: the private keys, by name and file, with which encrypted messages are read.
+        prefix: what the names of the subscriptions begin with that are made beside the query's own; None: nothing.
         reset_subscription: whether a new query moves a subscription that exists to where the query begins.
     """
 
@@ -99,6 +100,7 @@ class SourceOptions:
     compacted: bool = False
     typed: bool = False
     decryption_keys: KeyFiles = ()
+    prefix: str | None = None
     reset_subscription: bool = False
     skip_damaged: bool = False
     max_message_bytes: int = MAX_BYTES
@@ -107,6 +109,8 @@ class SourceOptions:
 def kind_of(given: Iterable[str]) -> Kind:
     """Return which kind of read options are for: only a streaming query has a subscription. Args: their names."""
     ours = {SYNONYMS.get(name.lower(), name.lower()) for name in given}
+    if any(_NAMES[name].kinds == ("batch",) for name in ours if name in _NAMES):
+        return "batch"
     return "stream" if ours & {"subscription", "subscriptionprefix"} else "batch"
 
 
@@ -142,6 +146,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         skip_damaged=read.one_of("onDamagedEntry", ("fail", "skip")) == "skip",
         max_message_bytes=read.number("maxMessageBytes", 2**30) or MAX_BYTES,
         decryption_keys=() if (keys := read.text("decryption_keys")) is None else key_files(keys),
+        prefix=read.text("subscriptionPrefix") or read.text("subscription"),
         reset_subscription=read.flag("resetSubscription", False),
     )
 

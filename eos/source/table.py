@@ -54,7 +54,12 @@ OPTIONS: tuple[Option, ...] = (
         _STREAM,
         "the durable subscription that keeps what the query has not read; keep it over restarts, never share it",
     ),
-    Option("subscriptionPrefix", "", _STREAM, "the same, with a hash of the selected topics behind it"),
+    _both(
+        "subscriptionPrefix",
+        "",
+        "streams: the same, with a hash of the selected topics behind it; batch reads: what the names of their "
+        "subscriptions begin with. A namespace with subscription-auth-mode Prefix demands the role there",
+    ),
     Option(
         "resetSubscription",
         "`false`",

@@ -179,9 +179,13 @@ class Admin(Closing):
         return tuple(f"{one['producerName']} ({one.get('address', 'address not told')})" for one in told)
 
     def connected(self, topic: str, subscription: str) -> tuple[str, ...]:
-        """Return the addresses of who is connected to a topic to write, or to a subscription of it; each once."""
+        """Return the addresses of who is connected to a topic to write, or to a subscription of it; each once.
+
+        The subscription may have a prefix before its name.
+        """
         told = self._json(f"v2/{_path(topic)}/stats")
-        clients = [*told["publishers"], *told["subscriptions"].get(subscription, {}).get("consumers", ())]
+        joined = [one for name, one in told["subscriptions"].items() if name.endswith(subscription)]
+        clients = [*told["publishers"], *(client for one in joined for client in one.get("consumers", ()))]
         return tuple(sorted({str(one.get("address", "an address not told")).removeprefix("/") for one in clients}))
 
     def delete(self, topic: str) -> None:

@@ -192,14 +192,15 @@ class Client(Closing):
             permits: messages that the broker may send ahead; fewer for large ones. Default 1000.
             after: where it starts, behind that message. Default: at the earliest.
         """
-        return Reader(self._finder, full_name(topic), permits, after)
+        name = self.cluster.subscription_name("eos-reader")
+        return Reader(self._finder, full_name(topic), permits, after, subscription=name)
 
     def hold(self, topic: str, subscription: str) -> Hold:
         """Make sure that the durable subscription exists, at the earliest message if new, and join it.
 
-        Raises TopicMissing.
+        Its name begins with the cluster's subscription prefix. Raises TopicMissing.
         """
-        hold = Hold(self._finder, full_name(topic), subscription)
+        hold = Hold(self._finder, full_name(topic), self.cluster.subscription_name(subscription))
         hold.join()
         return hold
 
@@ -207,9 +208,10 @@ class Client(Closing):
         """Tell whether any client has joined a durable subscription, by joining it as the only one, and leaving again.
 
         Who comes in that moment is refused and asks again. The subscription is made, at the earliest message, where it
-        is missing. Raises TopicMissing, and Refused where it can't be known.
+        is missing. Its name begins with the cluster's subscription prefix. Raises TopicMissing, and Refused where it
+        can't be known.
         """
-        alone = Hold(self._finder, full_name(topic), subscription, alone=True)
+        alone = Hold(self._finder, full_name(topic), self.cluster.subscription_name(subscription), alone=True)
         try:
             alone.join()
         except Refused as error:
@@ -262,7 +264,7 @@ class Client(Closing):
             permits=permits,
             max_bytes=max_bytes,
             compacted=compacted,
-            subscription=subscription or "eos-entries",
+            subscription=subscription or self.cluster.subscription_name("eos-entries"),
             patience_s=self.cluster.request_timeout_s,
         )
 

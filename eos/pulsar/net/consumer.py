@@ -32,6 +32,9 @@ _NOT_DURABLE = "NonDurable subscription with the same name already exists"
 
 _LEAVES_WITHIN_S = 10.0
 
+_NO_TYPE = "sub type"
+"""Of the broker's words where a namespace or topic does not allow a type (PersistentTopic.subscribe)."""
+
 PERMITS = 1000
 """Messages that the broker may send ahead of a reader, unless it says otherwise."""
 
@@ -50,6 +53,15 @@ class Subscriber(ABC, Generic[L]):
         self._turn = threading.RLock()
         self._arrived = threading.Condition(threading.Lock())
         self._joined: tuple[L, Connection] | None = None
+        self._other_type = False
+
+    @property
+    def _any_type(self) -> bool:
+        """Whether it may be of type Exclusive or Failover, as the namespace allows.
+
+        A reader may not: a broker (4.2.4) does not answer where the last message is to one of type Failover.
+        """
+        return False
 
     @abstractmethod
     def _line(self, connection: Connection, before: L | None) -> L:
@@ -104,12 +116,23 @@ class Subscriber(ABC, Generic[L]):
         return self._joined
 
     def _join_once(self) -> tuple[L, Connection]:
+        try:
+            return self._subscribe()
+        except Refused as refused:
+            if self._other_type or not self._any_type or _NO_TYPE not in refused.detail:
+                raise
+        # The namespace allows only some types of subscriptions, and one of Exclusive and Failover is enough.
+        self._other_type = True
+        return self._subscribe()
+
+    def _subscribe(self) -> tuple[L, Connection]:
         connection = self._finder.owner(self.topic)
         before = None
         if self._joined is not None:
             before = self._joined[0]
             self._joined[1].ignore_consumer(before.consumer_id)
         line = self._line(connection, before)
+        line.other_type = self._other_type
         with self._arrived:
             self._joined = line, connection
         try:
@@ -148,10 +171,12 @@ class Subscriber(ABC, Generic[L]):
 class Reader(Subscriber[ConsumerLine]):
     """Reads what is committed, from the earliest message on or behind one. Keeps nothing at the broker once closed."""
 
-    def __init__(self, finder: Finder, topic: str, permits: int = PERMITS, after: MessageId = EARLIEST) -> None:
+    def __init__(
+        self, finder: Finder, topic: str, permits: int = PERMITS, after: MessageId = EARLIEST, *, subscription: str
+    ) -> None:
         """Use `Client.reader`."""
         super().__init__(finder, topic)
-        self._subscription = f"eos-reader-{uuid.uuid4().hex}"
+        self._subscription = f"{subscription}-{uuid.uuid4().hex}"
         self._permits = permits
         self._start = after
         self._granted = 0
@@ -270,6 +295,10 @@ class Hold(Subscriber[ConsumerLine]):
         self._watched = watched
         self._create = create
         self._made = False
+
+    @property
+    def _any_type(self) -> bool:
+        return not self._alone  # of type Failover others could join beside
 
     def made(self) -> bool:
         """Return whether a join since the last call made the subscription. Only a watched hold knows; else False."""

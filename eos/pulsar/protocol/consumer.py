@@ -91,12 +91,19 @@ ENDED = frozenset({State.CLOSED, State.CLOSED_BY_BROKER, State.FAILED})
 """The states in which nothing more can happen."""
 
 
+_OTHER = {
+    CommandSubscribe.SubType.Exclusive: CommandSubscribe.SubType.Failover,
+    CommandSubscribe.SubType.Failover: CommandSubscribe.SubType.Exclusive,
+}
+
+
 class ConsumerLine:
     """One consumer's line to its broker.
 
     Attributes:
         failure: why it ended; None while it lives and after a close that we asked for.
         last: the last message handed out, or where reading starts.
+        other_type: whether it subscribes as Failover in place of Exclusive, and as Exclusive in place of Failover.
     """
 
     def __init__(self, topic: str, consumer_id: int, broker: str, after: MessageId = EARLIEST) -> None:
@@ -107,6 +114,7 @@ class ConsumerLine:
         self.broker = broker
         self.failure: EosError | None = None
         self.last = after
+        self.other_type = False
 
     @property
     def state(self) -> State:
@@ -241,7 +249,7 @@ class ConsumerLine:
             subscribe=CommandSubscribe(
                 topic=self.topic,
                 subscription=subscription,
-                sub_type=kind,
+                sub_type=_OTHER[kind] if self.other_type else kind,
                 consumer_id=self.consumer_id,
                 durable=durable,
                 initial_position=CommandSubscribe.InitialPosition.Earliest,

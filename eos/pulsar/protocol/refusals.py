@@ -111,6 +111,18 @@ ADVICE: Mapping[tuple[str, str], str] = {
         "maximum number of subscriptions",
     ): "Allow the topic one more: pulsar-admin namespaces set-max-subscriptions-per-topic NAMESPACE "
     "--max-subscriptions-per-topic N",
+    (
+        "NotAllowedError",
+        "sub type",
+    ): "The namespace or the topic allows only some types of subscriptions, and readers, sinks "
+    "and queries need Exclusive. Allow it: pulsar-admin namespaces "
+    "set-subscription-types-enabled --types Exclusive,Failover,… NAMESPACE",
+    (
+        "AuthorizationError",
+        "prefixed by the authentication role",
+    ): "The namespace demands that names of subscriptions begin with the role (subscription-auth-mode Prefix). Give "
+    "the role by subscription_prefix of the sink, subscriptionPrefix of the source, and --subscription-prefix of the "
+    "commands; the name of a stream's subscription begins with it too",
     ("AuthorizationError", "to Produce"): f"The role lacks the permission to produce: {_GRANT} produce",
     ("AuthorizationError", "to subscribe"): f"The role lacks the permission to consume: {_GRANT} consume",
     (

@@ -40,6 +40,7 @@ DIFFERENT: dict[str, Any] = {
     "tls_certificate": "c.pem",
     "tls_key": "k.pem",
     "listener_name": "outside",
+    "subscription_prefix": "role",
     "admin_url": "http://localhost:8080",
     "control_namespace": "public/control",
     "markers_kept": 9,
