@@ -9,6 +9,7 @@ from eos.cli.adopt import adopt
 from eos.cli.doctor import abort, doctor
 from eos.cli.local import app as local
 from eos.cli.sinks import reset, show, sinks, verify
+from eos.cli.skip import skip
 from eos.cli.tables import peek, tables
 from eos.cli.topics import read, topic
 
@@ -28,6 +29,7 @@ typer_app.command()(show)
 typer_app.command()(verify)
 typer_app.command()(doctor)
 typer_app.command()(abort)
+typer_app.command()(skip)
 typer_app.command()(reset)
 typer_app.command()(adopt)
 

@@ -90,7 +90,7 @@ class Case(NamedTuple):
 
     `retained` is the MARKER of this very batch, where the checkpoint says that it is being rolled forward to the
     output; else None. `jumped` are the first and the last of the batches in whose place the checkpoint's state was
-    rewritten, or None.
+    rewritten, or None. `unlogged` is the newest batch that the checkpoint's query has begun without the log, or None.
     """
 
     known: Known
@@ -98,6 +98,7 @@ class Case(NamedTuple):
     identity: Identity
     retained: Past | None = None
     jumped: tuple[int, int] | None = None
+    unlogged: int | None = None
 
 
 class Rule(NamedTuple):
@@ -138,6 +139,16 @@ def _other_principal(case: Case) -> bool:
 
 def _intent_ahead(case: Case) -> bool:
     return case.known.intent is not None and case.known.intent.batch_id > case.batch_id
+
+
+def _over_a_hole(case: Case) -> bool:
+    """Tell whether a batch before this one was begun, and is not in the output, in whichever way."""
+    intent = case.known.intent
+    if intent is None or intent.ended or not _newest(case) < intent.batch_id < case.batch_id:
+        return False
+    rewritten = case.jumped is not None and case.jumped[0] <= intent.batch_id <= case.jumped[1]
+    unlogged = case.unlogged is not None and intent.batch_id <= case.unlogged
+    return not rewritten and not unlogged
 
 
 # Rules about the sink as a whole: asked before another driver is fenced, and again with each batch.
@@ -214,6 +225,16 @@ DECISION: Final[tuple[Rule, ...]] = (
         " Records were lost from the control log: check its retention and message TTL",
     ),
     Rule(
+        "hole",
+        _over_a_hole,
+        InvalidInput,
+        "batch {intent} was begun and is not committed, and Spark hands over batch {batch}: batch {intent} would be"
+        " missing from the output. It failed, and its error did not leave foreachBatch, or the checkpoint was edited."
+        " Have Spark run batch {intent} again: stop the query, delete commits/{intent} and all that is newer than batch"
+        " {intent} from the folders `commits` and `offsets` of the checkpoint, and start it again. Or give its rows up:"
+        " `eos skip NAME --batch {intent}`",
+    ),
+    Rule(
         "write",
         lambda c: True,
         Action.WRITE,
@@ -248,12 +269,13 @@ def decide(
     identity: Identity,
     retained: Past | None = None,
     jumped: tuple[int, int] | None = None,
+    unlogged: int | None = None,
 ) -> Action:
-    """Look the batch up in the table; `retained` and `jumped` are as in `Case`.
+    """Look the batch up in the table; `retained`, `jumped` and `unlogged` are as in `Case`.
 
     Raises IdentityMismatch, InvalidInput, StaleBatch or DamagedLog with the reason of the row.
     """
-    action = _judge(DECISION, Case(known, batch_id, identity, retained, jumped))
+    action = _judge(DECISION, Case(known, batch_id, identity, retained, jumped, unlogged))
     assert action is not None, "the last row of the table always applies"
     return action
 

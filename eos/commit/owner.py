@@ -100,6 +100,7 @@ class Owner:
         self._holders = holders
         self._rolls_forward_from: int | None = None
         self._jumped: tuple[int, int] | None = None
+        self._unlogged: int | None = None
 
     # ---- owning
 
@@ -118,9 +119,19 @@ class Owner:
             raise
 
     def take_over(
-        self, query_id: str, run_id: str, registered: Registration | None = None, principal: str | None = None
+        self,
+        query_id: str,
+        run_id: str,
+        registered: Registration | None = None,
+        principal: str | None = None,
+        unlogged: int | None = None,
     ) -> None:
         """Make this driver the sink's only owner, and read what it has committed.
+
+        Args:
+            query_id, run_id, principal: as in `Identity`.
+            registered: what the checkpoint remembers of the log.
+            unlogged: the newest batch that the query has begun without the log; None: there is none.
 
         Raises IdentityMismatch, InvalidInput or DamagedLog before another driver was fenced, wherever the
         log can already tell; CommitUnknown when the log doesn't become readable in time; Stopped.
@@ -129,6 +140,7 @@ class Owner:
         fits(registered, self.name, self.topic)
         self._rolls_forward_from = None if registered is None else registered.rolls_forward_from
         self._jumped = None if registered is None else registered.jumped
+        self._unlogged = unlogged
         self.in_hand = None
         try:
             with self._telling_what_is_known():
@@ -162,7 +174,8 @@ class Owner:
         """
         if self.unsettled:
             self.settle()
-        return decision.decide(self.view.known, batch_id, identity, self.retained(batch_id), self._jumped)
+        retained = self.retained(batch_id)
+        return decision.decide(self.view.known, batch_id, identity, retained, self._jumped, self._unlogged)
 
     def retained(self, batch_id: int) -> Past | None:
         """The MARKER of a batch, if it is retained and the checkpoint is being rolled forward from there."""

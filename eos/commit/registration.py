@@ -21,6 +21,10 @@ DEDUPLICATED: Final = "eos-deduplicated.json"
 """The file of `guarantee="deduplicated"`, which was removed (docs/scope.md): it names the batch that was begun last."""
 
 
+FAILED: Final = "eos-failed.json"
+"""The file in the query's checkpoint folder that holds a `Failure`, until the batch was written after all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Registration:
     """What the query's checkpoint remembers of its control log.
@@ -109,7 +113,7 @@ class Unlogged:
             )
 
 
-def refuse_deduplicated(text: str | None, batch_id: int) -> None:
+def refuse_deduplicated(text: str | None, batch_id: int) -> int:
     """Refuse to write a batch exactly once that was begun with the guarantee that was removed.
 
     A later one may be written: Spark hands it over only after it has noted the end of those before.
@@ -117,6 +121,8 @@ def refuse_deduplicated(text: str | None, batch_id: int) -> None:
     Args:
         text: of the file `DEDUPLICATED`; None where there is none.
         batch_id: of the batch that Spark hands over.
+
+    Returns the batch that was begun last, -1 where there is none.
 
     Raises InvalidInput; DamagedLog for a file that can't be read.
     """
@@ -134,6 +140,50 @@ def refuse_deduplicated(text: str | None, batch_id: int) -> None:
             ' guarantee="at-least-once" and trigger(availableNow=True): it writes the batch once more, and rows of this'
             ' one batch may be there twice. Then start it with "exactly-once"'
         )
+    return begun
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What the query's checkpoint remembers of a batch that failed.
+
+    A run of the query that begins with a later batch shows that the error was swallowed.
+
+    Attributes:
+        name: the sink's.
+        batch_id: the first batch that failed.
+        run_id: of the run it failed in.
+        error: the words of its error.
+        replayed: nothing of it was to be written: it is missing from the query's state, not from the output.
+        partly: it is committed, and a second call for it failed, whose rows are missing.
+    """
+
+    name: str
+    batch_id: int
+    run_id: str
+    error: str
+    replayed: bool = False
+    partly: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of its file."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Failure:
+        """Read the text of its file. Raises DamagedLog."""
+        try:
+            found = cls(**json.loads(text))
+            if not isinstance(found.batch_id, int):
+                raise TypeError("batch_id must be a whole number")
+            return found
+        except (ValueError, TypeError) as error:
+            raise DamagedLog(
+                f"{FAILED} in the query's checkpoint cannot be read: {error}. The file names a batch that failed and"
+                " may be missing from the output. Restore the file from a backup of the checkpoint, or delete it if the"
+                " output is complete."
+            ) from error
 
 
 def keeps_state(registered: Registration | None, has_state: bool, batch_id: int) -> bool | None:
@@ -168,6 +218,8 @@ def fits(registered: Registration | None, name: str, topic: str) -> None:
     if registered is not None and (registered.name, registered.control_topic) != (name, topic):
         raise InvalidInput(
             f'this checkpoint belongs to the sink "{registered.name}" with the control log'
-            f' {registered.control_topic}, and the sink in use is "{name}" with {topic}. Under another name the'
-            " batches of the old one would be written again: use the old name, or start with a new checkpoint"
+            f' {registered.control_topic}, and the sink in use is "{name}" with {topic}: one query has one sink. If the'
+            " query writes to several topics, put all writes of a batch into one `with sink.batch(batch_id) as txn:` of"
+            " one sink, `txn.write(df, topic)` for each. If the sink was renamed, the batches of the old one would be"
+            f' written again: give it the name "{registered.name}" again, or start with a new checkpoint'
         )

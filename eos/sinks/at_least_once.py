@@ -48,6 +48,7 @@ class RepeatingRun(WritingRun):
         super().__init__(start)
         if registered is not None:
             self._goes_on(registered, start)
+            self.jumped = registered.jumped
         last_rows = None if unlogged is None else unlogged.rows
         self._delivery = self._delivery_of(start, last_rows, inf)
 

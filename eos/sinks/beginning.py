@@ -41,6 +41,7 @@ def begin(start: Start) -> Run:
         return RepeatingRun(start, registered, unlogged)
     if unlogged is not None:
         unlogged.refuse_in_doubt(start.batch_id)
+    without = [] if unlogged is None else [unlogged.begun]
     if query is not None:
-        refuse_deduplicated(query.read(DEDUPLICATED), start.batch_id)
-    return OwningRun(start, registered)
+        without.append(refuse_deduplicated(query.read(DEDUPLICATED), start.batch_id))
+    return OwningRun(start, registered, max(without, default=None))

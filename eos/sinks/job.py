@@ -177,11 +177,14 @@ def _refuse_a_stream(df: DataFrame) -> None:
             "eos.write() was given a streaming DataFrame, which has no end. Start it as a query: "
             "df.writeStream.foreachBatch(eos.sink(...)) writes each of its micro-batches exactly once."
         )
-    if spark.current_run() is not None:
-        raise InvalidInput(
+    query = spark.current_query()
+    if query is not None:
+        words = (
             "eos.write() was called from foreachBatch: a job id can't tell a micro-batch that is handed over again "
             "from the next one. Use eos.sink(), which goes by the query's checkpoint."
         )
+        query.end_with(words)  # also where the batch function swallows the error
+        raise InvalidInput(words)
 
 
 def _checked(job_id: str, options: JobOptions) -> SinkOptions:

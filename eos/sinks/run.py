@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from pyspark.sql import SparkSession
@@ -29,7 +29,7 @@ from eos.doctor.retention import check_retention, holders
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong, Unacknowledged
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.sinks.metrics import Metrics
+from eos.sinks.metrics import Metrics, timing
 from eos.sinks.options import SinkOptions
 from eos.spark import jobs, stages
 from eos.spark import query as spark
@@ -53,6 +53,7 @@ class Start:
         query: the streaming query; None outside one.
         identity: of the run's first batch.
         batch_id: that batch's.
+        taken: the last batch that was taken in the run, and why it is not taken again; changed by each.
     """
 
     options: SinkOptions
@@ -62,6 +63,7 @@ class Start:
     query: spark.Query | None
     identity: Identity
     batch_id: int
+    taken: dict[int, str] = field(default_factory=dict)
 
 
 class Run:
@@ -70,14 +72,21 @@ class Run:
     Attributes:
         run_id: Spark's.
         query: the streaming query; None outside one.
+        jumped: as in `Registration`.
     """
+
+    writes: ClassVar[bool] = False
+    """Whether a batch that it was not given is missing from the output."""
 
     _AGAIN: ClassVar[tuple[type[BaseException], ...]] = (InvalidInput, NotCommitted, Fenced)
     """After these the same batch is taken again. The last is for good: the owner refuses whatever comes."""
 
-    def __init__(self, run_id: str, query: spark.Query | None, metrics: Metrics) -> None:
+    def __init__(
+        self, run_id: str, query: spark.Query | None, metrics: Metrics, taken: dict[int, str] | None = None
+    ) -> None:
         self.run_id, self.query, self._metrics = run_id, query, metrics
-        self._taken: dict[int, str] = {}  # the last batch, and why it is not taken again
+        self.jumped: tuple[int, int] | None = None
+        self._taken = {} if taken is None else taken
         self._old = OldGarbage()
 
     def take(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
@@ -87,25 +96,28 @@ class Run:
         again if nothing of it can be visible. If that is not known it isn't: the log may show it as committed, and
         then it would be skipped, though it need not hold the rows of the second call.
         """
-        if self._taken.get(batch_id):
-            raise InvalidInput(self._taken[batch_id])
-        self._taken = {
-            batch_id: f"What became of batch {batch_id} is not known, and this run of the query can't find out whether "
+        taken = self._taken
+        if taken.get(batch_id):
+            raise InvalidInput(taken[batch_id])
+        taken.clear()
+        taken[batch_id] = (
+            f"What became of batch {batch_id} is not known, and this run of the query can't find out whether "
             "these are the same rows. Start the query again: Spark hands the batch over, and the control log decides."
-        }
+        )
         try:
             self._write(batch_id, writes, identity)
         except self._AGAIN:
-            self._taken = {}
+            del taken[batch_id]
             raise
         except ReplayFailed as error:
-            self._taken = {batch_id: str(error)}
+            taken[batch_id] = str(error)
             raise
         self._old.collect()
-        self._taken = {
-            batch_id: f"This run of the query has written or skipped batch {batch_id} already. What was written first "
-            "stays, and these rows are not written. Put both writes into one `with sink.batch(batch_id) as txn:`."
-        }
+        taken[batch_id] = _taken_already(batch_id)
+
+    def tell(self, metrics: Metrics) -> None:
+        """Count and time for another sink of the same name from now on."""
+        self._metrics = metrics
 
     @property
     def newest(self) -> Marker | None:
@@ -135,12 +147,13 @@ class Run:
 class WritingRun(Run):
     """A run that writes each batch by tries. Args: what it begins with."""
 
+    writes = True
     _delivery: Delivery
 
     def __init__(self, start: Start) -> None:
-        super().__init__(start.identity.run_id, start.query, start.metrics)
+        super().__init__(start.identity.run_id, start.query, start.metrics, start.taken)
         self._options = start.options
-        self._observer = start.metrics.timing(start.options.observer)
+        self._observer = timing(lambda: self._metrics, start.options.observer)
 
     def _delivery_of(
         self, start: Start, last_rows: int | None, time_limit_s: float, named: Iterable[str] = ()
@@ -200,20 +213,24 @@ class WritingRun(Run):
 
 
 class OwningRun(WritingRun):
-    """A run that owns the sink. Args: what it begins with; what the checkpoint says of the sink."""
+    """A run that owns the sink.
+
+    Args: what it begins with; what the checkpoint says of the sink; `unlogged` as in `Owner.take_over`.
+    """
 
     _look_after = _LOOK_AGAIN
     _since_look = 0  # batches that were taken since; their ids may have gaps
 
-    def __init__(self, start: Start, registered: Registration | None) -> None:
+    def __init__(self, start: Start, registered: Registration | None, unlogged: int | None = None) -> None:
         super().__init__(start)
         spark.refuse_speculation(start.session)
         self._registered = registered
+        self.jumped = None if registered is None else registered.jumped
         # Well before the newest markers are all others than when a savepoint was made.
         self._look_after = min(_LOOK_AGAIN, max(1, start.options.markers_kept // 10))
         self._owner = self._owner_of(start.client)
         try:
-            self._take_over(start.client, start.identity, start.batch_id)
+            self._take_over(start.client, start.identity, start.batch_id, unlogged)
         except BaseException:
             self._owner.close()
             raise
@@ -246,7 +263,7 @@ class OwningRun(WritingRun):
             sleep=self._sleep,
         )
 
-    def _take_over(self, client: Client, identity: Identity, batch_id: int) -> None:
+    def _take_over(self, client: Client, identity: Identity, batch_id: int, unlogged: int | None) -> None:
         options = self._options
         self._owner.make_log(self._registered)
         if options.admin_url is not None:
@@ -255,7 +272,7 @@ class OwningRun(WritingRun):
             with Admin(options.admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
                 if told := danger(admin):
                     log.log(logging.WARNING if told.certain else logging.INFO, told.text)
-        self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal)
+        self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal, unlogged)
         if self.query is not None:
             stateful = keeps_state(self._registered, self.query.has_state(), batch_id)
             self.query.register(REGISTRATION, replace(self._owner.registration, stateful=stateful).text)
@@ -275,6 +292,8 @@ class OwningRun(WritingRun):
         newest = self.newest
         if newest is not None and newest.txn == delivery.sent_in:
             self._note_commit(newest, delivery.frames)
+        elif newest is not None and (newest.batch_id, newest.run_id) == (batch_id, self.run_id) and self.query:
+            raise InvalidInput(_taken_already(batch_id))  # Spark hands a batch over once in a run
         else:
             self._skip(batch_id, writes, "the control log has it as committed")
         self._returns(batch_id)
@@ -302,3 +321,10 @@ class OwningRun(WritingRun):
         needed = retained_since(self.query.read(KEEP)) if self.query is not None else None
         rolled = self._registered.rolls_forward_from if self._registered is not None else None
         return min((batch for batch in (needed, rolled) if batch is not None), default=None)
+
+
+def _taken_already(batch_id: int) -> str:
+    return (
+        f"This run of the query has written or skipped batch {batch_id} already. What was written first stays, and "
+        "these rows are not written. Put both writes into one `with sink.batch(batch_id) as txn:`."
+    )

@@ -8,11 +8,10 @@ with sink.batch(batch_id) as txn:    # collects the writes; nothing is open yet
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -23,19 +22,19 @@ from pyspark.sql.types import StructType
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
 from eos.doctor.retention import check_admin
-from eos.errors import EosError, Fenced, InvalidInput, NetworkError, Refused, ReplayFailed
+from eos.errors import EosError, InvalidInput, NetworkError, Refused
 from eos.metrics.observers import Told
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.introduction import Introduction
 from eos.pulsar.protocol.schemas import Registered
-from eos.sinks.beginning import begin
 from eos.sinks.columns import canonical
 from eos.sinks.leaving import as_it_leaves, before_the_log, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.reach import out_of_reach
-from eos.sinks.run import Run, Start
+from eos.sinks.run import Start
 from eos.sinks.schemas import check_columns, new_version, not_taken
+from eos.sinks.shared_run import SharedRun, shared_run
 from eos.sinks.topics import valid_topic
 from eos.spark import query as spark
 
@@ -69,14 +68,6 @@ class Batch:
             self._writes.append(self._sink._planned(df, topic))
 
 
-class _Failed(NamedTuple):
-    """A batch that failed, in which run, and whether it was a replay, of which nothing was to be written."""
-
-    batch_id: int
-    run_id: str | None
-    replayed: bool
-
-
 class Sink:
     """Writes each micro-batch of one streaming query as one Pulsar transaction, or by the guarantee it was made with.
 
@@ -91,12 +82,12 @@ class Sink:
         self._client = Client.shared(self._cluster)
         self._metrics = Metrics(options.name, job)
         self._told = Told(options.metrics)
-        self._run: Run | None = None
-        self._failed: _Failed | None = None  # until the batch was taken again
+        self._shared: SharedRun | None = None  # of the run that it was last called in
         self._topics: set[str] = set()
         self._schemas: dict[str, Registered | None] = {}
         self._turn = threading.RLock()
-        self._check_cluster()
+        with self._noted_if_it_fails(job):
+            self._check_cluster()
         log_in_one_line()
         self._told.watch(self._metrics)
 
@@ -172,7 +163,10 @@ class Sink:
             raise InvalidInput(
                 f"batch_id={batch_id!r} is {type(batch_id).__name__}; it must be the int that Spark gives."
             )
-        with self._turn, self._observed(batch_id):
+        query = self._query_here() if identity is None else None
+        # A thread that is not the query's may be awaited by one that has its turn.
+        alone = self._turn if identity is not None or query is not None else nullcontext()
+        with alone, self._observed(batch_id):
             collected = Batch(batch_id, self)
             try:
                 try:
@@ -184,21 +178,16 @@ class Sink:
                         f"Batch {batch_id} has no txn.write(). Write an empty DataFrame if the batch has no rows: "
                         "the log must know that its input was used."
                     )
-                self._take(collected, identity)
-            except Fenced:  # for good: the run refuses whatever comes
-                raise
+                self._take(collected, identity, query)
             except BaseException as error:
-                run_id = spark.current_run() if identity is None else identity.run_id
-                self._note_failure(_Failed(batch_id, run_id, replayed=isinstance(error, ReplayFailed)))
+                self._failed(collected, identity, query, error)
                 raise
-            self._failed = None
 
     def close(self) -> None:
         """Close the sink's producers. Another driver, or this one, can take the sink over again."""
         with self._turn:
-            if self._run is not None:
-                self._run.close()
-                self._run = None
+            if self._shared is not None:
+                self._shared.close()
 
     @contextmanager
     def _observed(self, batch_id: int) -> Iterator[None]:
@@ -236,57 +225,71 @@ class Sink:
         )
         return columns, where
 
-    def _take(self, batch: Batch, identity: Identity | None) -> None:
+    def _take(self, batch: Batch, identity: Identity | None, query: spark.Query | None) -> None:
         """Give the batch to the run of the query that it belongs to, which begins with its first batch."""
         session = batch._writes[0].df.sparkSession
-        query = None
         try:
             if identity is None:
-                query = self._query(session)
+                query = query or self._query(session)
                 offsets = query.offsets(batch.batch_id)
                 identity = Identity(query.query_id, query.run_id, offsets, self._options.principal)
-            self._refuse_a_hole(batch.batch_id, identity.run_id)
             self._metrics.identified(identity)
-            if self._run is None or self._run.run_id != identity.run_id:
-                self.close()
-                start = Start(self._options, self._client, self._metrics, session, query, identity, batch.batch_id)
-                with before_the_log(batch.batch_id):
-                    self._run = begin(start)
-                self._close_in_time(self._run)
-            self._run.take(batch.batch_id, batch._writes, identity)
+            shared = self._shared_run(identity.run_id, query)
+            start = Start(self._options, self._client, self._metrics, session, query, identity, batch.batch_id)
+            shared.take(start, batch._writes)
         except (EosError, Py4JError, PySparkException) as error:
             left = as_it_leaves(error, batch.batch_id, query)
         else:
             return
         raise left from None
 
-    def _close_in_time(self, run: Run) -> None:
-        """Close the run when its query has ended, or outside of a query, when the sink is dropped."""
-        if run.query is not None:
-            threading.Thread(
-                target=_close_after, args=(run, run.query, self._turn), name="eos-end", daemon=True
-            ).start()
-        else:  # in a thread of its own, since closing waits for the broker
-            weakref.finalize(self, threading.Thread(target=run.close, daemon=True).start).atexit = False
+    def _shared_run(self, run_id: str, query: spark.Query | None) -> SharedRun:
+        """Return what is shared in this run. One of another query that runs still goes on beside it."""
+        before = self._shared
+        if before is not None and before.run_id == run_id:
+            return before
+        if before is not None and (before.query is None or not before.query.is_active()):
+            before.close()
+        self._shared = shared_run(self._cluster.service_url, self._options, run_id, query)
+        return self._shared
 
-    def _note_failure(self, new: _Failed) -> None:
-        first = self._failed
-        if first is None or first.run_id != new.run_id or new.batch_id < first.batch_id:
-            self._failed = new
+    def _failed(self, batch: Batch, identity: Identity | None, query: spark.Query | None, error: BaseException) -> None:
+        """Note that a batch failed in its run, which user code may swallow. Raises nothing."""
+        if identity is not None:
+            self._shared_run(identity.run_id, None).failed(batch.batch_id, error)
+            return
+        with suppress(*spark.JVM_GONE):
+            stray = query is None
+            if query is None and batch._writes:
+                query = spark.query_of(batch._writes[0].df.sparkSession)
+            if query is None:
+                return
+            stopped = not query.is_active(error)
+            self._shared_run(query.run_id, query).failed(batch.batch_id, error, stopped=stopped)
+            if stray:  # no error reaches the query's own thread, and no batch would ever be written
+                query.end_after_batch()
 
-    def _refuse_a_hole(self, batch_id: int, run_id: str) -> None:
-        """Take no batch after one that failed: Spark goes on only where the failure was swallowed."""
-        first = self._failed
-        if first is not None and first.run_id == run_id and first.batch_id < batch_id:
-            failed, lacking = first.batch_id, "the query's state" if first.replayed else "the output"
-            raise InvalidInput(
-                f"Batch {batch_id} is not written: batch {failed} failed in this run of the query, and its error did "
-                f"not end the query, so batch {failed} would be missing from {lacking}. Let the sink's errors leave "
-                f"foreachBatch, and start the query again on a checkpoint that has not passed batch {failed}."
-            )
+    @contextmanager
+    def _noted_if_it_fails(self, job: bool) -> Iterator[None]:
+        """Note a batch that failed as a sink for it could not be made in the batch function."""
+        try:
+            yield
+        except BaseException as error:
+            query = None if job else self._query_here()
+            if query is not None:
+                with suppress(*spark.JVM_GONE):
+                    self._shared_run(query.run_id, query).failed(query.batch_in_hand(), error)
+            raise
+
+    def _query_here(self) -> spark.Query | None:
+        """Return the query whose batch function runs in this thread; None: none, or it can't be asked for."""
+        try:
+            return spark.current_query(None, None if self._shared is None else self._shared.query)
+        except spark.JVM_GONE:
+            return None
 
     def _query(self, session: SparkSession) -> spark.Query:
-        query = spark.current_query(session, None if self._run is None else self._run.query)
+        query = spark.current_query(session)
         if query is None:
             raise InvalidInput(
                 "The sink was not called in the thread in which Spark runs the function of foreachBatch, so it can't "
@@ -340,9 +343,3 @@ class Sink:
         if topic not in self._topics:
             self._client.partitions(topic)
             self._topics.add(topic)
-
-
-def _close_after(run: Run, query: spark.Query, turn: threading.RLock) -> None:
-    query.await_end()
-    with turn:
-        run.close()

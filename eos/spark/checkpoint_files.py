@@ -65,6 +65,11 @@ class CheckpointFiles:
             )
         self._delete(after)
 
+    def remove(self, name: str) -> None:
+        """Delete a file, if it is there."""
+        self._delete(f"{name}{_NEXT}")  # first, since `read` would find it in the place of the file
+        self._delete(name)
+
     def _read(self, name: str) -> str | None:
         try:
             stream = self.manager.open(self._path(name))

@@ -84,10 +84,7 @@ def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
     execution: Any = wrapper.streamingQuery()
     run_id, thread = str(execution.runId().toString()), execution.queryExecutionThread()
     _asked.setdefault(run_id, False)
-    state = execution.state()
-    terminated = _terminated(state)
-    if str(state.get().toString()) != str(terminated.toString()):
-        state.set(terminated)
+    terminate(execution)
     deadline, quiet = time.monotonic() + timeout_s, 0
     while thread.isAlive():
         # Between two triggers it sleeps, maybe for hours, and no batch begins any more: it can be woken at once.
@@ -100,6 +97,14 @@ def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
         time.sleep(_LOOK_S)
     _asked.pop(run_id, None)
     return True
+
+
+def terminate(execution: Any) -> None:
+    """Set a query's state to the one that its trigger ends it by."""
+    state = execution.state()
+    terminated = _terminated(state)
+    if str(state.get().toString()) != str(terminated.toString()):
+        state.set(terminated)
 
 
 def _terminated(state: Any) -> Any:

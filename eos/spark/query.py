@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.errors import InvalidInput
 from eos.spark.checkpoint_files import CheckpointFiles
-from eos.spark.ending import ends_later
+from eos.spark.ending import ends_later, terminate
 
 Jvm = Any  # py4j objects have no types
 
@@ -45,6 +45,8 @@ class Query:
     checkpoint: str
     _execution: Jvm
     _files: CheckpointFiles
+    _jvm: Jvm = None
+    _current_thread: Jvm = None
 
     @property
     def name(self) -> str | None:
@@ -95,44 +97,79 @@ class Query:
         """Write a small file in the checkpoint folder; a reader sees the old text or the new. Raises NotCommitted."""
         self._files.write(name, text)
 
+    def batch_in_hand(self) -> int:
+        """Return the id of the batch that Spark runs."""
+        return int(self._execution.getLatestExecutionContext().batchId())
 
-def current_run() -> str | None:
-    """Return the id of the run whose batch function is running in this thread, or None outside one. Raises nothing."""
-    context = SparkContext._active_spark_context
-    try:
-        if context is None or context.getLocalProperty("sql.streaming.queryId") is None:
-            return None
-        return context.getLocalProperty("spark.jobGroup.id")
-    except JVM_GONE:
-        return None
+    def end_after_batch(self) -> None:
+        """Have the query end after the batch in hand, as its trigger `availableNow` does."""
+        terminate(self._execution)
+
+    def remove(self, name: str) -> None:
+        """Delete a small file in the checkpoint folder, if it is there."""
+        self._files.remove(name)
+
+    def end_with(self, why: str | None) -> None:
+        """Have the query end with an error, unless another one ends it; None: not any more.
+
+        Of a failure that the batch function swallows Spark learns nothing: it notes the batch, and the last one of a
+        run would end the query as if all were well. What ended a run is kept in `StreamExecution.streamDeathCause`,
+        which nothing else sets before the run has ended: `awaitTermination()` raises it, and listeners are told.
+        """
+        if why is None:
+            getattr(self._execution, "streamDeathCause_$eq")(None)
+            return
+        jvm: Jvm = self._jvm
+        words = {"id": self.query_id, "runId": self.run_id, "message": why}
+        cause = jvm.org.apache.spark.sql.streaming.StreamingQueryException(
+            *(self._execution.toString(), jvm.java.lang.IllegalStateException(why), "", "", "STREAM_FAILED"),
+            jvm.PythonUtils.toScalaMap(words),
+        )
+        getattr(self._execution, "streamDeathCause_$eq")(cause)
 
 
-def current_query(session: SparkSession, known: Query | None = None) -> Query | None:
-    """Return the streaming query whose batch function is running, or None outside one.
+def current_query(session: SparkSession | None = None, known: Query | None = None) -> Query | None:
+    """Return the streaming query whose batch function runs in this thread, or None outside one.
+
+    The query is told by its thread. What else Spark shows in it can be changed by the function: `sc.setJobGroup` and
+    `sc.setLocalProperty` replace the names of query and run, and a thread that was made in it inherits them.
 
     Args:
-        session: that of the DataFrame in the batch function.
+        session: one of the application; None: the active one.
         known: the query of the batch before; returned again when it is the same run.
+
+    Raises what py4j does.
     """
-    context = session.sparkContext
-    query_id = context.getLocalProperty("sql.streaming.queryId")
-    if query_id is None:
+    if session is None:
+        session = SparkSession.getActiveSession() if SparkContext._active_spark_context is not None else None
+    if session is None:
         return None
-    # The stream's thread runs its jobs in a group named for the run (StreamExecution.runStream).
-    if (
-        known is not None
-        and known.query_id == query_id
-        and context.getLocalProperty("spark.jobGroup.id") == known.run_id
-    ):
+    thread = known._current_thread() if known is not None else _thread_class(session).currentThread()
+    if known is not None and thread == known._execution.queryExecutionThread():
         return known
+    for execution in _executions(session):
+        if thread == execution.queryExecutionThread():
+            return _query(session, execution)
+    return None
+
+
+def query_of(session: SparkSession) -> Query | None:
+    """Return the query to whose batch function a DataFrame of this session was given; None: to none that runs."""
+    for execution in _executions(session):
+        if session._jsparkSession == execution.sparkSessionForStream():
+            return _query(session, execution)
+    return None
+
+
+def _executions(session: SparkSession) -> list[Jvm]:
+    """Return what runs the queries of the application: each of its sessions knows all of them."""
     active: Jvm = session._jsparkSession.sharedState().activeStreamingQueries()
-    for execution in list(active.values()):
-        if execution.id().toString() == query_id:
-            return _query(session, execution, query_id)
-    raise InvalidInput(
-        f"The streaming query {query_id} is not known to this Spark session. The sink needs Spark 4 in classic mode "
-        "(not Spark Connect), and must be called by foreachBatch."
-    )
+    return list(active.values())
+
+
+def _thread_class(session: SparkSession) -> Jvm:
+    jvm: Jvm = session._jvm
+    return jvm.java.lang.Thread
 
 
 def checkpoint_of(query: StreamingQuery) -> str:
@@ -147,21 +184,22 @@ def is_run_on(session: SparkSession, checkpoint: str) -> bool:
     Args:
         checkpoint: its address, qualified as Hadoop does it.
     """
-    active: Jvm = session._jsparkSession.sharedState().activeStreamingQueries()
-    roots = [str(execution.resolvedCheckpointRoot()).rstrip("/") for execution in list(active.values())]
+    roots = [str(execution.resolvedCheckpointRoot()).rstrip("/") for execution in _executions(session)]
     return checkpoint.rstrip("/") in roots
 
 
-def _query(session: SparkSession, execution: Jvm, query_id: str) -> Query:
+def _query(session: SparkSession, execution: Jvm) -> Query:
     jvm: Jvm = session._jvm
     checkpoint = execution.resolvedCheckpointRoot()
     path_class = jvm.org.apache.hadoop.fs.Path
     return Query(
-        query_id=query_id,
+        query_id=execution.id().toString(),
         run_id=execution.runId().toString(),
         checkpoint=checkpoint,
         _execution=execution,
         _files=CheckpointFiles(execution.offsetLog().fileManager(), path_class(checkpoint), path_class),
+        _jvm=jvm,
+        _current_thread=_thread_class(session).currentThread,
     )
 
 

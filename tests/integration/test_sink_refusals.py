@@ -99,7 +99,7 @@ def test_a_changed_name_on_an_old_checkpoint_is_refused(
     job = streaming(pulsar, make_topic, tmp_path, 2)
     run_here(spark, job, last=0)
     renamed = Job(job.service_url, job.topic, f"{job.name}-2", job.folder)
-    with pytest.raises(eos.InvalidInput, match=f'this checkpoint belongs to the sink "{job.name}".*use the old name'):
+    with pytest.raises(eos.InvalidInput, match=f'belongs to the sink "{job.name}".*one query has one sink'):
         run_here(spark, renamed)
     run_here(spark, job)
     expect_first(job, 2)

@@ -17,7 +17,7 @@ from tests.models import sink_faults, sink_tasks
 from tests.models.sink_bounds import Bounds, Step, silent
 from tests.models.sink_canonical import canonical, matter
 from tests.models.sink_rules import Rule
-from tests.models.sink_world import NOBODY, Control, Driver, Partition, Record, Topic, Txn, World
+from tests.models.sink_world import NOBODY, Control, Driver, Partition, Record, Topic, Txn, World, include
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,29 @@ class Sink(Bounds):
             return f"driver {d} finds batch {batch} committed, and skips it", self._note(w, d, driver)
         if newest > batch and Rule.STALE in self.rules:
             return f"driver {d} finds batch {newest} committed, is behind, and stops", w.driver(d, "stopped")
+        noted = newest < w.failed < batch and Rule.FAILED_NOTED in self.rules
+        if noted or self._over_a_hole(w, batch):
+            return f"driver {d} finds that a batch before {batch} failed, and stops", w.driver(d, "stopped")
         if w.control.intent[0] > max(batch, newest):
             w = w._replace(wrong=f"the log has an INTENT of batch {w.control.intent[0]}, and Spark hands over {batch}")
         return f"driver {d} finds that batch {batch} is to be written", w.driver(d, "open")
+
+    def _over_a_hole(self, w: World, batch: int) -> bool:
+        return Rule.HOLE in self.rules and w.control.marker < w.control.intent[0] < batch
+
+    def _swallow(self, w: World, d: int, driver: Driver) -> Iterator[Step]:
+        """User code hides that a batch failed, before or after its INTENT: Spark notes it and hands over the next."""
+        batch = driver.batch
+        if len(w.swallowed) == self.swallows:
+            return
+        passed = self._note(w, d, driver)._replace(swallowed=include(w.swallowed, batch))
+        if Rule.RUN_STOPS in self.rules:
+            passed = passed.driver(d, "stopped")
+        words = f"batch {batch} fails in driver {d}, and user code hides it from Spark"
+        first = batch if w.failed == NOBODY else min(w.failed, batch)
+        yield words, passed._replace(failed=first) if Rule.FAILED_NOTED in self.rules else passed
+        if Rule.FAILED_NOTED in self.rules and w.control.intent[0] == batch and self.may_be_silent(w):
+            yield f"{words}, and the note in the checkpoint is lost", silent(passed)
 
     def _note(self, w: World, d: int, driver: Driver) -> World:
         """Return to Spark, which notes the batch and hands over the next one."""
@@ -160,6 +180,10 @@ class Sink(Bounds):
     # ---- a batch
 
     def _open(self, w: World, d: int, driver: Driver) -> Iterator[Step]:
+        yield from self._swallow(w, d, driver)
+        if self._over_a_hole(w, driver.batch):
+            yield f"driver {d} finds that a batch before {driver.batch} failed, and stops", w.driver(d, "stopped")
+            return
         if not self._may_open(w):
             return
         txn, opened = self._new(w, d, driver.batch)

@@ -19,6 +19,7 @@ class Bounds:
         drivers, batches, partitions, transactions: how many there are at most. Each batch has one row for each
             partition.
         silences: how often a driver or task waits for an answer in vain, or Spark fails.
+        swallows: how often user code hides from Spark that a batch failed, so that Spark notes it.
         primed: the control topic has held a transaction before the start.
         data_held: so have the data's partitions.
         marker_beside: the MARKER may be sent as soon as the control topic is added, beside the data.
@@ -34,6 +35,7 @@ class Bounds:
     partitions: int = 2
     transactions: int = 3
     silences: int = 1
+    swallows: int = 0
     primed: bool = True
     data_held: bool = True
     marker_beside: bool = True

@@ -21,6 +21,10 @@ def fault(sink: Bounds, w: World) -> str | None:
         counts = [each[batch] for each in found]
         if max(counts) > 1:
             return f"batch {batch} is doubled: its rows are found {counts} times"
+        if batch in w.swallowed and max(counts) == 0:
+            if any(each[later] for each in found for later in range(batch + 1, sink.batches)):
+                return f"batch {batch} is missing before one that was written: user code has hidden that it failed"
+            continue
         if batch < w.noted and min(counts) == 0:
             return f"batch {batch} is lost: Spark has noted it, and its rows are found {counts} times"
         if min(counts) != max(counts):

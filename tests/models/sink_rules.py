@@ -27,6 +27,11 @@ class Rule(Enum):
     STALE = "A batch older than the newest MARKER is never written"
     LOG_DECIDES = "What became of a transaction that has ended is for the log to say"
 
+    # What user code does with a failure
+    RUN_STOPS = "A run takes no batch after one that failed in it"
+    FAILED_NOTED = "A batch that failed is noted in the checkpoint, and a run that begins after it writes nothing"
+    HOLE = "A batch after one that was begun and has no MARKER is never written"
+
     # Writing it
     ADD_DATA = "A partition is added to the transaction before the first send to it"
     RECEIPTS = "A task reports only when each frame has its receipt"

@@ -194,6 +194,8 @@ class World(NamedTuple):
         control, partitions, txns, drivers: see there.
         noted: how many batches Spark's checkpoint has.
         silences: how often a driver or task has waited for an answer in vain; bounded.
+        swallowed: batches that failed, and that Spark has noted all the same.
+        failed: the first batch that the checkpoint notes as failed, or NOBODY.
         wrong: what the last step did that must never be done.
     """
 
@@ -203,6 +205,8 @@ class World(NamedTuple):
     drivers: tuple[Driver, ...]
     noted: int = 0
     silences: int = 0
+    swallowed: Numbers = ()
+    failed: int = NOBODY
     wrong: str = ""
 
     def driver(self, number: int, at: str, **changes: object) -> World:

@@ -43,6 +43,9 @@ MODEL_ONLY = {
     Rule.ALL_REPORTED,  # the simulation's writer is one thread: it returns when all is written
     Rule.ONCE,
     Rule.MARKER_INSIDE,
+    Rule.RUN_STOPS,  # the simulation has no user code that could hide an error: this is for a real Spark to show
+    Rule.FAILED_NOTED,
+    Rule.HOLE,
 }
 """Rules whose absence only the model of tests/models shows."""
 

@@ -42,7 +42,8 @@ ROWS: list[tuple[str, Known, int, Action | type[EosError]]] = [
     ("write", known(marker=4, intent=4), 9, Action.WRITE),  # a gap
     ("write", known(marker=4, intent=5, ended=False), 5, Action.WRITE),  # begun, and not committed
     ("write", known(intent=0, ended=False), 0, Action.WRITE),
-    ("write", known(marker=4, intent=5, ended=False), 6, Action.WRITE),  # 5 was begun; Spark made a gap of it
+    ("hole", known(marker=4, intent=5, ended=False), 6, InvalidInput),
+    ("hole", known(intent=0, ended=False), 3, InvalidInput),
     ("replay", known(marker=5, intent=5), 5, Action.SKIP),
     ("replay", known(marker=5, intent=6, ended=False), 5, Action.SKIP),
     ("other input", known(marker=5, intent=5, offsets="others"), 5, IdentityMismatch),
@@ -81,6 +82,8 @@ FORWARD: list[tuple[str, Known, Past | None, int, Action | type[EosError]]] = [
 JUMPED: list[tuple[str, Known, int, Action | type[EosError]]] = [
     ("write", known(marker=4, intent=4), 7, Action.WRITE),
     ("write", known(marker=4, intent=5, ended=False), 7, Action.WRITE),  # 5 was begun, and is not in the output
+    ("hole", known(marker=3, intent=4, ended=False), 7, InvalidInput),
+    ("hole", known(marker=4, intent=7, ended=False), 8, InvalidInput),
     ("rewritten behind the output", known(marker=5, intent=5), 7, StaleBatch),
     ("rewritten behind the output", known(marker=6, intent=6), 7, StaleBatch),
     ("other input", known(marker=7, intent=7, offsets="others"), 7, IdentityMismatch),
@@ -89,6 +92,27 @@ JUMPED: list[tuple[str, Known, int, Action | type[EosError]]] = [
     ("write", known(marker=7, intent=7), 8, Action.WRITE),
     ("another query", Known("other", Past(5, "other")), 7, IdentityMismatch),
 ]
+
+
+# Batches up to this one were begun without the log, as with guarantee="at-least-once".
+UNLOGGED: list[tuple[str, Known, int, Action | type[EosError]]] = [
+    ("write", known(marker=4, intent=5, ended=False), 8, Action.WRITE),
+    ("write", known(marker=4, intent=7, ended=False), 8, Action.WRITE),
+    ("hole", known(marker=4, intent=8, ended=False), 9, InvalidInput),  # begun with the log again
+]
+
+
+@pytest.mark.parametrize(("row", "log", "batch", "follows"), UNLOGGED)
+def test_the_table_for_a_query_that_has_written_without_the_log(
+    row: str, log: Known, batch: int, follows: Action | type[EosError]
+) -> None:
+    first = next(rule for rule in DECISION if rule.applies(Case(log, batch, OURS, unlogged=7)))
+    assert first.name == row
+    if isinstance(follows, Action):
+        assert decide(log, batch, OURS, unlogged=7) is follows
+        return
+    with pytest.raises(follows, match=r"would be missing from the output.*`eos skip NAME --batch 8`"):
+        decide(log, batch, OURS, unlogged=7)
 
 
 @pytest.mark.parametrize(("row", "log", "batch", "follows"), JUMPED)

@@ -17,7 +17,7 @@ from tests.simulation.world import Alone
 def test_a_checkpoint_of_another_sink_is_refused() -> None:
     fits(None, "f", "t")
     fits(Registration("f", "t", 1), "f", "t")
-    with pytest.raises(InvalidInput, match="use the old name"):
+    with pytest.raises(InvalidInput, match="one query has one sink"):
         fits(Registration("f", "t", 1), "g", "t")
 
 

@@ -207,7 +207,7 @@ def test_a_checkpoint_of_an_exactly_once_sink_goes_on_with_a_warning(
 @pytest.mark.parametrize(
     ("registered", "words"),
     [
-        (Registration("others", CONTROL, 9), "use the old name"),
+        (Registration("others", CONTROL, 9), "one query has one sink"),
         (Registration("flights", CONTROL, 9, rolls_forward_from=5), "is being rolled forward from batch 5 on"),
     ],
 )
@@ -229,19 +229,19 @@ def test_exactly_once_begins_behind_the_last_batch_that_was_begun_without_a_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(monkeypatch, unlogged=Unlogged(3, 40).text)
-    monkeypatch.setattr(beginning, "OwningRun", lambda start, registered: (start.batch_id, registered))
+    monkeypatch.setattr(beginning, "OwningRun", lambda start, *said: (start.batch_id, *said))
     with pytest.raises(InvalidInput, match=r"batch 3 was begun with guarantee=\"at-least-once\""):
         world.begin(3, "exactly-once")
-    assert cast(Any, world.begin(4, "exactly-once")) == (4, None)
+    assert cast(Any, world.begin(4, "exactly-once")) == (4, None, 3)
 
 
 def test_a_checkpoint_of_the_guarantee_that_was_removed_goes_on_with_either_of_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(monkeypatch, deduplicated='{"name": "flights", "batch_id": 3, "writes": []}')
-    monkeypatch.setattr(beginning, "OwningRun", lambda start, registered: (start.batch_id, registered))
+    monkeypatch.setattr(beginning, "OwningRun", lambda start, *said: (start.batch_id, *said))
     with pytest.raises(InvalidInput, match=r"batch 3 was begun with guarantee=\"deduplicated\""):
         world.begin(3, "exactly-once")
-    assert cast(Any, world.begin(4, "exactly-once")) == (4, None)
+    assert cast(Any, world.begin(4, "exactly-once")) == (4, None, 3)
     world.take(world.begin(3))
     assert world.events == ['note {"begun": 3, "rows": null}', "prepare", "send None", "finish"]

@@ -174,6 +174,7 @@ class Looking(OwningRun):
             query=None,
             identity=IDENTITY,
             batch_id=0,
+            taken={},
             session=SimpleNamespace(sparkContext=speculates),
         )
         self.batch, self.looked = 0, list[int]()

@@ -25,7 +25,7 @@ from eos.errors import (
     ReplayFailed,
 )
 from eos.metrics.batch import FinishedBatch, LiveSink
-from eos.sinks import sink as module
+from eos.sinks import shared_run
 from eos.sinks.sink import Sink
 from eos.steps import Step
 from tests.waiting import PATIENCE_S, until
@@ -39,6 +39,9 @@ class FakeRun:
     fails: frozenset[int] = frozenset()
     made: ClassVar[list[FakeRun]] = []
 
+    writes = True
+    jumped = newest = None
+
     def __init__(self, identity: Identity, query: Any) -> None:
         self.run_id, self.query = identity.run_id, query
         self.taken: list[tuple[int, int]] = []
@@ -50,6 +53,8 @@ class FakeRun:
             raise NotCommitted("five tries failed")
         self.taken.append((batch_id, len(writes)))
 
+    def tell(self, metrics: Any) -> None: ...
+
     def close(self) -> None:
         self.closed.set()
 
@@ -59,7 +64,8 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
     """A sink whose runs are fakes."""
     monkeypatch.setattr(Sink, "_check_cluster", lambda self: None)
     monkeypatch.setattr(Sink, "_planned", lambda self, df, topic: Write(df, topic))
-    monkeypatch.setattr(module, "begin", lambda start: FakeRun(start.identity, start.query))
+    monkeypatch.setattr(shared_run, "begin", lambda start: FakeRun(start.identity, start.query))
+    monkeypatch.setattr(shared_run, "_shared", weakref.WeakValueDictionary())
     monkeypatch.setattr(FakeRun, "made", [])
     monkeypatch.setattr(FakeRun, "fails", frozenset())
     return eos.sink("pulsar://nowhere", topic="t", name="s")
@@ -107,7 +113,7 @@ def test_no_batch_is_taken_after_one_that_failed(sink: Sink, monkeypatch: pytest
             write(sink, 1)
     monkeypatch.setattr(FakeRun, "fails", frozenset())
     for later in (2, 3, 5):
-        with pytest.raises(InvalidInput, match=f"Batch {later} is not written: batch 1 failed in this run"):
+        with pytest.raises(InvalidInput, match=f"Batch {later} is not written: batch 1 failed in run run of the query"):
             write(sink, later)
     write(sink, 1)
     write(sink, 2)
@@ -137,7 +143,7 @@ def test_what_spark_says_before_a_run_has_begun_leaves_as_an_error_of_the_sink(
     def fail(*given: object) -> None:
         raise error
 
-    monkeypatch.setattr(module, "begin", fail)
+    monkeypatch.setattr(shared_run, "begin", fail)
     with pytest.raises(CommitUnknown, match="before the control log was asked") as caught:
         write(sink, 1)
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
@@ -153,7 +159,7 @@ def test_what_the_network_knows_before_a_run_has_begun_leaves_as_an_error_of_the
     def refuse(*given: object) -> None:
         raise RefusedForGood("ask for the partitions of t", "AuthorizationError", "no")
 
-    where: Any = Sink if asks == "_planned" else module
+    where: Any = Sink if asks == "_planned" else shared_run
     monkeypatch.setattr(where, asks, fail)
     with pytest.raises(CommitUnknown, match=r"^Batch 1: a question to the brokers failed .*connection is gone\. This"):
         write(sink, 1)
@@ -197,8 +203,8 @@ def test_a_sink_that_is_dropped_closes_its_run(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_run_is_closed_when_its_query_has_ended(monkeypatch: pytest.MonkeyPatch, sink: Sink) -> None:
     ended = threading.Event()
-    query = SimpleNamespace(query_id="query", run_id="run", offsets=str, await_end=ended.wait)
-    monkeypatch.setattr("eos.spark.query.current_query", lambda session, known: query)
+    query = SimpleNamespace(query_id="query", run_id="run", offsets=str, await_end=ended.wait, read=lambda name: None)
+    monkeypatch.setattr("eos.spark.query.current_query", lambda session, known=None: query)
     sink(ROWS, 0)
     (run,) = FakeRun.made
     assert not run.closed.wait(0.1)
@@ -209,8 +215,8 @@ def test_a_run_is_closed_when_its_query_has_ended(monkeypatch: pytest.MonkeyPatc
 def test_a_call_in_another_thread_than_foreachbatchs_is_told_as_such(
     monkeypatch: pytest.MonkeyPatch, sink: Sink
 ) -> None:
-    """A new thread has none of the local properties by which Spark tells of the query."""
-    monkeypatch.setattr("eos.spark.query.current_query", lambda session, known: None)
+    monkeypatch.setattr("eos.spark.query.current_query", lambda session, known=None: None)
+    monkeypatch.setattr("eos.spark.query.query_of", lambda session: None)
     with pytest.raises(InvalidInput, match=r"Call it there, and not in a thread of your own\. Outside a streaming"):
         sink(ROWS, 0)
 

@@ -16,7 +16,7 @@ from eos.errors import InvalidInput
 from eos.spark.query import (
     Query,
     current_query,
-    current_run,
+    query_of,
     reason,
     refuse_speculation,
     refuse_temporary_checkpoint,
@@ -81,7 +81,11 @@ def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_p
     def batch(df: DataFrame, batch_id: int) -> None:
         query = current_query(df.sparkSession)
         assert query is not None
-        seen.append((current_run(), query.run_id == current_run()))
+        df.sparkSession.sparkContext.setJobGroup("mine", "the function's own")
+        df.sparkSession.sparkContext.setLocalProperty("sql.streaming.queryId", "mine")
+        again, by_session = current_query(None, query), query_of(df.sparkSession)
+        assert by_session is not None
+        seen.append((query.run_id, again is query and by_session.run_id == query.run_id))
         if batch_id == 0:
 
             def wait() -> None:
@@ -102,7 +106,8 @@ def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_p
         started.stop()
     assert ended.wait(PATIENCE_S)
     assert seen[0] == (started.runId, True)
-    assert current_run() is None
+    assert current_query(spark) is None
+    assert current_query() is None
 
 
 OF_A_FUNCTION = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):

@@ -1,0 +1,59 @@
+"""Ways in which people write the function of `foreachBatch`: what each must come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import eos
+
+Batch = Callable[[DataFrame, int], Any]
+BAD = "value", "value kee"
+"""Columns that no sink takes."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a way is given: how to make its sink, and the session."""
+
+    spark: SparkSession
+    service_url: str
+    topic: str
+
+    @property
+    def name(self) -> str:
+        return self.topic.rpartition("/")[2]
+
+    def sink(self, name: str | None = None, **options: Any) -> eos.Sink:
+        return eos.sink(self.service_url, topic=self.topic, name=name or self.name, **options)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way. Attributes: makes the function; what its error must say, "" where all rows must be there."""
+
+    make: Callable[[Use], Batch]
+    says: str = ""
+
+
+WAYS: dict[str, Way] = {}
+
+
+def way(says: str = "") -> Callable[[Callable[[Use], Batch]], Callable[[Use], Batch]]:
+    def add(make: Callable[[Use], Batch]) -> Callable[[Use], Batch]:
+        WAYS[make.__name__] = Way(make, says)
+        return make
+
+    return add
+
+
+ONE_BLOCK = r"Put both writes into one `with sink\.batch\(batch_id\) as txn:`"
+HOLE = r"batch \d failed|Batch \d failed"
+IN_THE_THREAD = "not called in the thread in which Spark runs the function of foreachBatch"
+
+
+def halves(df: DataFrame) -> tuple[DataFrame, DataFrame]:
+    return df.filter("cast(value as int) % 2 = 0"), df.filter("cast(value as int) % 2 = 1")

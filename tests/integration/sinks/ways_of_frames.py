@@ -1,0 +1,173 @@
+"""Ways in which people use threads, and what Spark keeps for each, and what they do with the DataFrame."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame
+
+import eos
+from tests.integration.sinks.ways import IN_THE_THREAD, Batch, Use, halves, way
+
+
+@way()
+def in_a_job_group_of_the_users(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        use.spark.sparkContext.setJobGroup(f"batch {batch_id}", "a name for the UI", interruptOnCancel=True)
+        sink(df, batch_id)
+
+    return batch
+
+
+@way()
+def with_local_properties_of_the_users(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        for name in ("sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"):
+            use.spark.sparkContext.setLocalProperty(name, "mine")
+        sink(df, batch_id)
+
+    return batch
+
+
+@way()
+def other_jobs_are_cancelled(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        use.spark.sparkContext.cancelAllJobs()
+        use.spark.sparkContext.cancelJobGroup("some other")
+        sink(df, batch_id)
+
+    return batch
+
+
+def in_thread(use: Use, kind: type[threading.Thread]) -> Batch:
+    sink = use.sink()
+
+    def write(df: DataFrame, batch_id: int) -> None:
+        with suppress(eos.EosError):
+            sink(df, batch_id)
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        thread = kind(target=write, args=(df, batch_id))
+        thread.start()
+        thread.join()
+
+    return batch
+
+
+@way(IN_THE_THREAD)
+def in_a_thread(use: Use) -> Batch:
+    return in_thread(use, threading.Thread)
+
+
+@way(IN_THE_THREAD)
+def in_a_thread_that_inherits(use: Use) -> Batch:
+    return in_thread(use, InheritableThread)
+
+
+@way(IN_THE_THREAD)
+def in_a_pool_whose_results_nobody_takes(use: Use) -> Batch:
+    sink, pool = use.sink(), ThreadPoolExecutor(2)
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        for part in halves(df):
+            pool.submit(sink, part, batch_id).exception()
+
+    return batch
+
+
+@way(IN_THE_THREAD)
+def in_a_thread_of_asyncio(use: Use) -> Batch:
+    sink = use.sink()
+    return lambda df, batch_id: asyncio.run(asyncio.to_thread(sink, df, batch_id))
+
+
+@way()
+def in_a_coroutine(use: Use) -> Batch:
+    sink = use.sink()
+
+    async def write(df: DataFrame, batch_id: int) -> None:
+        sink(df, batch_id)
+
+    return lambda df, batch_id: asyncio.run(write(df, batch_id))
+
+
+# ---- what is done with the DataFrame
+
+
+@way()
+def cached_and_let_go(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        df.persist()
+        sink(df, batch_id)
+        df.unpersist()
+
+    return batch
+
+
+@way()
+def let_go_before_the_write(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        cached = df.cache()
+        cached.count()
+        cached.unpersist(blocking=True)
+        sink(cached, batch_id)
+
+    return batch
+
+
+@way()
+def collected_first(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        rows = [tuple(row) for row in df.select("value").collect()]
+        sink(df.sparkSession.createDataFrame(rows, "value string"), batch_id)
+
+    return batch
+
+
+@way()
+def by_pandas(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        sink(df.sparkSession.createDataFrame(df.select("value").toPandas(), "value string"), batch_id)
+
+    return batch
+
+
+@way()
+def of_another_session(use: Use) -> Batch:
+    sink, other = use.sink(), use.spark.newSession()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        rows = [tuple(row) for row in df.select("value").collect()]
+        sink(other.createDataFrame(rows, "value string"), batch_id)
+
+    return batch
+
+
+@way("streaming")
+def a_streaming_frame(use: Use) -> Batch:
+    sink = use.sink()
+    rate = use.spark.readStream.format("rate").load().selectExpr("cast(value as string) value")
+    return lambda df, batch_id: sink(rate, batch_id)
+
+
+@way("was called from foreachBatch")
+def by_eos_write(use: Use) -> Batch:
+    return lambda df, batch_id: eos.write(df, use.service_url, job_id=use.name, topic=use.topic)

@@ -1,0 +1,122 @@
+"""Ways in which people deal with the errors of a sink, or don't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from pyspark.sql import DataFrame
+
+import eos
+from tests.integration.sinks.ways import BAD, HOLE, Batch, Use, way
+
+_has_failed: set[str] = set()
+
+
+Fail = Callable[[Use, DataFrame, int], None]
+
+
+def careless(use: Use, fails_in: int, fail: Fail, before: Batch | None = None) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        if before is not None:
+            before(df, batch_id)
+        with suppress(eos.EosError, LookupError):
+            if batch_id == fails_in:
+                fail(use, df, batch_id)
+            else:
+                sink(df, batch_id)
+
+    return batch
+
+
+def bad_columns(use: Use, df: DataFrame, batch_id: int) -> None:
+    use.sink()(df.selectExpr(*BAD), batch_id)
+
+
+@way(HOLE)
+def a_failure_is_swallowed(use: Use) -> Batch:
+    return careless(use, 1, bad_columns)
+
+
+@way(HOLE)
+def a_failure_is_swallowed_in_the_last_batch(use: Use) -> Batch:
+    return careless(use, 2, bad_columns)
+
+
+@way(HOLE)
+def a_failure_is_swallowed_in_the_first_batch(use: Use) -> Batch:
+    return careless(use, 0, bad_columns)
+
+
+@way(HOLE)
+def a_failure_is_swallowed_in_a_job_group_of_the_users(use: Use) -> Batch:
+    def group(df: DataFrame, batch_id: int) -> None:
+        use.spark.sparkContext.setJobGroup(f"batch {batch_id}", "a name for the UI")
+
+    return careless(use, 1, bad_columns, group)
+
+
+@way(HOLE)
+def a_failure_after_the_batch_was_begun_is_swallowed(use: Use) -> Batch:
+    def fail(use: Use, df: DataFrame, batch_id: int) -> None:
+        use.sink()(df.selectExpr("cast(null as string) topic", "raise_error(value) value"), batch_id)
+
+    return careless(use, 2, fail)
+
+
+@way(HOLE)
+def an_error_in_the_block_is_swallowed(use: Use) -> Batch:
+    def fail(use: Use, df: DataFrame, batch_id: int) -> None:
+        with use.sink().batch(batch_id) as txn:
+            txn.write(df)
+            raise LookupError("something of the user's own")
+
+    return careless(use, 2, fail)
+
+
+@way(HOLE)
+def a_sink_that_cannot_be_made_is_swallowed(use: Use) -> Batch:
+    def fail(use: Use, df: DataFrame, batch_id: int) -> None:
+        eos.sink(use.service_url, topic=f"{use.topic}-missing", name=use.name)(df, batch_id)
+
+    return careless(use, 1, fail)
+
+
+@way()
+def a_failure_is_swallowed_and_the_batch_written_again(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        try:
+            sink(df.selectExpr(*BAD), batch_id)
+        except eos.InvalidInput:
+            sink(df, batch_id)
+
+    return batch
+
+
+@way()
+def an_error_after_the_write_is_swallowed(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        with suppress(LookupError):
+            sink(df, batch_id)
+            raise LookupError
+
+    return batch
+
+
+@way()
+def an_error_after_the_write_ends_the_run(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        sink(df, batch_id)
+        if batch_id == 2 and use.topic not in _has_failed:
+            _has_failed.add(use.topic)
+            raise LookupError("something of the user's own")
+
+    return batch
