@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from typer.testing import CliRunner
 
+from eos.cli.app import typer_app
 from tests.crash.job import Job, prepare, start
 from tests.integration.sinks import ways_of_frames, ways_of_sinks, ways_with_errors  # noqa: F401  each adds its own
 from tests.integration.sinks.ways import WAYS, Batch, Use, Way
@@ -70,3 +73,55 @@ def test_all_rows_are_there_once_or_the_query_says_why_not(use: Use, job: Job, w
     assert set(found.values()) <= {1}, f"rows are doubled: {found}"
     batches = [number for number, rows in enumerate(BATCHES) if rows & found.keys()]
     assert batches == list(range(len(batches))), f"a hole: only batches {batches} are there"
+
+
+def fails_last(use: Use, job: Job, way: str) -> None:
+    """Run the job so that its last batch fails, which the batch function hides; and give it more to read."""
+    assert "Batch 2 failed" in run(use, job, WAYS[way].make(use))
+    assert (job.checkpoint / "commits" / "2").exists(), "Spark has noted it"
+    add_a_file(job)
+
+
+def skip(use: Use, batch: int) -> None:
+    done = CliRunner().invoke(
+        typer_app, ["skip", use.name, "--batch", str(batch), "--yes"], env={"EOS_SERVICE_URL": use.service_url}
+    )
+    assert done.exit_code == 0, done.output
+
+
+def test_the_rows_of_a_failed_batch_are_given_up_by_a_command(use: Use, job: Job) -> None:
+    fails_last(use, job, "a_failure_is_swallowed_in_the_last_batch")
+    said = run(use, job, use.sink())
+    assert "Batch 3 is not written: batch 2 failed in run" in said
+    assert f"eos skip {use.name} --batch 2" in said
+    skip(use, 2)
+    assert run(use, job, use.sink()) == ""
+    assert whole_batches(use) == [0, 1, 3]
+    assert not (job.checkpoint / "eos-failed.json").exists()
+
+
+def test_spark_runs_a_failed_batch_again_as_the_error_says(use: Use, job: Job) -> None:
+    fails_last(use, job, "a_failure_is_swallowed_in_the_last_batch")
+    assert "delete commits/2 and all that is newer than batch 2" in run(use, job, use.sink())
+    for newer in ("commits/2", "commits/.2.crc", "offsets/3", "offsets/.3.crc"):
+        (job.checkpoint / newer).unlink(missing_ok=True)
+    assert run(use, job, use.sink()) == ""
+    assert whole_batches(use) == list(range(FILES + 1))
+
+
+def test_the_log_tells_of_a_failed_batch_where_the_checkpoint_does_not(use: Use, job: Job) -> None:
+    fails_last(use, job, "a_failure_after_the_batch_was_begun_is_swallowed")
+    (job.checkpoint / "eos-failed.json").unlink()
+    assert "batch 2 was begun and is not committed, and Spark hands over batch 3" in run(use, job, use.sink())
+    assert whole_batches(use) == [0, 1]
+
+
+def test_a_sink_for_each_batch_leaves_no_thread_behind(use: Use, job: Job) -> None:
+    before, counts = set(threading.enumerate()), list[int]()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        use.sink()(df, batch_id)
+        counts.append(sum(thread.name == "eos-end" for thread in set(threading.enumerate()) - before))
+
+    assert run(use, job, batch) == ""
+    assert counts == [1] * FILES

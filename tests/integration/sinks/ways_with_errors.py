@@ -61,7 +61,7 @@ def a_failure_is_swallowed_in_a_job_group_of_the_users(use: Use) -> Batch:
 @way(HOLE)
 def a_failure_after_the_batch_was_begun_is_swallowed(use: Use) -> Batch:
     def fail(use: Use, df: DataFrame, batch_id: int) -> None:
-        use.sink()(df.selectExpr("cast(null as string) topic", "raise_error(value) value"), batch_id)
+        use.sink()(df.selectExpr("cast(raise_error(value) as string) value"), batch_id)
 
     return careless(use, 2, fail)
 
