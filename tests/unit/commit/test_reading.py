@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eos.commit.attempt import attempt
-from eos.commit.control_log import Intent, Marker, OwnerRecord, Record
+from eos.commit.control_log import Intent, Marker, OwnerRecord, Record, encode
 from eos.commit.decision import Action, Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
@@ -206,3 +206,21 @@ def test_a_run_that_settles_reads_what_is_retained(world: Alone) -> None:
     owner.settle()
     assert list(owner.view.markers) == [37, 38, 39]
     assert client.read <= 2 * 4 + 2
+
+
+@pytest.mark.parametrize("where", ["first", "in the middle", "last"])
+def test_what_a_replicator_brought_is_no_record_of_this_log(world: Alone, where: str) -> None:
+    """Another cluster has a sink of the same name, and a version before this one let its log be replicated."""
+    committed(world, 3)
+    told = read_log(Client(world), CONTROL, SETTINGS)
+    entries = world.broker.topic(CONTROL).entries
+    foreign = Entry(
+        entries[0].message_id, encode(OwnerRecord(99, "other", "other", 0, 0)), None, replicated_from="west"
+    )
+    place = {"first": 0, "in the middle": 3, "last": len(entries)}[where]
+    entries.insert(place, foreign)
+    entries[:] = [replace(entry, message_id=MessageId(1, number)) for number, entry in enumerate(entries)]
+    seen = read_log(Client(world), CONTROL, SETTINGS)
+    assert (seen.known, seen.owner, seen.last_number) == (told.known, told.owner, told.last_number)
+    if where == "last":
+        assert oldest_needed(Client(world), CONTROL, SETTINGS) == EARLIEST
