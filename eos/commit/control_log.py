@@ -149,7 +149,7 @@ def decode(data: bytes) -> Record:
     if version != VERSION:
         raise DamagedLog(
             f"a record of the control log has version {version!r}, and this library reads version {VERSION}."
-            " A newer version of it has used the sink: go back to that"
+            " A newer version of it has used the sink, and the log is not damaged: use that version, or a newer one"
         )
     try:
         wants = _KINDS[kind]

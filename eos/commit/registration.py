@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -57,7 +58,8 @@ class Registration:
 
     @classmethod
     def parse(cls, text: str) -> Registration:
-        """Read the text of its file. Raises DamagedLog."""
+        """Read the text of its file. Raises DamagedLog, InvalidInput for one of a newer version."""
+        _refuse_newer(text, cls.__slots__, REGISTRATION)
         try:
             said = json.loads(text)
             if said.get("jumped") is not None:
@@ -90,7 +92,8 @@ class Unlogged:
 
     @classmethod
     def parse(cls, text: str) -> Unlogged:
-        """Read the text of its file. Raises DamagedLog."""
+        """Read the text of its file. Raises DamagedLog, InvalidInput for one of a newer version."""
+        _refuse_newer(text, cls.__slots__, UNLOGGED)
         try:
             return cls(**json.loads(text))
         except (ValueError, TypeError) as error:
@@ -111,6 +114,20 @@ class Unlogged:
                 ' query with guarantee="at-least-once" again and let it end in good order, as'
                 ' trigger(availableNow=True) does; then start it with "exactly-once"'
             )
+
+
+def _refuse_newer(text: str, known: Collection[str], file: str) -> None:
+    """Refuse a file with fields that this version does not know: it is whole. Raises InvalidInput."""
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return
+    if isinstance(said, dict) and (newer := sorted(set(said) - set(known))):
+        raise InvalidInput(
+            f"{file} in the query's checkpoint has fields that this version of the library does not know"
+            f" ({', '.join(newer)}): a newer version has run the query. The file is not damaged. Start the query with"
+            " that version, or a newer one"
+        )
 
 
 def refuse_deduplicated(text: str | None, batch_id: int) -> int:
