@@ -18,10 +18,11 @@ from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.encryption import Decrypt, as_it_is
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId, MessageId
+from eos.source.boundaries import Boundary
 from eos.source.bounded import batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import BEGINNING, Position
-from eos.source.options import Boundary, SourceOptions, parse_options
+from eos.source.options import SourceOptions, parse_options
 from eos.source.ranges import Range
 from eos.source.reading import read_range
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eos.bookkeeper import LedgerMetadata, MetadataUnreadable, parse_printed
-from eos.pulsar.net.admin import Admin
 from eos.pulsar.wire.message_id import EntryId
+
+if TYPE_CHECKING:
+    from eos.pulsar.net.admin import Admin
 
 
 @dataclass(frozen=True, slots=True)

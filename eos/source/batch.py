@@ -13,6 +13,7 @@ from eos.source.bounded import EVERYTHING, Wanted, batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.filters import what_passes
 from eos.source.options import SourceOptions
+from eos.source.segment_path import SegmentPlan
 from eos.source.tasks import RangePartition, losses, read_partition
 from eos.source.typed import ValueSchema
 
@@ -33,7 +34,8 @@ class PulsarReader(DataSourceReader):
         ranges = batch_ranges(brokers, self._options.start, self._options.end, wanted, losses(self._options))
         ranges = brokers.splitter()(ranges)
         # Spark makes a partition of its own, without a range, of an empty list.
-        return [RangePartition(part) for part in ranges] or [InputPartition(None)]
+        plan = SegmentPlan(self._options)
+        return [RangePartition(part, plan.path(part)) for part in ranges] or [InputPartition(None)]
 
     def _wanted(self) -> Wanted:
         return EVERYTHING
@@ -42,7 +44,7 @@ class PulsarReader(DataSourceReader):
         """Read a range, in a task, while a subscription of its own keeps the range stored."""
         if isinstance(partition, RangePartition):
             with PulsarBrokers(self._options).held(partition.part.topic):
-                yield from read_partition(partition.part, self._options, self._schema, self._values)
+                yield from read_partition(partition, self._options, self._schema, self._values)
 
 
 class FilteredReader(PulsarReader):

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.boundaries import Boundary, check_named, place_of
 from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position, before
-from eos.source.options import Boundary, check_named, place_of
 from eos.source.ranges import Found, Range
 
 

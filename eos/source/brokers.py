@@ -19,8 +19,9 @@ from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import is_hidden, partition_name, split_partition
 from eos.pulsar.wire.ledgers import Ledger
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.boundaries import Boundary
 from eos.source.offsets import before
-from eos.source.options import Boundary, SourceOptions
+from eos.source.options import SourceOptions
 from eos.source.ranges import Found, Standing
 from eos.source.reading import first_behind
 from eos.source.splitting import Splitter, splitter, whole

@@ -8,43 +8,26 @@ answered with ours.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Literal
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from eos.config import MOST_S, Cluster, KeyFiles, Tls
 from eos.credentials import credentials_of
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_user
-from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name, split_partition
+from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name
 from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption_keys import key_files
-from eos.pulsar.wire.message_id import EntryId
+from eos.source.boundaries import Boundary, parse_boundary
 from eos.source.splitting import PART_BYTES
 from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
 
-LATEST_MS = 253_402_300_799_999
-"""The end of the year 9999: a later time is a mistake, such as microseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Boundary:
-    """Where reading begins, or ends.
-
-    Attributes:
-        where: "earliest", "latest", "time" or "entries".
-        time_ms: for "time": milliseconds since 1970.
-        entries: for "entries": {topic: an entry, "earliest" or "latest"}; a topic's name stands for all its partitions.
-    """
-
-    where: Literal["earliest", "latest", "time", "entries"]
-    time_ms: int = 0
-    entries: Mapping[str, EntryId | Literal["earliest", "latest"]] = field(default_factory=dict)
+READ_FROM: Final = ("brokers", "bookies", "auto")
+"""Where ranges are read; the first is the default. `eos.source.segment_path` has what they mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +60,8 @@ class SourceOptions:
         max_message_bytes: bytes that an entry, or a message in chunks, may have once it is decompressed.
         limits: how much a micro-batch may hold; None: everything there is.
         admin_url: of the admin API, which tells of ledgers; None: ranges are read whole.
+        read_from: one of READ_FROM: where ranges are read.
+        bookie_addresses: "host:port" of the bookies whose id is not an address, by their ids.
         min_partitions: how many Spark partitions a read is cut into at least, where there are entries enough.
         part_bytes: bytes of entries, about, beyond which a range is cut.
         compacted: whether a batch reads what compaction left of the topics.
@@ -95,6 +80,8 @@ class SourceOptions:
     fail_on_data_loss: bool
     limits: Limits | None
     admin_url: str | None = None
+    read_from: str = READ_FROM[0]
+    bookie_addresses: tuple[tuple[str, str], ...] = ()
     min_partitions: int = 1
     part_bytes: int = PART_BYTES
     compacted: bool = False
@@ -139,6 +126,8 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         fail_on_data_loss=read.flag("failOnDataLoss", True),
         limits=limits if limits != Limits() else None,
         admin_url=_admin_url(read),
+        read_from=read.one_of("read.from", READ_FROM),
+        bookie_addresses=_bookie_addresses(read),
         min_partitions=read.number("minPartitions") or 1,
         part_bytes=read.number("maxBytesPerPartition") or PART_BYTES,
         compacted=_compacted(read, start, end),
@@ -149,28 +138,6 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         prefix=read.text("subscriptionPrefix") or read.text("subscription"),
         reset_subscription=read.flag("resetSubscription", False),
     )
-
-
-def place_of(boundary: Boundary, topic: str) -> EntryId | Literal["earliest", "latest"]:
-    """Return where a boundary that is no time lies on a physical topic. Raises InvalidInput when it doesn't say."""
-    if boundary.where == "earliest" or boundary.where == "latest":
-        return boundary.where
-    name = topic if topic in boundary.entries else split_partition(topic)[0]
-    if name in boundary.entries:
-        place = boundary.entries[name]
-        if name == topic or isinstance(place, str):
-            return place
-    raise InvalidInput(
-        f'the offsets by topic say nothing of {topic}: give an entry such as "8:13", "earliest" or "latest" for it, or '
-        "one of the words for all partitions of a topic."
-    )
-
-
-def check_named(boundary: Boundary, topics: Iterable[str], option: str) -> None:
-    """Raise InvalidInput when offsets by topic name a topic that isn't read."""
-    read = {name for topic in topics for name in (topic, split_partition(topic)[0])}
-    if unread := sorted(boundary.entries.keys() - read):
-        raise InvalidInput(f"{option} names {unread[0]}, which is not read. Read are {', '.join(sorted(read))}.")
 
 
 _NAMES = {option.name.lower(): option for option in OPTIONS}
@@ -269,6 +236,11 @@ def _cluster(read: _Read) -> Cluster:
 def _admin_url(read: _Read) -> str | None:
     url = read.text("admin.url")
     cutting = next((name for name in ("minPartitions", "maxBytesPerPartition") if read.text(name) is not None), None)
+    if url is None and read.text("read.from") not in (None, "brokers"):
+        raise InvalidInput(
+            f"read.from={read.text('read.from')!r} needs the admin API, which tells where a topic's segments are. "
+            'Give admin.url, such as "http://localhost:8080", or leave read.from out to read through the brokers.'
+        )
     if url is None and cutting is not None:
         raise InvalidInput(
             f"{cutting} cuts topic partitions by their ledgers, of which the admin API alone tells: give admin.url, "
@@ -339,61 +311,17 @@ def _subscription(read: _Read, topics: tuple[str, ...], pattern: str | None) -> 
 
 
 def _boundary(read: _Read, offsets: str, time: str, default: Literal["earliest", "latest"]) -> Boundary:
-    by_offsets, by_time = read.text(offsets), read.text(time)
-    if by_offsets is not None and by_time is not None:
-        raise InvalidInput(f"{offsets} and {time} are two ways to say the same; give one of them.")
-    if by_time is not None:
-        return Boundary("time", time_ms=_time(time, by_time))
-    if by_offsets is None:
-        return Boundary(default)
-    word = by_offsets.strip()
-    if word.lower() == "latest":
-        return Boundary("latest")
-    if word.lower() == "earliest" and offsets == "startingOffsets":
-        return Boundary("earliest")
-    return Boundary("entries", entries=_by_topic(offsets, word))
+    return parse_boundary({name: read.text(name) for name in (offsets, time)}, offsets, time, default)
 
 
-def _by_topic(option: str, text: str) -> dict[str, EntryId | Literal["earliest", "latest"]]:
-    expected = (
-        f'{option}={text!r} is neither a word it knows nor a JSON object such as {{"persistent://public/default/'
-        'flights-partition-0": "8:13"}, with "ledger:entry", "earliest" or "latest" for each topic'
-    )
-    try:
-        given = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"{expected} ({error}).") from error
-    if not isinstance(given, dict) or not given or not all(isinstance(value, str) for value in given.values()):
-        raise InvalidInput(f"{expected}.")
-    named = [persistent_name(topic) for topic in given]
-    if doubled := sorted({name for name in named if named.count(name) > 1}):
-        raise InvalidInput(f"{option} names {doubled[0]} twice. Give one place for it.")
-    return {name: _place(option, value) for name, value in zip(named, given.values(), strict=True)}
-
-
-def _place(option: str, text: str) -> EntryId | Literal["earliest", "latest"]:
-    if text == "latest":
-        return "latest"
-    if text == "earliest" and option == "startingOffsets":
-        return "earliest"
-    try:
-        return EntryId.parse(text)
-    except InvalidInput as error:
-        raise InvalidInput(f"{option}: {error}, or a word such as latest.") from error
-
-
-def _time(option: str, text: str) -> int:
-    if text.isdecimal():
-        if int(text) > LATEST_MS:
-            raise InvalidInput(f"{option}={text!r} is after the year 9999. Give milliseconds since 1970.")
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise InvalidInput(
-            f'{option}={text!r} is no time: write ISO 8601 with a zone, such as "2026-01-31T12:00:00+00:00", or '
-            "milliseconds since 1970."
-        )
-    return max(0, int(moment.timestamp() * 1000))  # nothing is published before 1970, and no broker looks for it there
+def _bookie_addresses(read: _Read) -> tuple[tuple[str, str], ...]:
+    text = read.text("bookie.addresses")
+    pairs = [one.strip().partition("=") for one in text.split(",")] if text is not None else []
+    for bookie, _, address in pairs:
+        host, _, port = address.rpartition(":")
+        if not bookie or not host or not port.isdecimal():
+            raise InvalidInput(
+                f"bookie.addresses={text!r} must name each bookie with its host and port, with commas between them, as "
+                'in "bookie-0=10.0.0.5:3181,bookie-1=10.0.0.6:3181". Bookies whose id is an address need no entry.'
+            )
+    return tuple((bookie, address) for bookie, _, address in pairs)

@@ -27,9 +27,10 @@ from typing import Protocol
 
 from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.boundaries import Boundary, check_named
 from eos.source.errors import DataLost, lost, named_by
 from eos.source.offsets import BEGINNING, Offsets, Position
-from eos.source.options import Boundary, Limits, check_named
+from eos.source.options import Limits
 from eos.source.pacing import Pace
 from eos.source.ranges import Found, Range, Standing
 from eos.source.splitting import Splitter, whole

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 
 from eos.errors import TopicMissing
 from eos.pulsar.wire.compression import MAX_BYTES
@@ -23,6 +24,7 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked import whole_messages
 from eos.source.errors import Damaged, DataLost, lost, refused
+from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
 from eos.source.readers import SILENCE_S, Entries, Open
 
@@ -37,6 +39,7 @@ def read_range(
     decrypt: Decrypt = as_it_is,
     damaged: Damaged = refused,
     max_bytes: int = MAX_BYTES,
+    stored: Iterator[Entry] | None = None,
 ) -> Iterator[list[Entry]]:
     """Yield the entries of a range, in order, in groups to be decoded together; chunked messages in one piece.
 
@@ -47,18 +50,41 @@ def read_range(
         decrypt: what is yielded. Default: encrypted entries stay so.
         damaged: called with what is wrong with an entry that can't be read; it raises, or the entry is left out.
         max_bytes: of a message in chunks, and of an entry once it is decompressed.
+        stored: the first of its entries, as far as they could be read past the brokers. Default: none.
 
     Raises what the reader raises, and decrypting.
     """
-    came: list[EntryId] = []
+    entries = _through_brokers(part, open_reader, lose)
+    if stored is not None:
+        entries = _stored_first(part, stored, open_reader, lose)
     try:
-        with closing(open_reader(part.topic, _first(part), None)) as reader:
-            entries = _entries(part, reader, lose, came)
-            yield from _groups(whole_messages(part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes))
-        if came and came[0].ledger < part.end.ledger and not part.compacted:
-            _look_again(part, came[0], open_reader, lose)
+        yield from _groups(whole_messages(part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes))
     except TopicMissing as missing:
         lose(lost(part.topic, f"{missing} It was deleted before {part} was read"))
+
+
+def _through_brokers(part: Range, open_reader: Open, lose: Callable[[str], None]) -> Iterator[Entry]:
+    came: list[EntryId] = []
+    with closing(open_reader(part.topic, _first(part), None)) as reader:
+        yield from _entries(part, reader, lose, came)
+    if came and came[0].ledger < part.end.ledger and not part.compacted:
+        _look_again(part, came[0], open_reader, lose)
+
+
+def _stored_first(
+    part: Range, stored: Iterator[Entry], open_reader: Open, lose: Callable[[str], None]
+) -> Iterator[Entry]:
+    """Yield what could be read past the brokers, and what is left of the range through them.
+
+    They begin with the last message that came, so that nothing between the two can be left out.
+    """
+    last = part.start.entry
+    for entry in stored:
+        yield entry
+        last = entry.id
+    if last < part.end:
+        rest = part if last == part.start.entry else replace(part, start=Position(last), first=None)
+        yield from _through_brokers(rest, open_reader, lose)
 
 
 def first_behind(topic: str, entry: EntryId, open_reader: Open) -> Found:

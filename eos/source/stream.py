@@ -23,6 +23,7 @@ from eos.source.offsets import Offsets
 from eos.source.options import SourceOptions
 from eos.source.pacing import FIRST_ENTRIES, Pace
 from eos.source.planning import StreamPlan
+from eos.source.segment_path import SegmentPlan
 from eos.source.tasks import RangePartition, read_partition
 from eos.source.typed import ValueSchema
 
@@ -42,6 +43,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._values = values
         self._opened: tuple[PulsarBrokers, StreamPlan] | None = None
+        self._segments = SegmentPlan(options)
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query begins; asked again after a crash before batch 0 was committed."""
@@ -71,12 +73,13 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the ranges of the topic partitions that brought something."""
-        return [RangePartition(part) for part in self._plan.ranges(Offsets.from_json(start), Offsets.from_json(end))]
+        ranges = self._plan.ranges(Offsets.from_json(start), Offsets.from_json(end))
+        return [RangePartition(part, self._segments.path(part)) for part in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a range, in a task."""
         assert isinstance(partition, RangePartition)
-        return read_partition(partition.part, self._options, self._schema, self._values)
+        return read_partition(partition, self._options, self._schema, self._values)
 
     def stop(self) -> None:
         """Leave the topics; the subscriptions stay, and keep what is not read yet."""

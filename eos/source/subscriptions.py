@@ -9,8 +9,9 @@ from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.net.ack import DurableCursor
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.boundaries import Boundary, place_of
 from eos.source.offsets import before
-from eos.source.options import Boundary, SourceOptions, place_of
+from eos.source.options import SourceOptions
 from eos.source.ranges import Found, Standing
 
 log = logging.getLogger("eos.source")

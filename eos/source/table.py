@@ -110,6 +110,18 @@ OPTIONS: tuple[Option, ...] = (
         "one counts as damaged",
     ),
     _both(
+        "read.from",
+        "brokers",
+        "`brokers`: through the brokers. `bookies`: past them, from the bookies, by the segments of the topic. `auto`: "
+        "closed segments from the bookies, the rest through the brokers. What can't be read past the brokers is read "
+        "through them. It goes past Pulsar's authorization of topics; needs `admin.url`",
+    ),
+    _both(
+        "bookie.addresses",
+        "the bookies' ids",
+        "where bookies are whose id is not an address: `ID=HOST:PORT`, with commas between them",
+    ),
+    _both(
         "minPartitions",
         "1",
         "Spark partitions, at least, where there are so many entries: topic partitions are cut; needs `admin.url`",

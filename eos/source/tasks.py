@@ -19,6 +19,7 @@ from eos.source.errors import Damaged, DataLost
 from eos.source.options import SourceOptions
 from eos.source.ranges import Range
 from eos.source.reading import read_range
+from eos.source.segment_path import SegmentPath, read_stored
 from eos.source.typed import TypedValues, ValueSchema
 
 log = logging.getLogger("eos.source")
@@ -26,9 +27,15 @@ log = logging.getLogger("eos.source")
 
 @dataclass
 class RangePartition(InputPartition):
-    """One task's range."""
+    """One task's range.
+
+    Attributes:
+        part: the range.
+        path: how much of it is read past the brokers; None for nothing.
+    """
 
     part: Range
+    path: SegmentPath | None = None
 
 
 def losses(options: SourceOptions) -> Callable[[str], None]:
@@ -43,7 +50,7 @@ def losses(options: SourceOptions) -> Callable[[str], None]:
 
 
 def read_partition(
-    part: Range, options: SourceOptions, schema: StructType, values: ValueSchema | None = None
+    partition: RangePartition, options: SourceOptions, schema: StructType, values: ValueSchema | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of a range as record batches of the declared schema.
 
@@ -52,6 +59,7 @@ def read_partition(
     Raises DataLost for a loss, unless it is only warned of, InvalidInput for an entry that can't be read, unless it is
     left out, and what readers raise.
     """
+    part, path = partition.part, partition.path
     lose = losses(options)
     left_out = 0
 
@@ -67,7 +75,8 @@ def read_partition(
     columns = Columns(schema, part.topic, TypedValues(values, part.topic, brokers.schema) if values else None)
     decrypt = decryptor_of(options.decryption_keys) if options.decryption_keys else as_it_is
     most = options.max_message_bytes
-    for entries in read_range(part, brokers.open, lose, decrypt, damaged, most):
+    stored = None if path is None else read_stored(part, path, options)
+    for entries in read_range(part, brokers.open, lose, decrypt, damaged, most, stored):
         yield from readable(columns, entries, damaged)
 
 

@@ -14,10 +14,11 @@ from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.boundaries import Boundary
 from eos.source.bounded import batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Offsets, Position
-from eos.source.options import Boundary, parse_options
+from eos.source.options import parse_options
 from tests.conftest import MakeTopic
 from tests.contract.test_transactions import end, transaction
 from tests.integration.source.conftest import Admin, Run

@@ -13,7 +13,7 @@ from eos.config import Cluster
 from eos.contents import rows as module
 from eos.contents.rows import Rows
 from eos.errors import InvalidInput
-from eos.source.options import Boundary
+from eos.source.boundaries import Boundary
 from eos.source.ranges import Range
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.boundaries import Boundary
 from eos.source.errors import DataLost, lost
-from eos.source.options import Boundary
 from eos.source.ranges import Found, Standing
 
 

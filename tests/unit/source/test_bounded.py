@@ -8,10 +8,10 @@ import pytest
 
 from eos.errors import InvalidInput
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.boundaries import Boundary
 from eos.source.bounded import Wanted, batch_ranges
 from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position
-from eos.source.options import Boundary
 from eos.source.ranges import Range
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
 

@@ -28,8 +28,8 @@ from pyspark.sql.types import StructType
 
 from eos.by_name.data_source import PulsarDataSource
 from eos.source.batch import FilteredReader
+from eos.source.boundaries import LATEST_MS
 from eos.source.filters import SLACK_MS, what_passes
-from eos.source.options import LATEST_MS
 
 T, P, V = ("__topic",), ("__partition",), ("value",)
 A, B1, B2 = "persistent://p/d/a", "persistent://p/d/b-partition-1", "persistent://p/d/b-partition-2"

@@ -11,7 +11,8 @@ import pytest
 from eos.config import Credentials, OAuth2
 from eos.errors import InvalidInput
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.options import Boundary, Limits, SourceOptions, kind_of, parse_options
+from eos.source.boundaries import Boundary
+from eos.source.options import Limits, SourceOptions, kind_of, parse_options
 from eos.source.table import ANSWERS, OPTIONS, SYNONYMS, Kind
 
 URL = "pulsar://localhost:6650"
@@ -51,7 +52,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "request_timeout_s": "5", "connect_timeout_s": "5", "admin.url": "http://localhost:8080", "minPartitions": "8",
         "maxBytesPerPartition": "1000", "valueFormat": "Schema",
         "onDamagedEntry": "Skip", "maxMessageBytes": "1000",
-        "targetBatchSeconds": "2.5", "readCompacted": "true",
+        "targetBatchSeconds": "2.5", "readCompacted": "true", "read.from": "brokers", "bookie.addresses": "b0=h:3181",
         "oauth2": '{"issuer_url": "https://i", "client_id": "i", "client_secret": "s"}',
     }  # fmt: skip
     name, kinds = option.name, option.kinds  # type: ignore[attr-defined]
@@ -263,3 +264,18 @@ def test_values_are_bytes_unless_the_schema_is_asked_for() -> None:
 )
 def test_a_subscription_tells_a_stream_from_a_batch(names: list[str], kind: Kind) -> None:
     assert kind_of(names) == kind
+
+
+def test_reading_past_the_brokers_needs_the_admin_api_and_bookies_that_can_be_found() -> None:
+    batch = options(
+        "batch", {"read__from": "AUTO", "admin__url": "http://a:1", "bookie__addresses": "b0=h:3181, b1=[::1]:2"}
+    )
+    assert (batch.read_from, batch.bookie_addresses) == ("auto", (("b0", "h:3181"), ("b1", "[::1]:2")))
+    assert options("batch", {}).read_from == "brokers"
+    with pytest.raises(InvalidInput, match=r"read\.from='bookies' needs the admin API"):
+        options("batch", {"read__from": "bookies"})
+    with pytest.raises(InvalidInput, match=r"read\.from='disk' is neither brokers nor bookies nor auto"):
+        options("batch", {"read__from": "disk", "admin__url": "http://a:1"})
+    for wrong in ("h:3181", "b0=h", "b0=h:x", "=h:1", "b0=h:1,"):
+        with pytest.raises(InvalidInput, match=r"bookie\.addresses="):
+            options("batch", {"bookie__addresses": wrong})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.options import Boundary, Limits
+from eos.source.boundaries import Boundary
+from eos.source.options import Limits
 from eos.source.pacing import FIRST_ENTRIES, Pace
 from eos.source.planning import StreamPlan
 from eos.source.ranges import Found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from eos.errors import InvalidInput
+from eos.source.boundaries import Boundary
 from eos.source.offsets import BEGINNING, Offsets, Position
-from eos.source.options import Boundary, Limits
+from eos.source.options import Limits
 from eos.source.planning import StreamPlan, shares
 from eos.source.ranges import Range
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries

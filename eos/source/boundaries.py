@@ -1,0 +1,120 @@
+"""Where a read begins and ends: what options say of it, and what that means on one topic. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from eos.errors import InvalidInput
+from eos.pulsar.protocol.topics import persistent_name, split_partition
+from eos.pulsar.wire.message_id import EntryId
+
+LATEST_MS = 253_402_300_799_999
+"""The end of the year 9999: a later time is a mistake, such as microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where reading begins, or ends.
+
+    Attributes:
+        where: "earliest", "latest", "time" or "entries".
+        time_ms: for "time": milliseconds since 1970.
+        entries: for "entries": {topic: an entry, "earliest" or "latest"}; a topic's name stands for all its partitions.
+    """
+
+    where: Literal["earliest", "latest", "time", "entries"]
+    time_ms: int = 0
+    entries: Mapping[str, EntryId | Literal["earliest", "latest"]] = field(default_factory=dict)
+
+
+def parse_boundary(
+    given: Mapping[str, str | None], offsets: str, time: str, default: Literal["earliest", "latest"]
+) -> Boundary:
+    """Return where a read begins or ends. Raises InvalidInput.
+
+    Args: the two options that say so, None where one is not given; their names; where it is if neither is given.
+    """
+    by_offsets, by_time = given[offsets], given[time]
+    if by_offsets is not None and by_time is not None:
+        raise InvalidInput(f"{offsets} and {time} are two ways to say the same; give one of them.")
+    if by_time is not None:
+        return Boundary("time", time_ms=_time(time, by_time))
+    if by_offsets is None:
+        return Boundary(default)
+    word = by_offsets.strip()
+    if word.lower() == "latest":
+        return Boundary("latest")
+    if word.lower() == "earliest" and offsets == "startingOffsets":
+        return Boundary("earliest")
+    return Boundary("entries", entries=_by_topic(offsets, word))
+
+
+def place_of(boundary: Boundary, topic: str) -> EntryId | Literal["earliest", "latest"]:
+    """Return where a boundary that is no time lies on a physical topic. Raises InvalidInput when it doesn't say."""
+    if boundary.where == "earliest" or boundary.where == "latest":
+        return boundary.where
+    name = topic if topic in boundary.entries else split_partition(topic)[0]
+    if name in boundary.entries:
+        place = boundary.entries[name]
+        if name == topic or isinstance(place, str):
+            return place
+    raise InvalidInput(
+        f'the offsets by topic say nothing of {topic}: give an entry such as "8:13", "earliest" or "latest" for it, or '
+        "one of the words for all partitions of a topic."
+    )
+
+
+def check_named(boundary: Boundary, topics: Iterable[str], option: str) -> None:
+    """Raise InvalidInput when offsets by topic name a topic that isn't read."""
+    read = {name for topic in topics for name in (topic, split_partition(topic)[0])}
+    if unread := sorted(boundary.entries.keys() - read):
+        raise InvalidInput(f"{option} names {unread[0]}, which is not read. Read are {', '.join(sorted(read))}.")
+
+
+def _by_topic(option: str, text: str) -> dict[str, EntryId | Literal["earliest", "latest"]]:
+    expected = (
+        f'{option}={text!r} is neither a word it knows nor a JSON object such as {{"persistent://public/default/'
+        'flights-partition-0": "8:13"}, with "ledger:entry", "earliest" or "latest" for each topic'
+    )
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"{expected} ({error}).") from error
+    if not isinstance(given, dict) or not given or not all(isinstance(value, str) for value in given.values()):
+        raise InvalidInput(f"{expected}.")
+    named = [persistent_name(topic) for topic in given]
+    if doubled := sorted({name for name in named if named.count(name) > 1}):
+        raise InvalidInput(f"{option} names {doubled[0]} twice. Give one place for it.")
+    return {name: _place(option, value) for name, value in zip(named, given.values(), strict=True)}
+
+
+def _place(option: str, text: str) -> EntryId | Literal["earliest", "latest"]:
+    if text == "latest":
+        return "latest"
+    if text == "earliest" and option == "startingOffsets":
+        return "earliest"
+    try:
+        return EntryId.parse(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{option}: {error}, or a word such as latest.") from error
+
+
+def _time(option: str, text: str) -> int:
+    if text.isdecimal():
+        if int(text) > LATEST_MS:
+            raise InvalidInput(f"{option}={text!r} is after the year 9999. Give milliseconds since 1970.")
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidInput(
+            f'{option}={text!r} is no time: write ISO 8601 with a zone, such as "2026-01-31T12:00:00+00:00", or '
+            "milliseconds since 1970."
+        )
+    return max(0, int(moment.timestamp() * 1000))  # nothing is published before 1970, and no broker looks for it there

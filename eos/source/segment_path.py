@@ -1,0 +1,136 @@
+"""Ranges read past the brokers: how much of a range its task reads from where the topic's segments are stored.
+
+`read.from` decides. "bookies" reads each range so. "auto" reads what lies in closed ledgers so, and leaves the ledger
+that is written to, which the brokers have in memory, to them. Whatever can't be read so is read through the brokers,
+from the last message on that came, and they decide about losses.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from eos.bookkeeper import Bookies, LedgerMetadata, LedgerReadError, MetadataUnreadable, by_map
+from eos.errors import EosError
+from eos.history.reader import HistoryReader, HistoryUnavailable
+from eos.history.segments import Segments, segments_of
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.options import SourceOptions
+from eos.source.ranges import Range
+
+if TYPE_CHECKING:
+    from eos.pulsar.net.admin import Admin
+
+log = logging.getLogger("eos.source")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPath:
+    """What a task needs to read its range, or the beginning of it, past the brokers.
+
+    Attributes:
+        segments: of the topic, from the range's start on.
+        end: the last entry that is read so.
+    """
+
+    segments: Segments
+    end: EntryId
+
+
+class SegmentPlan:
+    """Decides how the ranges of one query are read. On the driver."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        """Args: the checked options."""
+        self._options = options
+        self._written_to: dict[str, int] = {}  # topic → the ledger that was written to when it was asked for last
+        self._warned = False
+
+    def path(self, part: Range) -> SegmentPath | None:
+        """Return how a range is read past the brokers; None where it is read through them."""
+        if self._options.read_from == "brokers" or part.compacted or self._is_tail(part):
+            return None
+        try:
+            # Asked for after the end was known to be readable, as the rule of visibility wants it.
+            segments = self._asked(part.topic)
+        except EosError as error:
+            if not self._warned:
+                log.warning("%s is read through its brokers: its segments are not known: %s", part.topic, error)
+            self._warned = True
+            return None
+        return path_of(part, segments, self._options.read_from)
+
+    def _is_tail(self, part: Range) -> bool:
+        if self._options.read_from != "auto":
+            return False
+        return part.start.entry.ledger == part.end.ledger == self._written_to.get(part.topic)
+
+    def _asked(self, topic: str) -> Segments:
+        with _admin(self._options) as admin:
+            segments = segments_of(admin, topic)
+        self._written_to[topic] = max((one.ledger for one in segments.segments), default=-1)
+        return segments
+
+
+def path_of(part: Range, segments: Segments, read_from: str) -> SegmentPath | None:
+    """Return how much of a range is read past the brokers, where its segments are known; None for nothing. Pure."""
+    needed = segments.after(part.start.entry)
+    ends = [EntryId(one.ledger, one.last) for one in needed if read_from == "bookies" or not one.open]
+    end = min(max(ends, default=part.start.entry), part.end)
+    if end <= part.start.entry:
+        return None
+    known = tuple(one for one in segments.segments if one.ledger >= part.start.entry.ledger)
+    return SegmentPath(replace(segments, segments=known), end)
+
+
+def read_stored(part: Range, path: SegmentPath, options: SourceOptions) -> Iterator[Entry]:
+    """Yield the visible entries of the part of a range that is read past the brokers, as far as that goes, in order.
+
+    What is yielded is right and whole up to its last entry. A reason to stop is logged once.
+    """
+    with Bookies(by_map(dict(options.bookie_addresses))) as bookies:
+        # Ranges of one topic are spread over the replicas.
+        reader = HistoryReader(
+            part.topic,
+            path.segments,
+            bookies,
+            refresh=_Refresh(options, part.topic),
+            turn=part.end.ledger + part.end.entry,
+        )
+        try:
+            for number, entry in enumerate(reader.read(part.start.entry, path.end)):
+                if number == 0 and part.first is not None and entry.id != part.first:
+                    log.warning("%s begins with %s at its bookies: it is read through its brokers", part, entry.id)
+                    return
+                yield entry
+        except HistoryUnavailable as error:
+            log.warning("the rest of %s is read through its brokers: %s", part, error)
+
+
+class _Refresh:
+    """Reads a ledger's metadata again, in a task: AutoRecovery replaces the bookies of closed ledgers."""
+
+    def __init__(self, options: SourceOptions, topic: str) -> None:
+        self._options, self._topic = options, topic
+
+    def __call__(self, ledger: int) -> LedgerMetadata:
+        try:
+            with _admin(self._options) as admin:
+                segments = segments_of(admin, self._topic)
+        except EosError as error:
+            raise LedgerReadError(f"the metadata of ledger {ledger} can't be read again: {error}") from error
+        found = next((one.metadata for one in segments.segments if one.ledger == ledger), None)
+        if found is None:
+            raise MetadataUnreadable(f"ledger {ledger} is no longer on bookies")
+        return found
+
+
+def _admin(options: SourceOptions) -> Admin:
+    from eos.pulsar.net.admin import Admin  # with httpx: a third of what a planner's or a worker's start takes
+
+    assert options.admin_url is not None, "read.from needs admin.url"
+    cluster = options.cluster
+    return Admin(options.admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s)
