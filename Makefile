@@ -116,6 +116,7 @@ lint: ## ruff, mypy, the import layers, whether what is generated is fresh, and 
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/python tools/draw_rooms.py --check
 	$(BIN)/python tools/draw_options.py --check
+	$(BIN)/python tools/draw_pictures.py --check
 	$(BIN)/python tools/check_links.py
 
 bench-sink: ## rows a second, side by side with the official client
@@ -149,6 +150,7 @@ docs: ## draw again what docs/ draws from code, and build the site with the API 
 	$(BIN)/python -m eos.pulsar.protocol.diagram
 	$(BIN)/python tools/draw_rooms.py
 	$(BIN)/python tools/draw_options.py
+	$(BIN)/python tools/draw_pictures.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	$(BIN)/python tools/check_links.py --site build/site
 

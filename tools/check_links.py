@@ -2,7 +2,8 @@
 
 With `--site FOLDER` it looks at the built site instead, of which no page may load anything from another place.
 
-Every relative link of README, CONTRIBUTING, CHANGELOG and docs/ must lead to a file, and its anchor to a heading. Every
+Every relative link of README, CONTRIBUTING, CHANGELOG and docs/ must lead to a file, and its anchor to a heading.
+README and docs/index.md must state the same requirements and limits. Every
 page of docs/ must be in mkdocs.yml, every `::: name` of the API reference must be a name of the code, and every public
 name of the code must be told there.
 """
@@ -88,6 +89,17 @@ def pages_out_of_sight() -> Iterator[str]:
         yield f"{page}: {'mkdocs.yml does not name it' if page in held else 'there is no such page'}"
 
 
+def differences_from_readme() -> Iterator[str]:
+    """Give a sentence where README and docs/index.md differ in requirements, limits and the choice of an API."""
+    start, end = "## Requirements and limits", "<!-- end of what is the same -->"
+    readme, index = (
+        page.read_text(encoding="utf-8").partition(start)[2].partition(end)[0]
+        for page in (ROOT / "README.md", ROOT / "docs" / "index.md")
+    )
+    if not readme or readme.replace("](docs/", "](") != index:
+        yield f"README.md and docs/index.md differ between {start!r} and {end!r}"
+
+
 def loads_from_elsewhere(site: Path) -> Iterator[str]:
     """Give what the pages of a built site fetch from other places: scripts, styles, fonts, pictures."""
     loading = re.compile(
@@ -105,7 +117,7 @@ def main(arguments: list[str]) -> int:
         wrong = list(loads_from_elsewhere(Path(arguments[1])))
     else:
         wrong = [line for page in PAGES for line in (*dead_links(page), *missing_names(page))]
-        wrong += pages_out_of_sight()
+        wrong += [*pages_out_of_sight(), *differences_from_readme()]
         for package in ("eos", "statestore"):
             wrong += untold_names(package, ROOT / "docs" / "reference" / "api" / f"{package}.md")
     for line in wrong:

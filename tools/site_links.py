@@ -16,6 +16,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
     def kept(link: re.Match[str]) -> str:
         target = (folder / link[2]).resolve()
-        return link[0] if target.is_relative_to(docs.resolve()) and target.suffix == ".md" else link[1]
+        return link[0] if target.is_relative_to(docs.resolve()) and target.suffix in (".md", ".svg") else link[1]
 
     return _LINK.sub(kept, markdown)

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tools import draw_pictures
+
+
+def test_pictures_are_those_of_their_descriptions() -> None:
+    assert draw_pictures.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize("source", sorted(draw_pictures.PICTURES.glob("*.txt")), ids=lambda path: path.stem)
+def test_a_picture_is_xml_with_a_title_and_an_alt_text(source: Path) -> None:
+    svg = ElementTree.fromstring(draw_pictures.drawn(source.read_text(encoding="utf-8")))
+    name = "{http://www.w3.org/2000/svg}"
+    assert all((svg.findtext(f"{name}{tag}") or "").strip() for tag in ("title", "desc"))
+    assert "prefers-color-scheme:dark" in (svg.findtext(f"{name}style") or "")
+
+
+def test_a_picture_without_its_description_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    (tmp_path / "README.md").write_text("![](docs/pictures/left.svg)")
+    (tmp_path / "docs" / "pictures" / "left.svg").write_text("<svg/>")
+    monkeypatch.setattr(draw_pictures, "ROOT", tmp_path)
+    monkeypatch.setattr(draw_pictures, "PICTURES", tmp_path / "docs" / "pictures")
+    assert draw_pictures.main(["--check"]) == 1
+    assert list(draw_pictures.without_alt()) == ["README.md shows docs/pictures/left.svg without an alt text"]

@@ -1,0 +1,172 @@
+"""Draw docs/pictures/*.svg from the descriptions beside them, docs/pictures/*.txt.
+
+`--check` writes nothing. It exits with 1 when a picture is missing or differs from its description, or when a page
+shows a picture without an alt text. A description has one statement a line, `word … : text`. Its first line names
+the kind (flow, sequence or entries) and the title, its second line the alt text. "|" breaks a line within a box. The
+pictures follow the reader's light or dark setting, and load nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "pictures"
+_STYLE = """\
+text{font:14px sans-serif;fill:#1f2328}.t{font-weight:bold}.s{font-size:12px}
+.l{stroke:#57606a;fill:none}.h{fill:#57606a}
+.strong,.seen{fill:#d2f4d9;stroke:#1a7f37}.weak,.open{fill:#fff1c2;stroke:#9a6700}
+.aborted,.crash{fill:#ffdcd7;stroke:#cf222e}.wait,.ask{fill:#e6eaef;stroke:#6e7781}
+@media(prefers-color-scheme:dark){
+text{fill:#e6edf3}.l{stroke:#9198a1}.h{fill:#9198a1}
+.strong,.seen{fill:#12361f}.weak,.open{fill:#3f3000}.aborted,.crash{fill:#4c1512}.wait,.ask{fill:#2b313a}}"""
+
+Line = tuple[str, str]
+"""A statement: what stands before its first colon, and the text after it."""
+_LINE, _BOX = 20, (300, 56)
+
+
+def _text(x: float, y: float, words: str, *, anchor: str = "middle", name: str = "") -> str:
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" class="{name}">{escape(words)}</text>'
+
+
+def _rect(x: float, y: float, width: float, height: float, name: str) -> str:
+    return f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6" class="{name}"/>'
+
+
+def _arrow(x: float, y: float, to_x: float, to_y: float) -> str:
+    if x == to_x:
+        head = f"{to_x - 5:g},{to_y - 9:g} {to_x + 5:g},{to_y - 9:g} {to_x:g},{to_y:g}"
+    else:
+        back = to_x - 9 if to_x > x else to_x + 9
+        head = f"{back:g},{to_y - 5:g} {back:g},{to_y + 5:g} {to_x:g},{to_y:g}"
+    line = f'<line x1="{x:g}" y1="{y:g}" x2="{to_x:g}" y2="{to_y:g}" class="l"/>'
+    return f'{line}<polygon points="{head}" class="h"/>'
+
+
+def flow(lines: list[Line]) -> tuple[list[str], int, int]:
+    """Boxes on a grid, `box NAME COLUMN ROW STYLE: text`, and arrows to the right or down, `NAME -> NAME: text`."""
+    width, height = _BOX
+    at: dict[str, tuple[float, float]] = {}
+    parts: list[str] = []
+    for left, words in lines:
+        if left.startswith("box "):
+            _, name, column, row, style = left.split()
+            at[name] = x, y = 20.0 + int(column) * (width + 90), 50.0 + int(row) * (height + 44)
+            parts.append(_rect(x, y, width, height, style))
+            shown = words.split("|")
+            first = y + height / 2 + 5 - (len(shown) - 1) * _LINE / 2
+            parts += [_text(x + width / 2, first + number * _LINE, one) for number, one in enumerate(shown)]
+        else:
+            (x, y), (to_x, to_y) = (at[name.strip()] for name in left.split("->"))
+            if y == to_y:
+                parts.append(_arrow(x + width, y + height / 2, to_x, y + height / 2))
+                parts.append(_text((x + width + to_x) / 2, y + height / 2 - 6, words))
+            else:
+                parts.append(_arrow(x + width / 2, y + height, x + width / 2, to_y))
+                parts.append(_text(x + width / 2 + 10, (y + height + to_y) / 2 + 5, words, anchor="start"))
+    across, down = (max(place[axis] for place in at.values()) for axis in (0, 1))
+    return parts, int(across) + width + 20, int(down) + height + 20
+
+
+def sequence(lines: list[Line]) -> tuple[list[str], int, int]:
+    """Lanes, `lanes: a, b`, messages from lane to lane in their order, `a -> b: text`, and `crash: what it leaves`."""
+    lanes = [name.strip() for name in dict(lines)["lanes"].split(",")]
+    at = {name: 80 + 180 * number for number, name in enumerate(lanes)}
+    parts, y = [], 104
+    for left, words in lines:
+        if left == "lanes":
+            continue
+        if left == "crash":
+            parts.append(_rect(20, y - 20, at[lanes[-1]] + 40, 28, "crash"))
+            parts.append(_text(32, y - 1, f"✕ Crash here: {words}", anchor="start", name="s"))
+        else:
+            x, to_x = (at[name.strip()] for name in left.split("->"))
+            if x == to_x:
+                parts.append(f'<circle cx="{x}" cy="{y}" r="5" class="h"/>')
+                parts.append(_text(x + 12, y + 5, words, anchor="start"))
+            else:
+                parts.append(_arrow(x, y, to_x, y))
+                parts.append(_text(min(x, to_x) + 10, y - 6, words, anchor="start"))
+        y += 42
+    posts = [f'<line x1="{x}" y1="72" x2="{x}" y2="{y - 20}" class="l" stroke-dasharray="3 5"/>' for x in at.values()]
+    heads = [_rect(x - 62, 44, 124, 28, "ask") + _text(x, 63, name, name="t") for name, x in at.items()]
+    return [*posts, *heads, *parts], at[lanes[-1]] + 80, y
+
+
+def entries(lines: list[Line]) -> tuple[list[str], int, int]:
+    """Entries of a partition in order, `entry STYLE: text`, `limit N: text` after N of them, `legend STYLE: text`."""
+    parts: list[str] = []
+    count = legends = 0
+    for left, words in lines:
+        word, _, value = left.partition(" ")
+        if word == "entry":
+            parts.append(_rect(20 + count * 116, 60, 108, 44, value))
+            parts.append(_text(74 + count * 116, 87, words, name="s"))
+            count += 1
+        elif word == "limit":
+            x = 16 + int(value) * 116
+            parts.append(f'<line x1="{x}" y1="48" x2="{x}" y2="130" class="l" stroke-width="3"/>')
+            parts.append(_text(x - 8, 128, words, anchor="end"))
+        else:
+            parts.append(_rect(20 + legends * 232, 150, 18, 18, value))
+            parts.append(_text(46 + legends * 232, 164, words, anchor="start"))
+            legends += 1
+    return parts, max(count * 116, legends * 232) + 32, 186
+
+
+KINDS: dict[str, Callable[[list[Line]], tuple[list[str], int, int]]] = {
+    "flow": flow,
+    "sequence": sequence,
+    "entries": entries,
+}
+
+
+def drawn(description: str) -> str:
+    """Return the SVG of a description."""
+    pairs = [line.partition(":") for line in description.splitlines() if line]
+    (kind, title), (_, alt), *lines = [(left.strip(), right.strip()) for left, _, right in pairs]
+    parts, width, height = KINDS[kind](lines)
+    body = "\n".join([f"<title>{escape(title)}</title>", f"<desc>{escape(alt)}</desc>", f"<style>{_STYLE}</style>"])
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">'
+    shown = "\n".join([_text(20, 26, title, anchor="start", name="t"), *parts])
+    return f"{head}\n{body}\n{shown}\n</svg>\n"
+
+
+def without_alt() -> Iterator[str]:
+    """Give the pictures that a page shows without an alt text."""
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        for found in re.finditer(r"!\[\s*\]\(([^)]*)\)", page.read_text(encoding="utf-8")):
+            yield f"{page.relative_to(ROOT)} shows {found[1]} without an alt text"
+
+
+def main(arguments: list[str]) -> int:
+    """Draw the pictures, or compare them. Returns the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args(arguments).check
+    wanted = {
+        source.with_suffix(".svg"): drawn(source.read_text(encoding="utf-8")) for source in PICTURES.glob("*.txt")
+    }
+    wrong = list(without_alt())
+    for picture in sorted(PICTURES.glob("*.svg")):
+        if picture not in wanted:
+            wrong.append(f"{picture.relative_to(ROOT)} has no description beside it")
+    for picture, svg in sorted(wanted.items()):
+        if not picture.exists() or picture.read_text(encoding="utf-8") != svg:
+            if check:
+                wrong.append(f"{picture.relative_to(ROOT)} differs from its description: run tools/draw_pictures.py")
+            else:
+                picture.write_text(svg, encoding="utf-8")
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
