@@ -115,6 +115,25 @@ class UnexpectedFrame(NetworkError):
     """The broker sent what the protocol does not allow now, such as the answer to another request."""
 
 
+class EntriesGone(NetworkError):
+    """Stored entries cannot be read: the broker deleted them, or hides them from this reader.
+
+    Attributes:
+        after: the last entry before the gap; None where it is the first one of the topic.
+        found: the entry with which reading would go on; None where nothing comes.
+    """
+
+    def __init__(self, topic: str, after: object, found: object) -> None:
+        where = "from the start of the topic" if after is None else f"from entry {after} on"
+        came = "Nothing comes, although messages are stored there" if found is None else f"The broker gives {found}"
+        super().__init__(
+            f"reading {topic} {where} leaves out entries. {came}, each time that the reader began again. The entries "
+            "were deleted (message TTL, retention, backlog quota, or a command such as expire, skip or truncate), the "
+            "reader's position was moved again and again, or an entry filter of the broker hides them"
+        )
+        self.topic, self.after, self.found = topic, after, found
+
+
 class Unreachable(ConnectionLost):
     """No connection could be made. The message says where to, and what to look at."""
 

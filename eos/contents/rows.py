@@ -142,8 +142,8 @@ class Rows:
                     dict(row["properties"]),
                 )
 
-    def _open(self, topic: str, start: EntryId | None, permits: int | None) -> EntryReader:
-        return self._brokers.open(topic, start, permits or _AHEAD)
+    def _open(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> EntryReader:
+        return self._brokers.open(topic, start, permits or _AHEAD, stored=stored)
 
 
 def _options(topic: str, start: str, names_entry: bool) -> SourceOptions:

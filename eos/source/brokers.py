@@ -223,11 +223,16 @@ class PulsarBrokers:
         if bound.entry >= 0:
             self._subscriptions.acknowledge(topic, bound)
 
-    def open(self, topic: str, start: EntryId | None, permits: int | None) -> EntryReader:
+    def open(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> EntryReader:
         """Open a reader of whole entries, as `eos.source.reading` does."""
         ahead = MAX_PERMITS if permits is None else permits
         return self._client.entry_reader(
-            topic, start, permits=ahead, compacted=self._options.compacted, subscription=self._named("eos-entries")
+            topic,
+            start,
+            stored=stored,
+            permits=ahead,
+            compacted=self._options.compacted,
+            subscription=self._named("eos-entries"),
         )
 
     @_patient

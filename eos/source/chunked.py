@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from eos.errors import DamagedFrame
+from eos.errors import DamagedFrame, EntriesGone
 from eos.pulsar.wire.chunks import ChunkAssembler, ChunksMissing
 from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption import Decrypt
@@ -91,7 +91,10 @@ def _read_again(topic: str, first: EntryId, last: Entry, open_reader: Open, decr
     assembler = ChunkAssembler(last.most, decrypt)
     with closing(open_reader(topic, first, None)) as reader:
         while True:
-            arrived = reader.read(SILENCE_S)
+            try:
+                arrived = reader.read(SILENCE_S)
+            except EntriesGone as gone:
+                raise ChunksMissing(str(gone), last.id) from gone
             end = arrived[-1].id if arrived else reader.last_message_id()[0]
             for entry in arrived:
                 if entry.metadata.uuid != last.metadata.uuid:

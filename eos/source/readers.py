@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from eos.pulsar.wire.entry import Entry
@@ -16,11 +15,18 @@ class Entries(Protocol):
     """A reader of whole entries, in order (`eos.pulsar.net.entries.EntryReader`)."""
 
     def read(self, timeout_s: float) -> list[Entry]:
-        """Return what has arrived; an empty list after so many seconds of silence."""
+        """Return what has arrived; an empty list after so many seconds of silence.
+
+        Raises EntriesGone when entries were left out; the next call goes on behind them.
+        """
         ...
 
     def last_message_id(self) -> tuple[EntryId | None, EntryId | None]:
         """Return the last entry that can be delivered, and the reader's own position."""
+        ...
+
+    def begin_again(self) -> None:
+        """Join the topic again, at the next read, behind the last entry that was read."""
         ...
 
     def close(self) -> None:
@@ -28,5 +34,13 @@ class Entries(Protocol):
         ...
 
 
-Open = Callable[[str, EntryId | None, int | None], Entries]
-"""Opens a reader. Args: the physical topic; the first entry, None for the earliest; how many messages to send ahead."""
+class Open(Protocol):
+    """Opens a reader."""
+
+    def __call__(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> Entries:
+        """Open a reader.
+
+        Args: the physical topic; the first entry, None for the earliest; how many messages to send ahead; whether a
+        message is known to be stored at the first entry. Then the reader begins with it, or raises EntriesGone.
+        """
+        ...

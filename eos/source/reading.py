@@ -1,23 +1,22 @@
 """How a task reads its range: from the start on, that one included, until the end has come.
 
-A reader begins *at* the start. A start that is a delivered message must come first; anything else
-proves that data was lost. The end can be delivered, so it comes, and reading never hangs.
+A reader begins *at* a message that is known to be stored: the start, where it is one, or else the first message behind
+it. It must come first; anything else proves that data was lost. The reader itself proves that nothing was left out
+behind it (`eos.pulsar.net.proof`). The end can be delivered, so it comes, and reading never hangs.
 Silence is no end: long passages of aborted entries are skipped inside the broker, which says
 nothing meanwhile. After a while of it the broker is asked for the last message: when that lies
-before the end, the end was deleted, and otherwise it is still to come.
-
-Ledgers are deleted whole, oldest first. So after a range of several ledgers its start is looked for once more, or
-the first message that came, where the start proves nothing: if it is still there, nothing behind it was deleted while
-the range was read.
+before the end, the end was deleted, and otherwise it is still to come. In a long silence a second reader looks whether
+the end itself still comes, and the first one begins again.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 
-from eos.errors import TopicMissing
+from eos.errors import EntriesGone, TopicMissing
 from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption import Decrypt, as_it_is
 from eos.pulsar.wire.entry import Entry
@@ -28,8 +27,16 @@ from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
 from eos.source.readers import SILENCE_S, Entries, Open
 
+log = logging.getLogger("eos.source")
+
 BATCH_BYTES = 1024 * 1024
 """Bytes of the entries that are decoded together, about, once they are decompressed; a larger entry comes alone."""
+
+LONG_SILENCE = 4
+"""Silences until the end is looked for by itself, and again after twice as many each time."""
+
+_SAID_AFTER = 64
+_LOOKS_AT_END = 8
 
 
 def read_range(
@@ -64,11 +71,10 @@ def read_range(
 
 
 def _through_brokers(part: Range, open_reader: Open, lose: Callable[[str], None]) -> Iterator[Entry]:
-    came: list[EntryId] = []
-    with closing(open_reader(part.topic, _first(part), None)) as reader:
-        yield from _entries(part, reader, lose, came)
-    if came and came[0].ledger < part.end.ledger and not part.compacted:
-        _look_again(part, came[0], open_reader, lose)
+    proof = _proof(part, open_reader, lose)
+    begin = _first(part) if proof is None else proof
+    with closing(open_reader(part.topic, begin, None, stored=proof is not None)) as reader:
+        yield from _entries(part, proof, reader, open_reader, lose)
 
 
 def _stored_first(
@@ -102,7 +108,11 @@ def _behind(topic: str, entry: EntryId, open_reader: Open) -> Found | str:
     """Return the first message at or behind an entry, waiting for it; the words of the loss, where there is none."""
     with closing(open_reader(topic, entry if entry.ledger >= 0 else None, 1)) as reader:
         while True:
-            for found in reader.read(SILENCE_S):
+            try:
+                arrived = reader.read(SILENCE_S)
+            except EntriesGone as gone:
+                return lost(topic, str(gone))
+            for found in arrived:
                 if found.id >= entry:
                     return Found(found.id, found.size)
             last, _ = reader.last_message_id()
@@ -115,31 +125,77 @@ def _first(part: Range) -> EntryId | None:
     return EntryId(entry.ledger, max(entry.entry, 0)) if entry.ledger >= 0 else None
 
 
-def _entries(part: Range, reader: Entries, lose: Callable[[str], None], came: list[EntryId]) -> Iterator[Entry]:
-    """Yield the entries of a range; the first that came is put into `came`, the start itself where it is a message."""
-    proof = None if part.compacted else part.start.entry if part.start.delivered else part.first
+def _proof(part: Range, open_reader: Open, lose: Callable[[str], None]) -> EntryId | None:
+    """Return the message with which the reader must begin; None where it may begin with any."""
+    if part.compacted:
+        return None
+    if part.start.delivered or part.first is not None:
+        return part.start.entry if part.start.delivered else part.first
+    entry = part.start.entry
+    found = _behind(part.topic, EntryId(entry.ledger, entry.entry + 1), open_reader)
+    if isinstance(found, Found):
+        return found.entry
+    lose(found)
+    return None
+
+
+def _entries(
+    part: Range, proof: EntryId | None, reader: Entries, open_reader: Open, lose: Callable[[str], None]
+) -> Iterator[Entry]:
+    """Yield the entries of a range."""
+    silences = 0
     while True:
-        arrived = reader.read(SILENCE_S)
+        try:
+            arrived = reader.read(SILENCE_S)
+        except EntriesGone as gone:
+            lose(_left_out(part, proof, gone))
+            if gone.found is None:
+                return
+            continue
         for entry in arrived:
-            if not part.start.delivered and entry.id <= part.start.entry:
-                continue
-            if not came:
-                if proof is not None and entry.id != proof:
-                    lose(_gone(part, entry.id))
-                came.append(entry.id)
             if part.start.entry < entry.id <= part.end:
                 yield entry
             if entry.id >= part.end:
                 if entry.id > part.end and part.end_delivered and not part.compacted:
                     lose(lost(part.topic, f"{part} ends with a message, but {entry.id} came in its place"))
                 return
-        if not arrived:
-            last, _ = reader.last_message_id()
-            if last is None or last < part.end:
-                if part.compacted:
-                    return
+        if arrived:
+            silences = 0
+            continue
+        silences += 1
+        last, _ = reader.last_message_id()
+        if last is None or last < part.end:
+            if not part.compacted:
                 lose(lost(part.topic, f"{part} was to be read, but the last message is now {last}"))
+            return
+        if silences >= LONG_SILENCE and silences & (silences - 1) == 0:
+            if hidden := _end_gone(part, open_reader):
+                lose(hidden)
                 return
+            _say_that_it_waits(part, silences)
+            reader.begin_again()
+
+
+def _end_gone(part: Range, open_reader: Open) -> str:
+    """Return the words of a loss when the end of a range, which is a message, does not come by itself either."""
+    if part.compacted or not part.end_delivered:
+        return ""
+    with closing(open_reader(part.topic, part.end, 1, stored=True)) as reader:
+        try:
+            any(reader.read(SILENCE_S) for _ in range(_LOOKS_AT_END))
+        except EntriesGone as gone:
+            return lost(part.topic, f"{part} ends with a message that does not come: {gone}")
+    return ""
+
+
+def _say_that_it_waits(part: Range, silences: int) -> None:
+    if silences >= _SAID_AFTER:
+        log.warning(
+            "nothing of %s has come for %d s, although its end is stored: its broker skips many aborted entries, or "
+            "its bookies do not answer. The task waits on",
+            part,
+            silences * SILENCE_S,
+        )
 
 
 def _groups(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
@@ -155,32 +211,20 @@ def _groups(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
         yield group
 
 
-def _look_again(part: Range, first: EntryId, open_reader: Open, lose: Callable[[str], None]) -> None:
-    found = _behind(part.topic, first, open_reader)
-    if isinstance(found, str):
-        lose(found)
-    elif found.entry != first:
-        lose(_gone(part, found.entry) if part.start.delivered else _gone_meanwhile(part, first, found.entry))
+_CAUSES = "deleted by retention, or by a command such as skip, expire or truncate that moved the subscription"
 
 
-def _gone(part: Range, found: EntryId) -> str:
-    if part.first is not None:
+def _left_out(part: Range, proof: EntryId | None, gone: EntriesGone) -> str:
+    if gone.found is None or gone.after != proof or proof is None:
+        return lost(part.topic, f"{part} cannot be read whole: {gone}")
+    if part.start.delivered:
         return lost(
             part.topic,
-            f"when the read was planned its first message was {part.first}, and now it begins with {found}. Messages "
-            "between them were deleted meanwhile, by retention or by a command such as truncate",
+            f"the query has read up to {part.start.entry}, and the broker still had to have it, but reading there "
+            f"begins with {gone.found}. Messages behind {part.start.entry} and before {gone.found} are gone: {_CAUSES}",
         )
     return lost(
         part.topic,
-        f"the query has read up to {part.start.entry}, and the broker still had to have it, but reading there begins "
-        f"with {found}. Messages behind {part.start.entry} and before {found} are gone: deleted by retention, or by a "
-        "command such as skip, expire or truncate that moved the subscription",
-    )
-
-
-def _gone_meanwhile(part: Range, first: EntryId, found: EntryId) -> str:
-    return lost(
-        part.topic,
-        f"reading {part} began with {first}, and now it would begin with {found}. What was deleted meanwhile, by "
-        "retention or by a command such as truncate, may have been deleted before it was read",
+        f"when the read was planned its first message was {proof}, and now it begins with {gone.found}. Messages "
+        "between them were deleted meanwhile, by retention or by a command such as truncate",
     )

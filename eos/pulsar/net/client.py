@@ -242,6 +242,7 @@ class Client(Closing):
         topic: str,
         start: EntryId | None,
         *,
+        stored: bool = False,
         permits: int = MAX_PERMITS,
         max_bytes: int = MAX_BYTES,
         compacted: bool = False,
@@ -252,6 +253,8 @@ class Client(Closing):
         Args:
             start: the first entry to read; None: the earliest. If it is gone, the broker begins at the next one
                 that is there; if it lies behind the last one, at the earliest.
+            stored: whether a message is known to be stored at the start: then it must come first, and if it does not,
+                the first `read` raises EntriesGone. Default False.
             permits: messages that the broker may send ahead, at most. Default 100,000.
             max_bytes: bytes that wait for the caller, about. Default 16 MiB.
             compacted: read what compaction left of the topic, and then the rest. Default False.
@@ -261,6 +264,7 @@ class Client(Closing):
             self._finder,
             full_name(topic),
             start,
+            stored=stored,
             permits=permits,
             max_bytes=max_bytes,
             compacted=compacted,

@@ -24,12 +24,20 @@ class Permits:
         self._outstanding = 0
         self._seen_bytes = 0
         self._seen_messages = 0
+        self._ceiling = most
         self.held_bytes = 0
         self.overdrawn = False
 
-    def start(self) -> None:
-        """Begin anew on a line that was granted nothing yet; what is held stays."""
+    def start(self, *, slowly: bool) -> None:
+        """Begin anew on a line that was granted nothing yet, and with nothing held.
+
+        Args:
+            slowly: begin with a single message, and double at each `release`: an entry that ends every line then takes
+                no others with it, each time, that nobody has had yet.
+        """
         self._outstanding = 0
+        self._ceiling = 1 if slowly else self._most
+        self.held_bytes = 0
         self.overdrawn = False
 
     def spend(self, size: int, messages: int) -> None:
@@ -52,6 +60,7 @@ class Permits:
     def release(self) -> None:
         """Note that all that was held was handed out."""
         self.held_bytes = 0
+        self._ceiling = min(2 * self._ceiling, self._most)
 
     def grant(self) -> int:
         """Return the permits to give the broker now, 0 for none; they count as given."""
@@ -64,7 +73,7 @@ class Permits:
 
     def _target(self) -> int:
         if not self._seen_messages:
-            return min(FIRST, self._most)
+            return min(FIRST, self._ceiling)
         room = max(0, self._max_bytes - self.held_bytes)
-        target = min(room * self._seen_messages // max(1, self._seen_bytes), self._most)
+        target = min(room * self._seen_messages // max(1, self._seen_bytes), self._ceiling)
         return target if self.held_bytes else max(1, target)

@@ -18,6 +18,7 @@ class EntryLine(ConsumerLine):
 
     Attributes:
         reached: the last entry that was taken; None before the first.
+        first: the first entry that the broker sent on this line, taken or not; None before it.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class EntryLine(ConsumerLine):
         one must not come again."""
         super().__init__(topic, consumer_id, broker)
         self.reached = reached
+        self.first: EntryId | None = None
         self._start = start if reached is None else EntryId(reached.ledger, reached.entry + 1) if passed else reached
         self._compacted = compacted
 
@@ -50,7 +52,10 @@ class EntryLine(ConsumerLine):
     def entry(self, frame: Frame) -> Entry:
         """Take a MESSAGE frame; return its entry. Raises DamagedFrame."""
         self._take(Input.MESSAGE)
-        return Entry.read(frame, self.topic)
+        entry = Entry.read(frame, self.topic)
+        if self.first is None:
+            self.first = entry.id
+        return entry
 
     def fresh(self, entry: Entry) -> bool:
         """Whether the entry is none that arrived before."""

@@ -71,7 +71,7 @@ def test_the_average_follows_what_comes_now() -> None:
     for _ in range(20):
         arrived(permits, 50_000, 1)
         permits.release()
-    permits.start()
+    permits.start(slowly=False)
     assert permits.grant() < 100
 
 
@@ -84,7 +84,7 @@ def test_far_more_than_was_asked_for_is_not_held() -> None:
     assert permits.overdrawn
     permits.release()
     assert permits.grant() == 0
-    permits.start()
+    permits.start(slowly=False)
     assert permits.hold(1)
     permits.release()
     assert permits.grant() > 0
