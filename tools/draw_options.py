@@ -159,7 +159,7 @@ DRAWN = (
     (DOCS / "reference" / "source.md", "source options", source_options),
     (DOCS / "reference" / "source.md", "source columns", source_columns),
     (DOCS / "reference" / "schemas.md", "primitive types", primitive_types),
-    (DOCS / "statestore.md", "bk options", bk_options),
+    (DOCS / "how-to" / "state-on-bookkeeper.md", "bk options", bk_options),
     (DOCS / "how-to" / "authentication.md", "oauth2 options", oauth2_options),
     (DOCS / "reference" / "commands.md", "connection options", connection_options),
 )

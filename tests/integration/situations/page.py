@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.integration.situations.normal import RULES
 
 REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference"
-TEXT, JSON = REFERENCE / "commands-by-situation.md", REFERENCE / "commands-by-situation-json.md"
+TEXT, JSON = REFERENCE / "commands-by-situation.md", Path(__file__).with_name("with_json.md")
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,13 @@ and the sink's next batch heals. So stop the query, write the rows again, and fr
 """{situation: (its title, what it is and what to do)}"""
 
 _TEXT_HEAD = """\
-# What the commands say, by situation
+# Command output by situation
 
 <!-- made by `make situations`, from what the commands said of sinks on a real Pulsar -->
 
 Each command of `eos` on a sink that is healthy, in doubt, fenced or frozen. A test brings four sinks into these
-situations on a real Pulsar, runs the commands, and compares; `make situations` writes the page anew. The same with
-`--json` is on [a page of its own](commands-by-situation-json.md). [On call](../how-to/on-call.md) says what to be woken
-for, and [when readers wait](../how-to/readers-wait.md) how they are freed.
+situations on a real Pulsar, runs the commands, and compares. `make situations` writes the page again. The
+[runbook](../how-to/runbook.md) says what to do in each situation.
 
 The addresses of the brokers come from the [environment](commands.md). What varies has a fixed value, so that the page
 is the same each time:
@@ -73,8 +72,9 @@ _JSON_HEAD = """\
 
 <!-- made by `make situations`, from what the commands said of sinks on a real Pulsar -->
 
-What [the same commands](commands-by-situation.md) print for programs, in the same four situations; what varies has the
-same fixed values. Standard output has the JSON alone. What is told beside it goes to standard error, and is left out
+What the commands of docs/reference/commands-by-situation.md print for programs, in the same four situations. What
+varies has the same fixed values. Standard output has the JSON alone.
+What is told beside it goes to standard error, and is left out
 here; where there is no JSON, standard error is shown."""
 
 _CODES = """

@@ -44,7 +44,7 @@ def produce(client: official.Client, topic: str, values: range) -> None:
 
 
 def last_entries(spark: SparkSession, service_url: str, topic: str) -> dict[str, tuple[int, int]]:
-    """The last entry of each physical topic now, as docs/statestore.md finds it."""
+    """The last entry of each physical topic now, as docs/how-to/rescale-and-bootstrap.md finds it."""
     reader = spark.read.format("pulsar").option("service.url", service_url).option("topic", topic)
     where = "__topic string, __partition int, __messageId struct<ledger: bigint, entry: bigint, batchIndex: int>"
     last = reader.schema(where).load().groupBy("__topic", "__partition").agg(F.max("__messageId").alias("id"))

@@ -1,4 +1,4 @@
-"""What `eos sinks`, `eos show` and `eos verify` print, as docs/how-to/on-call.md shows it."""
+"""What `eos sinks`, `eos show` and `eos verify` print, as docs/how-to/runbook.md shows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eos.contents.audit import Audit, Discrepancy, Verdict
 from eos.doctor.sinks import SinkState, Standing, Written
 from eos.pulsar.wire.txn import TxnId
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs/how-to/on-call.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs/how-to/runbook.md").read_text()
 QUERY, RUN = "6f1c", "a07e"
 FLIGHTS = "persistent://public/default/flights"
 NOON = 1_795_521_600_000  # of 2026-11-24, in UTC

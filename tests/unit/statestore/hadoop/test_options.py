@@ -83,6 +83,6 @@ def test_the_jar_reads_the_same_options() -> None:
 
 
 def test_the_table_in_the_docs_is_this_one() -> None:
-    page = (JAR.parents[6] / "docs/statestore.md").read_text()
+    page = (JAR.parents[6] / "docs/how-to/state-on-bookkeeper.md").read_text()
     rows = re.findall(r"^\| `fs\.bk\.([a-z.-]+)` \| (?:`(.*?)`|none) \| (.*?) \|$", page, re.MULTILINE)
     assert rows == [(name, option.default, option.meaning) for name, option in OPTIONS.items()]
