@@ -24,6 +24,7 @@ NO_MODULE = {
     "pulsar/protocol/test_tables": "what holds for the tables of all machines",
     "sinks/test_start": "what the sink says when it is made, by all modules of the room",
     "statestore/drills/chaos/test_chaos_parts": "the parts of a drill's chaos together, without a cluster",
+    "test_troubleshooting": "the messages that docs/troubleshooting.md quotes, of all modules",
     "test_planner": "how the tests themselves are run, by tests/planner.py",
 }
 """Tests that are of a room, and not of one module."""
