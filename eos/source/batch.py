@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pyarrow as pa
@@ -41,9 +42,10 @@ class PulsarReader(DataSourceReader):
         return EVERYTHING
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read a range, in a task, while a subscription of its own keeps the range stored."""
+        """Read a range, in a task; where that is asked for, while a subscription keeps the range stored."""
         if isinstance(partition, RangePartition):
-            with PulsarBrokers(self._options).held(partition.part.topic):
+            retain = self._options.retain_while_reading
+            with PulsarBrokers(self._options).retained(partition.part) if retain else nullcontext():
                 yield from read_partition(partition, self._options, self._schema, self._values)
 
 

@@ -22,7 +22,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary
 from eos.source.offsets import before
 from eos.source.options import SourceOptions
-from eos.source.ranges import Found, Standing
+from eos.source.ranges import Found, Range, Standing
 from eos.source.reading import first_behind
 from eos.source.splitting import Splitter, splitter, whole
 from eos.source.subscriptions import Subscriptions, too_old
@@ -248,9 +248,14 @@ class PulsarBrokers:
         return shared_schema({topic: self.schema(topic) for topic in topics})
 
     @contextmanager
-    def held(self, topic: str) -> Iterator[None]:
-        """Keep what a topic holds from being deleted meanwhile, by a subscription that is deleted at the end."""
-        cursor = self._client.subscription(topic, self._named(f"spark-batch-{uuid.uuid4().hex}"), initial="earliest")
+    def retained(self, part: Range) -> Iterator[None]:
+        """Keep a range stored meanwhile, by a durable subscription at its start that is deleted at the end.
+
+        What the subscription keeps is its backlog: under a backlog quota it can stop the topic's producers.
+        """
+        start = part.start.entry
+        name = self._named(f"spark-batch-{uuid.uuid4().hex}")
+        cursor = self._client.subscription(part.topic, name, initial=start if start.entry >= 0 else "earliest")
         try:
             yield
         finally:

@@ -65,6 +65,7 @@ class SourceOptions:
         min_partitions: how many Spark partitions a read is cut into at least, where there are entries enough.
         part_bytes: bytes of entries, about, beyond which a range is cut.
         compacted: whether a batch reads what compaction left of the topics.
+        retain_while_reading: whether a subscription keeps a range stored while a batch read's task reads it.
         typed: whether `value` has the type of the topics' registered schema.
         decryption_keys: the private keys, by name and file, with which encrypted messages are read.
         prefix: what the names of the subscriptions begin with that are made beside the query's own; None: nothing.
@@ -85,6 +86,7 @@ class SourceOptions:
     min_partitions: int = 1
     part_bytes: int = PART_BYTES
     compacted: bool = False
+    retain_while_reading: bool = False
     typed: bool = False
     decryption_keys: KeyFiles = ()
     prefix: str | None = None
@@ -131,6 +133,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         min_partitions=read.number("minPartitions") or 1,
         part_bytes=read.number("maxBytesPerPartition") or PART_BYTES,
         compacted=_compacted(read, start, end),
+        retain_while_reading=read.flag("retainWhileReading", False),
         typed=read.one_of("valueFormat", ("bytes", "schema")) == "schema",
         skip_damaged=read.one_of("onDamagedEntry", ("fail", "skip")) == "skip",
         max_message_bytes=read.number("maxMessageBytes", 2**30) or MAX_BYTES,

@@ -80,6 +80,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("endingOffsets", "`latest`", _BATCH, "`latest`, or JSON by topic: the last entry that is read"),
     Option("endingTime", "", _BATCH, "end before what was published at that time or later"),
     Option(
+        "retainWhileReading",
+        "`false`",
+        _BATCH,
+        "`true`: a durable subscription keeps a range stored while its task reads it. It counts as backlog, so a "
+        "backlog quota can stop the topic's producers. `false`: what is deleted meanwhile is a loss by name",
+    ),
+    Option(
         "readCompacted",
         "`false`",
         _BATCH,

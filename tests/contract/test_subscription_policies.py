@@ -34,7 +34,7 @@ def put(url: str, policy: str, body: object, bearer: str = "") -> None:
 def table(options: SourceOptions) -> list[str]:
     brokers = PulsarBrokers(options)
     (part,) = batch_ranges(brokers, options.start, options.end)
-    with brokers.held(part.topic):
+    with brokers.retained(part):
         return read(brokers, [part])
 
 

@@ -52,7 +52,8 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "request_timeout_s": "5", "connect_timeout_s": "5", "admin.url": "http://localhost:8080", "minPartitions": "8",
         "maxBytesPerPartition": "1000", "valueFormat": "Schema",
         "onDamagedEntry": "Skip", "maxMessageBytes": "1000",
-        "targetBatchSeconds": "2.5", "readCompacted": "true", "read.from": "brokers", "bookie.addresses": "b0=h:3181",
+        "targetBatchSeconds": "2.5", "readCompacted": "true", "retainWhileReading": "true",
+        "read.from": "brokers", "bookie.addresses": "b0=h:3181",
         "oauth2": '{"issuer_url": "https://i", "client_id": "i", "client_secret": "s"}',
     }  # fmt: skip
     name, kinds = option.name, option.kinds  # type: ignore[attr-defined]
