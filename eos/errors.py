@@ -5,7 +5,8 @@
     │   ├── TopicMissing       the topic does not exist
     │   ├── IdentityMismatch   another query, or other offsets, under the same sink name
     │   ├── StaleBatch         the output is ahead of the batch that Spark hands over
-    │   └── DamagedLog         the control log lost records that the sink had written
+    │   ├── DamagedLog         the control log lost records that the sink had written
+    │   └── NewerVersion       a newer version of this library wrote the log or a file of the checkpoint
     ├── NotCommitted       the batch is known not to be visible: write it again
     │   ├── Stopped            the query was stopped, and this call has committed nothing
     │   └── TookTooLong        the batch took longer than its transaction lives: give it more time
@@ -48,6 +49,10 @@ class StaleBatch(InvalidInput):
 
 class DamagedLog(InvalidInput):
     """The control log is empty or has a hole where this sink had written records."""
+
+
+class NewerVersion(InvalidInput):
+    """The control log, or a file of the checkpoint, was written by a newer version of this library. It is whole."""
 
 
 class NotCommitted(EosError):

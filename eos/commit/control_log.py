@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from eos.commit.decision import Known, Past, digest
 from eos.commit.registration import Registration
-from eos.errors import DamagedLog, InvalidInput
+from eos.errors import DamagedLog, InvalidInput, NewerVersion
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
 
@@ -137,7 +137,7 @@ def encode(record: Record) -> bytes:
 def decode(data: bytes) -> Record:
     """Read a record. Fields that this version does not know are ignored: what must not be is another `VERSION`.
 
-    Raises DamagedLog for anything that is no record.
+    Raises NewerVersion for a record of a newer version, DamagedLog for anything else that is no record.
     """
     try:
         fields = json.loads(data)
@@ -146,10 +146,16 @@ def decode(data: bytes) -> Record:
         raise DamagedLog(
             f"a record of the control log is none of ours: {bytes(data[:60])!r}. Something else writes to this topic"
         ) from why
+    if isinstance(version, int) and version > VERSION:
+        raise NewerVersion(
+            f"a record of the control log has version {version}, and this library reads version {VERSION}."
+            " A newer version of the library has used the sink. The log is not damaged. Use that version, or a newer"
+            " one, and do not delete the control topic"
+        )
     if version != VERSION:
         raise DamagedLog(
             f"a record of the control log has version {version!r}, and this library reads version {VERSION}."
-            " A newer version of it has used the sink, and the log is not damaged: use that version, or a newer one"
+            " No version of the library writes such a record. Something else writes to this topic"
         )
     try:
         wants = _KINDS[kind]

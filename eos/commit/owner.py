@@ -28,6 +28,7 @@ from eos.errors import (
     EosError,
     InvalidInput,
     NetworkError,
+    NewerVersion,
     NotCommitted,
     Stopped,
     TopicMissing,
@@ -191,8 +192,8 @@ class Owner:
         """End the transaction in hand, own the log again, and read what it says.
 
         After it, `view` tells whether the batch in hand was committed. Raises Fenced when another
-        driver owns the sink, CommitUnknown or NotCommitted when something did not end in time. DamagedLog for a log
-        that can't tell any more, and CommitUnknown where it was to tell of a commit.
+        driver owns the sink, CommitUnknown or NotCommitted when something did not end in time. DamagedLog or
+        NewerVersion for a log that can't tell any more, and CommitUnknown where it was to tell of a commit.
         """
         self.log.refuse_if_fenced()
         hand = self.in_hand
@@ -201,7 +202,7 @@ class Owner:
                 raise GaveUp(f"the end of transaction {hand.txn}")
             try:
                 self._takeover.again(None if hand is None else hand.txn)
-            except DamagedLog as why:
+            except (DamagedLog, NewerVersion) as why:
                 if hand is None or not hand.commit_sent:
                     raise
                 raise CommitUnknown(f'sink "{self.name}": {why}. {_NOT_KNOWN}') from why

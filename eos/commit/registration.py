@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from eos.errors import DamagedLog, InvalidInput
+from eos.errors import DamagedLog, InvalidInput, NewerVersion
 
 REGISTRATION: Final = "eos-sink.json"
 """The file in the query's checkpoint folder that holds a `Registration`."""
@@ -58,7 +58,7 @@ class Registration:
 
     @classmethod
     def parse(cls, text: str) -> Registration:
-        """Read the text of its file. Raises DamagedLog, InvalidInput for one of a newer version."""
+        """Read the text of its file. Raises DamagedLog, NewerVersion."""
         _refuse_newer(text, cls.__slots__, REGISTRATION)
         try:
             said = json.loads(text)
@@ -92,7 +92,7 @@ class Unlogged:
 
     @classmethod
     def parse(cls, text: str) -> Unlogged:
-        """Read the text of its file. Raises DamagedLog, InvalidInput for one of a newer version."""
+        """Read the text of its file. Raises DamagedLog, NewerVersion."""
         _refuse_newer(text, cls.__slots__, UNLOGGED)
         try:
             return cls(**json.loads(text))
@@ -117,13 +117,13 @@ class Unlogged:
 
 
 def _refuse_newer(text: str, known: Collection[str], file: str) -> None:
-    """Refuse a file with fields that this version does not know: it is whole. Raises InvalidInput."""
+    """Refuse a file with fields that this version does not know: it is whole. Raises NewerVersion."""
     try:
         said = json.loads(text)
     except ValueError:
         return
     if isinstance(said, dict) and (newer := sorted(set(said) - set(known))):
-        raise InvalidInput(
+        raise NewerVersion(
             f"{file} in the query's checkpoint has fields that this version of the library does not know"
             f" ({', '.join(newer)}): a newer version has run the query. The file is not damaged. Start the query with"
             " that version, or a newer one"
@@ -189,7 +189,8 @@ class Failure:
 
     @classmethod
     def parse(cls, text: str) -> Failure:
-        """Read the text of its file. Raises DamagedLog."""
+        """Read the text of its file. Raises DamagedLog, NewerVersion."""
+        _refuse_newer(text, cls.__slots__, FAILED)
         try:
             found = cls(**json.loads(text))
             if not isinstance(found.batch_id, int):
@@ -220,9 +221,12 @@ def keeps_state(registered: Registration | None, has_state: bool, batch_id: int)
 
 
 def retained_since(text: str | None) -> int | None:
-    """Read the text of the file `KEEP`; None where there is none. Raises DamagedLog."""
+    """Read the text of the file `KEEP`; None where there is none. Raises DamagedLog, NewerVersion."""
+    if text is None:
+        return None
+    _refuse_newer(text, {"markers_since"}, KEEP)
     try:
-        return None if text is None else int(json.loads(text)["markers_since"])
+        return int(json.loads(text)["markers_since"])
     except (ValueError, TypeError, KeyError) as error:
         raise DamagedLog(
             f"{KEEP} in the query's checkpoint can't be read: {error}. It tells how far back savepoints need the"

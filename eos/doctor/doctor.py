@@ -27,7 +27,7 @@ from eos.commit.control_topic import CONTROL, abort_command
 from eos.commit.patience import Patience, Settings
 from eos.commit.ports import MessagePort
 from eos.commit.reading import read_log
-from eos.errors import DamagedLog, NetworkError, Refused, TopicMissing, Unanswered
+from eos.errors import DamagedLog, NetworkError, NewerVersion, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import namespace_of, partition_name, persistent_name
@@ -232,7 +232,8 @@ class Doctor:
                 elif isinstance(record, Marker):
                     committed.add(record.txn)
 
-            with suppress(DamagedLog, NetworkError):  # what was read until then still tells whose a transaction is
+            # The records that were read until then still tell which sink a transaction belongs to.
+            with suppress(DamagedLog, NewerVersion, NetworkError):
                 read_log(self.client, topic, Settings(), each=note)
             for intent in intents:
                 yield intent.txn, Trace(name.removeprefix(CONTROL), intent, intent.txn in committed)

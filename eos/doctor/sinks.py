@@ -12,7 +12,7 @@ from eos.commit.control_topic import CONTROL, control_topic_in
 from eos.commit.patience import Settings
 from eos.commit.ports import MessagePort
 from eos.commit.reading import Each, oldest_needed, read_on, view_behind
-from eos.errors import DamagedLog, InvalidInput, NetworkError, Refused, TopicMissing
+from eos.errors import DamagedLog, InvalidInput, NetworkError, NewerVersion, Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import check_namespace
@@ -82,7 +82,7 @@ def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[Si
     for name in sorted(name.removeprefix(CONTROL) for name in names if name.startswith(CONTROL)):
         try:
             found.append(sink(client, name, namespace, admin))
-        except (DamagedLog, NetworkError) as error:
+        except (DamagedLog, NewerVersion, NetworkError) as error:
             found.append(SinkState(name, Standing.UNREADABLE, problem=str(error)))
         except InvalidInput:  # no sink has such a name, or its log was deleted just now
             continue

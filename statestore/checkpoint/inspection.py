@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from eos.commit.registration import REGISTRATION, Registration
-from eos.errors import DamagedLog
+from eos.errors import DamagedLog, NewerVersion
 from statestore.checkpoint import logs
 from statestore.checkpoint.compression import UnknownCompression
 from statestore.checkpoint.content import check_content
@@ -229,7 +229,7 @@ def _keeps_state(files: Files, batch: int) -> bool | None:
         commit = logs.read_commit(files, batch)
         if commit.version == 2:
             return bool(commit.uids)
-    with suppress(NotFound, Unavailable, DamagedLog):
+    with suppress(NotFound, Unavailable, DamagedLog, NewerVersion):
         return Registration.parse(files.read(REGISTRATION).decode(errors="replace")).stateful
     return None
 

@@ -20,7 +20,7 @@ from eos.commit.control_log import (
 )
 from eos.commit.decision import Known, Past, digest
 from eos.commit.registration import Registration
-from eos.errors import DamagedLog
+from eos.errors import DamagedLog, InvalidInput, NewerVersion
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 
@@ -87,7 +87,8 @@ def test_a_record_that_was_tampered_with_is_damaged_or_still_a_record(record: Re
         (b"", "none of ours"),
         (b"hello", "Something else writes to this topic"),
         (b"[1]", "none of ours"),
-        (b'{"v":2,"kind":"owner"}', "version 2, and this library reads version 1"),
+        (b'{"v":"2","kind":"owner"}', "version '2', and this library reads version 1"),
+        (b'{"v":0,"kind":"owner"}', "version 0, and this library reads version 1"),
         (b'{"v":1,"kind":"guest"}', "lacks what it must have"),
         (b'{"v":1,"kind":"owner","number":1}', "lacks what it must have"),
         (encode(marker(1, 1)).replace(b"offsets 1", b"offsets 2"), "checksum"),
@@ -97,6 +98,13 @@ def test_a_record_that_was_tampered_with_is_damaged_or_still_a_record(record: Re
 def test_a_refused_record_says_why(data: bytes, words: str) -> None:
     with pytest.raises(DamagedLog, match=words):
         decode(data)
+
+
+def test_a_record_of_a_newer_version_is_not_told_as_damage() -> None:
+    with pytest.raises(NewerVersion, match="version 2, and this library reads version 1") as told:
+        decode(b'{"v":2,"kind":"owner"}')
+    assert isinstance(told.value, InvalidInput)
+    assert not isinstance(told.value, DamagedLog)
 
 
 def test_a_log_of_which_nothing_has_expired_is_written_as_by_the_first_version() -> None:

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from eos.commit.attempt import attempt
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
-from eos.commit.registration import Registration, Unlogged, fits, keeps_state, refuse_deduplicated, retained_since
-from eos.errors import DamagedLog, InvalidInput, StaleBatch
+from eos.commit.registration import (
+    Failure,
+    Registration,
+    Unlogged,
+    fits,
+    keeps_state,
+    refuse_deduplicated,
+    retained_since,
+)
+from eos.errors import DamagedLog, InvalidInput, NewerVersion, StaleBatch
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
 from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
@@ -140,10 +150,18 @@ def test_a_checkpoint_that_was_rescaled_behind_the_output_writes_nothing() -> No
 
 
 @pytest.mark.parametrize(
-    "newer", [Registration("n", "t", 1).text, Unlogged(3).text], ids=["registration", "at least once"]
+    ("parse", "newer"),
+    [
+        (Registration.parse, Registration("n", "t", 1).text),
+        (Unlogged.parse, Unlogged(3).text),
+        (Failure.parse, Failure("n", 3, "run", "error").text),
+        (retained_since, '{"markers_since": 3}'),
+    ],
+    ids=["registration", "at least once", "failed", "keep"],
 )
-def test_a_file_of_a_newer_version_is_not_told_as_damage(newer: str) -> None:
-    parse = Registration.parse if "last_number" in newer else Unlogged.parse
-    with pytest.raises(InvalidInput, match=r"a newer version has run the query\. The file is not damaged") as told:
+def test_a_file_of_a_newer_version_is_not_told_as_damage(parse: Callable[[str], object], newer: str) -> None:
+    parse(newer)
+    with pytest.raises(NewerVersion, match=r"a newer version has run the query\. The file is not damaged") as told:
         parse(newer.replace("{", '{"later": 1, ', 1))
+    assert isinstance(told.value, InvalidInput)
     assert not isinstance(told.value, DamagedLog)

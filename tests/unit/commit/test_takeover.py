@@ -1,4 +1,4 @@
-"""Taking over a log that was deleted, or stays hidden behind a transaction that has ended; test_owner has the rest."""
+"""Taking over a log that is deleted, of a newer version, or behind an ended transaction; test_owner has the rest."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from eos.commit.control_log import Intent, Marker
+from eos.commit.control_log import Intent, Marker, OwnerRecord, encode
 from eos.commit.owner import Owner
 from eos.commit.patience import Settings
 from eos.commit.registration import Registration
-from eos.errors import DamagedLog, TopicMissing
+from eos.errors import CommitUnknown, ConnectionLost, DamagedLog, NewerVersion, TopicMissing
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
@@ -90,3 +90,29 @@ def test_a_log_that_was_deleted_and_is_not_made_again_is_no_topic_to_create() ->
     for before in (None, Registration(NAME, CONTROL, 0)):
         with pytest.raises(TopicMissing, match="Create it: pulsar-admin"):
             starting.make_log(before)
+
+
+NEWER = encode(OwnerRecord(99, "query", "later", 0, 0)).replace(b'"v":1', b'"v":2')
+
+
+def test_a_log_that_a_newer_version_has_written_is_refused_at_once() -> None:
+    world = Alone(Broker(coordinators=4))
+    owning(world, "run-1").close()
+    topic = world.broker.topic(CONTROL)
+    topic.append(NEWER, None)
+    before = list(topic.entries)
+    with pytest.raises(NewerVersion, match="version 2"):
+        owning(world, "run-2")
+    assert topic.entries == before
+
+
+def test_a_newer_version_says_nothing_of_a_commit_that_was_sent() -> None:
+    """The error of an input that is wrong would say that nothing of the batch is visible."""
+    world = Alone(Broker(coordinators=4))
+    owner = owning(world, "run-1")
+    owner.open()
+    world.failing = {"END_TXN commit": [(ConnectionLost("planned"), True)]}
+    owner.commit(lambda: None)
+    world.broker.topic(CONTROL).append(NEWER, None)
+    with pytest.raises(CommitUnknown, match=r"version 2.* Whether the batch is committed is not known"):
+        owner.settle()

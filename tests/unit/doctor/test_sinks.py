@@ -9,7 +9,7 @@ import pytest
 
 from eos.commit.control_log import Intent, OwnerRecord, Record
 from eos.doctor.sinks import RECENT, SinkState, Standing, is_open, log_of, sink, sinks, summary
-from eos.errors import InvalidInput, TopicMissing
+from eos.errors import InvalidInput, NewerVersion, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from tests.unit.doctor.cluster import INTENT, MARKER, TXN, FakeAdmin, FakeClient, opened, refused
@@ -52,6 +52,19 @@ def test_a_topic_of_somebody_else_and_a_log_that_is_gone_meanwhile_hide_no_sink(
 
     found = sinks(cast(Client, Several([owner("run")])), NAMESPACE)
     assert [(one.name, one.standing) for one in found] == [("rows", Standing.NEW)]
+
+
+def test_the_sink_of_a_newer_version_is_listed_as_unreadable_and_not_left_out() -> None:
+    class Newer(FakeClient):
+        def topics(self, namespace: str) -> list[str]:
+            return [f"persistent://{namespace}/__eos-rows"]
+
+        def reader(self, topic: str, after: object = None) -> Any:
+            raise NewerVersion("version 2, and this library reads version 1")
+
+    (found,) = sinks(cast(Client, Newer([owner("run")])), NAMESPACE)
+    assert (found.name, found.standing) == ("rows", Standing.UNREADABLE)
+    assert "version 2" in str(found.problem)
 
 
 def test_the_run_that_owned_it_before_is_another_one() -> None:

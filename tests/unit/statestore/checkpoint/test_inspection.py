@@ -201,8 +201,9 @@ def test_the_sink_has_noted_whether_there_should_be_state(noted: bool | None, ex
     shutil.rmtree(folder / "state")
     (folder / "eos-sink.json").write_text(Registration("name", "topic", 1, stateful=noted).text)
     assert {finding.severity for finding in inspect(LocalFiles(folder)).findings} == expected
-    (folder / "eos-sink.json").write_text("cut")
-    assert {finding.severity for finding in inspect(LocalFiles(folder)).findings} == {"unknown"}
+    for unreadable in ("cut", '{"name": "n", "control_topic": "t", "last_number": 1, "later": 1}'):
+        (folder / "eos-sink.json").write_text(unreadable)
+        assert {finding.severity for finding in inspect(LocalFiles(folder)).findings} == {"unknown"}
 
 
 def test_in_format_2_the_commit_says_that_a_query_keeps_no_state(copy: Copy) -> None:
