@@ -10,8 +10,10 @@ because the session is a clone).
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -25,6 +27,8 @@ from eos.spark.checkpoint_files import CheckpointFiles
 from eos.spark.ending import ends_later, terminate
 
 Jvm = Any  # py4j objects have no types
+
+_NO_MODULE = re.compile(r"No module named '(?P<package>\w+)[\w.]*'")
 
 JVM_GONE = (Py4JError, OSError)
 """What py4j raises where Spark's JVM has ended, and each query with it."""
@@ -251,4 +255,16 @@ def reason(error: Exception, limit: int = 1_000) -> str:
     if isinstance(error, PythonException) or "Traceback (most recent call last):\n" in text:
         lines = [line for line in text.splitlines() if line and not line.startswith((" ", "Traceback", "\tat "))]
         text = lines[-1] if lines else text
-    return text[:limit]
+    return text[:limit] + _python_of_tasks(text)
+
+
+def _python_of_tasks(text: str) -> str:
+    """Return advice where tasks lack a module that the driver has: Spark runs them by another Python."""
+    missing = _NO_MODULE.search(text)
+    if missing is None or find_spec(missing["package"]) is None:
+        return ""
+    return (
+        ". The driver's Python has this module, and the Python that runs the tasks does not. Set the environment "
+        f'variable PYSPARK_PYTHON to "{sys.executable}" before the Spark session is made, or install the package for '
+        "the Python of the executors"
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +11,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from eos.errors import InvalidInput
@@ -123,3 +125,20 @@ OF_THE_QUERY = "\n\n=== Streaming Query ===\nIdentifier: two [id = 1]\nCurrent C
 @pytest.mark.parametrize(("text", "why"), [(OF_A_FUNCTION, "ValueError: no room"), (OF_SPARK, OF_SPARK)])
 def test_why_a_query_failed_is_told_without_a_traceback_and_a_plan(text: str, why: str) -> None:
     assert reason(StreamingQueryException(text + OF_THE_QUERY)) == why
+
+
+NO_MODULE = """Traceback (most recent call last):
+  File "/x/pyspark/worker.py", line 1, in read_command
+    command = serializer._read_with_length(file)
+ModuleNotFoundError: No module named '{}'
+"""
+
+
+@pytest.mark.parametrize("module", ["eos", "eos.delivery.task", "pyarrow"])
+def test_a_module_that_only_the_driver_has_is_told_with_the_way_to_give_it_to_the_tasks(module: str) -> None:
+    said = reason(PythonException(NO_MODULE.format(module)))
+    assert re.search(rf"No module named '{module}'.*PYSPARK_PYTHON.*{re.escape(sys.executable)}", said)
+
+
+def test_a_module_that_the_driver_lacks_too_is_no_matter_of_its_python() -> None:
+    assert reason(PythonException(NO_MODULE.format("no_such_module"))).endswith("No module named 'no_such_module'")
