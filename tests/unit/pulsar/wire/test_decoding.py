@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from google.protobuf.message import DecodeError
 
 from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire import decoding
@@ -89,6 +90,18 @@ def test_messages_that_compaction_took_out_leave_a_gap_in_the_batch_indexes() ->
     ids = decode([entry], ["message_id"]).column("message_id").to_pylist()
     assert [one["batch_index"] for one in ids] == [0, 2]
     assert values(entry) == [b"a", b"c"]
+
+
+def test_a_damaged_property_counts_only_in_a_message_that_compaction_left() -> None:
+    damaged = b"\x0a\x06\x0a\x01a\x12\x81\x00"  # a property's value of 129 bytes, of which none are there
+    left_out = batch([message(b"gone", damaged, compacted_out=True), message(b"b")])
+    assert decode([left_out], ALL).num_rows == 1
+    assert [row["value"] for row in rows_one_by_one([left_out])] == [b"b"]
+    kept = batch([message(b"a", damaged), message(b"b")])
+    with pytest.raises(DamagedFrame):
+        decode([kept], ALL)
+    with pytest.raises(DecodeError):
+        rows_one_by_one([kept])
 
 
 def test_null_values_and_null_keys_are_null_and_empty_ones_empty() -> None:
