@@ -1,4 +1,7 @@
-"""However people write the function of `foreachBatch`: all rows are there once, or the query ends and says why."""
+"""However people write the function of `foreachBatch`: all rows are there once, or the query ends and says why.
+
+One way of each kind is tried each time, and `make soak` tries the others.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,9 @@ def whole_batches(use: Use) -> list[int]:
     return batches
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, id=name, marks=[pytest.mark.soak] * way.soak) for name, way in WAYS.items()]
+)
 def test_all_rows_are_there_once_or_the_query_says_why_not(use: Use, job: Job, way: Way) -> None:
     first = run(use, job, way.make(use))
     add_a_file(job)

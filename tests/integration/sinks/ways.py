@@ -33,18 +33,25 @@ class Use:
 
 @dataclass(frozen=True)
 class Way:
-    """One way. Attributes: makes the function; what its error must say, "" where all rows must be there."""
+    """One way.
+
+    Attributes:
+        make: makes the function.
+        says: what its error must say, "" where all rows must be there.
+        soak: whether only `make soak` tries it, since another way of its kind is tried each time.
+    """
 
     make: Callable[[Use], Batch]
     says: str = ""
+    soak: bool = False
 
 
 WAYS: dict[str, Way] = {}
 
 
-def way(says: str = "") -> Callable[[Callable[[Use], Batch]], Callable[[Use], Batch]]:
+def way(says: str = "", *, soak: bool = False) -> Callable[[Callable[[Use], Batch]], Callable[[Use], Batch]]:
     def add(make: Callable[[Use], Batch]) -> Callable[[Use], Batch]:
-        WAYS[make.__name__] = Way(make, says)
+        WAYS[make.__name__] = Way(make, says, soak)
         return make
 
     return add

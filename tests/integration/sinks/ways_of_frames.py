@@ -25,7 +25,7 @@ def in_a_job_group_of_the_users(use: Use) -> Batch:
     return batch
 
 
-@way()
+@way(soak=True)
 def with_local_properties_of_the_users(use: Use) -> Batch:
     sink = use.sink()
 
@@ -69,12 +69,12 @@ def in_a_thread(use: Use) -> Batch:
     return in_thread(use, threading.Thread)
 
 
-@way(IN_THE_THREAD)
+@way(IN_THE_THREAD, soak=True)
 def in_a_thread_that_inherits(use: Use) -> Batch:
     return in_thread(use, InheritableThread)
 
 
-@way(IN_THE_THREAD)
+@way(IN_THE_THREAD, soak=True)
 def in_a_pool_whose_results_nobody_takes(use: Use) -> Batch:
     sink, pool = use.sink(), ThreadPoolExecutor(2)
 
@@ -85,13 +85,13 @@ def in_a_pool_whose_results_nobody_takes(use: Use) -> Batch:
     return batch
 
 
-@way(IN_THE_THREAD)
+@way(IN_THE_THREAD, soak=True)
 def in_a_thread_of_asyncio(use: Use) -> Batch:
     sink = use.sink()
     return lambda df, batch_id: asyncio.run(asyncio.to_thread(sink, df, batch_id))
 
 
-@way()
+@way(soak=True)
 def in_a_coroutine(use: Use) -> Batch:
     sink = use.sink()
 
@@ -116,7 +116,7 @@ def cached_and_let_go(use: Use) -> Batch:
     return batch
 
 
-@way()
+@way(soak=True)
 def let_go_before_the_write(use: Use) -> Batch:
     sink = use.sink()
 
@@ -129,7 +129,7 @@ def let_go_before_the_write(use: Use) -> Batch:
     return batch
 
 
-@way()
+@way(soak=True)
 def collected_first(use: Use) -> Batch:
     sink = use.sink()
 

@@ -12,17 +12,17 @@ import eos
 from tests.integration.sinks.ways import ONE_BLOCK, Batch, Use, halves, way
 
 
-@way()
+@way(soak=True)
 def the_sink_itself(use: Use) -> Batch:
     return use.sink()
 
 
-@way()
+@way(soak=True)
 def a_sink_for_each_batch(use: Use) -> Batch:
     return lambda df, batch_id: use.sink()(df, batch_id)
 
 
-@way()
+@way(soak=True)
 def a_sink_for_each_batch_with_an_observer_of_its_own(use: Use) -> Batch:
     return lambda df, batch_id: use.sink(metrics=lambda batch: None)(df, batch_id)
 
@@ -39,7 +39,7 @@ def a_sink_for_each_batch_that_is_closed(use: Use) -> Batch:
     return batch
 
 
-@way()
+@way(soak=True)
 def a_sink_in_a_class(use: Use) -> Batch:
     class Writer:
         def __init__(self) -> None:
@@ -51,7 +51,7 @@ def a_sink_in_a_class(use: Use) -> Batch:
     return Writer()
 
 
-@way()
+@way(soak=True)
 def a_partial(use: Use) -> Batch:
     def batch(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
         sink(df, batch_id)
@@ -70,7 +70,7 @@ def two_sinks_of_one_name(use: Use) -> Batch:
     return batch
 
 
-@way(ONE_BLOCK)
+@way(ONE_BLOCK, soak=True)
 def two_sinks_of_one_name_made_inside(use: Use) -> Batch:
     def batch(df: DataFrame, batch_id: int) -> None:
         for part in halves(df):
@@ -79,7 +79,7 @@ def two_sinks_of_one_name_made_inside(use: Use) -> Batch:
     return batch
 
 
-@way(ONE_BLOCK)
+@way(ONE_BLOCK, soak=True)
 def two_sinks_of_one_name_with_other_options(use: Use) -> Batch:
     def batch(df: DataFrame, batch_id: int) -> None:
         for part, compression in zip(halves(df), ("none", "zlib"), strict=True):
@@ -120,7 +120,7 @@ def several_writes_in_one_block(use: Use) -> Batch:
     return batch
 
 
-@way()
+@way(soak=True)
 def writes_from_a_generator(use: Use) -> Batch:
     sink = use.sink()
 
@@ -146,7 +146,7 @@ def two_calls_with_filters(use: Use) -> Batch:
     return batch
 
 
-@way(ONE_BLOCK)
+@way(ONE_BLOCK, soak=True)
 def the_same_call_twice(use: Use) -> Batch:
     sink = use.sink()
 
@@ -169,7 +169,7 @@ def closed_between_two_writes(use: Use) -> Batch:
     return batch
 
 
-@way()
+@way(soak=True)
 def closed_after_each_batch(use: Use) -> Batch:
     sink = use.sink()
 
@@ -180,7 +180,7 @@ def closed_after_each_batch(use: Use) -> Batch:
     return batch
 
 
-@way(ONE_BLOCK)
+@way(ONE_BLOCK, soak=True)
 def a_call_within_a_block(use: Use) -> Batch:
     sink = use.sink()
 

@@ -35,17 +35,17 @@ def bad_columns(use: Use, df: DataFrame, batch_id: int) -> None:
     use.sink()(df.selectExpr(*BAD), batch_id)
 
 
-@way(HOLE)
+@way(HOLE, soak=True)
 def a_failure_is_swallowed(use: Use) -> Batch:
     return careless(use, 1, bad_columns)
 
 
-@way(HOLE)
+@way(HOLE, soak=True)
 def a_failure_is_swallowed_in_the_last_batch(use: Use) -> Batch:
     return careless(use, 2, bad_columns)
 
 
-@way(HOLE)
+@way(HOLE, soak=True)
 def a_failure_is_swallowed_in_the_first_batch(use: Use) -> Batch:
     return careless(use, 0, bad_columns)
 
@@ -58,7 +58,7 @@ def a_failure_is_swallowed_in_a_job_group_of_the_users(use: Use) -> Batch:
     return careless(use, 1, bad_columns, group)
 
 
-@way(HOLE)
+@way(HOLE, soak=True)
 def a_failure_after_the_batch_was_begun_is_swallowed(use: Use) -> Batch:
     def fail(use: Use, df: DataFrame, batch_id: int) -> None:
         use.sink()(df.selectExpr("cast(raise_error(value) as string) value"), batch_id)
@@ -97,7 +97,7 @@ def a_failure_is_swallowed_and_the_batch_written_again(use: Use) -> Batch:
     return batch
 
 
-@way()
+@way(soak=True)
 def an_error_after_the_write_is_swallowed(use: Use) -> Batch:
     sink = use.sink()
 
