@@ -26,6 +26,7 @@ from eos.commit.control_topic import control_topic
 from eos.errors import NetworkError
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.entry import Entry
 from eos.source.options import parse_options
 from tests.integration.source.queries import Query
 from tests.issuer import CLIENT_ID, CLIENT_SECRET, Issuer, issuing
@@ -309,8 +310,12 @@ def copying(spark: SparkSession, secured: Secured, source: str, topic: str, fold
     query.stop()
     left.add("repr", f"{sink!r} {sink._options!r} {sink._cluster!r} {sink.metrics!r}")
     with sink._client.entry_reader(control_topic(CANARY, topic), None) as reader:
-        for entry in reader.read(PATIENCE_S):
-            left.add("the control records", str(entry.metadata).encode() + bytes(entry.payload))
+        last, _ = reader.last_message_id()
+        entries: list[Entry] = []
+        while last is not None and (not entries or entries[-1].id < last):
+            entries += reader.read(PATIENCE_S)
+    for entry in entries:
+        left.add("the control records", str(entry.metadata).encode() + bytes(entry.payload))
     return [read, *{token for _, token in tokens.asked()}]
 
 
