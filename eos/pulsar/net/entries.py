@@ -21,7 +21,7 @@ from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.consumer import Subscriber
 from eos.pulsar.net.finder import Finder
 from eos.pulsar.net.permits import Permits
-from eos.pulsar.net.proof import ReadProof
+from eos.pulsar.net.proof import LOOKS, ReadProof
 from eos.pulsar.protocol.consumer import State
 from eos.pulsar.protocol.entries import EntryLine
 from eos.pulsar.wire.entry import Entry
@@ -37,6 +37,7 @@ MAX_BYTES = 16 * 1024 * 1024
 
 _LOSSES = 5  # lines lost in a row, without an entry between them
 _TRIES = 3  # to read an entry that comes damaged
+_SILENCE_S = 1.0  # without the one entry that is looked for, until it is asked whether it can still come
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
@@ -121,6 +122,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
         except (ConnectionLost, Refused) as error:  # refused: such as that it knows no such consumer, as a topic moves
             self.lost(error)
         except NetworkError:
+            line = line if self._joined is None else self._joined[0]  # it may have been joined anew to be asked
             if line.failure is None:
                 raise
         else:
@@ -133,8 +135,10 @@ class EntryReader(Subscriber[EntryLine], Closing):
     def _proves(self, line: EntryLine, entries: list[Entry]) -> bool:
         """Whether no entry was left out before the last of these; else they are dropped, and reading begins again."""
         self._dropped = True
-        crossed = None if self._compacted else _last_of_ledger(self._proof.proven, entries)
+        crossed = None if self._compacted or self._proof.gone else _last_of_ledger(self._proof.proven, entries)
         if crossed is not None and not self._is_there(crossed):
+            with self._beginning_again():
+                self._proof.unproven(line.first)
             self.begin_again()  # with an entry that is gone by now, or is not
             return False
         positions = self._asked(line)
@@ -185,7 +189,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
         )
         with looking:
             try:
-                return bool(looking.read(self._patience_s))
+                return any(looking.read(_SILENCE_S) for _ in range(2 * LOOKS))
             except EntriesGone:
                 return False
 
@@ -198,6 +202,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
         )
 
     def _request(self, line: EntryLine) -> BaseCommand:
+        self._proof.joined()
         with self._arrived:
             self._permits.start(slowly=self._dropped or bool(self._held))
             self._held = []

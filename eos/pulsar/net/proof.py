@@ -26,6 +26,7 @@ class ReadProof:
 
     Attributes:
         proven: the last entry that was handed out; None before the first.
+        gone: whether entries were just said to be gone, so that the next one that comes counts as it is.
     """
 
     def __init__(self, topic: str, start: EntryId | None, *, stored: bool, compacted: bool) -> None:
@@ -37,9 +38,14 @@ class ReadProof:
         self._compacted = compacted
         self._began_with: EntryId | None = None
         self._looks = 0
-        self._gone = False
+        self.gone = False
         self._passed = False
+        self._begun = False
         self.proven: EntryId | None = None
+
+    def joined(self) -> None:
+        """Say that what arrives from now on comes on a new line."""
+        self._begun = False
 
     def arrived(self, first: EntryId, stands: EntryId | None, last: EntryId) -> bool:
         """Take what arrived on a line. False: begin again.
@@ -48,10 +54,11 @@ class ReadProof:
 
         Raises EntriesGone when it has begun again often enough; the next call takes what comes then.
         """
-        if not self._gone and not self._nothing_left_out(first, stands):
+        if not self.gone and not self._nothing_left_out(first, stands):
             self._look_again(first)
             return False
-        self._gone = self._passed = False
+        self.gone = self._passed = False
+        self._begun = True
         self._looks = 0
         self.proven = last
         self._must_come = None if self._compacted else last
@@ -61,6 +68,13 @@ class ReadProof:
         """Say that the last entry handed out must not come again, so that the next line begins after it."""
         self._must_come = None
         self._passed = True
+
+    def unproven(self, found: EntryId | None) -> None:
+        """Note that reading begins again for another reason. Args: the line's first entry.
+
+        Raises EntriesGone when it has begun again often enough.
+        """
+        self._look_again(found)
 
     def silent(self, first: EntryId | None, stands: EntryId | None, last: EntryId | None) -> bool:
         """Tell whether more can come on a line on which nothing came for a while. False: begin again.
@@ -84,6 +98,8 @@ class ReadProof:
     def _nothing_left_out(self, first: EntryId, stands: EntryId | None) -> bool:
         if stands is None or stands >= first:
             return False
+        if self._begun:  # its first entry was looked at when it came
+            return True
         if self._must_come is not None:
             return first == self._must_come
         start = self._start if self.proven is None else self.proven
@@ -100,6 +116,6 @@ class ReadProof:
             return
         after = self._start if self.proven is None else self.proven
         self._looks = 0
-        self._gone = True
+        self.gone = True
         self._must_come = None
         raise EntriesGone(self._topic, after, found)

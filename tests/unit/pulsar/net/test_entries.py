@@ -152,6 +152,14 @@ def test_entries_come_from_the_start_on_and_silence_is_an_empty_list(broker: Fak
     assert len(broker.commands(Type.CLOSE_CONSUMER)) == 1
 
 
+def test_one_consumer_reads_on_as_long_as_nothing_is_lost_or_moved(broker: FakeBroker, client: Client) -> None:
+    ten(broker)
+    with client.entry_reader("t", EntryId(LEDGER, 0), permits=2) as reader:
+        assert numbers(read(reader, 10)) == list(range(10))
+    assert len(broker.commands(Type.GET_LAST_MESSAGE_ID)) > 1
+    assert len(broker.commands(Type.SUBSCRIBE)) == 1
+
+
 def test_an_empty_topic_has_no_last_message(broker: FakeBroker, client: Client) -> None:
     Stored(broker, [])
     assert client.entry_reader("t", None).last_message_id() == (None, EntryId(LEDGER, -1))
@@ -209,12 +217,13 @@ def test_the_last_message_is_asked_for_again_when_the_consumer_was_lost(broker: 
 
 
 def test_a_topic_that_vanished_is_missing(broker: FakeBroker, client: Client) -> None:
-    ten(broker).before[3] = closed
-    with client.entry_reader("t", None, permits=3) as reader:
-        assert numbers(read(reader, 3)) == [0, 1, 2]
+    def vanishes(session: Session, number: int) -> bool:
         broker.handlers[Type.SUBSCRIBE] = refusing(ServerError.TopicNotFound)
-        with pytest.raises(TopicMissing):
-            reader.read(PATIENCE_S)
+        return closed(session, number)
+
+    ten(broker).before[3] = vanishes
+    with client.entry_reader("t", EntryId(LEDGER, 0), permits=3) as reader, pytest.raises(TopicMissing):
+        read(reader, 10)
 
 
 def test_a_refusal_is_an_error_at_once(broker: FakeBroker, client: Client) -> None:

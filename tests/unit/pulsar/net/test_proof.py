@@ -21,7 +21,12 @@ def test_while_the_reader_stands_before_what_came_first_nothing_was_left_out() -
     one = proof(3, stored=True)
     assert one.arrived(at(3), at(2), at(9))
     assert one.proven == at(9)
-    assert one.arrived(at(9), at(8), at(12)), "the next line begins with the last entry of the one before"
+    assert one.arrived(at(3), at(2), at(11)), "more comes on the same line"
+    one.joined()
+    assert not one.arrived(at(12), at(10), at(13)), "the next line begins with the last entry of the one before"
+    one.joined()
+    assert one.arrived(at(11), at(10), at(12))
+    assert not one.arrived(at(11), at(11), at(20)), "it was moved later"
 
 
 @pytest.mark.parametrize("stands", [3, 5, 9])
@@ -60,8 +65,10 @@ def test_an_entry_that_must_not_come_again_is_not_waited_for() -> None:
     one = proof(3, stored=True)
     assert one.arrived(at(3), at(2), at(6))
     one.passed()
+    one.joined()
     assert one.arrived(at(8), at(6), at(9)), "it stands where it began, after the entry that was passed"
     one.passed()
+    one.joined()
     assert not one.arrived(at(12), at(11), at(13)), "it was moved, or what lies between is not delivered"
     assert one.arrived(at(12), at(11), at(13))
 
@@ -98,3 +105,14 @@ def test_compaction_may_take_any_message_away() -> None:
     one = proof(3, compacted=True, stored=True)
     assert not one.arrived(at(7), at(6), at(9))
     assert one.arrived(at(7), at(6), at(9))
+
+
+def test_reasons_of_others_to_begin_again_count_too() -> None:
+    one = proof(3, stored=True)
+    for _ in range(LOOKS - 1):
+        one.unproven(at(9))
+    with pytest.raises(EntriesGone):
+        one.unproven(at(9))
+    assert one.gone
+    assert one.arrived(at(9), at(8), at(9))
+    assert not one.gone
