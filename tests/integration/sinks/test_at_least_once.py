@@ -56,7 +56,7 @@ def test_a_broker_without_transactions_is_written_to_on_both_paths(
     seen = by_path["driver"].metrics
     assert (seen.committed, seen.attempts, seen.rows, seen.rows_by_topic) == (2, 2, 114, {topic: 100, other: 14})
     assert seen.open_transaction_s is None
-    assert caplog.text.count("batch 1: wrote 57 rows, ") == 2
+    assert "\n".join(caplog.messages).count("batch 1: wrote 57 rows, ") == 2
     with pytest.raises(eos.TopicMissing, match="does not exist"), by_path["driver"].batch(2, identity(2)) as txn:
         txn.write(spark.range(1).selectExpr("'a' value", "'persistent://public/default/nowhere' topic"))
     for sink in by_path.values():

@@ -136,5 +136,5 @@ def test_sparks_progress_is_joined_with_what_the_sink_wrote(
     count = registry.get_sample_value("eos_sink_batches_total", committed)
     assert count == sink.metrics.committed >= 2
     assert set(ages) == {0.0}, "no transaction is open when an observer is told"
-    assert caplog.text.count("raised OSError. The batch is not affected") == 1
+    assert "\n".join(caplog.messages).count("raised OSError. The batch is not affected") == 1
     assert len(messages_of(pulsar.service_url, topic)) == sink.metrics.rows

@@ -152,7 +152,7 @@ def test_a_subscription_that_is_deleted_between_two_runs_is_no_loss_while_the_me
     write(ours, trimmed, "b")
     with caplog.at_level(logging.WARNING):
         assert run(topic=trimmed).behind(start) == ["a", "b"]
-    assert f'the subscription "job" was gone on {trimmed}' in caplog.text
+    assert f'the subscription "job" was gone on {trimmed}' in "\n".join(caplog.messages)
 
 
 def test_a_subscription_that_is_deleted_between_two_runs_is_a_loss_once_the_ledger_is_gone(
@@ -244,8 +244,8 @@ def test_a_new_query_without_a_place_goes_on_where_the_subscription_stands_and_s
     query = run(topic=topic, **given)
     with caplog.at_level(logging.WARNING):
         assert query.behind(query.plan.first()) == ["b", "c"]
-    assert f'the subscription "job" of a new query exists already on {topic}' in caplog.text
-    assert "resetSubscription=true" in caplog.text
+    assert f'the subscription "job" of a new query exists already on {topic}' in "\n".join(caplog.messages)
+    assert "resetSubscription=true" in "\n".join(caplog.messages)
     query.brokers.close()
     reset = run(topic=topic, resetSubscription="true", **given)
     assert reset.behind(reset.plan.first()) == []

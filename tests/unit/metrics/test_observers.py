@@ -61,7 +61,7 @@ def test_what_an_observer_raises_goes_no_further_and_is_logged(
     for batch_id in range(2):
         told.finished(batch(batch_id))
     assert seen == [0, 1], "the others are told all the same"
-    assert f"raised {type(error).__name__}. The batch is not affected" in caplog.text
+    assert f"raised {type(error).__name__}. The batch is not affected" in "\n".join(caplog.messages)
 
 
 def push(batch: FinishedBatch, password: str) -> None:
@@ -126,7 +126,7 @@ def test_an_observer_that_hangs_is_waited_for_once(caplog: pytest.LogCaptureFixt
     until(lambda: seen, "its thread has not begun")
     assert seen == [0], "no thread is left behind for each batch"
     assert [record.levelname for record in of_the_sink(caplog)] == ["WARNING"]
-    assert "has not returned for 0.01 s. The batch is not affected" in caplog.text
+    assert "has not returned for 0.01 s. The batch is not affected" in "\n".join(caplog.messages)
     let_go.set()
     assert returned.wait(PATIENCE_S)
     until(lambda: not any(one.name == "eos-observer" for one in threading.enumerate()))
@@ -145,7 +145,7 @@ def test_a_thread_that_cannot_be_had_fails_no_batch(
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
         told.finished(batch(0))
-    assert "is not told of a batch: can't start new thread" in caplog.text
+    assert "is not told of a batch: can't start new thread" in "\n".join(caplog.messages)
     told.finished(batch(1))
     assert seen == [1]
 

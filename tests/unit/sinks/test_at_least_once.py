@@ -112,7 +112,7 @@ def test_a_batch_is_noted_as_begun_before_anything_of_it_is_sent_and_written_wit
     world.take(world.begin())
     assert world.events == ['note {"begun": 3, "rows": null}', "prepare", "send None", "finish"]
     assert world.learned == [(2, 20)]
-    assert "batch 3: wrote 2 rows, 20 bytes to t in 0." in caplog.text
+    assert "batch 3: wrote 2 rows, 20 bytes to t in 0." in "\n".join(caplog.messages)
     batch = world.metrics.finished(None)
     assert (batch.outcome, batch.transaction, batch.attempts) == ("committed", None, 1)
     assert (batch.rows, batch.bytes, batch.frames) == ({TOPIC: 2}, {TOPIC: 20}, {TOPIC: 1})
@@ -200,8 +200,8 @@ def test_a_checkpoint_of_an_exactly_once_sink_goes_on_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     World(monkeypatch, registered=Registration("flights", CONTROL, 9).text).begin()
-    assert "that batch may be visible already" in caplog.text
-    assert "`eos abort flights` ends it now" in caplog.text
+    assert "that batch may be visible already" in "\n".join(caplog.messages)
+    assert "`eos abort flights` ends it now" in "\n".join(caplog.messages)
 
 
 @pytest.mark.parametrize(

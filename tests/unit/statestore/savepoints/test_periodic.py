@@ -179,7 +179,7 @@ def test_the_thread_in_the_driver_survives_failures_and_ends_with_the_query(
     ended = False
     world.fails = RuntimeError("anything")
     periodic_ = Periodic(Schedule(SOURCE, 2, "p", now=lambda: world.now), 0.01, lambda: ended)
-    until(lambda: "no savepoint was made of bk://zk:2181/q: anything" in caplog.text)
+    until(lambda: "no savepoint was made of bk://zk:2181/q: anything" in "\n".join(caplog.messages))
     world.fails = None
     until(lambda: any(one.state == "ready" for one in world.tree.all()))
     ended = True

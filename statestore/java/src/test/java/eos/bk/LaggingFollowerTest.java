@@ -108,6 +108,12 @@ class LaggingFollowerTest {
         }
     }
 
+    /** Waits for a change made through the follower, which may answer before the leader has applied it itself. */
+    private void finish(Future<?> change) throws Exception {
+        change.get();
+        ahead.zk.sync();
+    }
+
     private static void mustFail(Class<? extends IOException> error, Future<?> answer) {
         Throwable said = assertThrows(ExecutionException.class, answer::get).getCause();
         assertTrue(error.isInstance(said), said.toString());
@@ -184,7 +190,7 @@ class LaggingFollowerTest {
             behind.names.rename("/d/own", "/d/target", true);
             return null;
         });
-        renamed.get();
+        finish(renamed);
         assertNull(ahead.names.find("/d/own"));
         assertArrayEquals(OTHER, read(ahead, "/d/target"));
     }
@@ -198,7 +204,7 @@ class LaggingFollowerTest {
         hold();
         assertEquals(List.of(pack), ahead.sweeper.sweep(false));
         assertNotNull(behind.zk.stat(behind.names.ledger(pack)));
-        tempt(() -> behind.unnamed.rename(TEMPORARY, "/d/1", false)).get();
+        finish(tempt(() -> behind.unnamed.rename(TEMPORARY, "/d/1", false)));
         assertArrayEquals(SMALL, read(ahead, "/d/1"));
         assertNotEquals(pack, ahead.names.find("/d/1").file().ledger());
     }
