@@ -23,7 +23,7 @@ from eos.errors import (
 if TYPE_CHECKING:
     from eos.by_name.registration import register
     from eos.commit.decision import Identity
-    from eos.contents.views import catalog
+    from eos.inspect.views import catalog
     from eos.metrics.batch import FinishedBatch
     from eos.metrics.progress import listener
     from eos.sinks.factory import sink
@@ -66,7 +66,7 @@ _LATE = {
     "Identity": "eos.commit.decision",
     "JobResult": "eos.sinks.job",
     "Sink": "eos.sinks.sink",
-    "catalog": "eos.contents.views",
+    "catalog": "eos.inspect.views",
     "listener": "eos.metrics.progress",
     "register": "eos.by_name.registration",
     "sink": "eos.sinks.factory",
@@ -83,8 +83,8 @@ def __getattr__(name: str) -> Any:
     if name in _LATE:
         from importlib import import_module
 
-        if _LATE[name].startswith(("eos.by_name", "eos.sinks", "eos.contents", "eos.metrics.progress")):
-            from eos.spark.installed import require_pyspark
+        if _LATE[name].startswith(("eos.by_name", "eos.sinks", "eos.inspect", "eos.metrics.progress")):
+            from eos.spark.pyspark_check import require_pyspark
 
             require_pyspark()
         return getattr(import_module(_LATE[name]), name)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from eos.contents.rows import Row
+    from eos.inspect.rows import TopicRow
 
 _SERVICE_URL, _ADMIN_URL = "--eos-service-url", "--eos-admin-url"
 
@@ -88,9 +88,9 @@ def _require_transactions(service_url: str, admin_url: str) -> None:
 def eos_topic(eos_pulsar: RunningPulsar) -> Callable[..., str]:
     """Make topics that no other test has: `eos_topic("out", partitions=2)` returns the full name of a new one."""
     from eos.config import Credentials
-    from eos.local.topics import Place, create
+    from eos.local.topics import LocalTopic, create
 
-    place = Place(eos_pulsar.service_url, eos_pulsar.admin_url, Credentials())
+    place = LocalTopic(eos_pulsar.service_url, eos_pulsar.admin_url, Credentials())
 
     def make(name: str = "topic", partitions: int = 0) -> str:
         topic = f"persistent://public/default/{name}-{uuid.uuid4().hex[:10]}"
@@ -101,15 +101,15 @@ def eos_topic(eos_pulsar: RunningPulsar) -> Callable[..., str]:
 
 
 @pytest.fixture
-def eos_rows(eos_pulsar: RunningPulsar) -> Callable[[str], list[Row]]:
+def eos_rows(eos_pulsar: RunningPulsar) -> Callable[[str], list[TopicRow]]:
     """Read topics: `eos_rows(topic)` returns the rows that are committed now, partition by partition.
 
     It reads afresh each time, to the last row that any reader can get, and leaves nothing behind.
     """
     from eos.config import Cluster
-    from eos.contents.rows import Rows
+    from eos.inspect.rows import TopicRows
 
-    def read(topic: str) -> list[Row]:
-        return list(Rows(Cluster(eos_pulsar.service_url), topic, "earliest", pytest.fail).stored())
+    def read(topic: str) -> list[TopicRow]:
+        return list(TopicRows(Cluster(eos_pulsar.service_url), topic, "earliest", pytest.fail).stored())
 
     return read

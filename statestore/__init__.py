@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from statestore.bk.address import Address
+from statestore.bk.address import BkAddress
 from statestore.errors import CutFailed, Damaged, InvalidInput, JarMissing, NotFound, StateStoreError, Unavailable
 from statestore.hadoop.jar import jar_path
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from statestore.rewriting.bootstrapping import bootstrap
     from statestore.rewriting.rescaling import rescale
     from statestore.savepoints.periodic import periodic_savepoints
-    from statestore.savepoints.stopping import stop_with_savepoint
+    from statestore.savepoints.stop import stop_with_savepoint
 
 __all__ = [
-    "Address",
+    "BkAddress",
     "CutFailed",
     "Damaged",
     "InvalidInput",
@@ -48,7 +48,7 @@ _LATE = {
     "rescale": "statestore.rewriting.rescaling",
     "snapshots": "statestore.checkpoint.listing",
     "state_difference": "statestore.checkpoint.difference",
-    "stop_with_savepoint": "statestore.savepoints.stopping",
+    "stop_with_savepoint": "statestore.savepoints.stop",
     "verify": "statestore.checkpoint.verification",
 }
 

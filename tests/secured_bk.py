@@ -13,7 +13,7 @@ import pytest
 from eos.local import checks, jars
 from eos.local.jvm import QUICK_START, Jvm, prepare
 from eos.local.member import Member
-from eos.local.parts import ClusterPorts, Part, Plan
+from eos.local.parts import ClusterPart, ClusterPorts, Plan
 from eos.local.settings import properties
 from tests.certificates import make_authority, make_certificate
 from tests.conftest import START_S
@@ -75,7 +75,7 @@ def secured_bk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBk]:
         yield made
 
 
-def make_znodes(servers: Path, bookie: Part) -> None:
+def make_znodes(servers: Path, bookie: ClusterPart) -> None:
     """Make BookKeeper's own znodes, as its `initnewcluster` does."""
     prepare(servers)
     (servers / "new.conf").write_text(bookie.configuration)

@@ -24,7 +24,7 @@ _OF_THE_SOURCE: Mapping[str, str] = {"__orderingKey": "ordering_key", "__partiti
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class WrittenColumns:
     """Which columns of a DataFrame become what.
 
     Attributes:
@@ -54,7 +54,7 @@ class Columns:
         return pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))
 
 
-def columns_of(schema: StructType, value_format: ValueFormat, *, topic_given: bool) -> Columns:
+def columns_of(schema: StructType, value_format: ValueFormat, *, topic_given: bool) -> WrittenColumns:
     """Return what becomes of the columns of a DataFrame; runs nothing.
 
     Args: the DataFrame's schema; how a payload comes about; whether an option names a topic.
@@ -67,7 +67,7 @@ def columns_of(schema: StructType, value_format: ValueFormat, *, topic_given: bo
     found = recognised(written, value_format, topic_given=topic_given)
     place_of = {field.name: place for (place, _), field in zip(kept, written.fields, strict=True)}
     payload = payload_of(written).fieldNames() if value_format in BUILT else []
-    return Columns(
+    return WrittenColumns(
         written,
         {name: place_of[column] for name, column in found.items()},
         {name: place_of[name] for name in payload},

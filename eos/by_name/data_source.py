@@ -20,7 +20,7 @@ from eos.source.columns import ALL, all_with, checked
 from eos.source.filters import are_asked_for
 from eos.source.options import SourceOptions, kind_of, parse_options
 from eos.source.stream import PulsarStreamReader
-from eos.source.typed import ValueSchema
+from eos.source.value_schema import ValueSchema
 
 NAME = "pulsar"
 

@@ -25,17 +25,17 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from eos.by_name.columns import Columns, columns_of
+from eos.by_name.columns import WrittenColumns, columns_of
 from eos.by_name.options import WriteOptions
-from eos.delivery.problems import read, without_a_transaction, written
 from eos.delivery.producers import FreshProducers
+from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteSettings
 from eos.delivery.task import write_whole
-from eos.delivery.writer import BatchTransaction, Writer, WriteSettings
+from eos.delivery.task_failure import read, without_a_transaction, written
 from eos.errors import EosError, FrameTooLarge, InvalidInput, NetworkError, Unacknowledged
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
+from eos.sinks.connection_error import out_of_reach
 from eos.sinks.options import SinkOptions
-from eos.sinks.reach import out_of_reach
 from eos.sinks.schemas import check_columns
 from eos.spark.workers import ENDS_A_MICRO_BATCH, is_worker
 from eos.steps import unobserved
@@ -51,14 +51,14 @@ class TaskDone(WriterCommitMessage):
     """What a task reports that need not be run again.
 
     Attributes:
-        problem: of `eos.delivery.problems`, where some of its rows can't be written; None: all of them are.
+        problem: of `eos.delivery.task_failure`, where some of its rows can't be written; None: all of them are.
     """
 
     problem: str | None = None
 
 
 @dataclass(frozen=True)
-class RowWriter:
+class PartitionWriter:
     """What both writers do; picklable, sent to every task.
 
     Attributes:
@@ -68,7 +68,7 @@ class RowWriter:
     """
 
     settings: WriteSettings
-    columns: Columns
+    columns: WrittenColumns
     partitions: Mapping[str, int] = field(default_factory=dict)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
@@ -85,7 +85,7 @@ class RowWriter:
             who = self.settings.introduced(f"task-{place}", **{"eos.task": str(place)})
             producers = FreshProducers(self.settings.cluster, self.settings.max_in_flight_bytes, introduction=who)
             to = BatchTransaction(None, 0, unobserved, self.partitions, limits)
-            writer = Writer(self.settings, to, producers, place)
+            writer = RowWriter(self.settings, to, producers, place)
             write_whole(map(self.columns.message, iterator), writer)
         except EosError as error:
             again = isinstance(error, FrameTooLarge)  # this process has learned to cut smaller ones
@@ -96,7 +96,7 @@ class RowWriter:
         return TaskDone()
 
 
-class BatchWriter(RowWriter, DataSourceArrowWriter):
+class BatchWriter(PartitionWriter, DataSourceArrowWriter):
     """Writes a DataFrame: `df.write`, and INSERT INTO."""
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -108,7 +108,7 @@ class BatchWriter(RowWriter, DataSourceArrowWriter):
         log.warning("the save failed: rows of this DataFrame may be visible, and some are lacking. %s", _NO_WAY_BACK)
 
 
-class StreamWriter(RowWriter, DataSourceStreamArrowWriter):
+class StreamWriter(PartitionWriter, DataSourceStreamArrowWriter):
     """Writes the micro-batches of a query: `df.writeStream`."""
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -156,7 +156,7 @@ def see_that_all_is_written(messages: Sequence[WriterCommitMessage | None], what
 
 def _planned(
     options: WriteOptions, schema: StructType, *, ask: bool = True
-) -> tuple[WriteSettings, Columns, dict[str, int]]:
+) -> tuple[WriteSettings, WrittenColumns, dict[str, int]]:
     sink = options.sink
     columns = columns_of(schema, sink.value_format, topic_given=sink.topic is not None)
     partitions, registered = _asked(options, columns) if ask else ({}, None)
@@ -164,7 +164,7 @@ def _planned(
     return settings, columns, partitions
 
 
-def _asked(options: WriteOptions, columns: Columns) -> tuple[dict[str, int], Registered | None]:
+def _asked(options: WriteOptions, columns: WrittenColumns) -> tuple[dict[str, int], Registered | None]:
     """Return what the brokers say of the topic: how many partitions it has, and by which schema values are written."""
     client, topic = Client.shared(options.cluster), options.sink.topic
     try:
@@ -178,7 +178,7 @@ def _asked(options: WriteOptions, columns: Columns) -> tuple[dict[str, int], Reg
         raise out_of_reach('format("pulsar")', options.cluster.service_url, error) from error
 
 
-def _schema(client: Client, options: SinkOptions, topic: str, columns: Columns) -> Registered | None:
+def _schema(client: Client, options: SinkOptions, topic: str, columns: WrittenColumns) -> Registered | None:
     if options.value_format == "raw":
         return None
     return check_columns(columns.written, options.value_format, topic, client.schema(topic))

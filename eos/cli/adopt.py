@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import Connection, connecting
+from eos.cli.connection import ConnectionOptions, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
 
 if TYPE_CHECKING:
-    from eos.contents.adoption import Adoption
+    from eos.inspect.adoption import Adoption
 
 
 @connecting
 def adopt(
-    to: Connection,
+    to: ConnectionOptions,
     checkpoint: Annotated[str, typer.Argument(help="The query's checkpointLocation; a folder, or file:, s3:, hdfs: …")],
     topic: Annotated[str, typer.Option(help="The topic that the query wrote to.")],
     name: Annotated[str, typer.Option(help="The name that the sink is to have: eos.sink(name=…).")],
@@ -29,9 +29,9 @@ def adopt(
     """
     from dataclasses import asdict
 
-    from eos.contents.adoption import adoption
-    from eos.contents.checkpoints import read_checkpoint
-    from eos.doctor.check import Verdict
+    from eos.doctor.check import CheckVerdict
+    from eos.inspect.adoption import adoption
+    from eos.inspect.checkpoints import read_checkpoint
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
     from eos.sinks.topics import valid_topic
@@ -48,9 +48,9 @@ def adopt(
     else:
         _show(found, to.cluster.service_url)
     verdicts = {one.verdict for one in found.findings}
-    if Verdict.UNKNOWN in verdicts:
+    if CheckVerdict.UNKNOWN in verdicts:
         raise typer.Exit(UNKNOWN)
-    if Verdict.CARE in verdicts:
+    if CheckVerdict.CARE in verdicts:
         raise typer.Exit(FINDINGS)
 
 

@@ -33,7 +33,7 @@ ControlNamespace = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectionOptions:
     """What a command reaches.
 
     Attributes:
@@ -81,7 +81,7 @@ def connection(
             show_default=False,
         ),
     ] = None,
-) -> Connection:
+) -> ConnectionOptions:
     """Return what the options, the environment and a client.conf come to, the first before the others.
 
     Raises:
@@ -112,7 +112,7 @@ def connection(
     refuse_tls_in_vain(_tls(merged(layers[:2])), service_url, said.admin_url)
     credentials = credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)
     cluster = Cluster(service_url, credentials, _tls(said), subscription_prefix=said.subscription_prefix)
-    return Connection(cluster, said.admin_url)
+    return ConnectionOptions(cluster, said.admin_url)
 
 
 def _tls(said: Layer) -> Tls:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import Connection, ControlNamespace, Namespace, connecting
+from eos.cli.connection import ConnectionOptions, ControlNamespace, Namespace, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, tell
 from eos.commit.control_topic import DEFAULT_NAMESPACE
 
@@ -21,7 +21,7 @@ DEFAULT_ADMIN_URL = "http://localhost:8080"
 
 @connecting
 def doctor(
-    to: Connection,
+    to: ConnectionOptions,
     topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all of the namespace.")] = None,
     namespace: Namespace = "public/default",
     older_than: Annotated[
@@ -52,9 +52,9 @@ def doctor(
     """
     from dataclasses import asdict
 
-    from eos.doctor.check import Verdict
+    from eos.doctor.check import CheckVerdict
     from eos.doctor.checkup import checkup, readers_not_told
-    from eos.doctor.doctor import Doctor, State, summary
+    from eos.doctor.doctor import Doctor, ReaderState, summary
     from eos.errors import InvalidInput, Refused
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
@@ -79,7 +79,7 @@ def doctor(
             checks.append(readers_not_told(error))
         if heal:
             for finding in held_up:
-                if finding.state is State.FROZEN and (accept_loss or not finding.loses_rows):
+                if finding.state is ReaderState.FROZEN and (accept_loss or not finding.loses_rows):
                     one.heal(finding)
                     tell(f"{finding.partition} is free.")
             held_up = one.look(partitions)
@@ -100,15 +100,15 @@ def doctor(
         if checks:
             tell(_told_checks(checks))
     verdicts = {check.verdict for check in checks}
-    if found or Verdict.CARE in verdicts:
+    if found or CheckVerdict.CARE in verdicts:
         raise typer.Exit(FINDINGS)
-    if Verdict.UNKNOWN in verdicts:
+    if CheckVerdict.UNKNOWN in verdicts:
         raise typer.Exit(UNKNOWN)
 
 
 @connecting
 def abort(
-    to: Connection,
+    to: ConnectionOptions,
     name: Annotated[str, typer.Argument(help="The sink's name.")],
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     yes: Yes = False,
@@ -130,7 +130,7 @@ def abort(
         if found is not None and not yes and not agreed(f"Abort {found}?"):
             tell("Nothing was done.")
             raise typer.Exit(1)
-        outcome = aborting.Outcome.NOTHING_OPEN
+        outcome = aborting.AbortOutcome.NOTHING_OPEN
         if found is not None:
             admin = None
             if to.admin_url is not None:
@@ -139,7 +139,7 @@ def abort(
     if as_json:
         print(json.dumps(aborting.summary(name, found, outcome), indent=2))
     tell(aborting.told(name, found, outcome))
-    if outcome is aborting.Outcome.NOT_KNOWN:
+    if outcome is aborting.AbortOutcome.NOT_KNOWN:
         raise typer.Exit(UNKNOWN)
 
 
@@ -154,22 +154,26 @@ def _show_held_up(found: list[Finding]) -> None:
 
 def _show_checks(checks: list[Check]) -> None:
     """Print what is not good, and who owns the sinks."""
-    from eos.doctor.check import Verdict
+    from eos.doctor.check import CheckVerdict
     from eos.doctor.owners import OWNER
 
-    shown = [check for check in checks if check.verdict is not Verdict.GOOD or check.about.startswith(OWNER)]
+    shown = [check for check in checks if check.verdict is not CheckVerdict.GOOD or check.about.startswith(OWNER)]
     if shown:
         rows = [(check.about, check.verdict, check.said) for check in shown]
         print_table(("about", "verdict", "what was found"), rows)
 
 
 def _told_checks(checks: list[Check]) -> str:
-    from eos.doctor.check import Verdict
+    from eos.doctor.check import CheckVerdict
 
-    number = {verdict: sum(check.verdict is verdict for check in checks) for verdict in Verdict}
-    if number[Verdict.GOOD] == len(checks):
+    number = {verdict: sum(check.verdict is verdict for check in checks) for verdict in CheckVerdict}
+    if number[CheckVerdict.GOOD] == len(checks):
         return f"{len(checks)} thing{'s' if len(checks) > 1 else ''} looked at: good."
-    words = {Verdict.GOOD: "good", Verdict.CARE: "to take care of", Verdict.UNKNOWN: "that can't be known"}
+    words = {
+        CheckVerdict.GOOD: "good",
+        CheckVerdict.CARE: "to take care of",
+        CheckVerdict.UNKNOWN: "that can't be known",
+    }
     told = ", ".join(f"{number[verdict]} {word}" for verdict, word in words.items() if number[verdict])
     return f"{len(checks)} things looked at: {told}. --json tells of each."
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import Connection, ControlNamespace, connecting
+from eos.cli.connection import ConnectionOptions, ControlNamespace, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, printable, tell, time_of
 from eos.commit.control_topic import DEFAULT_NAMESPACE, abort_command
 
 if TYPE_CHECKING:
-    from eos.contents.audit import Audit
-    from eos.doctor.sinks import SinkState, Written
+    from eos.doctor.sinks import SinkState, WrittenBatch
+    from eos.inspect.audit import Audit
 
 LAST = 20
 _OF_RUN = 8
@@ -26,7 +26,7 @@ Name = Annotated[str, typer.Argument(help="The sink's name.")]
 
 @connecting
 def sinks(
-    to: Connection,
+    to: ConnectionOptions,
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each sink.")] = False,
 ) -> None:
@@ -58,7 +58,7 @@ def sinks(
 
 @connecting
 def show(
-    to: Connection,
+    to: ConnectionOptions,
     name: Name,
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     last: Annotated[int, typer.Option(min=1, help="So many records at most.")] = LAST,
@@ -81,7 +81,7 @@ def show(
 
 @connecting
 def verify(
-    to: Connection,
+    to: ConnectionOptions,
     name: Name,
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
@@ -92,7 +92,7 @@ def verify(
     The query may run meanwhile. Exit codes: 0 as promised, 1 when rows are missing, too many, or of an aborted
     transaction, 2 when that was not found out, 3 when rows are missing that retention may have deleted.
     """
-    from eos.contents.audit import Verdict, audit, summary
+    from eos.inspect.audit import AuditVerdict, audit, summary
     from eos.pulsar.net.client import Client
 
     with Client(to.cluster) as client:
@@ -102,7 +102,7 @@ def verify(
     else:
         _compare(found)
     verdicts = {one.verdict for one in found.discrepancies}
-    if verdicts - {Verdict.UNKNOWN}:
+    if verdicts - {AuditVerdict.UNKNOWN}:
         raise typer.Exit(FINDINGS)
     if verdicts:
         raise typer.Exit(UNKNOWN)
@@ -110,7 +110,7 @@ def verify(
 
 @connecting
 def reset(
-    to: Connection,
+    to: ConnectionOptions,
     name: Name,
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     yes: Yes = False,
@@ -165,7 +165,7 @@ def _list(found: list[SinkState], namespace: str) -> None:
             )
 
 
-def _records(found: list[Written]) -> None:
+def _records(found: list[WrittenBatch]) -> None:
     from eos.commit.control_log import Marker, OwnerRecord
     from eos.doctor.sinks import KINDS
 

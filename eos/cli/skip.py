@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from eos.cli.connection import Connection, ControlNamespace, connecting
+from eos.cli.connection import ConnectionOptions, ControlNamespace, connecting
 from eos.cli.console import FINDINGS, Yes, agreed, tell
 from eos.commit.control_topic import DEFAULT_NAMESPACE
 
 
 @connecting
 def skip(
-    to: Connection,
+    to: ConnectionOptions,
     name: Annotated[str, typer.Argument(help="The sink's name.")],
     batch: Annotated[int, typer.Option(min=0, help="The batch to go on without.")],
     namespace: ControlNamespace = DEFAULT_NAMESPACE,

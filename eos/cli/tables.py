@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import Connection, Namespace, connecting
+from eos.cli.connection import ConnectionOptions, Namespace, connecting
 from eos.cli.console import print_table, printable, tell, time_of
 
 if TYPE_CHECKING:
-    from eos.contents.rows import Row
+    from eos.inspect.rows import TopicRow
 
 LIMIT = 20
 
 
 @connecting
 def tables(
-    to: Connection,
+    to: ConnectionOptions,
     namespace: Namespace = "public/default",
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each topic.")] = False,
 ) -> None:
@@ -28,7 +28,7 @@ def tables(
     """
     from dataclasses import asdict
 
-    from eos.contents.tables import tables as listed
+    from eos.inspect.tables import tables as listed
     from eos.pulsar.net.client import Client
 
     with Client(to.cluster) as client:
@@ -45,7 +45,7 @@ def tables(
 
 @connecting
 def peek(
-    to: Connection,
+    to: ConnectionOptions,
     topic: Annotated[str, typer.Argument(help="A topic, or one partition by its own name.")],
     start: Annotated[
         str,
@@ -70,15 +70,15 @@ def peek(
     """
     from itertools import islice
 
-    from eos.contents.rows import Rows
     from eos.errors import InvalidInput
+    from eos.inspect.rows import TopicRows
     from eos.pulsar.wire.encryption import as_it_is, decryptor_of
     from eos.pulsar.wire.encryption_keys import key_files
 
     if start == "latest" and not follow:
         raise InvalidInput("--from latest shows what comes from now on: give --follow too, or another place to begin")
     decrypt = as_it_is if decryption_keys is None else decryptor_of(key_files(decryption_keys))
-    rows = Rows(to.cluster, topic, start, tell, decrypt)
+    rows = TopicRows(to.cluster, topic, start, tell, decrypt)
     shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
     if not as_json and not follow:
         _show(list(shown))
@@ -87,7 +87,7 @@ def peek(
         print(json.dumps(_plain(row)) if as_json else _line(row), flush=follow)
 
 
-def _show(rows: list[Row]) -> None:
+def _show(rows: list[TopicRow]) -> None:
     head = ("partition", "place", "published", "event time", "key", "value", "properties")
     lines = [
         (
@@ -112,18 +112,18 @@ def text(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="backslashreplace")
 
 
-def key_and_value(row: Row) -> str:
+def key_and_value(row: TopicRow) -> str:
     """Return a row's key and value, in one line, with a tab between them; "null" for no value."""
     return "\t".join(
         (printable(text(row.key) or ""), "null" if row.value is None else printable(text(row.value) or ""))
     )
 
 
-def _line(row: Row) -> str:
+def _line(row: TopicRow) -> str:
     return "\t".join((_number(row), row.message_id.place, key_and_value(row)))
 
 
-def _plain(row: Row) -> dict[str, object]:
+def _plain(row: TopicRow) -> dict[str, object]:
     place = row.message_id
     return {
         "partition": row.partition,
@@ -138,5 +138,5 @@ def _plain(row: Row) -> dict[str, object]:
     }
 
 
-def _number(row: Row) -> str:
+def _number(row: TopicRow) -> str:
     return "" if row.partition is None else str(row.partition)

@@ -11,8 +11,8 @@ from eos.cli.console import tell
 from eos.cli.tables import key_and_value, text
 
 if TYPE_CHECKING:
-    from eos.contents.rows import Row
-    from eos.local.topics import Place
+    from eos.inspect.rows import TopicRow
+    from eos.local.topics import LocalTopic
 
 Topic = Annotated[str, typer.Argument(help="name, tenant/namespace/name or persistent://tenant/namespace/name.")]
 Name = Annotated[str, typer.Option("--name", "-n", help="The instance, as for `eos local up`.")]
@@ -45,24 +45,24 @@ def read(
     """
     from itertools import islice
 
-    from eos.contents.rows import Rows
+    from eos.inspect.rows import TopicRows
     from eos.sinks.topics import valid_topic
 
     full = valid_topic(topic)
     count = 0
-    for row in islice(Rows(_place(name).cluster, full, "earliest", tell).stored(), limit):
+    for row in islice(TopicRows(_place(name).cluster, full, "earliest", tell).stored(), limit):
         print(json.dumps(_plain(row)) if as_json else key_and_value(row))
         count += 1
     tell(f"{count} rows of {full}.")
 
 
-def _place(name: str) -> Place:
+def _place(name: str) -> LocalTopic:
     from eos.local.instances import place
 
     return place(name)
 
 
-def _plain(row: Row) -> dict[str, object]:
+def _plain(row: TopicRow) -> dict[str, object]:
     return {
         "partition": row.partition,
         "key": text(row.key),

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from eos.commit.control_log import Intent, Marker
 from eos.commit.decision import Action, Identity
-from eos.commit.ending import Ending
+from eos.commit.end_transaction import TransactionEnd
 from eos.commit.owner import Owner
 from eos.commit.ports import DeliveryPort, Written
 from eos.errors import InvalidInput, NotCommitted, OutOfTurn, RefusedForGood, Stopped, TookTooLong
@@ -147,7 +147,7 @@ class _Attempt:
         owner = self._owner
         self._at(Step.END_SENT, "before")
         answer = owner.commit(self._sent)
-        if answer.ending is Ending.COMMITTED:
+        if answer.ending is TransactionEnd.COMMITTED:
             self._at(Step.END_ANSWERED, "after")
             owner.view.apply(marker, at)
             owner.log.retain()

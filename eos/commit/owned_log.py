@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from eos.commit.control_log import LogView, OwnerRecord, Record, encode
 from eos.commit.control_topic import HOLD
-from eos.commit.patience import Settings
+from eos.commit.log_reader import read_on, read_retained, view_behind
 from eos.commit.ports import ClientPort, ControlProducerPort, HoldPort
-from eos.commit.reading import read_on, read_retained, view_behind
+from eos.commit.retry import OwnerSettings
 from eos.errors import ConnectionLost, Fenced, NetworkError, Refused, RefusedForGood, TopicMissing
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -39,7 +39,7 @@ class OwnedLog:
         view: what the log says; of use once the log was trusted, see `eos.commit.takeover`.
     """
 
-    def __init__(self, client: ClientPort, topic: str, settings: Settings) -> None:
+    def __init__(self, client: ClientPort, topic: str, settings: OwnerSettings) -> None:
         self.topic = topic
         self.view = LogView()
         self._client, self._settings = client, settings

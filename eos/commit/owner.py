@@ -1,7 +1,7 @@
 """A driver's hold on a sink: what it knows of each batch, and the transaction that it has in hand.
 
 The log is `eos.commit.owned_log`, how it is taken over `eos.commit.takeover`, and how a transaction is ended
-`eos.commit.ending`.
+`eos.commit.end_transaction`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Final
 from eos.commit import decision
 from eos.commit.control_log import LogView, deleted
 from eos.commit.decision import Action, Identity, Past
-from eos.commit.ending import Answer, Ending, ask, end
+from eos.commit.end_transaction import EndAnswer, TransactionEnd, ask, end
 from eos.commit.owned_log import OwnedLog
-from eos.commit.patience import GaveUp, Settings, Waits
 from eos.commit.ports import ClientPort, CoordinatorPort
 from eos.commit.registration import Registration, fits
+from eos.commit.retry import GaveUp, OwnerSettings, Waits
 from eos.commit.takeover import Takeover
 from eos.errors import (
     CommitUnknown,
@@ -83,7 +83,7 @@ class Owner:
         client: ClientPort,
         name: str,
         topic: str,
-        settings: Settings | None = None,
+        settings: OwnerSettings | None = None,
         *,
         observer: Observer = unobserved,
         stopped: Callable[[], bool] = lambda: False,
@@ -94,7 +94,7 @@ class Owner:
     ) -> None:
         self.client, self.name, self.topic = client, name, topic
         self.observer, self.at_once = observer, at_once
-        self.waits = Waits(settings or Settings(), sleep, clock, stopped)
+        self.waits = Waits(settings or OwnerSettings(), sleep, clock, stopped)
         self.log = OwnedLog(client, topic, self.waits.settings)
         self.in_hand: InHand | None = None
         self._takeover = Takeover(client, self.log, name, self.waits, observer)
@@ -198,7 +198,7 @@ class Owner:
         self.log.refuse_if_fenced()
         hand = self.in_hand
         with self._telling_what_is_known():
-            if hand is not None and self._end(hand.txn, hand.commit_sent) is Ending.NOT_YET:
+            if hand is not None and self._end(hand.txn, hand.commit_sent) is TransactionEnd.NOT_YET:
                 raise GaveUp(f"the end of transaction {hand.txn}")
             try:
                 self._takeover.again(None if hand is None else hand.txn)
@@ -220,19 +220,19 @@ class Owner:
         self.in_hand = InHand(txn)
         return txn
 
-    def commit(self, sent: Callable[[], None]) -> Answer:
+    def commit(self, sent: Callable[[], None]) -> EndAnswer:
         """Ask once for the commit of the transaction in hand; `settle` is due unless it answers COMMITTED."""
         hand = self.in_hand
         assert hand is not None, "no transaction was opened"
         hand.commit_sent = True
         answer = ask(self.client, hand.txn, True, sent)
-        if answer.ending is Ending.COMMITTED:
+        if answer.ending is TransactionEnd.COMMITTED:
             self.in_hand = None
         return answer
 
     def abort(self) -> None:
         """Abort the transaction in hand, where there is one; `settle` is due if it has not ended in time."""
-        if self.in_hand is not None and self._end(self.in_hand.txn, commit=False) is not Ending.NOT_YET:
+        if self.in_hand is not None and self._end(self.in_hand.txn, commit=False) is not TransactionEnd.NOT_YET:
             self.in_hand = None
 
     def free(self, topics: Collection[str]) -> None:
@@ -248,7 +248,7 @@ class Owner:
                 *(self.name, ", ".join(sorted(topics)), why),
             )
 
-    def _end(self, txn: TxnId, commit: bool) -> Ending:
+    def _end(self, txn: TxnId, commit: bool) -> TransactionEnd:
         return end(self.client, txn, commit, self.waits.patience(self.waits.settings.stop_patience_s)).ending
 
     @contextmanager

@@ -29,11 +29,11 @@ from typing import Final
 
 from eos.commit.control_log import LogView, OwnerRecord, deleted
 from eos.commit.decision import Identity, check_ownership
-from eos.commit.ending import Ending, ask, end
+from eos.commit.end_transaction import TransactionEnd, ask, end
 from eos.commit.owned_log import OwnedLog
-from eos.commit.patience import GaveUp, Waits
 from eos.commit.ports import ClientPort
 from eos.commit.registration import Registration
+from eos.commit.retry import GaveUp, Waits
 from eos.errors import DamagedLog, InvalidInput, NetworkError, TopicMissing
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -184,7 +184,7 @@ class Takeover:
         intent = self._log.view.unfinished
         if intent is None or intent.txn in self._ended:
             return
-        if self._end(intent.txn, commit=False) is Ending.NOT_YET:
+        if self._end(intent.txn, commit=False) is TransactionEnd.NOT_YET:
             raise GaveUp(f"the end of transaction {intent.txn} of the driver before us")
         self._announce(self._log.view)
 
@@ -194,7 +194,7 @@ class Takeover:
         """Do the next thing that may make the log readable."""
         intent = hidden.unfinished
         if intent is not None and intent.txn not in self._ended:
-            if ask(self._client, intent.txn, commit=False).ending is not Ending.NOT_YET:
+            if ask(self._client, intent.txn, commit=False).ending is not TransactionEnd.NOT_YET:
                 self._ended.add(intent.txn)
             return
         self.free([self._log.topic])
@@ -214,8 +214,8 @@ class Takeover:
         except NetworkError:
             self._end(txn, commit=False)
             raise
-        if self._end(txn, commit) is Ending.NOT_YET:
+        if self._end(txn, commit) is TransactionEnd.NOT_YET:
             raise GaveUp(f"the end of transaction {txn}")
 
-    def _end(self, txn: TxnId, commit: bool) -> Ending:
+    def _end(self, txn: TxnId, commit: bool) -> TransactionEnd:
         return end(self._client, txn, commit, self._waits.patience(self._waits.settings.stop_patience_s)).ending

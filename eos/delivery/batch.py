@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from eos.delivery.delivery import Delivery, Write
-from eos.delivery.paths import ByDriver, ByTasks
-from eos.delivery.writer import Report
+from eos.delivery.path import DriverPath, TaskPath
+from eos.delivery.row_writer import WriteReport
 from eos.errors import EosError, InvalidInput, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.spark import query as spark
@@ -33,7 +33,7 @@ class BatchDelivery:
 
     def __init__(self, delivery: Delivery, batch_id: int, writes: Sequence[Write]) -> None:
         self._delivery, self._batch_id, self._writes = delivery, batch_id, writes
-        self._paths: list[ByDriver | ByTasks] = []
+        self._paths: list[DriverPath | TaskPath] = []
         self._collected: dict[int, pa.Table] = {}
         self._into: TxnId | None = None  # the transaction of a try that may have sent, until it is given up
         self.sent_in: TxnId | None = None
@@ -46,17 +46,17 @@ class BatchDelivery:
         with self._timed(), around_spark():
             for place, write in enumerate(self._writes):
                 path = self._delivery.prepare(write, self._collected.get(place))
-                if isinstance(path, ByDriver):
+                if isinstance(path, DriverPath):
                     self._collected[place] = path.rows
                 self._paths.append(path)
 
-    def send(self, txn: TxnId | None) -> Report:
+    def send(self, txn: TxnId | None) -> WriteReport:
         """Send every write of the batch into the transaction; None: into none."""
-        total = Report()
+        total = WriteReport()
         self._into = txn
         with self._timed(), around_spark():
             for place, path in enumerate(self._paths):
-                if isinstance(path, ByTasks):
+                if isinstance(path, TaskPath):
                     self._await_the_drivers(place)
                 to = self._delivery.transaction(txn, self._batch_id, path.partitions)
                 total.merge(path.send(to))
@@ -69,7 +69,7 @@ class BatchDelivery:
         Tasks have connections of their own: a row of theirs could otherwise be stored before one of an earlier write.
         """
         for path in self._paths[:place]:
-            if isinstance(path, ByDriver):
+            if isinstance(path, DriverPath):
                 path.await_receipts()
 
     def finish(self) -> None:
@@ -79,7 +79,7 @@ class BatchDelivery:
                 path.finish()
 
     def abandon(self) -> set[str]:
-        """Give up the producers in use, and seal where frames may still be on their way: see `eos.delivery.sealing`.
+        """Give up the producers in use, and seal where frames may still be on their way (`eos.delivery.abort_record`).
 
         Returns the physical topics that are not sealed.
         """
@@ -100,7 +100,7 @@ class BatchDelivery:
 def around_spark() -> Iterator[None]:
     """Turn the failure of a Spark job into InvalidInput or NotCommitted with the reason in few words.
 
-    The job of a query that was stopped fails too: `eos.sinks.leaving` tells such a NotCommitted for what it is.
+    The job of a query that was stopped fails too: `eos.sinks.error_translation` tells that one apart.
     """
     try:
         yield

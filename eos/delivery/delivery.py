@@ -26,13 +26,13 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from eos.delivery.paths import ByDriver, ByTasks
+from eos.delivery.abort_record import physical_topics, seal
+from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.producers import KeptProducers
-from eos.delivery.sealing import physical_topics, seal
+from eos.delivery.row_writer import BatchTransaction, WriteSettings
 from eos.delivery.task import SUMMARY, new_carrier, writing_task
-from eos.delivery.writer import BatchTransaction, WriteSettings
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.many import known_partition_counts
+from eos.pulsar.net.producer_group import known_partition_counts
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
@@ -152,7 +152,7 @@ class Delivery:
         limits = Client.shared(self.settings.cluster).frame_limits.learned
         return BatchTransaction(txn, batch_id, self.observer, partitions, limits)
 
-    def prepare(self, write: Write, rows: pa.Table | None = None) -> ByDriver | ByTasks:
+    def prepare(self, write: Write, rows: pa.Table | None = None) -> DriverPath | TaskPath:
         """Collect a batch that is predicted to be small, or plan the job whose tasks write it. Sends nothing.
 
         Args:
@@ -168,8 +168,8 @@ class Delivery:
         )
         if isinstance(found, DataFrame):
             client = Client.shared(self.settings.cluster)
-            return ByTasks(found, client, partitions, self._carrier, lambda: self._reach(write, partitions))
-        return ByDriver(found, self._settings_of(write), self._producers, partitions)
+            return TaskPath(found, client, partitions, self._carrier, lambda: self._reach(write, partitions))
+        return DriverPath(found, self._settings_of(write), self._producers, partitions)
 
     def seal(self, txn: TxnId, topics: Collection[str]) -> set[str]:
         """Have physical topics remember the abort that follows. Returns those that may not. Raises nothing."""

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from eos.config import Cluster
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
-from eos.pulsar.net.many import close_producers, open_producers
 from eos.pulsar.net.producer import Producer
-from eos.pulsar.protocol.introduction import Introduction
+from eos.pulsar.net.producer_group import close_producers, open_producers
+from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.schemas import Declared
 
 KEPT_PRODUCERS = 256
@@ -30,7 +30,9 @@ class FreshProducers:
         introduction: who writes, as brokers are told.
     """
 
-    def __init__(self, cluster: Cluster, max_in_flight_bytes: int, *, introduction: Introduction | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, max_in_flight_bytes: int, *, introduction: ProducerIdentity | None = None
+    ) -> None:
         """Args: where the topics are; payload bytes that all of them may have sent without a receipt; who writes."""
         self._cluster = cluster
         self._budget = InFlight(max_in_flight_bytes)
@@ -62,7 +64,7 @@ class KeptProducers(FreshProducers):
         max_in_flight_bytes: int,
         limit: int = KEPT_PRODUCERS,
         *,
-        introduction: Introduction | None = None,
+        introduction: ProducerIdentity | None = None,
     ) -> None:
         """Args: as of `FreshProducers`; how many are kept at most."""
         super().__init__(cluster, max_in_flight_bytes, introduction=introduction)

@@ -21,9 +21,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StringType, StructType
 
-from eos.delivery.problems import written
 from eos.delivery.producers import FreshProducers
-from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
+from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteReport, WriteSettings, send_all
+from eos.delivery.task_failure import written
 from eos.errors import NotCommitted
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
@@ -57,7 +57,7 @@ def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> T
 
     Args: how to write; told of steps; the name of the local property with the transaction.
 
-    `report` is the JSON of rows, bytes and frames for each topic; `problem` that of `eos.delivery.problems`, or null.
+    `report` is the JSON of rows, bytes and frames for each topic; `problem` is by `eos.delivery.task_failure`, or null.
     """
 
     def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,12 +76,12 @@ def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> T
             settings.max_in_flight_bytes,
             introduction=settings.introduced(f"batch-{batch}-task-{task}", **{"eos.batch": batch, "eos.task": task}),
         )
-        writer = Writer(settings, transaction, producers, context.partitionId())
+        writer = RowWriter(settings, transaction, producers, context.partitionId())
         try:
             report, problem = write_whole(batches, writer), None
         except Exception as error:
             limits = Client.shared(settings.cluster).frame_limits.learned
-            report, problem = Report(), written(error, context.partitionId(), limits)
+            report, problem = WriteReport(), written(error, context.partitionId(), limits)
             if problem is None:
                 raise
         yield pa.RecordBatch.from_pydict(
@@ -96,9 +96,9 @@ def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> T
     return write_partition
 
 
-def parse_report(text: str) -> Report:
+def parse_report(text: str) -> WriteReport:
     """Return what a summary row's `report` says."""
-    return Report(*json.loads(text))
+    return WriteReport(*json.loads(text))
 
 
 def _transaction(carrier: str, text: str | None, observer: Observer) -> BatchTransaction:
@@ -108,7 +108,7 @@ def _transaction(carrier: str, text: str | None, observer: Observer) -> BatchTra
     return BatchTransaction(None if txn is None else TxnId(*txn), batch_id, observer, partitions, limits)
 
 
-def write_whole(batches: Iterable[pa.RecordBatch], writer: Writer) -> Report:
+def write_whole(batches: Iterable[pa.RecordBatch], writer: RowWriter) -> WriteReport:
     """Write every batch, and return once each row has its receipt and the producers are closed."""
     try:
         report = send_all(writer, batches)

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from eos.commit.control_log import Intent
 from eos.commit.control_topic import DEFAULT_NAMESPACE, HOLD
-from eos.commit.ending import Ending, end
-from eos.commit.patience import Patience, Settings
-from eos.commit.reading import read_retained
+from eos.commit.end_transaction import TransactionEnd, end
+from eos.commit.log_reader import read_retained
+from eos.commit.retry import OwnerSettings, Retry
 from eos.doctor.sinks import is_open, log_of
 from eos.errors import EosError, InvalidInput, NetworkError, Refused
 from eos.pulsar.net.admin import Admin
@@ -36,7 +36,7 @@ class OwnerAlive(EosError):
     """A driver is connected to the sink's control topic: stop the query, then abort."""
 
 
-class Outcome(StrEnum):
+class AbortOutcome(StrEnum):
     """What came of an abort."""
 
     ABORTED = "aborted"
@@ -83,11 +83,11 @@ def abandoned(client: Client, name: str, namespace: str = DEFAULT_NAMESPACE) -> 
         DamagedLog, NetworkError: its log can't be read.
     """
     topic = log_of(client, name, namespace)
-    intent = read_retained(client, topic, Settings()).unfinished
+    intent = read_retained(client, topic, OwnerSettings()).unfinished
     return None if intent is None else Abandoned(name, topic, intent)
 
 
-def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience_s: float = 60.0) -> Outcome:
+def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience_s: float = 60.0) -> AbortOutcome:
     """Abort it, and wait until it has ended.
 
     NOT_KNOWN: it is not open for us, and the role that opened it, which may be another one, is alone told more.
@@ -105,24 +105,24 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
         NetworkError: it did not end in time, or whether a driver owns the sink can't be known.
     """
     refuse_if_owned(client, found.name, found.topic, admin)
-    intent = read_retained(client, found.topic, Settings()).unfinished
+    intent = read_retained(client, found.topic, OwnerSettings()).unfinished
     if intent != found.intent:
         raise InvalidInput(f'The log of the sink "{found.name}" has moved on: look again')
     if admin is not None and is_open(admin, intent.txn) is None:
         admin = None
     if _end(client, found, admin, patience_s):
-        return Outcome.ABORTED
-    return Outcome.NOT_KNOWN if found.intent.principal and admin is None else Outcome.HAD_ENDED
+        return AbortOutcome.ABORTED
+    return AbortOutcome.NOT_KNOWN if found.intent.principal and admin is None else AbortOutcome.HAD_ENDED
 
 
-def told(name: str, found: Abandoned | None, outcome: Outcome) -> str:
+def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
     """Say what came of it, and what is next. Args: the sink's name; what was found; what came of it."""
-    if found is None or outcome is Outcome.NOTHING_OPEN:
+    if found is None or outcome is AbortOutcome.NOTHING_OPEN:
         return f'The sink "{name}" has left no transaction open. If readers wait all the same, eos doctor says why.'
     again = "Its query writes the batch again when it starts."
-    if outcome is Outcome.ABORTED:
+    if outcome is AbortOutcome.ABORTED:
         return f"Aborted {found}. Readers go on. {again}"
-    if outcome is Outcome.HAD_ENDED:
+    if outcome is AbortOutcome.HAD_ENDED:
         return f"It had ended before: {found}. {again}"
     return (
         f"Nothing of that name is open for us: it has ended, or only the role {found.intent.principal} may end it. Use "
@@ -130,7 +130,7 @@ def told(name: str, found: Abandoned | None, outcome: Outcome) -> str:
     )
 
 
-def summary(name: str, found: Abandoned | None, outcome: Outcome) -> dict[str, Any]:
+def summary(name: str, found: Abandoned | None, outcome: AbortOutcome) -> dict[str, Any]:
     """What `eos abort --json` shows."""
     intent = None if found is None else found.intent
     return {
@@ -181,13 +181,13 @@ def alive(name: str, topic: str) -> str:
 def _end(client: Client, found: Abandoned, admin: Admin | None, patience_s: float) -> bool:
     txn = found.intent.txn
     open_yet = admin is not None and admin.transaction(txn) is not None
-    patience = Patience(Settings(), patience_s, patience_s)
+    patience = Retry(OwnerSettings(), patience_s, patience_s)
     while True:
         answer = end(client, txn, commit=False, patience=patience)
-        if answer.ending is Ending.NOT_YET:
+        if answer.ending is TransactionEnd.NOT_YET:
             raise answer.error or Refused(f"abort transaction {txn}", "NotEnded", f"after {patience_s:g} s")
-        if answer.ending is Ending.ABORTED or admin is None or admin.transaction(txn) is None:
-            return open_yet or answer.ending is Ending.ABORTED
+        if answer.ending is TransactionEnd.ABORTED or admin is None or admin.transaction(txn) is None:
+            return open_yet or answer.ending is TransactionEnd.ABORTED
         admin.abort(txn)  # "not found" for us, since another role has opened it
         if not patience.pause():
             raise Refused(f"abort transaction {txn}", "NotEnded", f"a superuser has asked for it, {patience_s:g} s ago")

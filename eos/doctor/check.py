@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """What was found out about one of the things that count."""
 
     GOOD = "good"
@@ -19,20 +19,20 @@ class Check:
     """What was found out about one thing, in a sentence or two; where it needs care, with what to do."""
 
     about: str
-    verdict: Verdict
+    verdict: CheckVerdict
     said: str
 
 
 def good(about: str, said: str) -> Check:
     """Make a check of something that is as it should be."""
-    return Check(about, Verdict.GOOD, said)
+    return Check(about, CheckVerdict.GOOD, said)
 
 
 def care(about: str, said: str) -> Check:
     """Make a check of something that is to be changed."""
-    return Check(about, Verdict.CARE, said)
+    return Check(about, CheckVerdict.CARE, said)
 
 
 def unknown(about: str, said: str) -> Check:
     """Make a check of something that did not tell."""
-    return Check(about, Verdict.UNKNOWN, said)
+    return Check(about, CheckVerdict.UNKNOWN, said)

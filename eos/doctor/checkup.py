@@ -6,7 +6,7 @@ from typing import Final
 
 from eos.doctor.brokers import brokers
 from eos.doctor.check import Check, good, unknown
-from eos.doctor.keeping import keeping
+from eos.doctor.deletion_policies import keeping
 from eos.doctor.machine import machine
 from eos.doctor.owners import owners
 from eos.doctor.quotas import topics

@@ -24,9 +24,9 @@ from enum import StrEnum
 
 from eos.commit.control_log import Intent, Marker, Record
 from eos.commit.control_topic import CONTROL, abort_command
-from eos.commit.patience import Patience, Settings
+from eos.commit.log_reader import read_log
 from eos.commit.ports import MessagePort
-from eos.commit.reading import read_log
+from eos.commit.retry import OwnerSettings, Retry
 from eos.errors import DamagedLog, NetworkError, NewerVersion, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.client import Client
@@ -36,7 +36,7 @@ from eos.pulsar.wire.txn import TxnId
 _HOUSEKEEPING_TTL_MS = 30_000
 
 
-class State(StrEnum):
+class ReaderState(StrEnum):
     """Why readers of a partition wait."""
 
     WAITING = "waiting"
@@ -72,7 +72,7 @@ class Finding:
     """
 
     partition: str
-    state: State
+    state: ReaderState
     txn: TxnId | None
     opened: OpenTransaction | None
     trace: Trace | None
@@ -85,12 +85,12 @@ class Finding:
     @property
     def loses_rows(self) -> bool:
         """Whether healing hides rows that were committed."""
-        return self.state is State.FROZEN and self.trace is not None and self.trace.committed
+        return self.state is ReaderState.FROZEN and self.trace is not None and self.trace.committed
 
     @property
     def remedy(self) -> str:
         """What to do, in words."""
-        if self.state is State.WAITING:
+        if self.state is ReaderState.WAITING:
             ends = f"It ends by itself {self.opened.ttl_ms / 1000:.0f} s after it was opened" if self.opened else ""
             if self.trace is not None:
                 abort = abort_command(self.trace.sink, namespace_of(self.partition))
@@ -148,14 +148,14 @@ class Doctor:
             ValueError: it is not frozen.
             Unanswered: it stays frozen; the message says which open transactions may hold the watermark back.
         """
-        if finding.state is not State.FROZEN:
+        if finding.state is not ReaderState.FROZEN:
             raise ValueError(f"{finding.partition} is {finding.state}; only a frozen partition can be healed")
-        patience = Patience(Settings(), self.patience_s, self.patience_s)
+        patience = Retry(OwnerSettings(), self.patience_s, self.patience_s)
         while True:
             for coordinator in self._coordinators(finding.txn):
                 self._end_an_empty_transaction(finding.partition, coordinator)
             left = self._look_at(finding.partition, {one.txn: one for one in self.admin.open_transactions()})
-            if left is None or left.state is State.WAITING:
+            if left is None or left.state is ReaderState.WAITING:
                 return
             finding = left
             if not patience.pause():
@@ -178,7 +178,7 @@ class Doctor:
             if known is None and self._freed(partition):
                 return None
         on_it = [one for one in opened.values() if partition in one.partitions]
-        state = State.WAITING if known is not None or (txn is None and on_it) else State.FROZEN
+        state = ReaderState.WAITING if known is not None or (txn is None and on_it) else ReaderState.FROZEN
         age_s = None if known is None else max(0.0, time.time() - known.opened_ms / 1000)
         return Finding(partition, state, txn, known, self._trace(partition, txn), age_s)
 
@@ -234,7 +234,7 @@ class Doctor:
 
             # The records that were read until then still tell which sink a transaction belongs to.
             with suppress(DamagedLog, NewerVersion, NetworkError):
-                read_log(self.client, topic, Settings(), each=note)
+                read_log(self.client, topic, OwnerSettings(), each=note)
             for intent in intents:
                 yield intent.txn, Trace(name.removeprefix(CONTROL), intent, intent.txn in committed)
 

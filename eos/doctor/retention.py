@@ -10,7 +10,7 @@ from typing import Final
 from eos.config import Cluster
 from eos.errors import InvalidInput, NetworkError
 from eos.pulsar.net.admin import Admin
-from eos.pulsar.net.policies import BacklogQuota, Keeping
+from eos.pulsar.net.policies import BacklogQuota, TopicPolicies
 
 
 def check_admin(admin_url: str, cluster: Cluster) -> None:
@@ -46,7 +46,7 @@ _ENOUGH: Final = 8
 """As many as come together: two drivers in a takeover, and commands that look meanwhile."""
 
 
-def dangers(keeping: Keeping, control_topic: str) -> Iterator[str]:
+def dangers(keeping: TopicPolicies, control_topic: str) -> Iterator[str]:
     """Say what of these policies a control topic must not have, each with the command that lifts it."""
     if 0 < keeping.most_consumers < _CONSUMERS:
         yield (

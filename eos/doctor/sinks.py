@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from eos.commit.control_log import Intent, LogView, Marker, OwnerRecord, Record
 from eos.commit.control_topic import CONTROL, control_topic_in
-from eos.commit.patience import Settings
+from eos.commit.log_reader import Each, oldest_needed, read_on, view_behind
 from eos.commit.ports import MessagePort
-from eos.commit.reading import Each, oldest_needed, read_on, view_behind
+from eos.commit.retry import OwnerSettings
 from eos.errors import DamagedLog, InvalidInput, NetworkError, NewerVersion, Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -130,20 +130,20 @@ def is_open(admin: Admin, txn: TxnId) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenBatch:
     """A record, and when it was sent, in milliseconds since 1970 by the driver's clock."""
 
     record: Record
     at_ms: int
 
 
-def records(client: Client, name: str, namespace: str, last: int) -> list[Written]:
+def records(client: Client, name: str, namespace: str, last: int) -> list[WrittenBatch]:
     """Return the last records of a sink's log, oldest first. Raises as `sink`."""
-    kept = deque[Written](maxlen=last)
+    kept = deque[WrittenBatch](maxlen=last)
     read(
         client,
         log_of(client, name, namespace),
-        lambda record, message: kept.append(Written(record, message.publish_time_ms)),
+        lambda record, message: kept.append(WrittenBatch(record, message.publish_time_ms)),
     )
     return list(kept)
 
@@ -170,7 +170,7 @@ def log_of(client: Client, name: str, namespace: str) -> str:
 
 def read(client: Client, topic: str, each: Each = lambda record, message: None) -> LogView:
     """Fold a control log from the oldest record that its sink needs. Raises as `commit.reading.read_log`."""
-    settings = Settings()
+    settings = OwnerSettings()
     view = view_behind(oldest_needed(client, topic, settings), settings)
     read_on(client, topic, settings, view, each=each)
     return view
@@ -195,7 +195,7 @@ def summary(one: SinkState) -> dict[str, Any]:
     }
 
 
-def plain(written: Written) -> dict[str, Any]:
+def plain(written: WrittenBatch) -> dict[str, Any]:
     """What `eos show --json` shows of a record."""
     record = written.record
     shown: dict[str, Any] = {

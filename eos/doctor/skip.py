@@ -17,8 +17,8 @@ from eos.commit.control_log import LogView
 from eos.commit.control_topic import DEFAULT_NAMESPACE
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
 from eos.commit.ports import Written
+from eos.commit.retry import OwnerSettings
 from eos.doctor.abort import refuse_if_owned
 from eos.doctor.sinks import SinkState, log_of, sink
 from eos.errors import InvalidInput
@@ -92,7 +92,7 @@ def skip(client: Client, seen: SinkState, batch_id: int, namespace: str = DEFAUL
     Raises what `attempt` raises: after NotCommitted and CommitUnknown call again.
     """
     assert seen.query_id is not None, "look has refused it"
-    owner = Owner(client, seen.name, log_of(client, seen.name, namespace), Settings(markers_retained=_ALL))
+    owner = Owner(client, seen.name, log_of(client, seen.name, namespace), OwnerSettings(markers_retained=_ALL))
     identity = Identity(seen.query_id, RUN, "")
     try:
         owner.take_over(identity.query_id, identity.run_id)

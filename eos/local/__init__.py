@@ -6,8 +6,8 @@ drills; `eos local up|down|status` is for people. They run the official broker f
 
 from eos.local.checks import LocalError
 from eos.local.cluster import LocalCluster
-from eos.local.member import Member, State
+from eos.local.member import Member, MemberState
 from eos.local.pulsar import LocalPulsar
 from eos.local.settings import Ports
 
-__all__ = ["LocalCluster", "LocalError", "LocalPulsar", "Member", "Ports", "State"]
+__all__ = ["LocalCluster", "LocalError", "LocalPulsar", "Member", "MemberState", "Ports"]

@@ -12,7 +12,7 @@ from eos.config import Credentials
 from eos.local import checks, class_archive, jars, jvm, process
 from eos.local.folder import InFolder
 from eos.local.jvm import QUICK_START, Jvm
-from eos.local.member import Member, State
+from eos.local.member import Member, MemberState
 from eos.local.parts import HOST, PARTS, SESSION_S, SETUP, ClusterPorts, Plan
 from eos.local.places import Tell, quiet
 from eos.local.settings import Setting
@@ -130,7 +130,7 @@ class LocalCluster(InFolder):
     @property
     def admin_url(self) -> str:
         """The admin API of a broker that runs; broker-0's when none does."""
-        running = (one.admin_url for one in self.members.values() if one.admin_url and one.state is State.RUNNING)
+        running = (one.admin_url for one in self.members.values() if one.admin_url and one.state is MemberState.RUNNING)
         return next(running, None) or self.admin_urls[0]
 
     @property
@@ -250,7 +250,7 @@ class LocalCluster(InFolder):
             time.sleep(_POLL_S)
 
     def _revive(self, member: Member, java: Path, classpath: str) -> None:
-        if member.state is State.RUNNING:
+        if member.state is MemberState.RUNNING:
             return
         self.tell(f"Starting {member.name}; its log: {member.log}")
         member.resume()

@@ -10,7 +10,7 @@ from typing import Any
 from eos.local import records
 from eos.local.checks import LocalError
 from eos.local.cluster import OWN_FILES, RECORD, LocalCluster
-from eos.local.member import Member, State
+from eos.local.member import Member, MemberState
 from eos.local.places import Tell, locked, quiet, remove_files
 from eos.local.settings import Setting
 
@@ -41,7 +41,7 @@ class ClusterInstance:
     @property
     def running(self) -> bool:
         """Whether every part runs."""
-        return self.begun and all(member.state is State.RUNNING for member in self.found().members.values())
+        return self.begun and all(member.state is MemberState.RUNNING for member in self.found().members.values())
 
     def summary(self) -> dict[str, Any]:
         """What `status --json` shows."""

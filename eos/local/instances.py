@@ -16,7 +16,7 @@ from eos.local.places import Tell, locked, quiet, remove_files
 from eos.local.process import ProcessId, end_other
 from eos.local.pulsar import LocalPulsar, recorded_ports
 from eos.local.settings import OWN_FILES, Ports, Setting
-from eos.local.topics import Place
+from eos.local.topics import LocalTopic
 
 _SECRETS = (*access.FILES, *certificates.FILES)
 
@@ -172,7 +172,7 @@ def down(name: str, keep_data: bool = False, tell: Tell = quiet) -> Instance | C
         return instance
 
 
-def place(name: str) -> Place:
+def place(name: str) -> LocalTopic:
     """Where the instance or cluster of this name is, and how to be let in.
 
     Raises:
@@ -183,7 +183,7 @@ def place(name: str) -> Place:
         option = "" if name == "default" else f" --name {name}"
         raise checks.LocalError(f"No Pulsar called {name} is up. Start one with: eos local up{option}")
     told, data = instance.summary(), instance.data
-    return Place(told["service_url"], told["admin_url"], access.credentials(data), certificates.trust(data))
+    return LocalTopic(told["service_url"], told["admin_url"], access.credentials(data), certificates.trust(data))
 
 
 def known() -> list[Instance | ClusterInstance]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from eos.local import checks, class_archive, jvm, process
 from eos.local.jvm import QUICK_START, Jvm
-from eos.local.parts import HOST, Part
+from eos.local.parts import HOST, ClusterPart
 from eos.local.process import ProcessId
 
 _POLL_S = 0.1
@@ -25,7 +25,7 @@ _ANSWER_S = 2.0
 _BROKER_IS_THERE = (HTTPStatus.OK, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
-class State(StrEnum):
+class MemberState(StrEnum):
     """What a member's process does."""
 
     RUNNING = "running"
@@ -45,7 +45,7 @@ class Member:
         start_timeout_s: how long `wait_until_ready` waits.
     """
 
-    part: Part
+    part: ClusterPart
     home: Path
     die_with: Path | None
     zookeeper_port: int
@@ -82,12 +82,12 @@ class Member:
         return known.pid if known is not None and known.alive() else None
 
     @property
-    def state(self) -> State:
+    def state(self) -> MemberState:
         """What its process does now."""
         known = self._process()
         if known is None or not known.alive():
-            return State.ENDED
-        return State.PAUSED if known.paused() else State.RUNNING
+            return MemberState.ENDED
+        return MemberState.PAUSED if known.paused() else MemberState.RUNNING
 
     def launch(self, java: Path, classpath: str) -> None:
         """Start its process and return at once; nothing happens while it runs or is paused."""
@@ -122,7 +122,7 @@ class Member:
         """
         deadline = time.monotonic() + self.start_timeout_s
         while not self.ready():
-            if self.state is State.ENDED:
+            if self.state is MemberState.ENDED:
                 raise checks.LocalError(f"{self.name} ended while starting.\n{jvm.last_lines(self.log)}")
             if time.monotonic() > deadline:
                 raise checks.LocalError(
@@ -132,7 +132,7 @@ class Member:
 
     def ready(self) -> bool:
         """Whether it does its work now: it answers, and a bookie is registered too."""
-        if self.state is not State.RUNNING:
+        if self.state is not MemberState.RUNNING:
             return False
         with suppress(OSError, HTTPException):
             return self._answers()
@@ -154,11 +154,11 @@ class Member:
 
     def pause(self) -> None:
         """SIGSTOP it: it keeps its connections and says nothing."""
-        self._signal(signal.SIGSTOP, lambda: self.state is not State.RUNNING)
+        self._signal(signal.SIGSTOP, lambda: self.state is not MemberState.RUNNING)
 
     def resume(self) -> None:
         """Let it go on after `pause`."""
-        self._signal(signal.SIGCONT, lambda: self.state is not State.PAUSED)
+        self._signal(signal.SIGCONT, lambda: self.state is not MemberState.PAUSED)
 
     def _signal(self, number: signal.Signals, arrived: Callable[[], bool]) -> None:
         pid = self.pid

@@ -97,7 +97,7 @@ class Plan:
         """`session_s`, as bookies and brokers are told it."""
         return round(1000 * self.session_s)
 
-    def parts(self, home: Path) -> list[Part]:
+    def parts(self, home: Path) -> list[ClusterPart]:
         """The parts of the cluster in the folder `home`, ZooKeeper first, then bookies, then brokers."""
         return [
             _zookeeper(home / "zookeeper", self.ports),
@@ -118,7 +118,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ClusterPart:
     """One process of a cluster.
 
     Attributes:
@@ -200,8 +200,8 @@ _BROKER: Mapping[str, Setting] = {
 }
 
 
-def _zookeeper(home: Path, ports: ClusterPorts) -> Part:
-    return Part(
+def _zookeeper(home: Path, ports: ClusterPorts) -> ClusterPart:
+    return ClusterPart(
         name="zookeeper",
         main="org.apache.zookeeper.server.ZooKeeperServerMain",
         option=(),
@@ -212,7 +212,7 @@ def _zookeeper(home: Path, ports: ClusterPorts) -> Part:
     )
 
 
-def _bookie(home: Path, number: int, plan: Plan) -> Part:
+def _bookie(home: Path, number: int, plan: Plan) -> ClusterPart:
     name = f"bookie-{number}"
     own: Mapping[str, Setting] = {
         "bookiePort": plan.ports.bookies[number],
@@ -222,7 +222,7 @@ def _bookie(home: Path, number: int, plan: Plan) -> Part:
         "ledgerDirectories": str(home / name / "data"),
         "autoRecoveryDaemonEnabled": plan.autorecovery,
     }
-    return Part(
+    return ClusterPart(
         name=name,
         main="org.apache.bookkeeper.server.Main",
         option=("--conf",),
@@ -233,7 +233,7 @@ def _bookie(home: Path, number: int, plan: Plan) -> Part:
     )
 
 
-def _broker(number: int, plan: Plan) -> Part:
+def _broker(number: int, plan: Plan) -> ClusterPart:
     ports = plan.ports
     own: Mapping[str, Setting] = {
         "metadataStoreUrl": ports.metadata_store,
@@ -242,7 +242,7 @@ def _broker(number: int, plan: Plan) -> Part:
         "brokerServicePort": ports.brokers[number],
         "webServicePort": ports.http[number],
     }
-    return Part(
+    return ClusterPart(
         name=f"broker-{number}",
         main="org.apache.pulsar.PulsarBrokerStarter",
         option=("--broker-conf",),

@@ -18,7 +18,7 @@ _ANSWER_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LocalTopic:
     """Where a Pulsar of `eos local` is, and how to be let in.
 
     Attributes:
@@ -38,7 +38,7 @@ class Place:
         return Cluster(self.service_url, self.credentials, self.tls)
 
 
-def create(place: Place, topic: str, partitions: int) -> bool:
+def create(place: LocalTopic, topic: str, partitions: int) -> bool:
     """Create a topic; False when it was there already, with as many partitions.
 
     Args:

@@ -25,7 +25,7 @@ PATIENCE_S: Final = 5.0
 """Seconds that a batch waits for an observer, once it is committed."""
 
 
-class Told:
+class ObserverNotifier:
     """The observers of one sink.
 
     Args:

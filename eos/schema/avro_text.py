@@ -67,7 +67,7 @@ class Node:
     kind: str
     logical: str = ""
     nullable: bool = False
-    fields: tuple[Field, ...] = ()
+    fields: tuple[AvroField, ...] = ()
     items: Node | None = None
     precision: int = 0
     scale: int = 0
@@ -81,7 +81,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class AvroField:
     """One field of a record.
 
     Attributes:
@@ -179,10 +179,10 @@ class _Parser:
         self._named[full] = node
         return node
 
-    def _field(self, field: Mapping[str, Any], path: str, namespace: str) -> Field:
+    def _field(self, field: Mapping[str, Any], path: str, namespace: str) -> AvroField:
         node = self.node(field["type"], below(path, field["name"]), namespace)
         aliases = tuple(field.get("aliases", ()))
-        return Field(field["name"], node, "default" in field, field.get("default"), aliases)
+        return AvroField(field["name"], node, "default" in field, field.get("default"), aliases)
 
     def _with_logical(self, node: Node, schema: Mapping[str, Any], path: str) -> Node:
         logical = str(schema.get("logicalType"))

@@ -20,7 +20,7 @@ import pyarrow as pa
 from eos.errors import InvalidInput
 from eos.schema.avro_columns import Column, Items, Leaf, One, Pairs, Struct, Union, sized, varint
 from eos.schema.avro_defaults import field_value
-from eos.schema.avro_text import DAYS, MILLIS, Field, Node, below
+from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node, below
 from eos.schema.conversions import check, converted, decimal, text, time_of_day, written_as
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable, Wrong
@@ -96,7 +96,7 @@ def _inner(writer: Node, reader: Node, target: pa.DataType | None, path: str) ->
 
 
 def _struct(writer: Node, reader: Node, target: pa.DataType | None, path: str) -> Column:
-    ours: dict[str, Field] = {}
+    ours: dict[str, AvroField] = {}
     defaults = {}
     for field in reader.fields:
         theirs = written_as(field, writer.fields)

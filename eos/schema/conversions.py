@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from eos.errors import InvalidInput
-from eos.schema.avro_text import DAYS, Field, Node, below
+from eos.schema.avro_text import DAYS, AvroField, Node, below
 from eos.schema.errors import Wrong
 
 Leaf = tuple[str, str]
@@ -89,7 +89,7 @@ def check_leaf(form: str, writer: Node, reader: Node, path: str) -> None:
         raise _refused(writer, reader, path)
 
 
-def written_as(field: Field, fields: Iterable[Field]) -> Field | None:
+def written_as(field: AvroField, fields: Iterable[AvroField]) -> AvroField | None:
     """Return the field of the messages that a field of the query is, by its name or an alias; None where it is none."""
     by_name = {theirs.name: theirs for theirs in fields}
     return next((by_name[name] for name in (field.name, *field.aliases) if name in by_name), None)
@@ -108,7 +108,7 @@ def as_written(writer: Node, reader: Node) -> Node:
     return reader if same else replace(reader, written=writer)
 
 
-def _field_as_written(field: Field, fields: Iterable[Field]) -> Field:
+def _field_as_written(field: AvroField, fields: Iterable[AvroField]) -> AvroField:
     theirs = written_as(field, fields)
     if theirs is None:
         return field

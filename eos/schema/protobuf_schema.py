@@ -18,7 +18,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from eos.errors import InvalidInput
-from eos.schema.avro_text import Field, Node, below
+from eos.schema.avro_text import AvroField, Node, below
 
 TIMESTAMP = "google.protobuf.Timestamp"
 """The one message that is no struct in Spark: a moment, in seconds and nanoseconds since 1970."""
@@ -164,16 +164,16 @@ class _Tree:
         inside = (*around, descriptor.full_name)
         return Node("record", fields=tuple(self._field(field, path, inside) for field in descriptor.fields))
 
-    def _field(self, field: FieldDescriptor, path: str, around: tuple[str, ...]) -> Field:
+    def _field(self, field: FieldDescriptor, path: str, around: tuple[str, ...]) -> AvroField:
         at = below(path, field.name)
         if entry := entry_of(field):
             if entry["key"].type != FieldDescriptor.TYPE_STRING:
                 raise self._refused(at, "a map whose keys are no strings")
-            return Field(field.name, Node("map", items=self._one(entry["value"], f"{at}[]", around)), True)
+            return AvroField(field.name, Node("map", items=self._one(entry["value"], f"{at}[]", around)), True)
         if field.is_repeated:
-            return Field(field.name, Node("array", items=self._one(field, f"{at}[]", around)), True)
+            return AvroField(field.name, Node("array", items=self._one(field, f"{at}[]", around)), True)
         nullable = field.has_presence and not field.is_required
-        return Field(field.name, self._one(field, at, around, nullable=nullable), not field.is_required)
+        return AvroField(field.name, self._one(field, at, around, nullable=nullable), not field.is_required)
 
     def _one(self, field: FieldDescriptor, path: str, around: tuple[str, ...], *, nullable: bool = False) -> Node:
         if field.type == FieldDescriptor.TYPE_GROUP:

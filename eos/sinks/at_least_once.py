@@ -22,11 +22,11 @@ from eos.commit.decision import Identity
 from eos.commit.registration import UNLOGGED, Registration, Unlogged, fits
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Write
-from eos.delivery.problems import without_a_transaction
-from eos.delivery.writer import Report
+from eos.delivery.row_writer import WriteReport
+from eos.delivery.task_failure import without_a_transaction
 from eos.errors import EosError, InvalidInput, OutOfTurn
 from eos.pulsar.protocol.topics import namespace_of
-from eos.sinks.run import Start, WritingRun
+from eos.sinks.run import RunContext, WritingRun
 
 log = logging.getLogger("eos.sink")
 
@@ -44,7 +44,7 @@ class RepeatingRun(WritingRun):
 
     _AGAIN: ClassVar[tuple[type[BaseException], ...]] = (BaseException,)
 
-    def __init__(self, start: Start, registered: Registration | None, unlogged: Unlogged | None) -> None:
+    def __init__(self, start: RunContext, registered: Registration | None, unlogged: Unlogged | None) -> None:
         super().__init__(start)
         if registered is not None:
             self._goes_on(registered, start)
@@ -56,7 +56,7 @@ class RepeatingRun(WritingRun):
         """Close the producers."""
         self._delivery.close()
 
-    def _goes_on(self, registered: Registration, start: Start) -> None:
+    def _goes_on(self, registered: Registration, start: RunContext) -> None:
         """Go on from an exactly-once sink's checkpoint."""
         name = start.options.name
         fits(registered, name, start.options.control_topic)
@@ -79,7 +79,7 @@ class RepeatingRun(WritingRun):
         if self.query is not None:
             self.query.register(UNLOGGED, Unlogged(batch_id, self._delivery.last_rows).text)
         delivery = BatchDelivery(self._delivery, batch_id, writes)
-        report = Report()
+        report = WriteReport()
         try:
             for one in self._tries(batch_id):
                 with one:
@@ -91,7 +91,7 @@ class RepeatingRun(WritingRun):
         log.info("%s", self._metrics.plain_story())
         self._returns(batch_id)
 
-    def _try(self, batch_id: int, delivery: BatchDelivery) -> Report:
+    def _try(self, batch_id: int, delivery: BatchDelivery) -> WriteReport:
         """Write the batch, and return once each row has its receipt."""
         self._metrics.tries()
         try:

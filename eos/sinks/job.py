@@ -27,7 +27,7 @@ from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput, Netwo
 from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
 from eos.sinks.options import SinkOptions, check_names, checked, names_checked
-from eos.sinks.run import OwningRun, Start
+from eos.sinks.run import OwningRun, RunContext
 from eos.sinks.sink import Sink
 from eos.spark import query as spark
 from eos.steps import Observer
@@ -222,7 +222,7 @@ def _planned(sink: Sink, df: DataFrame, job_id: str) -> Write:
 
 
 def _taken_over(sink: Sink, df: DataFrame, identity: Identity) -> OwningRun:
-    start = Start(sink._options, sink._client, sink._metrics, df.sparkSession, None, identity, _BATCH)
+    start = RunContext(sink._options, sink._client, sink._metrics, df.sparkSession, None, identity, _BATCH)
     try:
         return OwningRun(start, None)
     except IdentityMismatch as error:

@@ -24,7 +24,7 @@ from eos.config import (
     Token,
 )
 from eos.credentials import credentials_of
-from eos.delivery.writer import WriteSettings
+from eos.delivery.row_writer import WriteSettings
 from eos.errors import InvalidInput
 from eos.metrics.batch import Observers
 from eos.nearest import did_you_mean
@@ -33,7 +33,7 @@ from eos.pulsar.protocol.topics import NAMESPACE
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.schema.proposal import FULL_NAME, NO_NAMES
 from eos.sinks.columns import VALUE_FORMATS, ValueFormat
-from eos.sinks.introduction import check_properties, introduction
+from eos.sinks.producer_properties import check_properties, introduction
 from eos.sinks.tokens import portable
 from eos.sinks.topics import valid_topic
 from eos.steps import Observer, unobserved

@@ -20,8 +20,8 @@ from eos.commit.attempt import attempt
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
 from eos.commit.registration import KEEP, REGISTRATION, Registration, keeps_state, retained_since
+from eos.commit.retry import OwnerSettings
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, Write, least_care
 from eos.doctor.recovery import danger
@@ -42,7 +42,7 @@ _LOOK_AGAIN = 100  # batches, at most, until the run looks again which markers s
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class RunContext:
     """What a run begins with.
 
     Attributes:
@@ -150,13 +150,13 @@ class WritingRun(Run):
     writes = True
     _delivery: Delivery
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: RunContext) -> None:
         super().__init__(start.identity.run_id, start.query, start.metrics, start.taken)
         self._options = start.options
         self._observer = timing(lambda: self._metrics, start.options.observer)
 
     def _delivery_of(
-        self, start: Start, last_rows: int | None, time_limit_s: float, named: Iterable[str] = ()
+        self, start: RunContext, last_rows: int | None, time_limit_s: float, named: Iterable[str] = ()
     ) -> Delivery:
         """Make the delivery of the run. Args: what it begins with; the others as of `Delivery`, `WriteSettings`."""
         options, query = start.options, start.query
@@ -221,7 +221,7 @@ class OwningRun(WritingRun):
     _look_after = _LOOK_AGAIN
     _since_look = 0  # batches that were taken since; their ids may have gaps
 
-    def __init__(self, start: Start, registered: Registration | None, unlogged: int | None = None) -> None:
+    def __init__(self, start: RunContext, registered: Registration | None, unlogged: int | None = None) -> None:
         super().__init__(start)
         spark.refuse_speculation(start.session)
         self._registered = registered
@@ -250,7 +250,7 @@ class OwningRun(WritingRun):
             client,
             options.name,
             options.control_topic,
-            Settings(
+            OwnerSettings(
                 ttl_s=options.transaction_timeout_s,
                 markers_retained=options.markers_kept,
                 markers_retained_since=self._markers_since(),

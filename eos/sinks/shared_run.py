@@ -22,11 +22,11 @@ from eos.commit.registration import FAILED, Failure
 from eos.delivery.delivery import Write
 from eos.errors import EosError, Fenced, InvalidInput, ReplayFailed
 from eos.pulsar.protocol.topics import namespace_of
-from eos.sinks.beginning import begin
-from eos.sinks.leaving import before_the_log
+from eos.sinks.error_translation import before_the_log
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
-from eos.sinks.run import Run, Start
+from eos.sinks.run import Run, RunContext
+from eos.sinks.run_start import begin
 from eos.spark import query as spark
 
 log = logging.getLogger("eos.sink")
@@ -75,7 +75,7 @@ class SharedRun:
         self._told = False  # the query is to end with the failure
         self._turn = threading.RLock()
 
-    def take(self, start: Start, writes: Sequence[Write]) -> None:
+    def take(self, start: RunContext, writes: Sequence[Write]) -> None:
         """Give a batch to the run that is open, or to a new one. Raises what `Sink.__call__` does.
 
         Args: what a run would begin with; what is to be written.
@@ -137,7 +137,7 @@ class SharedRun:
         run.tell(metrics)
         return run
 
-    def _begin(self, start: Start) -> Run:
+    def _begin(self, start: RunContext) -> Run:
         self.close()
         with before_the_log(start.batch_id):
             run = begin(replace(start, taken=self._taken))

@@ -23,16 +23,16 @@ from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
 from eos.doctor.retention import check_admin
 from eos.errors import EosError, InvalidInput, NetworkError, Refused
-from eos.metrics.observers import Told
+from eos.metrics.observers import ObserverNotifier
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.introduction import Introduction
+from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.columns import canonical
-from eos.sinks.leaving import as_it_leaves, before_the_log, log_in_one_line
+from eos.sinks.connection_error import out_of_reach
+from eos.sinks.error_translation import as_it_leaves, before_the_log, log_in_one_line
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
-from eos.sinks.reach import out_of_reach
-from eos.sinks.run import Start
+from eos.sinks.run import RunContext
 from eos.sinks.schemas import check_columns, new_version, not_taken
 from eos.sinks.shared_run import SharedRun, shared_run
 from eos.sinks.topics import valid_topic
@@ -81,7 +81,7 @@ class Sink:
         self._cluster = options.cluster(service_url)
         self._client = Client.shared(self._cluster)
         self._metrics = Metrics(options.name, job)
-        self._told = Told(options.metrics)
+        self._told = ObserverNotifier(options.metrics)
         self._shared: SharedRun | None = None  # of the run that it was last called in
         self._topics: set[str] = set()
         self._schemas: dict[str, Registered | None] = {}
@@ -235,7 +235,7 @@ class Sink:
                 identity = Identity(query.query_id, query.run_id, offsets, self._options.principal)
             self._metrics.identified(identity)
             shared = self._shared_run(identity.run_id, query)
-            start = Start(self._options, self._client, self._metrics, session, query, identity, batch.batch_id)
+            start = RunContext(self._options, self._client, self._metrics, session, query, identity, batch.batch_id)
             shared.take(start, batch._writes)
         except (EosError, Py4JError, PySparkException) as error:
             left = as_it_leaves(error, batch.batch_id, query)
@@ -331,7 +331,7 @@ class Sink:
             return
         try:
             self._client.register(
-                topic, new, Introduction(self._options.name, encrypted=bool(self._options.public_keys))
+                topic, new, ProducerIdentity(self._options.name, encrypted=bool(self._options.public_keys))
             )
         except Refused as refused:
             if refused.code != "IncompatibleSchema":

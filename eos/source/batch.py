@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from eos.source.bounded import EVERYTHING, Wanted, batch_ranges
+from eos.source.batch_plan import EVERYTHING, Wanted, batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.filters import what_passes
 from eos.source.options import SourceOptions
 from eos.source.segment_path import SegmentPlan
 from eos.source.tasks import RangePartition, losses, read_partition
-from eos.source.typed import ValueSchema
+from eos.source.value_schema import ValueSchema
 
 
 class PulsarReader(DataSourceReader):

@@ -17,19 +17,19 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import is_hidden, partition_name, split_partition
-from eos.pulsar.wire.ledgers import Ledger
+from eos.pulsar.wire.ledgers import TopicLedger
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary
 from eos.source.offsets import before
 from eos.source.options import SourceOptions
+from eos.source.range_reader import first_behind
+from eos.source.range_splitter import Splitter, splitter, whole
 from eos.source.ranges import Found, Range, Standing
-from eos.source.reading import first_behind
-from eos.source.splitting import Splitter, splitter, whole
 from eos.source.subscriptions import Subscriptions, too_old
-from eos.source.unfinished import Unfinished
+from eos.source.unfinished_chunks import Unfinished
 
 if TYPE_CHECKING:
-    from eos.source.typed import ValueSchema
+    from eos.source.value_schema import ValueSchema
 
 PATIENCE_S = 60
 """How long a question that can be granted later is asked again. Each may be asked twice: that changes nothing."""
@@ -189,7 +189,7 @@ class PulsarBrokers:
             return list(pool.map(look, entries))
 
     @_patient
-    def ledgers(self, topic: str) -> list[Ledger]:
+    def ledgers(self, topic: str) -> list[TopicLedger]:
         """Return the ledgers of a physical topic, in their order, as the admin API knows them.
 
         Raises InvalidInput where there is no admin URL, and where the role may not ask.
@@ -224,7 +224,7 @@ class PulsarBrokers:
             self._subscriptions.acknowledge(topic, bound)
 
     def open(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> EntryReader:
-        """Open a reader of whole entries, as `eos.source.reading` does."""
+        """Open a reader of whole entries, as `eos.source.range_reader` does."""
         ahead = MAX_PERMITS if permits is None else permits
         return self._client.entry_reader(
             topic,
@@ -242,7 +242,7 @@ class PulsarBrokers:
 
     def value_schema(self) -> ValueSchema:
         """Return the schema that all selected topics share. Raises TopicMissing, InvalidInput."""
-        from eos.source.typed import shared_schema  # it needs Spark, and rows can be looked at without
+        from eos.source.value_schema import shared_schema  # it needs Spark, and rows can be looked at without
 
         topics = sorted({split_partition(topic)[0] for topic in self.topics(all_named=True)})
         return shared_schema({topic: self.schema(topic) for topic in topics})

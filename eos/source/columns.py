@@ -30,7 +30,7 @@ from eos.pulsar.protocol.topics import split_partition
 from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import MessageId
-from eos.source.typed import TypedValues
+from eos.source.value_schema import TypedValues
 
 _ID = StructType(
     [StructField("ledger", LongType()), StructField("entry", LongType()), StructField("batchIndex", IntegerType())]
@@ -40,7 +40,7 @@ _TIME: tuple[DataType, ...] = (TimestampType(), LongType())
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """One column.
 
     Attributes:
@@ -56,16 +56,22 @@ class Part:
     meaning: str
 
 
-PARTS: tuple[Part, ...] = (
-    Part("value", _BYTES, "value", "the payload; null where the producer sent null"),
-    Part("__key", _BYTES, "key", "the key, or null"),
-    Part("__topic", (StringType(),), None, "the topic's full name, without the partition"),
-    Part("__partition", (IntegerType(),), None, "the partition's number; null for a topic without partitions"),
-    Part("__messageId", (_ID,), "message_id", "where it is stored; `batchIndex` is -1 for a message outside a batch"),
-    Part("__publishTime", _TIME, "publish_time", "when the producer sent it; a `bigint` is milliseconds since 1970"),
-    Part("__eventTime", _TIME, "event_time", "the event time that the producer gave, or null"),
-    Part("__messageProperties", (MapType(StringType(), StringType()),), "properties", "the properties; perhaps none"),
-    Part("__orderingKey", _BYTES, "ordering_key", "the ordering key, or null"),
+PARTS: tuple[MessagePart, ...] = (
+    MessagePart("value", _BYTES, "value", "the payload; null where the producer sent null"),
+    MessagePart("__key", _BYTES, "key", "the key, or null"),
+    MessagePart("__topic", (StringType(),), None, "the topic's full name, without the partition"),
+    MessagePart("__partition", (IntegerType(),), None, "the partition's number; null for a topic without partitions"),
+    MessagePart(
+        "__messageId", (_ID,), "message_id", "where it is stored; `batchIndex` is -1 for a message outside a batch"
+    ),
+    MessagePart(
+        "__publishTime", _TIME, "publish_time", "when the producer sent it; a `bigint` is milliseconds since 1970"
+    ),
+    MessagePart("__eventTime", _TIME, "event_time", "the event time that the producer gave, or null"),
+    MessagePart(
+        "__messageProperties", (MapType(StringType(), StringType()),), "properties", "the properties; perhaps none"
+    ),
+    MessagePart("__orderingKey", _BYTES, "ordering_key", "the ordering key, or null"),
 )
 """Every column, in the order of a read without a schema."""
 
@@ -104,7 +110,7 @@ def checked(schema: StructType, value: DataType | None = None) -> None:
             raise InvalidInput(f"column {field.name!r} is declared not null; the Pulsar source's columns are nullable.")
 
 
-class Columns:
+class SourceColumns:
     """Turns entries of one physical topic into record batches of exactly the declared schema."""
 
     def __init__(self, schema: StructType, topic: str, typed: TypedValues | None = None) -> None:
@@ -129,7 +135,9 @@ class Columns:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
-    def _column(self, part: Part, field: pa.Field, decoded: pa.RecordBatch, entries: Sequence[Entry]) -> pa.Array:
+    def _column(
+        self, part: MessagePart, field: pa.Field, decoded: pa.RecordBatch, entries: Sequence[Entry]
+    ) -> pa.Array:
         if part.decoded is None:
             constant = self._name if part.name == "__topic" else self._partition
             return pa.repeat(pa.scalar(constant, field.type), decoded.num_rows)

@@ -29,8 +29,8 @@ from pyspark.sql.datasource import (
 )
 
 from eos.pulsar.protocol.topics import split_partition
+from eos.source.batch_plan import Wanted
 from eos.source.boundaries import LATEST_MS
-from eos.source.bounded import Wanted
 from eos.spark.workers import PUSHES_FILTERS, is_worker
 
 SLACK_MS = 3_600_000

@@ -23,7 +23,7 @@ from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name
 from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption_keys import key_files
 from eos.source.boundaries import Boundary, parse_boundary
-from eos.source.splitting import PART_BYTES
+from eos.source.range_splitter import PART_BYTES
 from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
 
 READ_FROM: Final = ("brokers", "bookies", "auto")

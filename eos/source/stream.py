@@ -18,14 +18,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from eos.source.batch_pace import FIRST_ENTRIES, Pace
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Offsets
 from eos.source.options import SourceOptions
-from eos.source.pacing import FIRST_ENTRIES, Pace
-from eos.source.planning import StreamPlan
 from eos.source.segment_path import SegmentPlan
+from eos.source.stream_plan import StreamPlan
 from eos.source.tasks import RangePartition, read_partition
-from eos.source.typed import ValueSchema
+from eos.source.value_schema import ValueSchema
 
 log = logging.getLogger("eos.source")
 

@@ -6,8 +6,8 @@ import logging
 from typing import Literal, Protocol
 
 from eos.errors import InvalidInput, TopicMissing
-from eos.pulsar.net.ack import DurableCursor
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.subscription import Subscription
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary, place_of
 from eos.source.offsets import before
@@ -61,7 +61,7 @@ class Subscriptions:
         self._client = client
         self._options = options
         self._places = places
-        self._cursors: dict[str, DurableCursor] = {}
+        self._cursors: dict[str, Subscription] = {}
         self._ours: set[str] = set()
 
     def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
@@ -111,7 +111,7 @@ class Subscriptions:
         self._join(topic, "earliest").delete()
         del self._cursors[topic]
 
-    def joined(self, topic: str) -> DurableCursor | None:
+    def joined(self, topic: str) -> Subscription | None:
         """Return the subscription of a topic if it is in use."""
         return self._cursors.get(topic)
 
@@ -204,7 +204,7 @@ class Subscriptions:
             )
         self._ours.add(topic)
 
-    def _forward(self, cursor: DurableCursor, place: EntryId) -> EntryId:
+    def _forward(self, cursor: Subscription, place: EntryId) -> EntryId:
         pinned = before(place).entry
         if place.entry > 0:
             cursor.acknowledge(pinned)
@@ -222,7 +222,7 @@ class Subscriptions:
             raise InvalidInput(too_old(topic))
         return last, stands
 
-    def _join(self, topic: str, initial: Literal["earliest", "latest"], *, create: bool = False) -> DurableCursor:
+    def _join(self, topic: str, initial: Literal["earliest", "latest"], *, create: bool = False) -> Subscription:
         if topic not in self._cursors:
             self._cursors[topic] = self._client.subscription(
                 topic, self._options.subscription, initial=initial, watched=True, create=create

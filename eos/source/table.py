@@ -12,7 +12,7 @@ _BATCH: tuple[Kind, ...] = ("batch",)
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class SourceOption:
     """One option.
 
     Attributes:
@@ -28,11 +28,11 @@ class Option:
     meaning: str
 
 
-def _both(name: str, default: str, meaning: str) -> Option:
-    return Option(name, default, _BOTH, meaning)
+def _both(name: str, default: str, meaning: str) -> SourceOption:
+    return SourceOption(name, default, _BOTH, meaning)
 
 
-OPTIONS: tuple[Option, ...] = (
+OPTIONS: tuple[SourceOption, ...] = (
     _both("service.url", "required", '`"pulsar://host:port"` or `"pulsar+ssl://host:port"`; several hosts by commas'),
     _both(
         "admin.url",
@@ -48,7 +48,7 @@ OPTIONS: tuple[Option, ...] = (
         "a regular expression for whole names, such as `persistent://public/default/f.*`; topics may be added, "
         "one that vanishes is a loss, and those that begin with two underscores are left out",
     ),
-    Option(
+    SourceOption(
         "subscription",
         "",
         _STREAM,
@@ -60,7 +60,7 @@ OPTIONS: tuple[Option, ...] = (
         "streams: the same, with a hash of the selected topics behind it; batch reads: what the names of their "
         "subscriptions begin with. A namespace with subscription-auth-mode Prefix demands the role there",
     ),
-    Option(
+    SourceOption(
         "resetSubscription",
         "`false`",
         _STREAM,
@@ -77,16 +77,16 @@ OPTIONS: tuple[Option, ...] = (
         "",
         "begin with what was published at that time or later: ISO 8601 with a zone, or milliseconds since 1970",
     ),
-    Option("endingOffsets", "`latest`", _BATCH, "`latest`, or JSON by topic: the last entry that is read"),
-    Option("endingTime", "", _BATCH, "end before what was published at that time or later"),
-    Option(
+    SourceOption("endingOffsets", "`latest`", _BATCH, "`latest`, or JSON by topic: the last entry that is read"),
+    SourceOption("endingTime", "", _BATCH, "end before what was published at that time or later"),
+    SourceOption(
         "retainWhileReading",
         "`false`",
         _BATCH,
         "`true`: a durable subscription keeps a range stored while its task reads it. It counts as backlog, so a "
         "backlog quota can stop the topic's producers. `false`: what is deleted meanwhile is a loss by name",
     ),
-    Option(
+    SourceOption(
         "readCompacted",
         "`false`",
         _BATCH,
@@ -138,19 +138,19 @@ OPTIONS: tuple[Option, ...] = (
         "134217728",
         "bytes of a Spark partition, about: more are cut, by the ledgers that are closed; needs `admin.url`",
     ),
-    Option(
+    SourceOption(
         "maxEntriesPerTrigger",
         "no limit",
         _STREAM,
         "entries of a micro-batch, at most; a producer that batches puts many messages into one",
     ),
-    Option(
+    SourceOption(
         "maxBytesPerTrigger",
         "no limit",
         _STREAM,
         "bytes of a micro-batch, about: by the size of the entries seen last",
     ),
-    Option(
+    SourceOption(
         "targetBatchSeconds",
         "no limit",
         _STREAM,

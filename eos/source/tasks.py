@@ -14,13 +14,13 @@ from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.encryption import as_it_is, decryptor_of
 from eos.pulsar.wire.entry import Entry
 from eos.source.brokers import PulsarBrokers
-from eos.source.columns import Columns
+from eos.source.columns import SourceColumns
 from eos.source.errors import Damaged, DataLost
 from eos.source.options import SourceOptions
+from eos.source.range_reader import read_range
 from eos.source.ranges import Range
-from eos.source.reading import read_range
 from eos.source.segment_path import SegmentPath, read_stored
-from eos.source.typed import TypedValues, ValueSchema
+from eos.source.value_schema import TypedValues, ValueSchema
 
 log = logging.getLogger("eos.source")
 
@@ -72,7 +72,7 @@ def read_partition(
         log.warning("%s It is left out: onDamagedEntry=skip (%d so far in %s).", f"{damage}.", left_out, part)
 
     brokers = PulsarBrokers(options)
-    columns = Columns(schema, part.topic, TypedValues(values, part.topic, brokers.schema) if values else None)
+    columns = SourceColumns(schema, part.topic, TypedValues(values, part.topic, brokers.schema) if values else None)
     decrypt = decryptor_of(options.decryption_keys) if options.decryption_keys else as_it_is
     most = options.max_message_bytes
     stored = None if path is None else read_stored(part, path, options)
@@ -80,7 +80,7 @@ def read_partition(
         yield from readable(columns, entries, damaged)
 
 
-def readable(columns: Columns, entries: Sequence[Entry], damaged: Damaged) -> Iterator[pa.RecordBatch]:
+def readable(columns: SourceColumns, entries: Sequence[Entry], damaged: Damaged) -> Iterator[pa.RecordBatch]:
     """Yield the messages of entries, without those that can't be read. Args: is told of each of them."""
     try:
         yield columns.batch(entries)

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.errors import InvalidInput
 from eos.spark.checkpoint_files import CheckpointFiles
-from eos.spark.ending import ends_later, terminate
+from eos.spark.query_stop import ends_later, terminate
 
 Jvm = Any  # py4j objects have no types
 

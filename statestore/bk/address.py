@@ -17,7 +17,7 @@ _SERVICE = re.compile(r"zk(?:\+[a-z]+)?://(?P<servers>[^/]+)(?P<ledgers>/.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class BkAddress:
     """A path in a tree of files on BookKeeper.
 
     Attributes:
@@ -37,7 +37,7 @@ class Address:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def parse(cls, uri: str, options: Mapping[str, object] | None = None) -> Address:
+    def parse(cls, uri: str, options: Mapping[str, object] | None = None) -> BkAddress:
         """Read `bk://host:port/path` or `bk://NAME/path`.
 
         Args:
@@ -69,10 +69,10 @@ class Address:
         """The address as text, as Hadoop takes it."""
         return f"{SCHEME}://{self.authority}{self.path}"
 
-    def at(self, path: str) -> Address:
+    def at(self, path: str) -> BkAddress:
         """Return another path, absolute or relative to this one, in the same tree."""
         joined = _normal(posixpath.join(self.path, path))
-        return Address(self.authority, joined, self.servers, self.ledgers, self.root, self.options)
+        return BkAddress(self.authority, joined, self.servers, self.ledgers, self.root, self.options)
 
     def __str__(self) -> str:
         return self.uri

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from statestore.bk.address import Address
+from statestore.bk.address import BkAddress
 from statestore.hadoop.file_systems import Hadoop
 
 NO_LEDGER = -1
@@ -61,7 +61,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class BkLedger:
     """A registered ledger.
 
     Attributes:
@@ -84,7 +84,7 @@ class Ledger:
         return sorted(name.removeprefix(_SAVEPOINT) for name in self.references if name.startswith(_SAVEPOINT))
 
 
-def files(hadoop: Hadoop, address: Address) -> dict[str, FileRecord]:
+def files(hadoop: Hadoop, address: BkAddress) -> dict[str, FileRecord]:
     """Return all files at or below an address, by path. Not a cut: files may come and go meanwhile.
 
     Raises:
@@ -95,7 +95,7 @@ def files(hadoop: Hadoop, address: Address) -> dict[str, FileRecord]:
     return {one["path"]: FileRecord(**one) for one in json.loads(said)}
 
 
-def ledgers(hadoop: Hadoop, address: Address, ids: Iterable[int] | None = None) -> dict[int, Ledger]:
+def ledgers(hadoop: Hadoop, address: BkAddress, ids: Iterable[int] | None = None) -> dict[int, BkLedger]:
     """Return registered ledgers of a tree by id; None: all. One that is freed meanwhile is left out."""
     wanted = [] if ids is None else sorted(ids)
     if ids is not None and not wanted:
@@ -105,6 +105,6 @@ def ledgers(hadoop: Hadoop, address: Address, ids: Iterable[int] | None = None) 
     return {one["id"]: _ledger(**one) for one in json.loads(said)}
 
 
-def _ledger(references: list[str], stored: dict[str, object] | None, **more: object) -> Ledger:
+def _ledger(references: list[str], stored: dict[str, object] | None, **more: object) -> BkLedger:
     known = None if stored is None else Stored(**{**stored, "bookies": tuple(stored["bookies"])})  # type: ignore[arg-type]
-    return Ledger(references=tuple(references), stored=known, **more)  # type: ignore[arg-type]
+    return BkLedger(references=tuple(references), stored=known, **more)  # type: ignore[arg-type]

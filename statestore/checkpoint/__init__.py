@@ -9,22 +9,29 @@ compression.py  lz4, zstd and snappy streams
 
 from __future__ import annotations
 
-from statestore.checkpoint.files import Entry, Files, LocalFiles
-from statestore.checkpoint.logs import Commit, Offsets, batch_ids, read_commit, read_offsets, read_query_id
+from statestore.checkpoint.files import FileEntry, Files, LocalFiles
+from statestore.checkpoint.logs import (
+    CommitLogEntry,
+    OffsetsLogEntry,
+    batch_ids,
+    read_commit,
+    read_offsets,
+    read_query_id,
+)
 from statestore.checkpoint.needs import Need, Needs, committed, needs_of, plain_files
 from statestore.checkpoint.operators import Operator, moved_metadata, operator_ids, read_operator
 from statestore.checkpoint.stores import Chain, Gap, StoreFile, store_files
 
 __all__ = [
     "Chain",
-    "Commit",
-    "Entry",
+    "CommitLogEntry",
+    "FileEntry",
     "Files",
     "Gap",
     "LocalFiles",
     "Need",
     "Needs",
-    "Offsets",
+    "OffsetsLogEntry",
     "Operator",
     "StoreFile",
     "batch_ids",

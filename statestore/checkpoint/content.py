@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from statestore.checkpoint import logs
 from statestore.checkpoint.changes import read_changes
-from statestore.checkpoint.files import Entry
+from statestore.checkpoint.files import FileEntry
 from statestore.checkpoint.needs import Need
 from statestore.checkpoint.operators import check_schema
 from statestore.checkpoint.rocksdb import check_table, read_snapshot
@@ -62,7 +62,7 @@ class _One:
     path: str
     data: bytes
 
-    def list(self, path: str) -> Mapping[str, Entry]:
+    def list(self, path: str) -> Mapping[str, FileEntry]:
         return {}
 
     def read(self, path: str) -> bytes:

@@ -29,7 +29,7 @@ _PLACE = "partition_id"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StatePart:
     """A part of a query's state that is read by itself.
 
     Attributes:
@@ -61,7 +61,7 @@ class Side:
 
     uri: str
     kept: Kept
-    parts: tuple[Part, ...]
+    parts: tuple[StatePart, ...]
 
 
 def state_difference(
@@ -113,15 +113,15 @@ def _side(hadoop: Hadoop, uri: str, batch: int | None) -> Side:
     return Side(uri, kept, parts)
 
 
-def _parts(files: Files, operator: Operator) -> Iterator[Part]:
+def _parts(files: Files, operator: Operator) -> Iterator[StatePart]:
     variables = _variables(files, operator) if operator.name.startswith("transformWithState") else ()
     for name, kind in variables:
         reading = {"readRegisteredTimers": "true"} if kind == "TimerState" else {"stateVarName": name}
         # A list as a whole: its order counts.
         reading |= {"flattenCollectionTypes": "false"} if kind == "ListState" else {}
-        yield Part(operator.id, operator.name, "timers" if kind == "TimerState" else name, tuple(reading.items()))
+        yield StatePart(operator.id, operator.name, "timers" if kind == "TimerState" else name, tuple(reading.items()))
     for store in operator.stores if not variables else ():
-        yield Part(operator.id, operator.name, store, (("storeName", store),))
+        yield StatePart(operator.id, operator.name, store, (("storeName", store),))
 
 
 def _variables(files: Files, operator: Operator) -> tuple[tuple[str, str], ...]:
@@ -133,7 +133,7 @@ def _variables(files: Files, operator: Operator) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _rows(spark: SparkSession, side: Side, part: Part | None, options: Mapping[str, object] | None) -> DataFrame:
+def _rows(spark: SparkSession, side: Side, part: StatePart | None, options: Mapping[str, object] | None) -> DataFrame:
     """The rows of a part as two texts: key and value."""
     from pyspark.sql import functions as F
 
@@ -156,7 +156,7 @@ def _rows(spark: SparkSession, side: Side, part: Part | None, options: Mapping[s
 _KEYS = ("key", "user_map_key", "expiration_timestamp_ms")
 
 
-def _compared(part: Part, old: DataFrame, new: DataFrame) -> DataFrame:
+def _compared(part: StatePart, old: DataFrame, new: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     both = old.withColumnRenamed("value", "a").join(new.withColumnRenamed("value", "b"), "key", "full_outer")

@@ -14,7 +14,7 @@ from statestore.errors import Damaged, NotFound
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """One name in a directory.
 
     Attributes:
@@ -31,7 +31,7 @@ class Entry:
 class Files(Protocol):
     """A folder with a checkpoint, wherever it is."""
 
-    def list(self, path: str) -> Mapping[str, Entry]:
+    def list(self, path: str) -> Mapping[str, FileEntry]:
         """Return what is in a directory, by name. Empty where there is no directory."""
         ...
 
@@ -50,9 +50,9 @@ class ListedOnce:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._listed: dict[str, Mapping[str, Entry]] = {}
+        self._listed: dict[str, Mapping[str, FileEntry]] = {}
 
-    def list(self, path: str) -> Mapping[str, Entry]:
+    def list(self, path: str) -> Mapping[str, FileEntry]:
         """Return what was in a directory, by name. Empty where there was no directory."""
         if path not in self._listed:
             self._listed[path] = self._files.list(path)
@@ -69,7 +69,7 @@ class LocalFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def list(self, path: str) -> Mapping[str, Entry]:
+    def list(self, path: str) -> Mapping[str, FileEntry]:
         """Return what is in a directory, without hidden names (Hadoop's checksums)."""
         folder = self.folder / path
         found = {}
@@ -77,7 +77,7 @@ class LocalFiles:
             if not file.name.startswith("."):
                 status = file.stat()
                 length = 0 if file.is_dir() else status.st_size
-                found[file.name] = Entry(file.name, length, int(status.st_mtime * 1000), file.is_dir())
+                found[file.name] = FileEntry(file.name, length, int(status.st_mtime * 1000), file.is_dir())
         return found
 
     def read(self, path: str) -> bytes:

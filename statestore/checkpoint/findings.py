@@ -15,7 +15,7 @@ Severity = Literal["error", "unknown", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckpointFinding:
     """One thing that is not as it should be.
 
     Attributes:
@@ -40,7 +40,7 @@ class Finding:
     bookie: str | None = None
 
 
-def by_severity(finding: Finding) -> int:
+def by_severity(finding: CheckpointFinding) -> int:
     """Order findings: errors first, then what is not known."""
     return get_args(Severity).index(finding.severity)
 
@@ -55,19 +55,19 @@ RESTORE = (
 )
 
 
-def missing(gap: Gap, severity: Severity, batches: tuple[int, ...]) -> Finding:
+def missing(gap: Gap, severity: Severity, batches: tuple[int, ...]) -> CheckpointFinding:
     """Say that a file is not there."""
     remedy = RESTORE
     if gap.path == METADATA:
         remedy = 'Put it back: {"id":"…"} with the query\'s id, which the log of its last run names.'
-    return Finding(severity, "missing", f"{gap.path} is not there: {gap.reason}", remedy, gap.path, batches)
+    return CheckpointFinding(severity, "missing", f"{gap.path} is not there: {gap.reason}", remedy, gap.path, batches)
 
 
 def damaged(
     files: Files, path: str, reason: str, severity: Severity, batches: tuple[int, ...], needs: Sequence[Needs]
-) -> Finding:
+) -> CheckpointFinding:
     """Say that a file is not what was written."""
-    return Finding(
+    return CheckpointFinding(
         severity, "damaged", f"{path} is damaged: {reason}", _remedy(files, path, batches, needs), path, batches
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from statestore.checkpoint.files import Entry
+from statestore.checkpoint.files import FileEntry
 from statestore.errors import NotFound
 from statestore.hadoop.file_systems import Hadoop
 
@@ -16,13 +16,13 @@ class HadoopFiles:
         self._hadoop = hadoop
         self._uri = uri.rstrip("/")
 
-    def list(self, path: str) -> Mapping[str, Entry]:
+    def list(self, path: str) -> Mapping[str, FileEntry]:
         """Return what is in a directory, by name. Empty where there is no directory."""
         try:
             found = self._hadoop.list(self.uri(path))
         except NotFound:
             return {}
-        return {one.name: Entry(one.name, one.length, one.mtime_ms, one.is_directory) for one in found}
+        return {one.name: FileEntry(one.name, one.length, one.mtime_ms, one.is_directory) for one in found}
 
     def read(self, path: str) -> bytes:
         """Return a whole file."""

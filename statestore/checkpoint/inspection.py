@@ -16,7 +16,7 @@ from statestore.checkpoint import logs
 from statestore.checkpoint.compression import UnknownCompression
 from statestore.checkpoint.content import check_content
 from statestore.checkpoint.files import Files, ListedOnce
-from statestore.checkpoint.findings import RESTORE, WAIT, Finding, Severity, by_severity, damaged, missing
+from statestore.checkpoint.findings import RESTORE, WAIT, CheckpointFinding, Severity, by_severity, damaged, missing
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.needs import Need, Needs, committed, needs_of, restart_of
 from statestore.checkpoint.operators import STATE
@@ -42,7 +42,7 @@ class Inspection:
     query_id: str | None
     batches: tuple[int, ...]
     files: Mapping[str, int]
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckpointFinding, ...]
 
 
 class _Kept(ListedOnce):
@@ -112,7 +112,7 @@ def _settled(files: Files) -> _Kept:
 
 
 def _inspect(kept: _Kept, batches: int, stateful: bool | None, repairs: bool, progress: Progress | None) -> Inspection:
-    findings: list[Finding] = []
+    findings: list[CheckpointFinding] = []
     query_id = None
     with suppress(NotFound, Damaged, Unavailable):  # found again below, as a file that is needed
         query_id = logs.read_query_id(kept)
@@ -143,7 +143,8 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, repairs: bool, pr
             findings.append(missing(gap, severity(path), users[path]))
     findings += _lineage_against_commits(kept, needs)
     findings += [
-        Finding("warning", "note", note, "") for note in dict.fromkeys(n for need in needs for n in need.notes)
+        CheckpointFinding("warning", "note", note, "")
+        for note in dict.fromkeys(n for need in needs for n in need.notes)
     ]
     sizes = {path: 0 for path, gap in gaps.items() if gap.damaged and path in needed}
     wanted = [file for path, file in needed.items() if path not in gaps]
@@ -162,10 +163,10 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, repairs: bool, pr
             findings.append(missing(Gap(file.path, "the batch needs it"), severity(file.path), by))
         except UnknownCompression as error:
             message = f"{file.path} was read but not looked into: {error}"
-            findings.append(Finding("warning", "note", message, "", file.path))
+            findings.append(CheckpointFinding("warning", "note", message, "", file.path))
         except Unavailable as error:
             message = f"{file.path} can't be read: {error}"
-            findings.append(Finding(severity(file.path), "unreadable", message, WAIT, file.path, by))
+            findings.append(CheckpointFinding(severity(file.path), "unreadable", message, WAIT, file.path, by))
         except Damaged as error:
             findings.append(damaged(kept, file.path, str(error), severity(file.path), by, needs))
     if progress is not None:
@@ -176,11 +177,11 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, repairs: bool, pr
     return Inspection(query_id, chosen, sizes, tuple(findings))
 
 
-def _log_of_batches(files: Files, needs: Sequence[Needs]) -> Iterable[Finding]:
+def _log_of_batches(files: Files, needs: Sequence[Needs]) -> Iterable[CheckpointFinding]:
     """Name the batches that the two logs skip. Spark asks for none of them; another restore may."""
     plans, commits = tuple(logs.batch_ids(files, OFFSETS)), tuple(logs.batch_ids(files, COMMITS))
     if not commits:
-        yield Finding(
+        yield CheckpointFinding(
             "warning",
             "log",
             f"no batch is committed yet; {len(plans)} {'is' if len(plans) == 1 else 'are'} planned",
@@ -196,27 +197,29 @@ def _log_of_batches(files: Files, needs: Sequence[Needs]) -> Iterable[Finding]:
             if path not in named:
                 message = f"{path} is not there, though there are batches before and after it"
                 remedy = f"Spark goes on after batch {needs[0].batch} without it, but not after {batch} any more."
-                yield Finding("warning", "log", message, remedy, path, (batch,))
+                yield CheckpointFinding("warning", "log", message, remedy, path, (batch,))
 
 
-def _no_state(files: Files, batch: int, stateful: bool | None) -> Iterable[Finding]:
+def _no_state(files: Files, batch: int, stateful: bool | None) -> Iterable[CheckpointFinding]:
     """There is no state after a batch: right for a query that keeps none."""
     known = _keeps_state(files, batch) if stateful is None else stateful
     if known is None:
         message = "there is no state, and nothing here says whether the query keeps any: if it does, Spark can't go on"
-        yield Finding("unknown", "note", message, "Say which: --stateful or --stateless.", STATE)
+        yield CheckpointFinding("unknown", "note", message, "Say which: --stateful or --stateless.", STATE)
     elif known:
         message = "there is no state, though the query keeps one: its folder is lost"
-        yield Finding("error", "missing", message, RESTORE, STATE)
+        yield CheckpointFinding("error", "missing", message, RESTORE, STATE)
 
 
-def _no_clock(files: Files, plan: int, restart: Needs) -> Iterable[Finding]:
+def _no_clock(files: Files, plan: int, restart: Needs) -> Iterable[CheckpointFinding]:
     """A source that counts has noted nothing: right for any but Spark's rate source, and nothing tells which it is."""
     with suppress(NotFound, Damaged, Unavailable):
         for path in clocks_of(logs.read_offsets(files, plan)):
             if path not in restart.files:
                 message = f"{path} is not there: if the source is Spark's rate source, Spark can't go on"
-                yield Finding("unknown", "note", message, "Any other source that counts does not need it.", path)
+                yield CheckpointFinding(
+                    "unknown", "note", message, "Any other source that counts does not need it.", path
+                )
 
 
 def _keeps_state(files: Files, batch: int) -> bool | None:
@@ -234,7 +237,7 @@ def _keeps_state(files: Files, batch: int) -> bool | None:
     return None
 
 
-def _lineage_against_commits(files: Files, needs: Sequence[Needs]) -> Iterable[Finding]:
+def _lineage_against_commits(files: Files, needs: Sequence[Needs]) -> Iterable[CheckpointFinding]:
     """In checkpoint format 2 each state is built on the one that the commit before it names."""
     for need in needs:
         try:
@@ -245,7 +248,7 @@ def _lineage_against_commits(files: Files, needs: Sequence[Needs]) -> Iterable[F
         for store in need.stores:
             for file in store.chain.files:
                 if file.version == need.batch and file.uid and named and file.uid not in named:
-                    yield Finding(
+                    yield CheckpointFinding(
                         "warning",
                         "damaged",
                         f"the lineage of {store.folder}, version {need.batch + 1}, has {file.path}, but the commit of "

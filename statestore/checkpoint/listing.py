@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.logs import COMMITS, OFFSETS, Commit
+from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
 from statestore.checkpoint.needs import stores_of
 from statestore.checkpoint.operators import operator_ids, read_operator
 from statestore.checkpoint.stores import StoreFile, chain, store_files
@@ -25,7 +25,7 @@ _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class CommittedBatch:
     """A micro-batch that the logs still know.
 
     Attributes:
@@ -45,7 +45,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class StoreVersions:
     """The state of one operator in one partition.
 
     Attributes:
@@ -84,8 +84,8 @@ class Snapshots:
     uri: str
     query_id: str
     read_ms: int
-    batches: tuple[Batch, ...]
-    stores: tuple[Store, ...]
+    batches: tuple[CommittedBatch, ...]
+    stores: tuple[StoreVersions, ...]
 
     @property
     def bytes(self) -> int:
@@ -133,7 +133,7 @@ def read_snapshots(files: Files, uri: str = "") -> Snapshots:
     for batch in sorted({*plans, *commits}):
         offsets = logs.read_offsets(files, batch) if batch in plans else None
         batches.append(
-            Batch(
+            CommittedBatch(
                 batch,
                 batch in commits,
                 offsets.time_ms if offsets else 0,
@@ -211,7 +211,7 @@ def _session(spark: SparkSession, uri: str, batch_id: int | None) -> SparkSessio
     return session
 
 
-def _stores(files: Files, commits: Mapping[int, Commit]) -> Iterator[Store]:
+def _stores(files: Files, commits: Mapping[int, CommitLogEntry]) -> Iterator[StoreVersions]:
     last = max(commits, default=-1)
     for number in operator_ids(files):
         operator = read_operator(files, number, last)
@@ -219,12 +219,12 @@ def _stores(files: Files, commits: Mapping[int, Commit]) -> Iterator[Store]:
             batch: {folder: uid for _, _, folder, uid in stores_of(operator, commit)}
             for batch, commit in commits.items()
         }
-        for partition, store, folder, _ in stores_of(operator, commits.get(last, Commit(0, 0, {}))):
+        for partition, store, folder, _ in stores_of(operator, commits.get(last, CommitLogEntry(0, 0, {}))):
             have = store_files(files, folder)
             parts = ("SSTs", "logs") if any(file.kind == "zip" for file in have) else ()
             tables = [table for part in parts for table in files.list(join(folder, part)).values()]
             uids = {batch + 1: folders[folder] for batch, folders in named.items() if folders.get(folder)}
-            yield Store(
+            yield StoreVersions(
                 number,
                 operator.name,
                 partition,

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from statestore.checkpoint.files import Entry, Files, join
+from statestore.checkpoint.files import FileEntry, Files, join
 from statestore.errors import Damaged, InvalidInput, NotFound
 
 METADATA = "metadata"
@@ -24,7 +24,7 @@ NOT_WHOLE = "so it is until a copy, restore, rescaling or bootstrap has ended, a
 
 
 @dataclass(frozen=True, slots=True)
-class Offsets:
+class OffsetsLogEntry:
     """Where a batch begins.
 
     Attributes:
@@ -44,7 +44,7 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitLogEntry:
     """That a batch is done.
 
     Attributes:
@@ -124,14 +124,14 @@ def read_query_id(files: Files) -> str:
         raise Damaged(f"{METADATA} is not JSON with the query's id: {error}") from error
 
 
-def batch_ids(files: Files, log: str) -> Mapping[int, Entry]:
+def batch_ids(files: Files, log: str) -> Mapping[int, FileEntry]:
     """Return the batches that a log has a file for, by id, lowest first."""
     entries = files.list(log)
     ids = sorted(int(name) for name, entry in entries.items() if name.isdecimal() and not entry.is_directory)
     return {batch: entries[str(batch)] for batch in ids}
 
 
-def read_offsets(files: Files, batch: int) -> Offsets:
+def read_offsets(files: Files, batch: int) -> OffsetsLogEntry:
     """Return where a batch begins.
 
     Raises:
@@ -142,7 +142,7 @@ def read_offsets(files: Files, batch: int) -> Offsets:
     return parse_offsets(path, files.read(path))
 
 
-def parse_offsets(path: str, data: bytes) -> Offsets:
+def parse_offsets(path: str, data: bytes) -> OffsetsLogEntry:
     """Return what the bytes of a file of `offsets` say; `path` is for the error.
 
     Raises:
@@ -151,7 +151,7 @@ def parse_offsets(path: str, data: bytes) -> Offsets:
     version, metadata, lines = _lines(path, data)
     conf = metadata.get("conf")
     named = [line.partition(":")[::2] if version == 2 else (str(at), line) for at, line in enumerate(lines)]
-    return Offsets(
+    return OffsetsLogEntry(
         version,
         _count(path, metadata, "batchWatermarkMs"),
         _count(path, metadata, "batchTimestampMs"),
@@ -161,7 +161,7 @@ def parse_offsets(path: str, data: bytes) -> Offsets:
     )
 
 
-def read_commit(files: Files, batch: int) -> Commit:
+def read_commit(files: Files, batch: int) -> CommitLogEntry:
     """Return what was noted when a batch was done.
 
     Raises:
@@ -177,7 +177,7 @@ def read_commit(files: Files, batch: int) -> Commit:
         }
     except (ValueError, TypeError, AttributeError) as error:
         raise Damaged(f"{path} has unique ids that can't be read: {error}") from error
-    return Commit(version, _count(path, metadata, "nextBatchWatermarkMs"), uids)
+    return CommitLogEntry(version, _count(path, metadata, "nextBatchWatermarkMs"), uids)
 
 
 def _lines(path: str, data: bytes) -> tuple[int, dict[str, Any], list[str]]:

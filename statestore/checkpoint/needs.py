@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files, join
-from statestore.checkpoint.logs import COMMITS, OFFSETS, Commit
+from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
 from statestore.checkpoint.operators import STATE, Operator, concluded, has_schemas, operator_ids, read_operator
 from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.checkpoint.sources import numbers_of, source_logs
@@ -159,7 +159,7 @@ def needs_of(files: Files, batch: int, planned: bool = False) -> Needs:
     return found
 
 
-def _add_commit(files: Files, found: Needs) -> Commit:
+def _add_commit(files: Files, found: Needs) -> CommitLogEntry:
     """Before a planned batch only checkpoint format 2 needs it: it names the files of the state."""
     path = join(COMMITS, str(found.batch))
     try:
@@ -176,7 +176,7 @@ def _add_commit(files: Files, found: Needs) -> Commit:
     else:
         found.add(path, "commits")
         return commit
-    return Commit(0, 0, {})
+    return CommitLogEntry(0, 0, {})
 
 
 def _has_uids(files: Files) -> bool:
@@ -211,7 +211,7 @@ def _add_sources(files: Files, found: Needs, plan: int) -> None:
             found.gaps.append(Gap(join(folder, str(number)), f"{OFFSETS}/{plan} reads up to here, and {ends}"))
 
 
-def stores_of(operator: Operator, commit: Commit) -> Iterator[tuple[int, str, str, str]]:
+def stores_of(operator: Operator, commit: CommitLogEntry) -> Iterator[tuple[int, str, str, str]]:
     """Yield each store of an operator: partition, name, folder, and its state's unique id ("" in format 1)."""
     uids: Sequence[Sequence[str]] = commit.uids.get(operator.id, ())
     for partition in range(max(operator.partitions, len(uids))):
@@ -239,7 +239,7 @@ def chain_for(
     return found
 
 
-def _add_operator(files: Files, found: Needs, number: int, commit: Commit) -> None:
+def _add_operator(files: Files, found: Needs, number: int, commit: CommitLogEntry) -> None:
     folder = join(STATE, str(number), "_metadata")
     try:
         operator = read_operator(files, number, found.batch)

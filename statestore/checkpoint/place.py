@@ -62,7 +62,7 @@ def remove(hadoop: Hadoop, uri: str) -> None:
 
 
 @dataclass(frozen=True)
-class Place:
+class NewCheckpoint:
     """A folder on any file system that Hadoop knows.
 
     Attributes:

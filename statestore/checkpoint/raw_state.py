@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files
-from statestore.checkpoint.logs import Offsets
+from statestore.checkpoint.logs import OffsetsLogEntry
 from statestore.checkpoint.operators import PARTITIONS, Operator, operator_ids, read_operator
 from statestore.errors import InvalidInput
 
@@ -39,7 +39,7 @@ class Kept:
     """
 
     batch: int
-    offsets: Offsets
+    offsets: OffsetsLogEntry
     format: int
     operators: tuple[Operator, ...]
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from statestore.checkpoint.content import check_content
 from statestore.checkpoint.files import Files, join
-from statestore.checkpoint.findings import Finding
+from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.needs import Need, Needs, StoreNeeds
 from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.checkpoint.stores import CHECKSUM, Chain, StoreFile
@@ -22,7 +22,7 @@ from statestore.errors import Damaged, NotFound, Unavailable
 _MOST_CHANGES = 500
 
 
-def with_repairs(files: Files, restart: Needs, findings: Sequence[Finding]) -> list[Finding]:
+def with_repairs(files: Files, restart: Needs, findings: Sequence[CheckpointFinding]) -> list[CheckpointFinding]:
     """Return the findings, with warnings for the errors that Spark gets over.
 
     Args:

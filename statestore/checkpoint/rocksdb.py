@@ -20,7 +20,7 @@ _MAGICS = (0x88E241B785F4CFF7.to_bytes(8, "little"), 0xDB4775248B80FB57.to_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SstTable:
     """A file beside the zip that the snapshot needs.
 
     Attributes:
@@ -41,7 +41,7 @@ class RocksDbSnapshot:
         keys: how many keys the state has; None if Spark didn't count them.
     """
 
-    tables: tuple[Table, ...]
+    tables: tuple[SstTable, ...]
     keys: int | None
 
 
@@ -63,8 +63,12 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
         raise Damaged(f"the zip's {METADATA} has the version {version[:20]!r}; v1 is known here")
     try:
         said = json.loads(text)
-        tables = [Table(f"SSTs/{sst['dfsSstFileName']}", int(sst["sizeBytes"])) for sst in said.get("sstFiles") or ()]
-        tables += [Table(f"logs/{log['dfsLogFileName']}", int(log["sizeBytes"])) for log in said.get("logFiles") or ()]
+        tables = [
+            SstTable(f"SSTs/{sst['dfsSstFileName']}", int(sst["sizeBytes"])) for sst in said.get("sstFiles") or ()
+        ]
+        tables += [
+            SstTable(f"logs/{log['dfsLogFileName']}", int(log["sizeBytes"])) for log in said.get("logFiles") or ()
+        ]
         keys = int(said.get("numKeys", -1))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Damaged(f"the zip's {METADATA} can't be read: {error}") from error

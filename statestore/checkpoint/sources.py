@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from statestore.checkpoint.files import Files, join
-from statestore.checkpoint.logs import SOURCES, Offsets
+from statestore.checkpoint.logs import SOURCES, OffsetsLogEntry
 from statestore.checkpoint.stores import Gap
 from statestore.errors import Damaged
 
@@ -112,7 +112,7 @@ def check_entry(data: bytes) -> None:
                 raise Damaged(f"it holds a line that is not JSON: {error}") from error
 
 
-def numbers_of(offsets: Offsets) -> dict[str, int]:
+def numbers_of(offsets: OffsetsLogEntry) -> dict[str, int]:
     """Return how far a batch reads in each log of files, by the log's folder; other sources are left out."""
     found = {}
     for folder, source in zip(offsets.folders, offsets.sources, strict=True):
@@ -125,7 +125,7 @@ def numbers_of(offsets: Offsets) -> dict[str, int]:
     return found
 
 
-def clocks_of(offsets: Offsets) -> list[str]:
+def clocks_of(offsets: OffsetsLogEntry) -> list[str]:
     """Return the paths at which sources that count seconds have noted when their clock began.
 
     The offset of such a source is a bare number (RateStreamMicroBatchStream). Without the note its clock begins anew,

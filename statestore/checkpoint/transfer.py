@@ -15,7 +15,7 @@ from statestore.checkpoint.cut import Cut, cut_of, write_order
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import METADATA
 from statestore.checkpoint.needs import committed, needs_of
-from statestore.checkpoint.place import Place, check_free
+from statestore.checkpoint.place import NewCheckpoint, check_free
 from statestore.errors import CutFailed, NotFound
 from statestore.hadoop.file_systems import Hadoop
 
@@ -63,7 +63,7 @@ def copy_checkpoint(
         CutFailed: files that the newest batch needs are missing, and no newer batch comes; or they went faster than
             they could be copied. What was begun at the target is removed, as it is after every other error.
     """
-    place = Place(hadoop, hadoop.qualified(target))
+    place = NewCheckpoint(hadoop, hadoop.qualified(target))
     check_free(hadoop, place.uri, source)
     copying = _Copying(hadoop, HadoopFiles(hadoop, source), place, progress, prepare)
     # Looked at before anything is written: a source that can't be copied leaves no trace.
@@ -76,7 +76,7 @@ def copy_checkpoint(
         raise
 
 
-def copy_into(place: Place, source: str, prepare: Callable[[Cut], None]) -> Copied:
+def copy_into(place: NewCheckpoint, source: str, prepare: Callable[[Cut], None]) -> Copied:
     """Copy a checkpoint to a place that was begun, as `copy_checkpoint` does; the caller removes it after an error."""
     copying = _Copying(place.hadoop, HadoopFiles(place.hadoop, source), place, lambda *_: None, prepare)
     return copying.run(copying.newest(after=None))
@@ -87,7 +87,7 @@ class _Copying:
         self,
         hadoop: Hadoop,
         source: HadoopFiles,
-        target: Place,
+        target: NewCheckpoint,
         progress: Progress,
         prepare: Callable[[Cut], None],
     ) -> None:

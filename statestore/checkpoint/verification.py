@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from statestore.bk import tree
-from statestore.bk.address import Address, is_bk
+from statestore.bk.address import BkAddress, is_bk
 from statestore.bk.replicas import Copy, LostLedger, check_copies
 from statestore.bk.tree import NO_LEDGER
-from statestore.checkpoint.findings import Finding, Severity, by_severity
+from statestore.checkpoint.findings import CheckpointFinding, Severity, by_severity
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.inspection import Inspection, Progress, inspect
 from statestore.defaults import BATCHES
@@ -32,7 +32,7 @@ _ABSENT = ("No such entry", "No such ledger")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class VerificationReport:
     """What `verify` found.
 
     Attributes:
@@ -49,7 +49,7 @@ class Report:
     files: int
     bytes: int
     copies: int | None
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckpointFinding, ...]
 
     @property
     def answer(self) -> Answer:
@@ -72,7 +72,7 @@ def verify(
     replicas: bool = True,
     stateful: bool | None = None,
     progress: Progress | None = None,
-) -> Report:
+) -> VerificationReport:
     """Find out whether Spark would go on from a checkpoint; read and compare what its last batches need.
 
     May run beside the query.
@@ -97,11 +97,11 @@ def verify(
     found = inspect(files, batches, progress, uri, stateful, _repairs())
     copies, findings = None, list(found.findings)
     if replicas and is_bk(uri):
-        copies, more = _replicas(hadoop, Address.parse(uri, hadoop.options), found, progress)
+        copies, more = _replicas(hadoop, BkAddress.parse(uri, hadoop.options), found, progress)
         findings += more
     findings.sort(key=by_severity)
     size = sum(found.files.values())
-    return Report(uri, found.query_id, found.batches, len(found.files), size, copies, tuple(findings))
+    return VerificationReport(uri, found.query_id, found.batches, len(found.files), size, copies, tuple(findings))
 
 
 def _repairs() -> bool:
@@ -113,8 +113,8 @@ def _repairs() -> bool:
 
 
 def _replicas(
-    hadoop: Hadoop, address: Address, found: Inspection, progress: Progress | None
-) -> tuple[int, list[Finding]]:
+    hadoop: Hadoop, address: BkAddress, found: Inspection, progress: Progress | None
+) -> tuple[int, list[CheckpointFinding]]:
     fs = hadoop.file_system(address.uri)
 
     def ask(ledger: int, first: int, last: int) -> str:
@@ -129,7 +129,7 @@ def _replicas(
     return copies, [*_lost(lost), *_bad(bad)]
 
 
-def _bad(copies: list[Copy]) -> Iterator[Finding]:
+def _bad(copies: list[Copy]) -> Iterator[CheckpointFinding]:
     for copy in copies:
         files = ", ".join(copy.files[:3]) + (f" and {len(copy.files) - 3} more" if len(copy.files) > 3 else "")
         place = f"entry {copy.entry} of ledger {copy.ledger}"
@@ -152,13 +152,15 @@ def _bad(copies: list[Copy]) -> Iterator[Finding]:
                 "The other copies are read in its place. Nothing replaces it by itself: recover the bookie "
                 "(bookkeeper shell recover), or write the file again by copying the checkpoint (statestore cp)."
             )
-        yield Finding(severity, "replica", message, remedy, copy.files[0], (), copy.ledger, copy.entry, copy.bookie)
+        yield CheckpointFinding(
+            severity, "replica", message, remedy, copy.files[0], (), copy.ledger, copy.entry, copy.bookie
+        )
 
 
-def _lost(ledgers: list[LostLedger]) -> Iterator[Finding]:
+def _lost(ledgers: list[LostLedger]) -> Iterator[CheckpointFinding]:
     for ledger in ledgers:
         for file in ledger.files:
-            yield Finding(
+            yield CheckpointFinding(
                 "error",
                 "replica",
                 f"{file} is in ledger {ledger.ledger}, which can't be asked for: {ledger.says}",

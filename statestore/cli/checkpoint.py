@@ -13,8 +13,8 @@ from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.defaults import BATCHES
 
 if TYPE_CHECKING:
-    from statestore.checkpoint.listing import Snapshots, Store
-    from statestore.checkpoint.verification import Report
+    from statestore.checkpoint.listing import Snapshots, StoreVersions
+    from statestore.checkpoint.verification import VerificationReport
 
 Checkpoint = Annotated[str, typer.Argument(metavar="URI", help="A query's checkpoint, on any Hadoop file system.")]
 
@@ -96,7 +96,7 @@ def _show(found: Snapshots) -> None:
     )
 
 
-def _row(found: Snapshots, store: Store) -> tuple[object, ...]:
+def _row(found: Snapshots, store: StoreVersions) -> tuple[object, ...]:
     return (
         store.operator,
         store.operator_name,
@@ -111,7 +111,7 @@ def _row(found: Snapshots, store: Store) -> tuple[object, ...]:
     )
 
 
-def _tell(report: Report) -> None:
+def _tell(report: VerificationReport) -> None:
     for finding in report.findings:
         where = f" (batches {console.runs(finding.batches)})" if finding.batches else ""
         print(f"{finding.severity}: {finding.message}{where}")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from statestore.bk import tree
-from statestore.bk.address import Address, is_bk
+from statestore.bk.address import BkAddress, is_bk
 from statestore.bk.tree import NO_LEDGER, FileRecord
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
@@ -66,7 +66,7 @@ def du(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> None:
     hadoop = _hadoop(uri, option)
     top = _existing(hadoop, uri).path
     if is_bk(uri):
-        address = Address.parse(uri, hadoop.options)
+        address = BkAddress.parse(uri, hadoop.options)
         files = tree.files(hadoop, address)
         lengths = {path: file.length for path, file in files.items()}
         more = _held(hadoop, address, files)
@@ -112,7 +112,7 @@ def _facts(hadoop: Hadoop, uri: str) -> dict[str, Any]:
     if status.is_directory:
         names = len(hadoop.list(uri))
         return {"path": status.path, "type": kind, "names": names, "mtime_ms": status.mtime_ms}
-    address = Address.parse(uri, hadoop.options)
+    address = BkAddress.parse(uri, hadoop.options)
     (file,) = tree.files(hadoop, address).values()
     facts: dict[str, Any] = {
         "path": file.path,
@@ -138,7 +138,7 @@ def _facts(hadoop: Hadoop, uri: str) -> dict[str, Any]:
     return facts
 
 
-def _held(hadoop: Hadoop, address: Address, files: Mapping[str, FileRecord]) -> dict[str, int]:
+def _held(hadoop: Hadoop, address: BkAddress, files: Mapping[str, FileRecord]) -> dict[str, int]:
     """What the ledgers of files hold."""
     live: dict[int, int] = defaultdict(int)
     for file in files.values():
@@ -200,7 +200,7 @@ def _existing(hadoop: Hadoop, uri: str) -> Status:
 def _hadoop(uri: str, option: list[str] | None) -> Hadoop:
     options = parse_options(option)
     if is_bk(uri):
-        Address.parse(uri, options)
+        BkAddress.parse(uri, options)
     return Hadoop.of(options=options, make_root=False, own_jvm=True)
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from statestore.bk.address import Address
+from statestore.bk.address import BkAddress
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.hadoop.file_systems import Hadoop
 
 if TYPE_CHECKING:
-    from statestore.savepoints.store import Store
+    from statestore.savepoints.store import SavepointStore
 
 Tree = Annotated[str, typer.Argument(metavar="URI", help="Any bk:// address in the tree.")]
 
@@ -64,14 +64,14 @@ def orphans(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) ->
         sys.exit(console.FINDINGS)
 
 
-def _store(uri: str, option: list[str] | None) -> Store:
-    address = Address.parse(uri, parse_options(option))
-    from statestore.savepoints.store import Store
+def _store(uri: str, option: list[str] | None) -> SavepointStore:
+    address = BkAddress.parse(uri, parse_options(option))
+    from statestore.savepoints.store import SavepointStore
 
-    return Store(Hadoop.of(options=address.options, make_root=False, own_jvm=True), address)
+    return SavepointStore(Hadoop.of(options=address.options, make_root=False, own_jvm=True), address)
 
 
-def _asked(store: Store, what: str) -> list[int]:
+def _asked(store: SavepointStore, what: str) -> list[int]:
     hadoop, where = store.hadoop, store.address.uri
     maintenance: Any = hadoop.jvm.eos.bk.Maintenance
     with hadoop.explained(where):

@@ -14,8 +14,8 @@ from statestore.errors import InvalidInput
 from statestore.hadoop.options import PREFIX, checked
 
 if TYPE_CHECKING:
-    from statestore.in_step import Output
-    from statestore.in_step.jobs import Job
+    from statestore.roll_forward import Output
+    from statestore.roll_forward.jobs import Job
 
 AsJson = Annotated[bool, typer.Option("--json", help="JSON in place of a table.")]
 HadoopOptions = Annotated[
@@ -30,7 +30,7 @@ HadoopOptions = Annotated[
 Token = Annotated[Path | None, typer.Option("--token-file", help="A file with a token for Pulsar.")]
 Trust = Annotated[Path | None, typer.Option("--trust-certs", help="PEM file of authorities, for pulsar+ssl://.")]
 JobName = Annotated[
-    str | None, typer.Option("--job", help="The job, package.module:function; see statestore.in_step.jobs.")
+    str | None, typer.Option("--job", help="The job, package.module:function; see statestore.roll_forward.jobs.")
 ]
 SinkName = Annotated[str | None, typer.Option("--sink", help="The name of the job's exactly-once sink.")]
 ServiceUrl = Annotated[
@@ -101,7 +101,7 @@ def sink_output(
     Raises:
         InvalidInput: the sink or its cluster is missing.
     """
-    from statestore.in_step import Output
+    from statestore.roll_forward import Output
 
     if sink is None or service_url is None:
         missing = "--sink, the name of the job's sink," if sink is None else "--service-url, the cluster it writes to,"
@@ -122,11 +122,11 @@ def job_and_output(
     Raises:
         InvalidInput: one is missing, or wrong.
     """
-    from statestore.in_step.jobs import load_job
+    from statestore.roll_forward.jobs import load_job
 
     if job is None:
         raise InvalidInput(
-            "--job is missing: package.module:function, which starts the query; see statestore.in_step.jobs"
+            "--job is missing: package.module:function, which starts the query; see statestore.roll_forward.jobs"
         )
     output = sink_output(sink, service_url, namespace, token_file, trust_certs)
     return load_job(job), output

@@ -29,7 +29,7 @@ from statestore.cli.spark import spark_for
 
 if TYPE_CHECKING:
     from statestore.drills.acts.rehearsal import Live
-    from statestore.in_step import Output
+    from statestore.roll_forward import Output
 
 Checkpoint = Annotated[str, typer.Argument(help="The live job's checkpoint. Nothing in it is changed.")]
 Report = Annotated[Path, typer.Option(help="Folder for the journal and the report.")]

@@ -29,8 +29,8 @@ from statestore.errors import InvalidInput
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from statestore.in_step import Output
-    from statestore.in_step.jobs import Job
+    from statestore.roll_forward import Output
+    from statestore.roll_forward.jobs import Job
 
 
 def restore(
@@ -95,12 +95,12 @@ def _in_step(
     as_json: bool,
     **more: Any,
 ) -> None:
-    from statestore.in_step import Step, restore_in_step
+    from statestore.roll_forward import RollForwardStep, restore_in_step
 
-    def tell(step: Step, batch: int) -> None:
-        if step is Step.RESTORE:
+    def tell(step: RollForwardStep, batch: int) -> None:
+        if step is RollForwardStep.RESTORE:
             console.tell(f"{target} is at batch {batch}")
-        elif step is Step.REPLAY:
+        elif step is RollForwardStep.REPLAY:
             console.tell(f"batch {batch} was run again")
 
     done = restore_in_step(source, target, start, output, spark, observer=tell, **more)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statestore.bk.address import Address, is_bk
+from statestore.bk.address import BkAddress, is_bk
 from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, parse_options
 from statestore.errors import InvalidInput, NotFound
@@ -34,7 +34,7 @@ def cp(
 
     options = parse_options(option)
     for uri in filter(is_bk, (source, target)):
-        Address.parse(uri, options)
+        BkAddress.parse(uri, options)
     hadoop = Hadoop.of(options=options, own_jvm=True)
     status = hadoop.status(source)
     if status is None:

@@ -77,7 +77,7 @@ class Began(_Happened):
 
 
 @dataclass(frozen=True)
-class Job(_Happened):
+class JobEvent(_Happened):
     """A job that the drill runs or looks at. Its name is what other events call it by."""
 
     event: Literal["job"] = field(default="job", kw_only=True)
@@ -108,7 +108,7 @@ class Detected(_Happened):
 
 
 @dataclass(frozen=True)
-class Fenced(_Happened):
+class FencedEvent(_Happened):
     """What fault `n` left behind can't write any more."""
 
     event: Literal["fenced"] = field(default="fenced", kw_only=True)
@@ -152,14 +152,14 @@ class Sample(_Happened):
 
 
 @dataclass(frozen=True)
-class Readers(findings.Readers, _Happened):
+class ReadersEvent(findings.Readers, _Happened):
     """What the readers of a job's output saw while it ran."""
 
     event: Literal["readers"] = field(default="readers", kw_only=True)
 
 
 @dataclass(frozen=True)
-class Transactions(_Happened):
+class TransactionsEvent(_Happened):
     """What became of a job's transactions, in the whole drill.
 
     Attributes:
@@ -179,7 +179,7 @@ class Transactions(_Happened):
 
 
 @dataclass(frozen=True)
-class State(_Happened):
+class StateEvent(_Happened):
     """The state of a job at a batch: versions kept, and how fast it was restored, in MB (10^6 bytes) a second."""
 
     event: Literal["state"] = field(default="state", kw_only=True)
@@ -190,14 +190,14 @@ class State(_Happened):
 
 
 @dataclass(frozen=True)
-class Account(findings.Account, _Happened):
+class AccountEvent(findings.Account, _Happened):
     """What the judge found in a job's output."""
 
     event: Literal["account"] = field(default="account", kw_only=True)
 
 
 @dataclass(frozen=True)
-class Check(_Happened):
+class CheckEvent(_Happened):
     """Another expectation, such as "a damaged checkpoint is refused", and whether it held."""
 
     event: Literal["check"] = field(default="check", kw_only=True)
@@ -207,7 +207,7 @@ class Check(_Happened):
 
 
 @dataclass(frozen=True)
-class Step(_Happened):
+class StepEvent(_Happened):
     """A step of a rehearsal, and how long it took."""
 
     event: Literal["step"] = field(default="step", kw_only=True)
@@ -236,19 +236,19 @@ class Ended(_Happened):
 
 Event = (
     Began
-    | Job
+    | JobEvent
     | Fault
     | Detected
-    | Fenced
+    | FencedEvent
     | Recovered
     | CaughtUp
     | Sample
-    | Readers
-    | Transactions
-    | State
-    | Account
-    | Check
-    | Step
+    | ReadersEvent
+    | TransactionsEvent
+    | StateEvent
+    | AccountEvent
+    | CheckEvent
+    | StepEvent
     | NotTested
     | Ended
 )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from eos.commit.ending import Ending, end
-from eos.commit.patience import Patience, Settings
+from eos.commit.end_transaction import TransactionEnd, end
+from eos.commit.retry import OwnerSettings, Retry
 from eos.config import Cluster
 from eos.errors import ConnectionLost, Unanswered
 from eos.pulsar.net.client import Client
@@ -36,8 +36,8 @@ def end_later_transactions(service_url: str, topic: str, coordinators: int | Non
         names = [partition_name(topic, number) for number in range(client.partitions(topic))] or [topic]
         for index in range(client.coordinators() if coordinators is None else coordinators):
             txn = _open(client.coordinator(index), names)
-            answer = end(client, txn, commit=True, patience=Patience(Settings(), _PATIENCE_S, _PATIENCE_S))
-            if answer.ending is Ending.NOT_YET and answer.error is not None:
+            answer = end(client, txn, commit=True, patience=Retry(OwnerSettings(), _PATIENCE_S, _PATIENCE_S))
+            if answer.ending is TransactionEnd.NOT_YET and answer.error is not None:
                 raise answer.error
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from eos.errors import EosError
 from statestore.drills.interruption import terminable
-from statestore.drills.journal import Began, Check, Ended, Journal
+from statestore.drills.journal import Began, CheckEvent, Ended, Journal
 from statestore.errors import Damaged, InvalidInput
 
 JOURNAL = "journal.jsonl"
@@ -33,7 +33,7 @@ def record(began: Began, folder: Path, drill: Callable[[Journal], str]) -> Path:
         try:
             ended = Ended(reason=drill(journal))
         except Damaged as error:
-            journal.write(Check("what is stored is what was written", False, str(error)))
+            journal.write(CheckEvent("what is stored is what was written", False, str(error)))
             ended = Ended(reason=str(error))
         except InvalidInput as error:
             ended = Ended(reason=str(error))

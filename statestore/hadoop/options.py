@@ -22,7 +22,7 @@ _SHOWN = re.compile(r"file:.+|digest:[^:]+:.+|(?!digest:)[a-z0-9]+:.+", re.IGNOR
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class HadoopOption:
     """One option.
 
     Attributes:
@@ -38,41 +38,43 @@ class Option:
     meaning: str
 
 
-OPTIONS: Mapping[str, Option] = {
-    "ledgers": Option("path", "/ledgers", "BookKeeper's path in ZooKeeper, for bk://host:port/"),
-    "root": Option("path", "/eos-bk", "path of the names in ZooKeeper; one tree of files each"),
-    "ensemble": Option("count", "0", "bookies of a ledger; 0: 3, or as many as there are"),
-    "write-quorum": Option("count", "0", "copies of an entry; 0: as many as the ensemble"),
-    "ack-quorum": Option("count", "0", "copies to wait for; 0: 2, or as many as are written"),
-    "digest": Option("digest", "CRC32C", "checksum of each entry"),
-    "password": Option("text", "", "password of each ledger, or file:PATH of it: a guard against mistakes"),
-    "entry.bytes": Option("size", "1048576", "bytes of an entry, at most 1 MiB"),
-    "window": Option("size", "16", "entries on their way at once, for a large file"),
-    "pack.file.bytes": Option("count", "1048576", "files up to this share a ledger, at most 1 MiB"),
-    "pack.bytes": Option("size", "67108864", "a pack of this many bytes is rolled"),
-    "pack.age.ms": Option("size", "600000", "a pack of this age is rolled"),
-    "pack.files": Option("size", "2000", "a pack of this many files is rolled"),
-    "cache.bytes": Option(
+OPTIONS: Mapping[str, HadoopOption] = {
+    "ledgers": HadoopOption("path", "/ledgers", "BookKeeper's path in ZooKeeper, for bk://host:port/"),
+    "root": HadoopOption("path", "/eos-bk", "path of the names in ZooKeeper; one tree of files each"),
+    "ensemble": HadoopOption("count", "0", "bookies of a ledger; 0: 3, or as many as there are"),
+    "write-quorum": HadoopOption("count", "0", "copies of an entry; 0: as many as the ensemble"),
+    "ack-quorum": HadoopOption("count", "0", "copies to wait for; 0: 2, or as many as are written"),
+    "digest": HadoopOption("digest", "CRC32C", "checksum of each entry"),
+    "password": HadoopOption("text", "", "password of each ledger, or file:PATH of it: a guard against mistakes"),
+    "entry.bytes": HadoopOption("size", "1048576", "bytes of an entry, at most 1 MiB"),
+    "window": HadoopOption("size", "16", "entries on their way at once, for a large file"),
+    "pack.file.bytes": HadoopOption("count", "1048576", "files up to this share a ledger, at most 1 MiB"),
+    "pack.bytes": HadoopOption("size", "67108864", "a pack of this many bytes is rolled"),
+    "pack.age.ms": HadoopOption("size", "600000", "a pack of this age is rolled"),
+    "pack.files": HadoopOption("size", "2000", "a pack of this many files is rolled"),
+    "cache.bytes": HadoopOption(
         "count",
         "33554432",
         "heap for the read cache of small files, in each process; those not renamed yet take up to 32 MiB beside it",
     ),
-    "session.timeout.ms": Option("size", "30000", "ZooKeeper session timeout"),
-    "patience.ms": Option(
+    "session.timeout.ms": HadoopOption("size", "30000", "ZooKeeper session timeout"),
+    "patience.ms": HadoopOption(
         "size", "120000", "how long ZooKeeper, or the bookies of a file that is read, may stay away before a call fails"
     ),
-    "rename.limit": Option("size", "500", "names in a directory that is renamed, at most"),
-    "grace.ms": Option("count", "3600000", "how long a ledger without references, or a dead writer's, is left alone"),
-    "maintenance.ms": Option("count", "300000", "between rounds of the sweeper; 0: never"),
-    "compact.below": Option("share", "0.25", "live part of a pack below which it is compacted"),
-    "zookeeper-auth": Option("shown", "", "file:PATH of digest:user:password: who this client is to ZooKeeper"),
-    "zookeeper-acl": Option(
+    "rename.limit": HadoopOption("size", "500", "names in a directory that is renamed, at most"),
+    "grace.ms": HadoopOption(
+        "count", "3600000", "how long a ledger without references, or a dead writer's, is left alone"
+    ),
+    "maintenance.ms": HadoopOption("count", "300000", "between rounds of the sweeper; 0: never"),
+    "compact.below": HadoopOption("share", "0.25", "live part of a pack below which it is compacted"),
+    "zookeeper-auth": HadoopOption("shown", "", "file:PATH of digest:user:password: who this client is to ZooKeeper"),
+    "zookeeper-acl": HadoopOption(
         "access", "", "creator, the default with zookeeper-auth: what is made is for that user alone; open: for all"
     ),
-    "zookeeper-readers": Option("text", "", "who else may read it: digest:user:hash, separated by commas"),
-    "tls": Option("peers", "none", "with whom TLS is spoken: zookeeper, bookies or all"),
-    "tls.trust-certs": Option("text", "", "PEM file of the authorities that signed their certificates"),
-    "tls.certificate": Option("text", "", "PEM file of a client certificate and its key, where they demand one"),
+    "zookeeper-readers": HadoopOption("text", "", "who else may read it: digest:user:hash, separated by commas"),
+    "tls": HadoopOption("peers", "none", "with whom TLS is spoken: zookeeper, bookies or all"),
+    "tls.trust-certs": HadoopOption("text", "", "PEM file of the authorities that signed their certificates"),
+    "tls.certificate": HadoopOption("text", "", "PEM file of a client certificate and its key, where they demand one"),
 }
 
 
@@ -112,7 +114,7 @@ def _check(name: str, text: str) -> None:
     raise InvalidInput(f"{name} is not an option of bk://.{hint}")
 
 
-def _check_value(name: str, option: Option, text: str) -> None:
+def _check_value(name: str, option: HadoopOption, text: str) -> None:
     expected = ""
     if option.kind in ("count", "size"):
         least = 1 if option.kind == "size" else 0

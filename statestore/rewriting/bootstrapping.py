@@ -27,7 +27,7 @@ from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import OFFSETS, SOURCES, batch_ids, parse_offsets, read_commit
 from statestore.checkpoint.needs import committed
 from statestore.checkpoint.operators import operator_ids, read_operator
-from statestore.checkpoint.place import Place
+from statestore.checkpoint.place import NewCheckpoint
 from statestore.checkpoint.sources import numbers_of
 from statestore.checkpoint.transfer import copy_into
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
@@ -93,7 +93,7 @@ def bootstrap(
         raise InvalidInput("The history is a stream: give a DataFrame that ends, such as spark.read… of the same data")
     hadoop = Hadoop.of(spark, options)
     where = hadoop.qualified(target)
-    place = Place(hadoop, where)
+    place = NewCheckpoint(hadoop, where)
     rows, checkpoint = place.at(f"{_HISTORY}/rows"), place.at(f"{_HISTORY}/checkpoint")
     made: list[Bootstrapped] = []
 

@@ -38,7 +38,7 @@ from statestore.rewriting import hdfs_backed
 from statestore.rewriting.fingerprints import Fingerprint, fingerprints
 from statestore.savepoints import bookkeeper
 from statestore.savepoints.savepoint import is_name
-from statestore.savepoints.store import Store
+from statestore.savepoints.store import SavepointStore
 from statestore.savepoints.topic import is_topic
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def rescale(
     work = _Rescaling(hadoop, hadoop.qualified(target), partitions, spark, options)
     check_free(hadoop, work.target, None if is_name(source) else source)
     if is_name(source):
-        store = Store.of(target, options, spark)
+        store = SavepointStore.of(target, options, spark)
         store.ready(source)
         bookkeeper.restore_to(store, source, lambda savepoint: work.run(savepoint.batch, savepoint.query))
     else:

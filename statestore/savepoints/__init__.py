@@ -10,7 +10,7 @@ from __future__ import annotations
 from statestore.savepoints.bookkeeper import create, delete, list_savepoints, restore
 from statestore.savepoints.periodic import periodic_savepoints
 from statestore.savepoints.savepoint import Savepoint
-from statestore.savepoints.stopping import stop_with_savepoint
+from statestore.savepoints.stop import stop_with_savepoint
 
 __all__ = [
     "Savepoint",

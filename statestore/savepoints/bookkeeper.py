@@ -10,14 +10,14 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from statestore.bk.address import Address
+from statestore.bk.address import BkAddress
 from statestore.checkpoint import moved_metadata
 from statestore.checkpoint.cut import cut_of, names_its_place
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.errors import CutFailed, NotFound, StateStoreError
-from statestore.savepoints import keeping
+from statestore.savepoints import marker_retention
 from statestore.savepoints.savepoint import Savepoint
-from statestore.savepoints.store import Store
+from statestore.savepoints.store import SavepointStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,13 +53,13 @@ def create(
         CutFailed: the checkpoint is not whole, or changes too fast.
         Unavailable: ZooKeeper or BookKeeper don't answer.
     """
-    store = Store.of(source, options, spark)
+    store = SavepointStore.of(source, options, spark)
     made = make(store, name, batch)
-    keeping.tell_sink(store, store.address, made.query)
+    marker_retention.tell_sink(store, store.address, made.query)
     return made
 
 
-def make(store: Store, name: str, batch: int | None) -> Savepoint:
+def make(store: SavepointStore, name: str, batch: int | None) -> Savepoint:
     """Make a savepoint of the checkpoint at the store's address, as `create` does; the sink is not told.
 
     The query may go on, and clean up, meanwhile. When it removes a file of the cut, or frees its ledger, before the
@@ -83,7 +83,7 @@ def make(store: Store, name: str, batch: int | None) -> Savepoint:
 
 def list_savepoints(tree: str, options: Mapping[str, object] | None = None) -> list[Savepoint]:
     """Return the savepoints of the tree that an address lies in, oldest first, in whatever state."""
-    return Store.of(tree, options).all()
+    return SavepointStore.of(tree, options).all()
 
 
 def find(name: str, tree: str, options: Mapping[str, object] | None = None) -> Savepoint:
@@ -93,7 +93,7 @@ def find(name: str, tree: str, options: Mapping[str, object] | None = None) -> S
         NotFound: there is none of that name.
         InvalidInput: it is not ready.
     """
-    return Store.of(tree, options).ready(name)
+    return SavepointStore.of(tree, options).ready(name)
 
 
 def restore(
@@ -114,10 +114,12 @@ def restore(
         Damaged: the savepoint's list of files, or a ledger, is not what it was.
         Unavailable: ZooKeeper or BookKeeper don't answer, or the savepoint was deleted meanwhile.
     """
-    return restore_to(Store.of(target, options, spark), name)
+    return restore_to(SavepointStore.of(target, options, spark), name)
 
 
-def restore_to(store: Store, name: str, prepare: Callable[[Savepoint], None] = lambda savepoint: None) -> Savepoint:
+def restore_to(
+    store: SavepointStore, name: str, prepare: Callable[[Savepoint], None] = lambda savepoint: None
+) -> Savepoint:
     """Make a new checkpoint at the store's address, as `restore` does.
 
     Args:
@@ -130,7 +132,7 @@ def restore_to(store: Store, name: str, prepare: Callable[[Savepoint], None] = l
             uri = address.at(path).uri
             store.hadoop.write(uri, moved_metadata(store.hadoop.read(uri), address.uri), overwrite=True)
         prepare(restored)
-    keeping.tell_sink(store, address, restored.query)
+    marker_retention.tell_sink(store, address, restored.query)
     return restored
 
 
@@ -150,7 +152,7 @@ def opened(
     Raises:
         NotFound, InvalidInput, Damaged, Unavailable: as `restore`.
     """
-    store = Store.of(tree, options, spark)
+    store = SavepointStore.of(tree, options, spark)
     store.ready(name)
     with _own_place(store, name, "read") as own:
         restore_to(own, name)
@@ -158,7 +160,9 @@ def opened(
 
 
 @contextlib.contextmanager
-def cut_to_copy(name: str, store: Store, batch: int | None) -> Iterator[tuple[Store, Savepoint, dict[str, int]]]:
+def cut_to_copy(
+    name: str, store: SavepointStore, batch: int | None
+) -> Iterator[tuple[SavepointStore, Savepoint, dict[str, int]]]:
     """Give a cut of the checkpoint at the store's address that stays as it is while the block runs; nothing is copied.
 
     It lies where `opened` has what it gives, and what a process leaves that dies in the block is found and removed
@@ -177,10 +181,10 @@ def cut_to_copy(name: str, store: Store, batch: int | None) -> Iterator[tuple[St
 
 
 @contextlib.contextmanager
-def _own_place(store: Store, name: str, what: str) -> Iterator[Store]:
+def _own_place(store: SavepointStore, name: str, what: str) -> Iterator[SavepointStore]:
     """Give a place in the store's tree while the block runs, under a name that shows whether this process lives."""
     taken = f"{name[:76]}-{what}-{uuid.uuid4().hex[:12]}"
-    own = Store(store.hadoop, store.address.at(f"{COPIES}/{taken}"))
+    own = SavepointStore(store.hadoop, store.address.at(f"{COPIES}/{taken}"))
     with contextlib.suppress(StateStoreError):  # what others have left is no reason to fail
         remove_left(own)
     own.take(taken)  # before the first file of it is there, and removed after the last
@@ -191,12 +195,12 @@ def _own_place(store: Store, name: str, what: str) -> Iterator[Store]:
             _remove(own, taken)
 
 
-def left_behind(store: Store) -> list[Savepoint]:
+def left_behind(store: SavepointStore) -> list[Savepoint]:
     """Return the savepoints under whose names commands have left what they read or copied: their processes are dead."""
     return [one for one in store.all() if one.state == "abandoned" and _OF_A_COMMAND.fullmatch(one.name)]
 
 
-def remove_left(store: Store, older_than_s: float = 86_400) -> list[str]:
+def remove_left(store: SavepointStore, older_than_s: float = 86_400) -> list[str]:
     """Remove what commands have left behind that began so long ago; return the names.
 
     One whose ZooKeeper session was lost, and who reads on, shows as dead, too: hence a day. Should it read for longer,
@@ -210,13 +214,13 @@ def remove_left(store: Store, older_than_s: float = 86_400) -> list[str]:
     return names
 
 
-def _remove(store: Store, name: str) -> None:
+def _remove(store: SavepointStore, name: str) -> None:
     """Remove what lies under a name, and then the name: who dies in between leaves what is found again."""
     _remove_files(store, name)
     store.delete(name)
 
 
-def _remove_files(store: Store, name: str) -> None:
+def _remove_files(store: SavepointStore, name: str) -> None:
     store.hadoop.delete(store.address.at(f"{COPIES}/{name}").uri, recursive=True)
     if _OF_A_COMMAND.fullmatch(name):
         with contextlib.suppress(NotFound):  # it is there for moments only
@@ -229,12 +233,12 @@ def delete(name: str, tree: str, options: Mapping[str, object] | None = None) ->
     Raises:
         NotFound: there is none of that name.
     """
-    store = Store.of(tree, options)
+    store = SavepointStore.of(tree, options)
     known = {savepoint.name: savepoint for savepoint in store.all()}
     try:
         store.delete(name)
     finally:
         _remove_files(store, name)
     if name in known and known[name].source:
-        source = store.address.at(Address.parse(known[name].source, options).path)
-        keeping.tell_sink(store, source, known[name].query)
+        source = store.address.at(BkAddress.parse(known[name].source, options).path)
+        marker_retention.tell_sink(store, source, known[name].query)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from statestore.checkpoint.cut import write_order
 from statestore.checkpoint.logs import METADATA
-from statestore.checkpoint.place import Place
+from statestore.checkpoint.place import NewCheckpoint
 from statestore.errors import InvalidInput
 
 BLOCK = 1 << 20
@@ -99,7 +99,7 @@ class HadoopFolder:
         lengths: of the files to read, in bytes, by path.
     """
 
-    place: Place
+    place: NewCheckpoint
     lengths: Mapping[str, int] = field(default_factory=dict)
 
     def files(self) -> Sequence[tuple[str, int]]:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import read_query_id
 from statestore.errors import InvalidInput, StateStoreError
-from statestore.savepoints import bookkeeper, keeping
+from statestore.savepoints import bookkeeper, marker_retention
 from statestore.savepoints.savepoint import Savepoint, check_name
-from statestore.savepoints.store import Store
+from statestore.savepoints.store import SavepointStore
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -84,7 +84,7 @@ class Schedule:
             StateStoreError: what `create` raises; then nothing was deleted. That an old one could not be deleted is
                 told in `Round.failures`.
         """
-        store = Store.of(self.checkpoint, self.options)
+        store = SavepointStore.of(self.checkpoint, self.options)
         before = self._ours(store)
         newest = max((one.batch for one in before if one.state == "ready"), default=-1)
         made = self._make(store)
@@ -94,7 +94,7 @@ class Schedule:
             return Round(None, *self._prune(store))
         return Round(made, *self._prune(store))
 
-    def _make(self, store: Store) -> Savepoint:
+    def _make(self, store: SavepointStore) -> Savepoint:
         query = read_query_id(HadoopFiles(store.hadoop, store.address.uri))
         later = 0
         while True:
@@ -111,12 +111,12 @@ class Schedule:
         moment = datetime.fromtimestamp(self.now() + later, UTC).strftime(_STAMP)
         return f"{self.prefix}-{query.partition('-')[0][:_ID]}-{moment}"
 
-    def _ours(self, store: Store) -> list[Savepoint]:
+    def _ours(self, store: SavepointStore) -> list[Savepoint]:
         """Those of this schedule, oldest first; also those of a query that ran at the same address before."""
         stamped = re.compile(re.escape(self.prefix) + _STAMPED)
         return [one for one in store.all() if one.source == store.address.uri and _is_of(one, stamped)]
 
-    def _prune(self, store: Store) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _prune(self, store: SavepointStore) -> tuple[tuple[str, ...], tuple[str, ...]]:
         ours = self._ours(store)
         ready = [one for one in ours if one.state == "ready"]
         useless = [one for one in ours if one.state in ("abandoned", "deleting")]
@@ -128,7 +128,7 @@ class Schedule:
             except StateStoreError as error:
                 failures.append(f"savepoint {one.name} could not be deleted: {error}")
         if ready:
-            keeping.tell_sink(store, store.address, ready[-1].query)
+            marker_retention.tell_sink(store, store.address, ready[-1].query)
         return tuple(deleted), tuple(failures)
 
 
@@ -206,7 +206,7 @@ def periodic_savepoints(
     from eos.spark.query import JVM_GONE, checkpoint_of
 
     source = checkpoint_of(query)
-    Store.of(source, options)
+    SavepointStore.of(source, options)
 
     def ended() -> bool:
         try:

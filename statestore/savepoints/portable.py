@@ -11,14 +11,14 @@ from eos.config import Cluster
 from statestore.bk.address import is_bk
 from statestore.checkpoint.cut import cut_of
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.place import Place
+from statestore.checkpoint.place import NewCheckpoint
 from statestore.defaults import TRANSACTION_S
 from statestore.errors import CutFailed, NotFound
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import bookkeeper, topic
 from statestore.savepoints.folder import HadoopFolder, Source
 from statestore.savepoints.savepoint import check_name
-from statestore.savepoints.store import Store
+from statestore.savepoints.store import SavepointStore
 from statestore.savepoints.stream import Manifest
 from statestore.savepoints.topic import Progress, TopicAddress, What
 
@@ -63,7 +63,7 @@ def create(
         return topic.write(cluster or Cluster(where.service_url), where.topic, what, copied, timeout_s, progress)
 
     if is_bk(source):
-        with _held(name, Store.of(source, options, spark), batch) as (what, held):
+        with _held(name, SavepointStore.of(source, options, spark), batch) as (what, held):
             return send(what, held)
     hadoop = Hadoop.of(spark, options)
     failed: Exception | None = None
@@ -75,7 +75,7 @@ def create(
             continue
         what = What(name, source, cut.batch, cut.query, time.time_ns() // 1_000_000)
         try:
-            return send(what, HadoopFolder(Place(hadoop, source), cut.lengths))
+            return send(what, HadoopFolder(NewCheckpoint(hadoop, source), cut.lengths))
         except NotFound as error:
             failed = error
     raise CutFailed(f"{source} changed {_ATTEMPTS} times while it was copied: {failed}") from failed
@@ -113,13 +113,13 @@ def restore(
     """
     where = TopicAddress.parse(source)
     hadoop = Hadoop.of(spark, options)
-    folder = HadoopFolder(Place(hadoop, hadoop.qualified(target)))
+    folder = HadoopFolder(NewCheckpoint(hadoop, hadoop.qualified(target)))
     return topic.read(cluster or Cluster(where.service_url), where.topic, name, folder, progress)
 
 
 @contextlib.contextmanager
-def _held(name: str, store: Store, batch: int | None) -> Iterator[tuple[What, Source]]:
+def _held(name: str, store: SavepointStore, batch: int | None) -> Iterator[tuple[What, Source]]:
     """A checkpoint that stays as it is in the meantime."""
     with bookkeeper.cut_to_copy(name, store, batch) as (own, made, lengths):
         what = What(name, store.address.uri, made.batch, made.query, made.created_ms)
-        yield what, HadoopFolder(Place(own.hadoop, own.address.uri), lengths)
+        yield what, HadoopFolder(NewCheckpoint(own.hadoop, own.address.uri), lengths)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from statestore.bk.address import Address
+from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
 from statestore.checkpoint.place import check_free
 from statestore.errors import StateStoreError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Store:
+class SavepointStore:
     """The savepoints of the tree that an address lies in.
 
     Every method raises `Damaged` for records that are not what was written, and `Unavailable` when ZooKeeper doesn't
@@ -28,16 +28,16 @@ class Store:
     """
 
     hadoop: Hadoop
-    address: Address
+    address: BkAddress
 
     @classmethod
-    def of(cls, uri: str, options: Mapping[str, object] | None, spark: SparkSession | None = None) -> Store:
+    def of(cls, uri: str, options: Mapping[str, object] | None, spark: SparkSession | None = None) -> SavepointStore:
         """Return that of an address.
 
         Raises:
             InvalidInput: it is no bk:// address, or an option is wrong.
         """
-        address = Address.parse(uri, options)
+        address = BkAddress.parse(uri, options)
         return cls(Hadoop.of(spark, options, make_root=False), address)
 
     def all(self) -> list[Savepoint]:

@@ -34,7 +34,7 @@ _KINDS: Final[Mapping[str, Kind]] = {"data": "data", "files": "files", "manifest
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class SavepointContent:
     """A file of a savepoint.
 
     Attributes:
@@ -111,7 +111,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """One message.
 
     Attributes:
@@ -137,7 +137,7 @@ class Part:
         }
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], data: bytes | None) -> Part:
+    def of(cls, properties: Mapping[str, str], data: bytes | None) -> FilePart:
         """Read a message that has the property `SAVEPOINT`.
 
         Raises:
@@ -205,14 +205,14 @@ class Cutter:
             self._rest.clear()
 
 
-def pack_list(contents: Iterable[Content], chunk: int = CHUNK) -> list[bytes]:
+def pack_list(contents: Iterable[SavepointContent], chunk: int = CHUNK) -> list[bytes]:
     """Write the list of files, as chunks."""
     lines = "\n".join(json.dumps([one.path, one.length, one.crc32c]) for one in contents)
     packed = zlib.compress(lines.encode())
     return [packed[at : at + chunk] for at in range(0, len(packed), chunk)]
 
 
-def unpack_list(manifest: Manifest, chunks: Iterable[bytes]) -> list[Content]:
+def unpack_list(manifest: Manifest, chunks: Iterable[bytes]) -> list[SavepointContent]:
     """Read the list of files.
 
     Raises:
@@ -220,7 +220,7 @@ def unpack_list(manifest: Manifest, chunks: Iterable[bytes]) -> list[Content]:
     """
     try:
         lines = zlib.decompress(b"".join(chunks)).decode().splitlines()
-        contents = [Content(*json.loads(line)) for line in lines]
+        contents = [SavepointContent(*json.loads(line)) for line in lines]
     except (zlib.error, ValueError, TypeError) as error:
         raise Damaged(f"The list of files of savepoint {manifest.name} cannot be read: {error}") from error
     for one in contents:
@@ -233,7 +233,7 @@ def unpack_list(manifest: Manifest, chunks: Iterable[bytes]) -> list[Content]:
 
 
 def files_of(
-    manifest: Manifest, contents: Iterable[Content], data: Iterator[bytes]
+    manifest: Manifest, contents: Iterable[SavepointContent], data: Iterator[bytes]
 ) -> Iterator[tuple[str, Iterator[bytes]]]:
     """Give each file with its blocks, from the chunks in order. Take all blocks of a file before the next file.
 
@@ -243,7 +243,7 @@ def files_of(
     whole = Sum()
     left = memoryview(b"")
 
-    def blocks(content: Content) -> Iterator[bytes]:
+    def blocks(content: SavepointContent) -> Iterator[bytes]:
         nonlocal left
         missing = content.length
         while missing:
@@ -256,7 +256,7 @@ def files_of(
             missing -= len(block)
             yield block
 
-    def checked(content: Content) -> Iterator[bytes]:
+    def checked(content: SavepointContent) -> Iterator[bytes]:
         own = Sum()
         yield from own.over(whole.over(blocks(content)))
         if own.crc32c != content.crc32c:
@@ -293,10 +293,10 @@ class Seen:
     lists: list[bytes] = field(default_factory=list)
     unread: list[Unreadable] = field(default_factory=list)
 
-    def look(self, properties: Mapping[str, str], data: bytes | None) -> Part | None:
+    def look(self, properties: Mapping[str, str], data: bytes | None) -> FilePart | None:
         """Take the next message as the broker gives it; None for one that was there before, or can't be read."""
         try:
-            part = Part.of(properties, data)
+            part = FilePart.of(properties, data)
             self.name = part.name
             return part if self.take(part) else None
         except Unreadable as error:
@@ -305,7 +305,7 @@ class Seen:
                 self.name = properties.get("name", self.name)
             return None
 
-    def take(self, part: Part) -> bool:
+    def take(self, part: FilePart) -> bool:
         """Take the next message; False for one that was there before.
 
         Raises:

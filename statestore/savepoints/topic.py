@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from eos.commit.ending import Ending, end
-from eos.commit.patience import Patience, Settings
+from eos.commit.end_transaction import TransactionEnd, end
+from eos.commit.retry import OwnerSettings, Retry
 from eos.config import Cluster
 from eos.errors import CommitUnknown, EosError, NetworkError, NotCommitted
 from eos.pulsar.net.client import Client
@@ -30,11 +30,11 @@ from statestore.savepoints.stream import (
     CHUNK,
     SAVEPOINT,
     Condition,
-    Content,
     Cutter,
+    FilePart,
     Kind,
     Manifest,
-    Part,
+    SavepointContent,
     Seen,
     Sum,
     files_of,
@@ -124,9 +124,11 @@ def write(
         manifest = writing.manifest
         assert manifest is not None
         ended = _end(client, txn, commit=True)
-        if ended is Ending.COMMITTED or (ended is Ending.ENDED and _was_committed(client, topic, manifest)):
+        if ended is TransactionEnd.COMMITTED or (
+            ended is TransactionEnd.ENDED and _was_committed(client, topic, manifest)
+        ):
             return manifest
-        if ended is Ending.ENDED:
+        if ended is TransactionEnd.ENDED:
             raise NotCommitted(
                 f"Savepoint {what.name} took longer than its transaction lives ({timeout_s:.0f} s), or the transaction "
                 "was aborted by another client. Nothing of it is readable: write it again with more time"
@@ -246,7 +248,7 @@ class _Writing:
                 self._progress(cutter.sum.size, total)
             if own.size != length:
                 raise NotCommitted(f"{path} had {length} bytes when it was listed and {own.size} when it was read")
-            contents.append(Content(path, own.size, own.crc32c))
+            contents.append(SavepointContent(path, own.size, own.crc32c))
         for part in cutter.rest():
             self._part(producer, txn, "data", part)
         data = self._number
@@ -261,7 +263,7 @@ class _Writing:
         self._progress(total, total)
 
     def _part(self, producer: Producer, txn: TxnId, kind: Kind, data: bytes) -> None:
-        part = Part(self._id, self._what.name, kind, self._number, data)
+        part = FilePart(self._id, self._what.name, kind, self._number, data)
         producer.send_record(data, txn, part.properties())
         self._number += 1
 
@@ -297,9 +299,9 @@ def _prime(client: Client, coordinator: Coordinator, topic: str) -> None:
     _end(client, _in_transaction(client, coordinator, topic, 30, send), commit=False)
 
 
-def _end(client: Client, txn: TxnId, commit: bool) -> Ending:
+def _end(client: Client, txn: TxnId, commit: bool) -> TransactionEnd:
     """Ask for the end of a transaction until it has ended; NOT_YET when patience is at an end."""
-    return end(client, txn, commit, Patience(Settings(), _END_PATIENCE_S, _END_PATIENCE_S)).ending
+    return end(client, txn, commit, Retry(OwnerSettings(), _END_PATIENCE_S, _END_PATIENCE_S)).ending
 
 
 def _was_committed(client: Client, topic: str, manifest: Manifest) -> bool:

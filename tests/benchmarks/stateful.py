@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from statestore.bk import tree
-from statestore.bk.address import Address
+from statestore.bk.address import BkAddress
 from statestore.hadoop.file_systems import Hadoop
 from tests.benchmarks.state_plan import StatePlan
 
@@ -111,7 +111,7 @@ class Counters:
 
     def read(self, query: StreamingQuery) -> Reading:
         """Both counters, and the query's batch: ledgers first, since the query goes on while they are listed."""
-        ledgers = tree.ledgers(Hadoop.of(), Address.parse(f"bk://{self._zookeeper}/"))
+        ledgers = tree.ledgers(Hadoop.of(), BkAddress.parse(f"bk://{self._zookeeper}/"))
         return Reading(time.perf_counter(), _batch(query), self._last_write(), len(ledgers))
 
     def _last_write(self) -> int:

@@ -20,11 +20,11 @@ from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent, LogView, Marker, Record, encode
 from eos.commit.control_topic import control_topic
 from eos.commit.decision import Identity
+from eos.commit.log_reader import read_log
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
-from eos.commit.reading import read_log
+from eos.commit.retry import OwnerSettings
 from eos.config import Cluster
-from eos.delivery.writer import Report
+from eos.delivery.row_writer import WriteReport
 from eos.local import LocalPulsar
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
@@ -49,9 +49,9 @@ class NoRows:
     def prepare(self) -> None:
         """There is nothing to collect."""
 
-    def send(self, txn: TxnId) -> Report:
+    def send(self, txn: TxnId) -> WriteReport:
         """There is nothing to send."""
-        return Report()
+        return WriteReport()
 
     def finish(self) -> None:
         """There is nothing to await."""
@@ -73,7 +73,7 @@ class Log:
     """
 
     broker: LocalPulsar
-    settings: Settings
+    settings: OwnerSettings
     view: LogView
     records: int = 0
 
@@ -150,7 +150,7 @@ def main(records: int = 1_000_000, markers_kept: int = 1_000) -> None:
         print(f"{time.monotonic() - began:6.0f} s  {line}", flush=True)
 
     with LocalPulsar(memory="2g", flags=(), tell=tell) as broker:
-        settings = Settings(markers_retained=markers_kept)
+        settings = OwnerSettings(markers_retained=markers_kept)
         log = Log(broker, settings, LogView(markers_kept))
         tell(f"the first takeover, of an empty log: {log.take_over():.2f} s")
         log.fill(3 * markers_kept, tell)

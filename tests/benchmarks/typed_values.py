@@ -24,8 +24,8 @@ from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
-from eos.source.columns import ALL, Columns
-from eos.source.typed import TypedValues, shared_schema
+from eos.source.columns import ALL, SourceColumns
+from eos.source.value_schema import TypedValues, shared_schema
 
 ROWS = 100_000
 ROUNDS = 5
@@ -75,7 +75,7 @@ def entries(values: list[bytes]) -> list[Entry]:
     return [Entry(EntryId(1, place), described, payload, len(payload)) for place in range(ROWS // len(values))]
 
 
-def cost(columns: Columns, group: Sequence[Entry]) -> float:
+def cost(columns: SourceColumns, group: Sequence[Entry]) -> float:
     """Return nanoseconds of CPU a row."""
     begin = time.process_time_ns()
     assert sum(columns.batch(group[place : place + 10]).num_rows for place in range(0, len(group), 10)) == ROWS
@@ -88,12 +88,12 @@ def main() -> None:
         group = entries([value(row) for row in range(1000)])
         schema = Registered(TOPIC, bytes(8), kind, b"" if text is None else json.dumps(text).encode(), {})
         shared = shared_schema({TOPIC: schema})
-        typed = Columns(
+        typed = SourceColumns(
             StructType([StructField("value", shared.spark_type)]),
             TOPIC,
             TypedValues(shared, TOPIC, lambda topic, version, found=schema: found),  # type: ignore[misc]
         )
-        raw = Columns(StructType([ALL["value"]]), TOPIC)
+        raw = SourceColumns(StructType([ALL["value"]]), TOPIC)
         rounds = [(cost(raw, group), cost(typed, group)) for _ in range(ROUNDS)]
         as_bytes, as_schema = (statistics.median(times) for times in zip(*rounds, strict=True))
         print(f"{name:<16} {as_schema:7.0f} ns a row, as bytes {as_bytes:4.0f}: {as_schema / as_bytes:6.1f} times")

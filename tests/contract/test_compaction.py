@@ -9,7 +9,7 @@ import pytest
 
 from eos.delivery.encryption import encryptor_of
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.introduction import Introduction
+from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.encryption import decryptor_of
 from eos.pulsar.wire.encryption_keys import public_keys
@@ -97,7 +97,7 @@ def test_compaction_drops_encrypted_batches_unless_their_metadata_names_a_key(
         (True, {"key": [b"d"], "value": [b"5"], "ordering_key": [b"o"]}),
         (True, {"key": [b"e", b"e"], "value": [b"6", b"7"]}),
     ]
-    with ours.producer(topic, introduction=Introduction("p", encrypted=True)) as producer:
+    with ours.producer(topic, introduction=ProducerIdentity("p", encrypted=True)) as producer:
         for keyed, rows in sent:
             for chunk in BatchEncoder(keyed=keyed).chunks(pa.record_batch(rows)):
                 producer.send(encryptor.encrypted(chunk), None)

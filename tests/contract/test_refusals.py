@@ -13,8 +13,8 @@ import pytest
 from eos.errors import InvalidInput, Refused, RefusedForGood, TopicMissing
 from eos.pulsar.net.client import Client, InFlight
 from eos.pulsar.net.consumer import Hold
-from eos.pulsar.net.many import open_producers
 from eos.pulsar.net.producer import Producer
+from eos.pulsar.net.producer_group import open_producers
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.entry import Entry

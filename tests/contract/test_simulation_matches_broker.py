@@ -16,8 +16,8 @@ from eos.commit.attempt import attempt
 from eos.commit.control_topic import control_topic
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
-from eos.delivery.writer import Report
+from eos.commit.retry import OwnerSettings
+from eos.delivery.row_writer import WriteReport
 from eos.errors import Fenced
 from eos.pulsar.wire.message_id import EARLIEST
 from eos.pulsar.wire.txn import TxnId
@@ -255,14 +255,14 @@ def test_a_driver_dies_around_its_commit(bench: Bench, asks: bool, survives: lis
     name, data = f"s{uuid.uuid4().hex}", bench.topic()
     control = control_topic(name, data)
     bench.create(control)
-    waits = Settings(read_timeout_s=SILENCE_S, patience_s=30)
+    waits = OwnerSettings(read_timeout_s=SILENCE_S, patience_s=30)
 
-    def write(txn: TxnId) -> Report:
+    def write(txn: TxnId) -> WriteReport:
         clients[-1].coordinator(txn.coordinator).add_partitions(txn, [data])
         producer = clients[-1].producer(data)
         producer.send_record(str(batch).encode(), txn)
         producer.close()
-        return Report({data: 1}, {data: 1})
+        return WriteReport({data: 1}, {data: 1})
 
     class Dies:
         def __call__(self, step: str, phase: str, batch_id: int | None) -> None:

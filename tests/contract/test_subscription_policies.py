@@ -16,10 +16,10 @@ from eos.commit.owner import Owner
 from eos.config import Cluster
 from eos.errors import NetworkError, RefusedForGood
 from eos.pulsar.net.client import Client
-from eos.source.bounded import batch_ranges
+from eos.source.batch_plan import batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.options import SourceOptions, parse_options
-from eos.source.planning import StreamPlan
+from eos.source.stream_plan import StreamPlan
 from tests.contract.conftest import Running
 from tests.contract.test_rights import BOTH, CONSUME, Guarded
 from tests.contract.test_rights import guarded as guarded

@@ -13,8 +13,8 @@ from eos.errors import ConnectionLost, EosError, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
-from eos.pulsar.net.many import open_producers
-from eos.pulsar.protocol.introduction import Introduction
+from eos.pulsar.net.producer_group import open_producers
+from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -241,7 +241,7 @@ def test_with_deduplication_a_writer_that_writes_again_after_an_abort_loses_noth
     """The same introduction makes another name each time."""
     topic = make_topic("p-dedup-again")
     deduplicate(pulsar.admin_url, topic)
-    who = Introduction("flights").part("batch-8-task-3")
+    who = ProducerIdentity("flights").part("batch-8-task-3")
     (row,) = BatchEncoder().chunks(pa.record_batch({"value": [b"row"]}))
     for commit in (False, True):
         txn = transaction(ours, topic)

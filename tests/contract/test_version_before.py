@@ -15,10 +15,10 @@ import pytest
 from eos.commit.attempt import attempt
 from eos.commit.decision import Action, Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
 from eos.commit.registration import Registration
+from eos.commit.retry import OwnerSettings
 from eos.config import Cluster
-from eos.delivery.writer import Report
+from eos.delivery.row_writer import WriteReport
 from eos.errors import DamagedLog, IdentityMismatch
 from eos.pulsar.net.client import Client
 from tests.simulation.job import Sends
@@ -45,7 +45,7 @@ def client(pulsar: Any) -> Iterator[Client]:
 
 @pytest.fixture
 def owner(client: Client) -> Iterator[Owner]:
-    settings = Settings(read_timeout_s=1, patience_s=30)
+    settings = OwnerSettings(read_timeout_s=1, patience_s=30)
     owner = Owner(client, REGISTERED.name, REGISTERED.control_topic, settings)
     yield owner
     owner.close()
@@ -65,7 +65,7 @@ def test_the_log_is_taken_over_and_goes_on(client: Client, owner: Owner) -> None
     assert owner.decide(2, identity(2)) is Action.SKIP
     with pytest.raises(IdentityMismatch):
         owner.decide(2, identity(2, "another input"))
-    assert attempt(owner, 3, identity(3, "offsets 3"), Sends(lambda txn: Report())) is Action.WRITE
+    assert attempt(owner, 3, identity(3, "offsets 3"), Sends(lambda txn: WriteReport())) is Action.WRITE
     assert list(owner.log.read().markers) == [0, 1, 2, 3]
 
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from statestore.drills.judge.accounting import Expected, Row, account
+from statestore.drills.judge.accounting import Expected, OutputRow, account
 from statestore.drills.judge.findings import Account
 from statestore.drills.judge.oracle import read_all
 from statestore.drills.later_transactions import end_later_transactions
@@ -101,11 +101,11 @@ def account_for(
     """Count the topic with the official client, after later transactions have ended on it."""
     end_later_transactions(service_url, topic, coordinators)
     values = expected_rows(files, rows, stateful)
-    expected = {value: Row(batch, "", 0, value) for value, batch in values.items()}
+    expected = {value: OutputRow(batch, "", 0, value) for value, batch in values.items()}
 
-    def parse(_key: str, data: bytes) -> Row:
+    def parse(_key: str, data: bytes) -> OutputRow:
         value = data.decode()
-        return expected.get(value, Row(-1, "", 0, value))
+        return expected.get(value, OutputRow(-1, "", 0, value))
 
     everything = Expected(frozenset(expected.values()), committed=frozenset(values.values()))
     return account("rows", everything, read_all(service_url, topic, parse))

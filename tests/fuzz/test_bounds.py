@@ -17,7 +17,7 @@ from eos.pulsar.wire.decoding import decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
-from eos.source.reading import _groups
+from eos.source.range_reader import _groups
 
 MIB = 2**20
 _POOLS: list[Any] = []  # what was taken from them may outlive a test

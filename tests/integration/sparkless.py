@@ -15,7 +15,7 @@ from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.takeover import bound_coordinator
 from eos.config import Cluster
-from eos.delivery.writer import Report
+from eos.delivery.row_writer import WriteReport
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
@@ -51,7 +51,7 @@ class Sink:
     def die_in_the_middle(self, batch_id: int) -> TxnId:
         used: list[TxnId] = []
 
-        def write(txn: TxnId) -> Report:
+        def write(txn: TxnId) -> WriteReport:
             self._rows(txn, batch_id, used)
             raise DriverDies
 
@@ -59,12 +59,12 @@ class Sink:
             attempt(self.owner, batch_id, self._identity(batch_id), Sends(write))
         return used[0]
 
-    def _rows(self, txn: TxnId, batch_id: int, used: list[TxnId], promised: int = 1) -> Report:
+    def _rows(self, txn: TxnId, batch_id: int, used: list[TxnId], promised: int = 1) -> WriteReport:
         used.append(txn)
         self.client.coordinator(txn.coordinator).add_partitions(txn, [self.topic])
         with self.client.producer(self.topic) as producer:
             producer.send_record(f"row of batch {batch_id}".encode(), txn)
-        return Report({self.topic: promised}, {self.topic: promised})
+        return WriteReport({self.topic: promised}, {self.topic: promised})
 
     def _identity(self, batch_id: int) -> Identity:
         return Identity(self._query, self._run, f"offsets {batch_id}")

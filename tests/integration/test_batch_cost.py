@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from eos.commit.takeover import bound_coordinator
-from eos.delivery.writer import Report
+from eos.delivery.row_writer import WriteReport
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.protocol.topics import partition_name
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
@@ -70,8 +70,8 @@ def test_requests_and_entries_of_a_batch(
     driver = Driver(query)
     rows = pa.record_batch({"value": ["x"] * partitions, "partition": pa.array(range(partitions), pa.int32())})
 
-    def write(txn: TxnId) -> Report:
-        report = Report()
+    def write(txn: TxnId) -> WriteReport:
+        report = WriteReport()
         for _ in range(tasks):
             report.merge(deliver(query.task(txn, 1), rows))
         return report

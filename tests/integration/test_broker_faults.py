@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import eos
-from eos.commit.patience import Patience, Waits
+from eos.commit.retry import Retry, Waits
 from eos.config import Cluster
 from eos.local import LocalPulsar
 from eos.pulsar.net.client import Client
@@ -162,7 +162,7 @@ def test_a_broker_that_stays_away_leaves_the_outcome_to_the_log(
     killer.start()
     with monkeypatch.context() as patch:
         # Only while there is no broker: one that has come back may take its time.
-        patch.setattr(Waits, "patience", lambda waits, stopped_s=0.0: Patience(waits.settings, 1, 1))
+        patch.setattr(Waits, "patience", lambda waits, stopped_s=0.0: Retry(waits.settings, 1, 1))
         with pytest.raises(eos.CommitUnknown, match="Whether the batch is committed is not known"):
             write(1)
     killer.join()

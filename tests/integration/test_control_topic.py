@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from eos.config import Cluster
-from eos.doctor.keeping import keeping
+from eos.doctor.deletion_policies import keeping
 from eos.doctor.retention import check_admin, check_retention, holders
 from eos.doctor.sinks import SinkState, Standing
 from eos.errors import InvalidInput, NetworkError

@@ -15,9 +15,9 @@ from eos.commit.attempt import attempt
 from eos.commit.control_topic import control_topic
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
+from eos.commit.retry import OwnerSettings
 from eos.config import Cluster
-from eos.delivery.writer import Report
+from eos.delivery.row_writer import WriteReport
 from eos.pulsar.net.client import Client, Reader
 from eos.pulsar.protocol.messages import Message
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
@@ -151,7 +151,7 @@ def test_a_takeover_reads_what_is_retained_and_not_the_whole_log(
     """Also where the last record is the first of its ledger, as it is once the topic was unloaded."""
     name = make_topic("counts").rsplit("/")[-1]
     topic = control_topic(name, name)
-    settings = Settings(markers_retained=3)
+    settings = OwnerSettings(markers_retained=3)
 
     def take_over(run: str) -> tuple[Owner, int]:
         client = CountingClient(Cluster(pulsar.service_url))
@@ -163,7 +163,7 @@ def test_a_takeover_reads_what_is_retained_and_not_the_whole_log(
         client.ensure_topic(topic)
     owner, _ = take_over("run")
     for batch_id in range(25):
-        attempt(owner, batch_id, Identity("query", "run", f"offsets {batch_id}"), Sends(lambda txn: Report()))
+        attempt(owner, batch_id, Identity("query", "run", f"offsets {batch_id}"), Sends(lambda txn: WriteReport()))
     owner.close()
     for number in range(3):
         owner, count = take_over(f"run {number}")

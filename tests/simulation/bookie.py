@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from eos.bookkeeper.wire.bookkeeper_pb2 import AuthMessage
-from eos.bookkeeper.wire.frames import Code, Frames, Operation
+from eos.bookkeeper.wire.frames import BookieFrames, Code, Operation
 from eos.closing import Closing
 
 _HEAD = 2 << 24
@@ -61,7 +61,7 @@ class SimulatedBookie(Closing):
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        frames = Frames(2**20)
+        frames = BookieFrames(2**20)
         known = self.password is None
         with suppress(OSError), connection:
             while data := connection.recv(2**16):

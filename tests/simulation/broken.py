@@ -10,7 +10,7 @@ from typing import Any
 
 from eos.commit import decision as commit
 from eos.commit.control_log import LogView
-from eos.commit.ending import Ending
+from eos.commit.end_transaction import TransactionEnd
 from eos.commit.owner import Owner
 from eos.commit.takeover import bound_coordinator
 from eos.errors import NetworkError
@@ -34,7 +34,7 @@ class SettlesBlindly(Owner):
     def settle(self) -> None:
         """End the transaction, and leave it at that."""
         hand = self.in_hand
-        if hand is not None and self._end(hand.txn, hand.commit_sent) is not Ending.NOT_YET:
+        if hand is not None and self._end(hand.txn, hand.commit_sent) is not TransactionEnd.NOT_YET:
             self.in_hand = None
         if self.log.lost:
             super().settle()

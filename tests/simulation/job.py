@@ -14,10 +14,10 @@ from typing import Any
 from eos.commit.attempt import attempt
 from eos.commit.decision import Action, Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
 from eos.commit.ports import DeliveryPort, Written
 from eos.commit.registration import Registration
-from eos.delivery.writer import Report
+from eos.commit.retry import OwnerSettings
+from eos.delivery.row_writer import WriteReport
 from eos.errors import CommitUnknown, EosError, NetworkError, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, Step, unobserved
@@ -29,7 +29,7 @@ CONTROL = "persistent://public/default/__eos-sim"
 DATA = ("data-0", "data-1")
 ROWS = 2
 QUERY = "query-1"
-SETTINGS = Settings(ttl_s=60, patience_s=300, stop_patience_s=5, read_timeout_s=1, housekeeping_ttl_s=20)
+SETTINGS = OwnerSettings(ttl_s=60, patience_s=300, stop_patience_s=5, read_timeout_s=1, housekeeping_ttl_s=20)
 
 
 @dataclass
@@ -112,7 +112,7 @@ class WriteData:
                 self.send_row(producer, row, txn)
                 if number == place == 0:
                     self.observer(Step.FIRST_SEND, "after", self.batch_id)
-        return Report(dict.fromkeys(partitions, ROWS), dict.fromkeys(partitions, 20))
+        return WriteReport(dict.fromkeys(partitions, ROWS), dict.fromkeys(partitions, 20))
 
     def add(self, txn: TxnId, partitions: tuple[str, ...]) -> None:
         """Make the partitions part of the transaction."""

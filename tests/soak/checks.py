@@ -63,7 +63,7 @@ def check_ledgers(root: str, options: Mapping[str, str]) -> tuple[int, int]:
     """
     hadoop = Hadoop.of(options={**options, "fs.bk.grace.ms": "0"})
     fs = hadoop.file_system(root)
-    address = statestore.Address.parse(root, options)
+    address = statestore.BkAddress.parse(root, options)
     of_drivers = names.ledgers(hadoop, address).keys()
     freed = 0
 

@@ -8,7 +8,7 @@ import pytest
 
 import eos
 from eos import version
-from eos.sinks.introduction import introduction
+from eos.sinks.producer_properties import introduction
 
 
 def test_modules_that_were_shipped_alone_have_no_version_and_write_all_the_same(

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from eos.bookkeeper.errors import BookieClosed, BookieUnauthorized, BookieUnavailable
 from eos.bookkeeper.wire import frames
-from eos.bookkeeper.wire.frames import Answer, Code, Frames
+from eos.bookkeeper.wire.frames import Answer, BookieFrames, Code
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 """The largest answer that is taken: an entry of Pulsar is 5 MiB unless the cluster's `maxMessageSize` is larger."""
@@ -55,7 +55,7 @@ class BookieConnection:
         Raises BookieUnavailable, BookieUnauthorized.
         """
         self._name = "{}:{}".format(*address)
-        self._frames = Frames(max_frame_bytes)
+        self._frames = BookieFrames(max_frame_bytes)
         self._arrived: deque[bytes] = deque()
         self._request_id = 0
         try:

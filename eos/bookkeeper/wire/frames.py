@@ -129,7 +129,7 @@ def answer_of(frame: bytes) -> Answer:
     return Answer(code, ledger, entry, _batch(rest[_REQUEST_ID.size :]) if code == Code.OK else ())
 
 
-class Frames:
+class BookieFrames:
     """Cuts a stream of bytes into frames, however the bytes arrive."""
 
     def __init__(self, max_bytes: int) -> None:

@@ -20,11 +20,11 @@ from eos.closing import Closing
 from eos.config import Credentials, OAuth2, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.authentication import secret, without
-from eos.pulsar.net.policies import Backlog, Keeping, quotas_in
+from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in
 from eos.pulsar.net.service_url import refuse_user
 from eos.pulsar.net.transport import tls_advice, tls_context
 from eos.pulsar.protocol.topics import full_name
-from eos.pulsar.wire.ledgers import Ledger
+from eos.pulsar.wire.ledgers import TopicLedger
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 
@@ -139,12 +139,12 @@ class Admin(Closing):
         found: dict[str, Any] | None = self._json(f"v2/namespaces/{namespace}/autoTopicCreation")
         return found
 
-    def keeping(self, topic: str) -> Keeping:
+    def keeping(self, topic: str) -> TopicPolicies:
         """Return the effective policies of a topic without partitions, or of a partition."""
         at = f"v2/{_path(topic)}"
         retention = self._json(f"{at}/retention?applied=true") or {}
         quotas = self._json(f"{at}/backlogQuotaMap?applied=true") or {}
-        return Keeping(
+        return TopicPolicies(
             ttl_s=int(self._json(f"{at}/messageTTL?applied=true") or 0),
             quotas=tuple(quotas_in(quotas)),
             retention_minutes=int(retention.get("retentionTimeInMinutes", 0)),
@@ -238,10 +238,12 @@ class Admin(Closing):
             return TxnId(int(most), int(least)) if most is not None and least is not None else None
         return None
 
-    def ledgers(self, topic: str) -> list[Ledger]:
+    def ledgers(self, topic: str) -> list[TopicLedger]:
         """Return the ledgers of a topic without partitions, or of a partition, in their order."""
         told = self.internal_stats(topic)["ledgers"]
-        return sorted((Ledger(one["ledgerId"], one["entries"], one["size"]) for one in told), key=lambda one: one.id)
+        return sorted(
+            (TopicLedger(one["ledgerId"], one["entries"], one["size"]) for one in told), key=lambda one: one.id
+        )
 
     def internal_stats(self, topic: str, *, metadata: bool = False) -> dict[str, Any]:
         """Return what a broker tells of the ledgers of a topic without partitions, or of a partition.

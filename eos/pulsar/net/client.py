@@ -9,17 +9,17 @@ from typing import ClassVar, Literal
 from eos.closing import Closing
 from eos.config import Cluster
 from eos.errors import EncryptionRequired, InvalidInput, Refused, TopicMissing
-from eos.pulsar.net.ack import DurableCursor, Initial
+from eos.pulsar.net.broker_lookup import BrokerLookup, coordinators_allowed, topic_exists
 from eos.pulsar.net.consumer import PERMITS, Hold, Reader
 from eos.pulsar.net.coordinator import Coordinator
 from eos.pulsar.net.entries import MAX_BYTES, MAX_PERMITS, EntryReader
-from eos.pulsar.net.finder import Finder, coordinators_allowed, topic_exists
 from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.producer import Producer
+from eos.pulsar.net.subscription import Initial, Subscription
 from eos.pulsar.net.transactions import Transactions
-from eos.pulsar.protocol.introduction import Introduction
+from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.schemas import Declared, Registered
 from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, partition_name
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
@@ -28,12 +28,12 @@ __all__ = [
     "Access",
     "Client",
     "Coordinator",
-    "DurableCursor",
     "EntryReader",
     "Hold",
     "InFlight",
     "Producer",
     "Reader",
+    "Subscription",
 ]
 
 Access = Literal["shared", "exclusive", "exclusive-with-fencing"]
@@ -61,7 +61,7 @@ class Client(Closing):
         """Args: the cluster. Raises InvalidInput for a wrong service URL."""
         self.cluster = cluster
         self._pool = Pool(cluster)
-        self._finder = Finder(cluster, self._pool)
+        self._finder = BrokerLookup(cluster, self._pool)
         self._transactions = Transactions()
         self.frame_limits = FrameLimits()
         self._coordinators: dict[int, Coordinator] = {}
@@ -102,7 +102,7 @@ class Client(Closing):
         name = full_name(topic)
         return self._finder.patiently(f"ask for the schema of {name}", lambda: self._finder.schema(name, version))
 
-    def register(self, topic: str, schema: Declared, introduction: Introduction | None = None) -> None:
+    def register(self, topic: str, schema: Declared, introduction: ProducerIdentity | None = None) -> None:
         """Make sure that a topic has this version of its schema. Sends no message.
 
         Args: the topic; the schema; who asks, as the broker is told.
@@ -143,7 +143,7 @@ class Client(Closing):
         budget: InFlight | None = None,
         schema: Declared | None = None,
         stamped: bool = True,
-        introduction: Introduction | None = None,
+        introduction: ProducerIdentity | None = None,
     ) -> Producer:
         """Open a producer on a physical topic.
 
@@ -274,7 +274,7 @@ class Client(Closing):
 
     def subscription(
         self, topic: str, name: str, *, initial: Initial, watched: bool = False, create: bool = False
-    ) -> DurableCursor:
+    ) -> Subscription:
         """Make sure that a durable subscription exists on a physical topic, and join it.
 
         Args:
@@ -286,7 +286,7 @@ class Client(Closing):
 
         Raises TopicMissing.
         """
-        return DurableCursor(self._finder, full_name(topic), name, initial, watched=watched, create=create)
+        return Subscription(self._finder, full_name(topic), name, initial, watched=watched, create=create)
 
     def ensure_topic(self, topic: str) -> None:
         """Create a topic without partitions if it is missing.

@@ -12,16 +12,16 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Generic, Literal, TypeVar
 
 from eos.errors import ConnectionLost, EosError, NetworkError, Refused, Unanswered
+from eos.pulsar.net.broker_lookup import BrokerLookup, subscription_exists, topic_exists
 from eos.pulsar.net.connection import Connection
-from eos.pulsar.net.finder import Finder, subscription_exists, topic_exists
-from eos.pulsar.protocol.consumer import ENDED, ConsumerLine, State
+from eos.pulsar.protocol.consumer import ENDED, ConsumerSession, State
 from eos.pulsar.protocol.messages import Message
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 
-L = TypeVar("L", bound=ConsumerLine)
+L = TypeVar("L", bound=ConsumerSession)
 
 _MESSAGE = int(Type.MESSAGE)  # looked up once: they come by the thousand
 _DURABLE = "Durable subscription with the same name already exists"
@@ -46,7 +46,7 @@ class Subscriber(ABC, Generic[L]):
         topic: the physical topic.
     """
 
-    def __init__(self, finder: Finder, topic: str) -> None:
+    def __init__(self, finder: BrokerLookup, topic: str) -> None:
         """Args: finds brokers; the topic."""
         self.topic = topic
         self._finder = finder
@@ -168,11 +168,17 @@ class Subscriber(ABC, Generic[L]):
             connection.ignore_consumer(line.consumer_id)
 
 
-class Reader(Subscriber[ConsumerLine]):
+class Reader(Subscriber[ConsumerSession]):
     """Reads what is committed, from the earliest message on or behind one. Keeps nothing at the broker once closed."""
 
     def __init__(
-        self, finder: Finder, topic: str, permits: int = PERMITS, after: MessageId = EARLIEST, *, subscription: str
+        self,
+        finder: BrokerLookup,
+        topic: str,
+        permits: int = PERMITS,
+        after: MessageId = EARLIEST,
+        *,
+        subscription: str,
     ) -> None:
         """Use `Client.reader`."""
         super().__init__(finder, topic)
@@ -213,20 +219,20 @@ class Reader(Subscriber[ConsumerLine]):
                 request = line.ask_last()
             return line.last_message_id(connection.ask(request, f"ask for the last message of {self.topic}"))
 
-    def _line(self, connection: Connection, before: ConsumerLine | None) -> ConsumerLine:
+    def _line(self, connection: Connection, before: ConsumerSession | None) -> ConsumerSession:
         after = self._start if before is None else before.last
-        return ConsumerLine(self.topic, connection.listen_as_consumer(self), connection.broker, after)
+        return ConsumerSession(self.topic, connection.listen_as_consumer(self), connection.broker, after)
 
-    def _request(self, line: ConsumerLine) -> BaseCommand:
+    def _request(self, line: ConsumerSession) -> BaseCommand:
         self._granted = self._spent = 0
         return line.read(self._subscription)
 
-    def _take(self, line: ConsumerLine, frame: Frame) -> None:
+    def _take(self, line: ConsumerSession, frame: Frame) -> None:
         self._messages.extend(line.receive(frame))
         assert frame.metadata is not None
         self._spent += frame.metadata.num_messages_in_batch
 
-    def _grant(self, line: ConsumerLine, connection: Connection) -> None:
+    def _grant(self, line: ConsumerSession, connection: Connection) -> None:
         with self._arrived:
             outstanding = self._granted - self._spent
             if outstanding > self._permits // 2 or len(self._messages) > self._permits or line.failure is not None:
@@ -236,13 +242,13 @@ class Reader(Subscriber[ConsumerLine]):
         connection.command(request)
 
 
-class Probe(Subscriber[ConsumerLine]):
+class Probe(Subscriber[ConsumerSession]):
     """Asks whether a durable subscription exists, which no request does: one that is not durable can't have its name.
 
     Where the name is free, the broker makes a subscription that is not durable, and drops it when the probe leaves.
     """
 
-    def __init__(self, finder: Finder, topic: str, subscription: str) -> None:
+    def __init__(self, finder: BrokerLookup, topic: str, subscription: str) -> None:
         """Args: finds brokers; the topic; the name of the subscription."""
         super().__init__(finder, topic)
         self._subscription = subscription
@@ -259,17 +265,17 @@ class Probe(Subscriber[ConsumerLine]):
         self.close()
         return False
 
-    def _line(self, connection: Connection, before: ConsumerLine | None) -> ConsumerLine:
-        return ConsumerLine(self.topic, connection.listen_as_consumer(self), connection.broker)
+    def _line(self, connection: Connection, before: ConsumerSession | None) -> ConsumerSession:
+        return ConsumerSession(self.topic, connection.listen_as_consumer(self), connection.broker)
 
-    def _request(self, line: ConsumerLine) -> BaseCommand:
+    def _request(self, line: ConsumerSession) -> BaseCommand:
         return line.read(self._subscription)
 
-    def _take(self, line: ConsumerLine, frame: Frame) -> None:
+    def _take(self, line: ConsumerSession, frame: Frame) -> None:
         line.receive(frame)
 
 
-class Hold(Subscriber[ConsumerLine]):
+class Hold(Subscriber[ConsumerSession]):
     """A durable subscription that keeps the broker from deleting what it has not acknowledged.
 
     A lost connection is made again, and with it the subscription, where it was deleted meanwhile or has expired. It
@@ -278,7 +284,7 @@ class Hold(Subscriber[ConsumerLine]):
 
     def __init__(
         self,
-        finder: Finder,
+        finder: BrokerLookup,
         topic: str,
         subscription: str,
         initial: Literal["earliest", "latest"] = "earliest",
@@ -348,7 +354,7 @@ class Hold(Subscriber[ConsumerLine]):
             self._join()
             self._leave(unsubscribe=True)
 
-    def _join_once(self) -> tuple[ConsumerLine, Connection]:
+    def _join_once(self) -> tuple[ConsumerSession, Connection]:
         missing = self._watched and not self._create and not Probe(self._finder, self.topic, self.subscription).exists()
         joined = self._join_behind_probe() if missing else super()._join_once()
         self._made |= missing
@@ -356,7 +362,7 @@ class Hold(Subscriber[ConsumerLine]):
         self._latest = False  # a subscription that a later join makes must not skip what came since this one
         return joined
 
-    def _join_behind_probe(self) -> tuple[ConsumerLine, Connection]:
+    def _join_behind_probe(self) -> tuple[ConsumerSession, Connection]:
         """Join, once the broker has dropped what the probe left: it does so a moment after it has confirmed."""
         deadline = time.monotonic() + _LEAVES_WITHIN_S
         while True:
@@ -367,13 +373,13 @@ class Hold(Subscriber[ConsumerLine]):
                     raise
             time.sleep(0.01)
 
-    def _line(self, connection: Connection, before: ConsumerLine | None) -> ConsumerLine:
-        return ConsumerLine(self.topic, connection.listen_as_consumer(self), connection.broker)
+    def _line(self, connection: Connection, before: ConsumerSession | None) -> ConsumerSession:
+        return ConsumerSession(self.topic, connection.listen_as_consumer(self), connection.broker)
 
-    def _request(self, line: ConsumerLine) -> BaseCommand:
+    def _request(self, line: ConsumerSession) -> BaseCommand:
         return line.hold(self.subscription, latest=self._latest, alone=self._alone, create=self._create)
 
-    def _take(self, line: ConsumerLine, frame: Frame) -> None:
+    def _take(self, line: ConsumerSession, frame: Frame) -> None:
         line.receive(frame)
 
     @contextmanager

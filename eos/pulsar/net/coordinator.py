@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Sequence
 
 from eos.errors import ConnectionLost, Refused, Unanswered
+from eos.pulsar.net.broker_lookup import BrokerLookup, coordinators_allowed
 from eos.pulsar.net.connection import Connection
-from eos.pulsar.net.finder import Finder, coordinators_allowed
 from eos.pulsar.net.transactions import Transactions
-from eos.pulsar.protocol.coordinator import LOADING, Acquaintance, State
+from eos.pulsar.protocol.coordinator import LOADING, CoordinatorHandshake, State
 from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, partition_name
 from eos.pulsar.protocol.transaction import Transaction
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
@@ -27,12 +27,12 @@ class Coordinator:
         index: its number.
     """
 
-    def __init__(self, finder: Finder, transactions: Transactions, index: int) -> None:
+    def __init__(self, finder: BrokerLookup, transactions: Transactions, index: int) -> None:
         """Args: finds brokers; the client's transactions; the coordinator's number."""
         self.index = index
         self._finder = finder
         self._transactions = transactions
-        self._acquaintance = Acquaintance(index)
+        self._acquaintance = CoordinatorHandshake(index)
         self._connection: Connection | None = None
         self._connecting = threading.Lock()
 

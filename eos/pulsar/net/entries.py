@@ -5,7 +5,7 @@ counted in bytes. So grants are sized by the average message that was seen. What
 bound for good, since the average was wrong, is dropped and asked for again.
 
 What arrived is handed out once the broker was asked whether it left something out before it
-(`eos.pulsar.net.proof`). One question for all that waits takes 0.7 ms.
+(`eos.pulsar.net.read_proof`). One question for all that waits takes 0.7 ms.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from contextlib import contextmanager, suppress
 
 from eos.closing import Closing
 from eos.errors import ConnectionLost, DamagedFrame, EntriesGone, EosError, NetworkError, Refused, Unreachable
+from eos.pulsar.net.broker_lookup import BrokerLookup
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.consumer import Subscriber
-from eos.pulsar.net.finder import Finder
 from eos.pulsar.net.permits import Permits
-from eos.pulsar.net.proof import LOOKS, ReadProof
+from eos.pulsar.net.read_proof import LOOKS, ReadProof
 from eos.pulsar.protocol.consumer import State
-from eos.pulsar.protocol.entries import EntryLine
+from eos.pulsar.protocol.entries import EntrySession
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
@@ -42,7 +42,7 @@ _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
 
-class EntryReader(Subscriber[EntryLine], Closing):
+class EntryReader(Subscriber[EntrySession], Closing):
     """Reads committed entries in order, each once and none left out, over lost connections.
 
     Keeps nothing at the broker once closed. Thread-safe; one `read` at a time.
@@ -50,7 +50,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
 
     def __init__(
         self,
-        finder: Finder,
+        finder: BrokerLookup,
         topic: str,
         start: EntryId | None,
         *,
@@ -115,7 +115,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
                 if (positions := self._asked(line)) is not None:
                     return positions
 
-    def _asked(self, line: EntryLine) -> tuple[EntryId | None, EntryId | None] | None:
+    def _asked(self, line: EntrySession) -> tuple[EntryId | None, EntryId | None] | None:
         """Return the positions as this line's broker tells them; None when the line was lost."""
         try:
             positions = self._positions()
@@ -132,7 +132,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
             self._lost(line.failure)
         return None
 
-    def _proves(self, line: EntryLine, entries: list[Entry]) -> bool:
+    def _proves(self, line: EntrySession, entries: list[Entry]) -> bool:
         """Whether no entry was left out before the last of these; else they are dropped, and reading begins again."""
         self._dropped = True
         crossed = None if self._compacted or self._proof.gone else _last_of_ledger(self._proof.proven, entries)
@@ -160,7 +160,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
             self._send(self._joined[1], request)
         return True
 
-    def _look_at_silence(self, line: EntryLine) -> None:
+    def _look_at_silence(self, line: EntrySession) -> None:
         positions = self._asked(line) if line.failure is None else None
         with self._beginning_again():
             if positions is not None and not self._proof.silent(line.first, positions[1], positions[0]):
@@ -193,15 +193,15 @@ class EntryReader(Subscriber[EntryLine], Closing):
             except EntriesGone:
                 return False
 
-    def _line(self, connection: Connection, before: EntryLine | None) -> EntryLine:
+    def _line(self, connection: Connection, before: EntrySession | None) -> EntrySession:
         number = connection.listen_as_consumer(self)
         proven = self._proof.proven
         passed = proven is not None and proven == self._passed
-        return EntryLine(
+        return EntrySession(
             self.topic, number, connection.broker, self._start, proven, compacted=self._compacted, passed=passed
         )
 
-    def _request(self, line: EntryLine) -> BaseCommand:
+    def _request(self, line: EntrySession) -> BaseCommand:
         self._proof.joined()
         with self._arrived:
             self._permits.start(slowly=self._dropped or bool(self._held))
@@ -210,7 +210,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
         # A name of its own each time: a half-open connection may still hold the last one.
         return line.read(f"{self._subscription}-{uuid.uuid4().hex}")
 
-    def _take(self, line: EntryLine, frame: Frame) -> None:
+    def _take(self, line: EntrySession, frame: Frame) -> None:
         entry = line.entry(frame)
         if not entry.credible:
             self._take_incredible(line, entry)
@@ -220,7 +220,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
             line.reached = entry.id
             self._held.append(entry)
 
-    def _take_incredible(self, line: EntryLine, entry: Entry) -> None:
+    def _take_incredible(self, line: EntrySession, entry: Entry) -> None:
         """Take an entry whose messages nobody can count, so that nobody knows how many permits the broker has left.
 
         What was damaged on the way comes again well: it is read again some times, and then handed on as it is.
@@ -241,7 +241,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
             entries, self._held = self._held, []
         return entries
 
-    def _wait(self, line: EntryLine, connection: Connection, deadline: float) -> bool:
+    def _wait(self, line: EntrySession, connection: Connection, deadline: float) -> bool:
         """Wait until something is to be done; False when nothing came before the deadline."""
         while True:
             with self._arrived:
@@ -261,7 +261,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
                 self._leave(unsubscribe=False)
             return left > 0
 
-    def _flow(self, line: EntryLine) -> BaseCommand | None:
+    def _flow(self, line: EntrySession) -> BaseCommand | None:
         permits = self._permits.grant() if line.state is State.READY else 0
         return line.flow(permits) if permits else None
 
@@ -271,7 +271,7 @@ class EntryReader(Subscriber[EntryLine], Closing):
         except ConnectionLost as lost:
             self.lost(lost)
 
-    def _connected(self) -> tuple[EntryLine, Connection]:
+    def _connected(self) -> tuple[EntrySession, Connection]:
         """Return the live line, joining again for as long as the patience lasts."""
         give_up = time.monotonic() + self._patience_s
         pause = _FIRST_PAUSE_S

@@ -49,7 +49,7 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class TopicPolicies:
     """What a broker does with the stored messages of a topic; effective values, whatever level they were set at.
 
     Attributes:

@@ -15,8 +15,8 @@ from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight, waited
 from eos.pulsar.net.transactions import Transactions
-from eos.pulsar.protocol.introduction import Introduction
-from eos.pulsar.protocol.producer import ENDED, ProducerLine, State
+from eos.pulsar.protocol.producer import ENDED, ProducerSession, State
+from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.protocol.topics import full_name
@@ -69,7 +69,7 @@ class Producer:
         self._connection = connection
         self.topic = topic
         self.schema: Declared | None = None
-        self._line = ProducerLine(full_name(topic), connection.listen_as_producer(self), connection.broker)
+        self._line = ProducerSession(full_name(topic), connection.listen_as_producer(self), connection.broker)
         self._budget = budget
         self._transactions = transactions
         self._limits = limits
@@ -108,7 +108,7 @@ class Producer:
         schema: Declared | None = None,
         *,
         stamped: bool = True,
-        introduction: Introduction | None = None,
+        introduction: ProducerIdentity | None = None,
     ) -> None:
         """Open it; `Client.producer` does this. Raises Fenced, Refused, Unanswered, ConnectionLost."""
         asked = f"open a producer on {self.topic}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from eos.errors import DamagedFrame, EosError, NetworkError, Refused
-from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.messages import Message, messages_in
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.wire.frames import Frame
@@ -60,7 +60,7 @@ class Input(StrEnum):
     LOST = "connection lost"
 
 
-CONSUMER: Table[State, Input] = Table(
+CONSUMER: TransitionTable[State, Input] = TransitionTable(
     name="consumer",
     start=State.NEW,
     ours=frozenset({Input.SUBSCRIBE, Input.FLOW, Input.ASK_LAST, Input.ACKNOWLEDGE, Input.SEEK, Input.CLOSE}),
@@ -97,7 +97,7 @@ _OTHER = {
 }
 
 
-class ConsumerLine:
+class ConsumerSession:
     """One consumer's line to its broker.
 
     Attributes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from eos.errors import Refused
-from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandTcClientConnectRequest
 
@@ -41,7 +41,7 @@ class Input(StrEnum):
     LOST = "connection lost"
 
 
-COORDINATOR: Table[State, Input] = Table(
+COORDINATOR: TransitionTable[State, Input] = TransitionTable(
     name="coordinator",
     start=State.APART,
     ours=frozenset({Input.CONNECT}),
@@ -59,7 +59,7 @@ COORDINATOR: Table[State, Input] = Table(
 )
 
 
-class Acquaintance:
+class CoordinatorHandshake:
     """One client's standing with one coordinator."""
 
     def __init__(self, index: int) -> None:

@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from eos.pulsar.protocol import consumer, coordinator, handshake, lookup, producer, transaction
-from eos.pulsar.protocol.machine import Table
+from eos.pulsar.protocol.machine import TransitionTable
 
-DRAWN: list[tuple[ModuleType, Table[Any, Any]]] = [
+DRAWN: list[tuple[ModuleType, TransitionTable[Any, Any]]] = [
     (handshake, handshake.HANDSHAKE),
     (lookup, lookup.LOOKUP),
     (coordinator, coordinator.COORDINATOR),
@@ -39,12 +39,12 @@ def page() -> str:
     return "\n".join([_HEAD, *(_section(module, table) for module, table in DRAWN)])
 
 
-def _section(module: ModuleType, table: Table[Any, Any]) -> str:
+def _section(module: ModuleType, table: TransitionTable[Any, Any]) -> str:
     theory = (module.__doc__ or "").strip()
     return f"## {table.name.capitalize()}\n\n{theory}\n\n{_legend(table)}\n\n```mermaid\n{mermaid(table)}\n```\n"
 
 
-def _legend(table: Table[Any, Any]) -> str:
+def _legend(table: TransitionTable[Any, Any]) -> str:
     stays = sorted({f"`{state}` stays on `{what}`" for (state, what), to in table.moves.items() if to is state})
     ends = ", ".join(f"`{state}`" for state in table.states if state in table.ends)
     lines = [f"Begins in `{table.start}`."]
@@ -55,7 +55,7 @@ def _legend(table: Table[Any, Any]) -> str:
     return " ".join(lines)
 
 
-def mermaid(table: Table[Any, Any]) -> str:
+def mermaid(table: TransitionTable[Any, Any]) -> str:
     """Return one table as a mermaid state diagram; inputs between the same two states share an arrow."""
     arrows: dict[tuple[Any, Any], list[str]] = defaultdict(list)
     for (state, what), to in table.moves.items():

@@ -6,14 +6,14 @@ the last entry that it reached, and the broker repeats that one.
 
 from __future__ import annotations
 
-from eos.pulsar.protocol.consumer import ConsumerLine, Input
+from eos.pulsar.protocol.consumer import ConsumerSession, Input
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EARLIEST, EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSubscribe
 
 
-class EntryLine(ConsumerLine):
+class EntrySession(ConsumerSession):
     """One such consumer's line to its broker.
 
     Attributes:

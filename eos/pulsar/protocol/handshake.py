@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
@@ -46,7 +46,7 @@ class Input(StrEnum):
     ERROR = "error"
 
 
-HANDSHAKE: Table[State, Input] = Table(
+HANDSHAKE: TransitionTable[State, Input] = TransitionTable(
     name="handshake",
     start=State.NEW,
     ours=frozenset({Input.CONNECT}),

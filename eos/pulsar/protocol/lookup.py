@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eos.errors import Refused
-from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.requests import Type, granted, refusal
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
@@ -49,7 +49,7 @@ class Input(StrEnum):
     TOO_MANY = "too many redirects"
 
 
-LOOKUP: Table[State, Input] = Table(
+LOOKUP: TransitionTable[State, Input] = TransitionTable(
     name="lookup",
     start=State.NEW,
     ours=frozenset({Input.ASK}),

@@ -1,6 +1,6 @@
 """A state machine is a table.
 
-Each machine of this package is one `Table`: {(state, input): next state}. What is not in the
+Each machine of this package is one `TransitionTable`: {(state, input): next state}. What is not in the
 table is not allowed, and `Machine.take` refuses it without changing the state. The table is
 also what the diagrams in docs/protocol-states.md are drawn from
 (`python -m eos.pulsar.protocol.diagram`), and what the tests walk through move by move.
@@ -24,7 +24,7 @@ I = TypeVar("I", bound=StrEnum)  # noqa: E741
 
 
 @dataclass(frozen=True)
-class Table(Generic[S, I]):
+class TransitionTable(Generic[S, I]):
     """The transitions of one machine.
 
     Attributes:
@@ -55,7 +55,7 @@ class Machine(Generic[S, I]):
 
     __slots__ = ("state", "table")
 
-    def __init__(self, table: Table[S, I]) -> None:
+    def __init__(self, table: TransitionTable[S, I]) -> None:
         self.table = table
         self.state: S = table.start
 

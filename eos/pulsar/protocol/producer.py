@@ -24,8 +24,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, Refused, RefusedForGood
-from eos.pulsar.protocol.introduction import Introduction
-from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.machine import Machine, TransitionTable
+from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.protocol.schemas import Declared
@@ -81,7 +81,7 @@ class Input(StrEnum):
     LOST = "connection lost"
 
 
-PRODUCER: Table[State, Input] = Table(
+PRODUCER: TransitionTable[State, Input] = TransitionTable(
     name="producer",
     start=State.NEW,
     ours=frozenset({Input.OPEN, Input.SEND, Input.CLOSE}),
@@ -124,7 +124,7 @@ class _Sent(NamedTuple):
     can_be_cut: bool
 
 
-class ProducerLine:
+class ProducerSession:
     """One producer's line to its broker: what it sent, and what it still waits for.
 
     Attributes:
@@ -164,7 +164,7 @@ class ProducerLine:
         name: str | None,
         topic_epoch: int | None,
         schema: Declared | None = None,
-        introduction: Introduction | None = None,
+        introduction: ProducerIdentity | None = None,
     ) -> BaseCommand:
         """Return PRODUCER.
 

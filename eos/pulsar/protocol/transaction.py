@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from eos.errors import Refused
-from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
@@ -73,7 +73,7 @@ class Input(StrEnum):
     LOST = "no answer"
 
 
-TRANSACTION: Table[State, Input] = Table(
+TRANSACTION: TransitionTable[State, Input] = TransitionTable(
     name="transaction",
     start=State.NEW,
     ours=frozenset({Input.OPEN, Input.JOIN, Input.ADD, Input.SEND, Input.COMMIT, Input.ABORT}),

@@ -25,12 +25,12 @@ from google.protobuf.message import DecodeError
 from eos.config import Compression, CompressionOption
 from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.checksum import Buffer
-from eos.pulsar.wire.columns import Columns
+from eos.pulsar.wire.columns import PayloadColumns
 from eos.pulsar.wire.compression import decompress, shrunk
 from eos.pulsar.wire.encryption import Envelope
 from eos.pulsar.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from eos.pulsar.wire.keys import StickyKey
-from eos.pulsar.wire.large import MAX_BYTES, Piece, cut
+from eos.pulsar.wire.large_messages import MAX_BYTES, Piece, cut
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 
 DEFAULT_TARGET_BYTES = 1024 * 1024
@@ -140,7 +140,7 @@ class BatchEncoder:
         """
         if rows.num_rows == 0:
             return
-        columns = Columns(rows, first_row)
+        columns = PayloadColumns(rows, first_row)
         sizes, target = columns.sizes, self.target_bytes
         if self.keyed:
             named = columns.sticky_sizes()
@@ -187,7 +187,7 @@ class BatchEncoder:
                 start = stop
 
     def _encode(
-        self, columns: Columns, offsets: npt.NDArray[np.int64], together: Sequence[tuple[int, slice]]
+        self, columns: PayloadColumns, offsets: npt.NDArray[np.int64], together: Sequence[tuple[int, slice]]
     ) -> Iterator[tuple[int, Chunk]]:
         if not together:
             return
@@ -197,7 +197,7 @@ class BatchEncoder:
             plain = joined[offsets[rows.start] - offsets[first] : offsets[rows.stop] - offsets[first]]
             yield part, self._chunk(columns, rows, plain)
 
-    def _chunk(self, columns: Columns, rows: slice, plain: memoryview) -> Chunk:
+    def _chunk(self, columns: PayloadColumns, rows: slice, plain: memoryview) -> Chunk:
         payload, compression = shrunk(plain, self.compression)
         return Chunk(
             messages=rows.stop - rows.start,
@@ -210,7 +210,7 @@ class BatchEncoder:
             can_be_cut=self.cut_above is not None,
         )
 
-    def _pieces(self, columns: Columns, row: int, described: MessageMetadata, value: Buffer) -> Iterator[Chunk]:
+    def _pieces(self, columns: PayloadColumns, row: int, described: MessageMetadata, value: Buffer) -> Iterator[Chunk]:
         packed, compression = shrunk(value, self.compression)
         room = self.limit - described.ByteSize()
         for piece, payload in cut(described, packed, min(self.cut_above or room, room)):
@@ -225,7 +225,7 @@ class BatchEncoder:
                 piece=piece,
             )
 
-    def _refuse_too_large(self, columns: Columns, row: int) -> None:
+    def _refuse_too_large(self, columns: PayloadColumns, row: int) -> None:
         """Refuse a message that can't be cut: too much of it goes into each piece, or no client holds it."""
         value_bytes = columns.value_bytes(row)
         rest = int(columns.sizes[row]) - value_bytes

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from eos.errors import InvalidInput
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.keys import StickyKey, WireKeys, as_bytes, lengths, sticky_key, wire_keys
-from eos.pulsar.wire.large import alone
+from eos.pulsar.wire.large_messages import alone
 from eos.pulsar.wire.properties import Properties
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 from eos.pulsar.wire.row_names import row_name
-from eos.pulsar.wire.varint import Field, Numbers, header, width
+from eos.pulsar.wire.varint import HeaderField, Numbers, header, width
 
 _SIZE_BYTES = 4  # before each message of a batch: the size of its metadata
 
@@ -32,7 +32,7 @@ _ORDERING_KEY = 7 << 3 | 2
 _NULL_VALUE = 9 << 3
 
 
-class Columns:
+class PayloadColumns:
     """The columns of one record batch as parts of the payload: headers, and the bytes between them."""
 
     def __init__(self, rows: pa.RecordBatch, first_row: int) -> None:
@@ -43,10 +43,10 @@ class Columns:
         value = as_bytes(rows.column("value"), "value")
         value_sizes = lengths(value)
         self._value_sizes = self._data_sizes = value_sizes
-        self._fields = [Field(_PAYLOAD_SIZE, value_sizes)]
-        self._parts: list[list[Field] | pa.Array | Properties] = []
+        self._fields = [HeaderField(_PAYLOAD_SIZE, value_sizes)]
+        self._parts: list[list[HeaderField] | pa.Array | Properties] = []
         if value.null_count:
-            self._fields.append(Field(_NULL_VALUE, _ones(value.is_null())))
+            self._fields.append(HeaderField(_NULL_VALUE, _ones(value.is_null())))
         if (column := self._times("event_time")) is not None:
             self._fields.append(self._event_time(column))
         self._deliver_at = self._times("deliver_at")
@@ -56,7 +56,7 @@ class Columns:
         if (column := self._present("key")) is not None:
             self._keys = keys = wire_keys(column)
             if keys.encoded is not None:
-                self._fields.append(Field(_KEY_B64_ENCODED, _ones(keys.encoded)))
+                self._fields.append(HeaderField(_KEY_B64_ENCODED, _ones(keys.encoded)))
             self._add_bytes(_PARTITION_KEY, keys.text)
         if (column := self._present("ordering_key")) is not None:
             self._add_bytes(_ORDERING_KEY, as_bytes(column, "ordering_key"))
@@ -120,7 +120,7 @@ class Columns:
         place = one.schema.get_field_index("value")
         value = as_bytes(one.column(place), "value")[0]
         bare = one.set_column(place, "value", pa.array([b"" if value.is_valid else None], pa.binary()))
-        own = SingleMessageMetadata.FromString(bytes(Columns(bare, 0).join(slice(0, 1))[_SIZE_BYTES:]))
+        own = SingleMessageMetadata.FromString(bytes(PayloadColumns(bare, 0).join(slice(0, 1))[_SIZE_BYTES:]))
         return alone(own), memoryview(value.as_buffer()) if value.is_valid else b""
 
     def each_alone(self, rows: slice) -> Iterator[tuple[MessageMetadata, Buffer]]:
@@ -149,7 +149,7 @@ class Columns:
     def _add_bytes(self, tag: int, column: pa.Array) -> None:
         sizes = lengths(column)
         missing = np.asarray(column.is_null()) if column.null_count else None
-        self._parts += [[*self._fields, Field(tag, sizes, missing)], column]
+        self._parts += [[*self._fields, HeaderField(tag, sizes, missing)], column]
         self._fields = []
         self._data_sizes = self._data_sizes + sizes
 
@@ -168,14 +168,14 @@ class Columns:
                 "milliseconds since 1970, or a timestamp"
             )
 
-    def _event_time(self, column: pa.Array) -> Field:
+    def _event_time(self, column: pa.Array) -> HeaderField:
         times = np.asarray(pc.fill_null(column, 0))
         earliest = int(times.argmin())
         if times[earliest] < 0:
             raise InvalidInput(
                 f"{self.row_name(earliest)} has the event time {times[earliest]}; Pulsar has none before 1970"
             )
-        return Field(_EVENT_TIME, times, np.asarray(column.is_null()) if column.null_count else None)
+        return HeaderField(_EVENT_TIME, times, np.asarray(column.is_null()) if column.null_count else None)
 
 
 def _ones(flags: pa.BooleanArray) -> npt.NDArray[np.uint8]:

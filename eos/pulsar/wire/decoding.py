@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.fields import Bytes, Field, Flags, Places, parse
+from eos.pulsar.wire.fields import Bytes, Flags, MessageField, Places, parse
 from eos.pulsar.wire.headers import (
     EVENT_TIME,
     KEY_B64_ENCODED,
@@ -29,7 +29,7 @@ from eos.pulsar.wire.headers import (
     SEQUENCE_ID,
 )
 from eos.pulsar.wire.keys import undo_base64
-from eos.pulsar.wire.rows import Rows, rows_of
+from eos.pulsar.wire.rows import MessageRows, rows_of
 
 Column = Literal[
     "value",
@@ -143,7 +143,7 @@ def spans(data: Bytes, at: Places, sizes: Places, missing: Flags | None) -> pa.A
     return with_gaps.take(pa.array(np.arange(0, 2 * count, 2), mask=missing))
 
 
-def _field_bytes(rows: Rows, number: int, missing: Flags | None = None) -> pa.Array:
+def _field_bytes(rows: MessageRows, number: int, missing: Flags | None = None) -> pa.Array:
     field = rows.headers.fields.of(number)
     absent = field.at < 0 if missing is None else (field.at < 0) | missing
     if not absent.any():
@@ -152,17 +152,17 @@ def _field_bytes(rows: Rows, number: int, missing: Flags | None = None) -> pa.Ar
     return spans(rows.data, at, sizes, absent)
 
 
-def _flags(rows: Rows, number: int) -> Flags | None:
+def _flags(rows: MessageRows, number: int) -> Flags | None:
     """Return which messages have this flag set; None when none has."""
     field = rows.headers.fields.by_number.get(number)
     return field.number != 0 if field is not None and field.number.any() else None
 
 
-def _value(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+def _value(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     return spans(rows.data, rows.headers.values, rows.headers.sizes, _flags(rows, NULL_VALUE))
 
 
-def _key(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+def _key(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     keys = _field_bytes(rows, PARTITION_KEY, _flags(rows, NULL_KEY))
     in_base64 = _flags(rows, KEY_B64_ENCODED)
     if in_base64 is None:
@@ -182,41 +182,41 @@ def _check_base64(entry: Entry, index: int, key: bytes) -> None:
         raise entry.damaged(f"the key of message {index} is said to be base64: {key!r}: {error}") from error
 
 
-def _ordering_key(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+def _ordering_key(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     return _field_bytes(rows, ORDERING_KEY)
 
 
-def _event_time(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+def _event_time(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     field = rows.headers.fields.of(EVENT_TIME)
     return pa.array(field.number, mask=field.at < 0)
 
 
-def _publish_time(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+def _publish_time(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     times = np.array([entry.metadata.publish_time for entry in entries], dtype=np.uint64)
     return pa.array(times.astype(np.int64)[rows.entry])
 
 
-def _sequence_id(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+def _sequence_id(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     first = np.array([entry.metadata.sequence_id for entry in entries], dtype=np.uint64).astype(np.int64)
     field = rows.headers.fields.of(SEQUENCE_ID)
     return pa.array(np.where(field.at < 0, first[rows.entry] + rows.index, field.number))
 
 
-def _producer_name(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+def _producer_name(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     # A name that is no text comes as bytes, and is shown as other clients' properties are.
     given: list[str | bytes] = [entry.metadata.producer_name for entry in entries]
     names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in given]
     return pa.array(names, pa.string()).take(pa.array(rows.entry))
 
 
-def _schema_version(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+def _schema_version(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     versions = [
         entry.metadata.schema_version if entry.metadata.HasField("schema_version") else None for entry in entries
     ]
     return pa.array(versions, pa.binary()).take(pa.array(rows.entry))
 
 
-def _message_id(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+def _message_id(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     batched = np.array([entry.batched for entry in entries], dtype=np.bool_)
     parts = [
         np.array([entry.id.ledger for entry in entries], dtype=np.int64)[rows.entry],
@@ -227,7 +227,7 @@ def _message_id(entries: Sequence[Entry], rows: Rows) -> pa.Array:
     return pa.StructArray.from_arrays([pa.array(part) for part in parts], fields=list(kind))
 
 
-def _properties(entries: Sequence[Entry], rows: Rows) -> pa.Array:
+def _properties(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     owner, at, sizes = rows.headers.fields.each[PROPERTIES]
     pairs = parse(rows.data, at, at + sizes, _PAIR_TAGS, {_NAME, _VALUE})
     if not pairs.valid.all():
@@ -240,7 +240,7 @@ def _properties(entries: Sequence[Entry], rows: Rows) -> pa.Array:
     return pa.MapArray.from_arrays(pa.array(offsets), names, texts)
 
 
-def _pair_text(data: Bytes, starts: Places, field: Field) -> pa.Array:
+def _pair_text(data: Bytes, starts: Places, field: MessageField) -> pa.Array:
     missing = field.at < 0
     found = spans(data, np.where(missing, starts, field.at), np.where(missing, 0, field.number), None)
     try:
@@ -257,7 +257,7 @@ def _last_of_each(owner: Places, names: pa.Array) -> Places:
     return np.sort(len(one) - 1 - behind)
 
 
-_BUILD: Mapping[Column, Callable[[Sequence[Entry], Rows], pa.Array]] = {
+_BUILD: Mapping[Column, Callable[[Sequence[Entry], MessageRows], pa.Array]] = {
     "value": _value,
     "key": _key,
     "ordering_key": _ordering_key,

@@ -30,7 +30,7 @@ _BYTES = 2  # the wire type of a size and so many bytes
 
 
 @dataclass(slots=True)
-class Field:
+class MessageField:
     """One field in all messages.
 
     Attributes:
@@ -53,13 +53,13 @@ class Fields:
     """
 
     valid: Flags
-    by_number: dict[int, Field]
+    by_number: dict[int, MessageField]
     each: dict[int, tuple[Places, Places, Places]]
 
-    def of(self, number: int) -> Field:
+    def of(self, number: int) -> MessageField:
         """Return a field; if no message has it, one that is missing everywhere."""
         count = len(self.valid)
-        return self.by_number.get(number) or Field(np.full(count, -1), np.zeros(count, np.int64))
+        return self.by_number.get(number) or MessageField(np.full(count, -1), np.zeros(count, np.int64))
 
     def only(self, rows: Places) -> Fields:
         """Return these messages alone, numbered anew; `rows` rises."""
@@ -69,7 +69,9 @@ class Fields:
         for number, (who, at, size) in self.each.items():
             kept = place[who] >= 0
             each[number] = place[who[kept]], at[kept], size[kept]
-        by_number = {number: Field(field.at[rows], field.number[rows]) for number, field in self.by_number.items()}
+        by_number = {
+            number: MessageField(field.at[rows], field.number[rows]) for number, field in self.by_number.items()
+        }
         return Fields(self.valid[rows], by_number, each)
 
 
@@ -125,9 +127,9 @@ def parse(
 def _store(fields: Fields, number: int, who: Places, at: Places, value: Places) -> None:
     count = len(fields.valid)
     if len(who) == count:  # then `who` is all messages, in order
-        fields.by_number[number] = Field(at, value)
+        fields.by_number[number] = MessageField(at, value)
         return
-    field = fields.by_number.setdefault(number, Field(np.full(count, -1), np.zeros(count, np.int64)))
+    field = fields.by_number.setdefault(number, MessageField(np.full(count, -1), np.zeros(count, np.int64)))
     field.at[who] = at
     field.number[who] = value
 

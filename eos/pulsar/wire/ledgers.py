@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class TopicLedger:
     """One ledger of a topic. Its entries are numbered from 0, without a gap.
 
     Attributes:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from eos.errors import InvalidInput
 from eos.pulsar.wire.keys import as_bytes, first_not_text, lengths
-from eos.pulsar.wire.varint import Field, binary_array, header, width
+from eos.pulsar.wire.varint import HeaderField, binary_array, header, width
 
 # Tags of SingleMessageMetadata.properties and of KeyValue: field number * 8 + 2 (bytes).
 _PROPERTIES = 1 << 3 | 2
@@ -57,10 +57,10 @@ class Properties:
                     "hex(...)"
                 )
         key_sizes, value_sizes = lengths(self._keys), lengths(self._values)
-        key, value = Field(_KEY, key_sizes), Field(_VALUE, value_sizes)
+        key, value = HeaderField(_KEY, key_sizes), HeaderField(_VALUE, value_sizes)
         data_sizes = key_sizes + value_sizes
         entry_sizes = data_sizes + width([key, value])
-        outer = Field(_PROPERTIES, entry_sizes)
+        outer = HeaderField(_PROPERTIES, entry_sizes)
         self._before_key, self._before_value = [outer, key], [value]
         self._ends = _running(entry_sizes + width([outer]))
         self.sizes: npt.NDArray[np.int64] = np.diff(self._ends[self._offsets])

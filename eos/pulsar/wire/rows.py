@@ -21,7 +21,7 @@ _SIZE = struct.Struct(">I")
 
 
 @dataclass(slots=True)
-class Rows:
+class MessageRows:
     """Messages, in order, without those that compaction took out.
 
     Attributes:
@@ -37,7 +37,9 @@ class Rows:
     index: Places
 
 
-def rows_of(entries: Sequence[Entry], keep: Collection[int], each: Collection[int], *, quick: bool = True) -> Rows:
+def rows_of(
+    entries: Sequence[Entry], keep: Collection[int], each: Collection[int], *, quick: bool = True
+) -> MessageRows:
     """Return the messages of a group of entries.
 
     Args:
@@ -65,8 +67,8 @@ def rows_of(entries: Sequence[Entry], keep: Collection[int], each: Collection[in
     left_out = headers.fields.by_number.get(COMPACTED_OUT)
     if left_out is not None and left_out.number.any():
         rows = np.flatnonzero(left_out.number == 0)
-        return Rows(data, headers.only(rows), owner[rows], index[rows])
-    return Rows(data, headers, owner, index)
+        return MessageRows(data, headers.only(rows), owner[rows], index[rows])
+    return MessageRows(data, headers, owner, index)
 
 
 def _check(entry: Entry) -> None:

@@ -9,7 +9,7 @@ from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.compression import TYPES
 from eos.pulsar.wire.frames import encode_message
-from eos.pulsar.wire.large import Piece
+from eos.pulsar.wire.large_messages import Piece
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSend, KeyValue, MessageMetadata
 from eos.pulsar.wire.txn import TxnId
 

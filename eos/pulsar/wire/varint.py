@@ -22,7 +22,7 @@ _FILLER_TAG = 4 << 3
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class HeaderField:
     """A tag and a varint that every row's header has.
 
     Attributes:
@@ -43,12 +43,12 @@ class Field:
         object.__setattr__(self, "width", max(1, -(-largest.bit_length() // 7)))
 
 
-def width(fields: Sequence[Field]) -> int:
+def width(fields: Sequence[HeaderField]) -> int:
     """Return the bytes that each row's header of these fields has."""
     return sum(1 + field.width for field in fields)
 
 
-def header(fields: Sequence[Field], rows: slice, kind: pa.DataType, sizes: Numbers | None = None) -> pa.Array:
+def header(fields: Sequence[HeaderField], rows: slice, kind: pa.DataType, sizes: Numbers | None = None) -> pa.Array:
     """Return the rows' headers as an array of type `kind`, binary or large_binary.
 
     `sizes`, where given, stand before the fields as 4 bytes each, big-endian.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from statestore.drills.journal import Check, DrillKind, Event, Journal, NotTested, PlannedFault, Step
+from statestore.drills.journal import CheckEvent, DrillKind, Event, Journal, NotTested, PlannedFault, StepEvent
 from statestore.drills.record import record
 from statestore.drills.surroundings import began
 
@@ -46,11 +46,11 @@ class Acts:
             note.detail = f"failed: {error}"
             raise
         finally:
-            self.write(Step(name, round(time.monotonic() - started, 3), note.detail))
+            self.write(StepEvent(name, round(time.monotonic() - started, 3), note.detail))
 
     def check(self, name: str, passed: bool, detail: str = "") -> None:
         """Write down whether something is as it should be."""
-        self.write(Check(name, passed, detail))
+        self.write(CheckEvent(name, passed, detail))
 
     def not_tested(self, what: str, why: str) -> None:
         """Write down what the drill doesn't show."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos.pulsar.net.client import Client
-from statestore.bk.address import Address, is_bk
+from statestore.bk.address import BkAddress, is_bk
 from statestore.checkpoint import read_query_id, transfer
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.operators import STATE
@@ -25,11 +25,11 @@ from statestore.checkpoint.verification import verify
 from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.same_state import read_stores
 from statestore.drills.interruption import undisturbed
-from statestore.drills.journal import Job
+from statestore.drills.journal import JobEvent
 from statestore.errors import InvalidInput, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
-from statestore.in_step import Output, lacked_by
-from statestore.in_step.inputs import InputLog
+from statestore.roll_forward import Output, lacked_by
+from statestore.roll_forward.inputs import InputLog
 from statestore.savepoints import bookkeeper
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def rehearse(live: Live, acts: Acts) -> None:
     """
     query = read_query_id(HadoopFiles(live.hadoop, live.checkpoint))
     topic = live.output.topic if live.output is not None else ""
-    acts.write(Job(JOB, stateful=True, topic=topic, checkpoint=live.checkpoint))
+    acts.write(JobEvent(JOB, stateful=True, topic=topic, checkpoint=live.checkpoint))
     with cut_of(live, acts) as (scratch, batch):
         _look(live, acts, "a cut of the checkpoint", query, scratch, batch)
     if not is_bk(live.checkpoint):
@@ -123,7 +123,7 @@ def cut_of(live: Live, acts: Acts) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def _restored(live: Live, acts: Acts, name: str) -> Iterator[str]:
-    scratch = Address.parse(live.checkpoint, live.options).at(f"{SCRATCH}/{uuid.uuid4().hex[:12]}").uri
+    scratch = BkAddress.parse(live.checkpoint, live.options).at(f"{SCRATCH}/{uuid.uuid4().hex[:12]}").uri
     with _removing(lambda: live.hadoop.delete(scratch, recursive=True)):
         with acts.step(f"restore savepoint {name}"):
             bookkeeper.restore(name, scratch, options=live.options, spark=live.spark)

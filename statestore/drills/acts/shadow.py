@@ -21,13 +21,13 @@ from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.rehearsal import JOB, Live, compare, cut_of
-from statestore.drills.journal import Job as JobEvent
+from statestore.drills.journal import JobEvent as JobEvent
 from statestore.errors import InvalidInput, Unavailable
-from statestore.in_step import behind
-from statestore.in_step.inputs import Input
-from statestore.in_step.jobs import Job
-from statestore.in_step.plan import numbered
-from statestore.in_step.rolling import declare, plan_next, run_once, take_logs
+from statestore.roll_forward import behind
+from statestore.roll_forward.inputs import Input
+from statestore.roll_forward.jobs import Job
+from statestore.roll_forward.plan import numbered
+from statestore.roll_forward.steps import declare, plan_next, run_once, take_logs
 
 _LOOK_S = 0.5
 

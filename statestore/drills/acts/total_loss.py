@@ -21,19 +21,19 @@ from eos.errors import TopicMissing
 from eos.local import LocalPulsar
 from eos.local import process as processes
 from eos.pulsar.net.client import Client
-from statestore import in_step
+from statestore import roll_forward
 from statestore.checkpoint.listing import read_state, snapshots
 from statestore.drills.acts import total_loss_job
 from statestore.drills.acts.acts import Acts
-from statestore.drills.acts.total_loss_job import CONF, EVERY, Settings
+from statestore.drills.acts.total_loss_job import CONF, EVERY, TotalLossSettings
 from statestore.drills.interruption import undisturbed
-from statestore.drills.journal import Account, Fault, Job, NotTested, PlannedFault, Recovered, State
+from statestore.drills.journal import AccountEvent, Fault, JobEvent, NotTested, PlannedFault, Recovered, StateEvent
 from statestore.drills.judge import oracle, rows
 from statestore.drills.later_transactions import end_later_transactions
 from statestore.drills.surroundings import make_topic
 from statestore.errors import Unavailable
 from statestore.hadoop.session import session
-from statestore.in_step import Output, Step
+from statestore.roll_forward import Output, RollForwardStep
 from statestore.savepoints import portable
 
 PLAN = (PlannedFault(1, "total loss", "state"),)
@@ -58,7 +58,7 @@ class _Scene:
 
     first: LocalPulsar
     second: LocalPulsar
-    job: Settings
+    job: TotalLossSettings
     log: Path
 
     @property
@@ -93,8 +93,8 @@ def lose_everything(folder: Path, acts: Acts) -> None:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="statestore-drill-"))
         topic = "persistent://public/default/drill-sums"
         make_topic(second.admin_url, topic, _PARTITIONS)
-        job = Settings(f"bk://{first.zookeeper}/drill/{_JOB}", second.service_url, topic, "drill-sums")
-        acts.write(Job(_JOB, stateful=True, topic=topic, checkpoint=job.checkpoint))
+        job = TotalLossSettings(f"bk://{first.zookeeper}/drill/{_JOB}", second.service_url, topic, "drill-sums")
+        acts.write(JobEvent(_JOB, stateful=True, topic=topic, checkpoint=job.checkpoint))
         scene = _Scene(first, second, job, folder / "driver.log")
         saved = _run_and_lose(scene, acts, Path(scratch))
         _bring_back(scene, acts, saved)
@@ -138,19 +138,19 @@ def _bring_back(scene: _Scene, acts: Acts, saved: str) -> None:
         began = time.monotonic()
         restored_s = 0.0
 
-        def observe(step: Step, batch: int) -> None:
+        def observe(step: RollForwardStep, batch: int) -> None:
             nonlocal restored_s
-            if step is Step.RESTORE:
+            if step is RollForwardStep.RESTORE:
                 restored_s = time.monotonic() - began
             acts.tell(f"{step}: batch {batch}")
 
         with acts.step("restore the savepoint and roll it forward") as note:
-            done = in_step.restore_in_step(saved, target, job.start, scene.output, spark, observer=observe)
+            done = roll_forward.restore_in_step(saved, target, job.start, scene.output, spark, observer=observe)
             note.detail = f"from batch {done.began_at} to {done.batch}; the restore took {restored_s:.1f} s"
         acts.check("the state is as far as the output", scene.newest() == done.batch, note.detail)
         found = snapshots(target, spark=spark)
         versions = min(len(store.versions) for store in found.stores)
-        acts.write(State(_JOB, done.batch, versions, portable.find(saved).size / 1e6 / restored_s))
+        acts.write(StateEvent(_JOB, done.batch, versions, portable.find(saved).size / 1e6 / restored_s))
         with acts.step("go on") as note:
             query = job.start(spark, target, EVERY)
             try:
@@ -171,7 +171,7 @@ def _bring_back(scene: _Scene, acts: Acts, saved: str) -> None:
             account, _ = oracle.judge(
                 _JOB, job.service_url, job.topic, total_loss_job.expected(committed), state_equal=equal
             )
-    acts.write(Account(**vars(account)))
+    acts.write(AccountEvent(**vars(account)))
 
 
 def _wait(scene: _Scene, batch: int, ended: Callable[[], bool]) -> int:

@@ -1,6 +1,6 @@
 """The job of the total-loss drill: count and sum by key over an input that is not lost with the checkpoint.
 
-    python -m statestore.drills.acts.total_loss_job '{"checkpoint": …}'      (the fields of `Settings`)
+    python -m statestore.drills.acts.total_loss_job '{"checkpoint": …}'      (the fields of `TotalLossSettings`)
 
 Its input is a function of the batch's number (Spark's source `rate-micro-batch`): what it read before the loss can be
 read again after it, as from a topic. Its rows are those of `statestore.drills.judge.rows`, the stateful ones.
@@ -32,7 +32,7 @@ EVERY = {"processingTime": "500 milliseconds"}
 
 
 @dataclass(frozen=True)
-class Settings:
+class TotalLossSettings:
     """Where the job is at home.
 
     Attributes:
@@ -50,7 +50,7 @@ class Settings:
         return json.dumps(asdict(self))
 
     def start(self, spark: SparkSession, checkpoint: str, trigger: Mapping[str, Any]) -> StreamingQuery:
-        """Start its query, as `statestore.in_step.jobs.Job` wants it."""
+        """Start its query, as `statestore.roll_forward.jobs.Job` wants it."""
         from pyspark.sql import functions as F
 
         import eos
@@ -84,7 +84,7 @@ def main() -> None:
     """Run the job until the process is killed."""
     from statestore.hadoop.session import session
 
-    given = Settings(**json.loads(sys.argv[1]))
+    given = TotalLossSettings(**json.loads(sys.argv[1]))
     with session({}, CONF) as spark:
         given.start(spark, given.checkpoint, EVERY).awaitTermination()
 

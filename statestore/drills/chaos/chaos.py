@@ -19,25 +19,25 @@ from eos.local import LocalCluster
 from statestore.drills.chaos import plan
 from statestore.drills.chaos.driver import java_flags
 from statestore.drills.chaos.end_to_end import COPIES, EndToEnd
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults import FAULTS
 from statestore.drills.chaos.faults.driver import EXECUTORS, LOCAL
 from statestore.drills.chaos.feed import KEYS, ROWS, Feeder
-from statestore.drills.chaos.job import JobSpec, Settings
+from statestore.drills.chaos.job import DrillJobSettings, JobSpec
 from statestore.drills.chaos.proxy import Proxy
-from statestore.drills.chaos.stage import Stage
-from statestore.drills.chaos.supervisor import Refused, Running, Supervisor
+from statestore.drills.chaos.supervisor import Running, StartRefused, Supervisor
 from statestore.drills.interruption import undisturbed
 from statestore.drills.journal import (
-    Account,
-    Check,
+    AccountEvent,
+    CheckEvent,
     Event,
-    Job,
+    JobEvent,
     Journal,
     NotTested,
     PlannedFault,
-    Readers,
+    ReadersEvent,
     Sample,
-    State,
+    StateEvent,
 )
 from statestore.drills.judge import oracle, rows
 from statestore.drills.judge.accounting import Expected
@@ -120,8 +120,8 @@ def run(chaos: Chaos, tell: Tell) -> Path:
     def drill(journal: Journal) -> str:
         try:
             return _drill(chaos, journal.write, tell)
-        except Refused as error:
-            journal.write(Check("jobs that nothing was done to run", False, str(error)))
+        except StartRefused as error:
+            journal.write(CheckEvent("jobs that nothing was done to run", False, str(error)))
             return str(error)
 
     return record(began("chaos", chaos.rerun, chaos.seed, chaos.faults), chaos.folder, drill)
@@ -152,7 +152,7 @@ def _drill(chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> str:
     return f"the time was out, and {left} of {len(chaos.faults)} faults were not done" if left else ""
 
 
-def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> Stage:
+def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], tell: Tell) -> FaultTargets:
     broker_links = [stack.enter_context(Proxy(in_frames=True)) for _ in range(2)]
     state_link = stack.enter_context(Proxy())
     listeners = {_LISTENER: [link.port for link in broker_links]}
@@ -175,7 +175,7 @@ def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], te
         keep_messages(cluster.admin_url, "public/default")  # for the last readers: the first ones acknowledge
         source = _topic(cluster, f"{COPIES}-input")
         specs.append(_spec(cluster, COPIES, source=source))
-    settings = Settings(
+    settings = DrillJobSettings(
         service_url="pulsar://" + ",".join(f"127.0.0.1:{link.port}" for link in broker_links),
         listener=_LISTENER,
         input=str(work / "input"),
@@ -191,13 +191,13 @@ def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], te
     stack.callback(supervisor.close)
     feeder = Feeder(work / "input", lambda: supervisor.committed, _FEED_S, _AHEAD)
     for spec in specs:
-        write(Job(spec.job, spec.stateful, spec.topic, spec.checkpoint))
+        write(JobEvent(spec.job, spec.stateful, spec.topic, spec.checkpoint))
     options = _state_options(cluster.zookeeper, session_s)
     links = (broker_links, state_link)
-    return Stage(cluster, supervisor, feeder, *links, _TREE, options, hold, _TTL_S, write, standalone=spark)
+    return FaultTargets(cluster, supervisor, feeder, *links, _TREE, options, hold, _TTL_S, write, standalone=spark)
 
 
-def _readers(stack: ExitStack, stage: Stage) -> Mapping[str, LiveReaders]:
+def _readers(stack: ExitStack, stage: FaultTargets) -> Mapping[str, LiveReaders]:
     url = stage.cluster.service_url
     return {
         job: stack.enter_context(LiveReaders(url, running.spec.topic, _READERS))
@@ -206,7 +206,7 @@ def _readers(stack: ExitStack, stage: Stage) -> Mapping[str, LiveReaders]:
     }
 
 
-def _do_faults(chaos: Chaos, stage: Stage, tell: Tell) -> int:
+def _do_faults(chaos: Chaos, stage: FaultTargets, tell: Tell) -> int:
     """Do the faults of the plan, each when the jobs have got over the one before; return how many are left."""
     end = float("inf") if chaos.minutes is None else time.monotonic() + 60 * chaos.minutes
     turns: Counter[str] = Counter()
@@ -226,7 +226,7 @@ def _do_faults(chaos: Chaos, stage: Stage, tell: Tell) -> int:
     return 0
 
 
-def _settle(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Event], object]) -> None:
+def _settle(stage: FaultTargets, live: Mapping[str, LiveReaders], write: Callable[[Event], object]) -> None:
     """Let the jobs finish what there is, and account for it."""
     feeder, supervisor = stage.feeder, stage.supervisor
     feeder.stop()
@@ -248,7 +248,7 @@ def _settle(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Even
             )
             found = statestore.snapshots(spec.checkpoint, options=stage.options)
             versions = min(len(store.versions) for store in found.stores)
-            write(State(job, feeder.files - 1, versions))
+            write(StateEvent(job, feeder.files - 1, versions))
         _account(stage, running, expected, live[job], equal, write)
     if stage.end_to_end is not None:
         end_later_transactions(stage.cluster.service_url, supervisor.jobs[COPIES].spec.topic)
@@ -263,7 +263,7 @@ def _settle(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Even
 
 
 def _account(
-    stage: Stage,
+    stage: FaultTargets,
     running: Running,
     expected: Expected,
     live: LiveReaders,
@@ -274,12 +274,12 @@ def _account(
     end_later_transactions(url, spec.topic)
     account, readers = oracle.judge(spec.job, url, spec.topic, expected, live, state_equal=state_equal)
     write(running.transactions())
-    write(Readers(**vars(readers)))
-    write(Account(**vars(account)))
+    write(ReadersEvent(**vars(readers)))
+    write(AccountEvent(**vars(account)))
 
 
 @contextmanager
-def _sampling(stage: Stage, live: Mapping[str, LiveReaders], write: Callable[[Event], object]) -> Iterator[None]:
+def _sampling(stage: FaultTargets, live: Mapping[str, LiveReaders], write: Callable[[Event], object]) -> Iterator[None]:
     """Write down about once a second how far the jobs and their readers are."""
     over = threading.Event()
 

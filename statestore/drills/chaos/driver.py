@@ -19,8 +19,8 @@ from eos.local.class_archive import spark_flags, submit_environment
 from eos.local.jvm import QUICK_START
 from eos.local.places import Tell
 from eos.local.process import kill_group
-from statestore.drills.chaos.job import JobSpec, Settings
-from statestore.drills.chaos.said import Said
+from statestore.drills.chaos.driver_events import DriverEvents
+from statestore.drills.chaos.job import DrillJobSettings, JobSpec
 from statestore.drills.processes import EXECUTOR, below, kill_all, named, send
 from statestore.drills.standalone import spark_home
 from statestore.hadoop.jar import jar_path
@@ -34,7 +34,7 @@ _END_S = 10.0
 class Driver:
     """One driver process in a process group of its own. `hear` is called by a thread with all that it says."""
 
-    def __init__(self, settings: Settings, log: Path, hear: Callable[[Driver, Said], None]) -> None:
+    def __init__(self, settings: DrillJobSettings, log: Path, hear: Callable[[Driver, DriverEvents], None]) -> None:
         self.settings = settings
         self.log = log
         self._hear = hear
@@ -124,7 +124,7 @@ class Driver:
         assert self._process.stdout is not None
         with suppress(ValueError):  # closed
             for line in self._process.stdout:
-                said = Said.parse(line)
+                said = DriverEvents.parse(line)
                 if said is not None:
                     self._hear(self, said)
 

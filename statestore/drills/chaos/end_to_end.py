@@ -10,7 +10,7 @@ from typing import Self
 from statestore.drills.chaos.job import JobSpec
 from statestore.drills.chaos.supervisor import Supervisor
 from statestore.drills.chaos.traffic import Traffic
-from statestore.drills.journal import Account
+from statestore.drills.journal import AccountEvent
 from statestore.drills.judge import copies, oracle
 from statestore.drills.judge.oracle import LiveReaders
 from statestore.drills.later_transactions import end_later_transactions
@@ -76,9 +76,9 @@ class EndToEnd:
 
         supervisor.wait(done, f"{self._spec.job} to copy its input", 2 * _DRAIN_S)
 
-    def account(self) -> Account:
+    def account(self) -> AccountEvent:
         """Account for the output. The job must have stopped: reading leaves a mark in its input, to be copied too."""
         found = oracle.judge_copies(
             self._spec.job, self._service_url, self._spec.topic, self._given, self._traffic.blocks
         )
-        return Account(**vars(found))
+        return AccountEvent(**vars(found))

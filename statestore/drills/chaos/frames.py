@@ -19,7 +19,7 @@ _SIZE = struct.Struct(">I")
 _HEAD = 10  # total size, command size, the tag of the command's type, its number
 
 
-class Frames:
+class FrameStream:
     """Cuts the bytes of one direction of a connection where frames begin."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Frames:
             yield kind, piece
 
 
-class Boundary:
+class FrameBoundary:
     """Counts frames of some kinds over all links, and knows when the `number`-th is there; from any thread.
 
     Attributes:

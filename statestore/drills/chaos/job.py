@@ -1,6 +1,6 @@
 """The driver process of a drill: its jobs in one Spark application, started and stopped by lines on standard input.
 
-    python -m statestore.drills.chaos.job '{"service_url": …}'      (the fields of `Settings`)
+    python -m statestore.drills.chaos.job '{"service_url": …}'      (the fields of `DrillJobSettings`)
 
 Each writes through `eos.sink` into a topic. Two read the same growing folder of files, one file a micro-batch:
 
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eos.local.jvm import QUICK_START
-from statestore.drills.chaos.said import Said, Watch, Word, keep_standard_output, say
+from statestore.drills.chaos.driver_events import DriverEvents, Watch, Word, keep_standard_output, say
 from statestore.drills.judge.rows import SCHEMA
 from statestore.drills.spark import SPARK, STORE
 
@@ -80,7 +80,7 @@ class JobSpec:
 
 
 @dataclass(frozen=True)
-class Settings:
+class DrillJobSettings:
     """What the process is told when it starts.
 
     Attributes:
@@ -114,11 +114,11 @@ class _Tries(logging.Handler):
     """Says what the sink warns of: tries that have failed."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        say(Said(Word.TRIED, text=record.getMessage()[:_SHORT]))
+        say(DriverEvents(Word.TRIED, text=record.getMessage()[:_SHORT]))
 
 
 class _Driver:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: DrillJobSettings) -> None:
         self._settings = settings
         self._spark = _session(settings)
         self._queries: dict[str, StreamingQuery] = {}
@@ -132,7 +132,7 @@ class _Driver:
         try:
             action(spec)
         except Exception as error:
-            say(Said(Word.FAILED, spec.job, text=_reason(error)))
+            say(DriverEvents(Word.FAILED, spec.job, text=_reason(error)))
 
     def _start(self, spec: JobSpec) -> None:
         import eos
@@ -153,11 +153,11 @@ class _Driver:
         try:
             query = _query(self._spark, settings, spec, sink)
             self._queries[spec.job] = query
-            say(Said(Word.STARTED, spec.job))
+            say(DriverEvents(Word.STARTED, spec.job))
             query.awaitTermination()
         finally:
             sink.close()
-        say(Said(Word.STOPPED, spec.job))
+        say(DriverEvents(Word.STOPPED, spec.job))
 
     def _stop(self, spec: JobSpec) -> None:
         query = self._queries[spec.job]
@@ -170,10 +170,10 @@ class _Driver:
 
         rows = statestore.read_state(self._spark, spec.checkpoint).collect()
         state = tuple((str(row.key.key), int(row.value["count"]), int(row.value["sum"])) for row in rows)
-        say(Said(Word.STATE, spec.job, state=state))
+        say(DriverEvents(Word.STATE, spec.job, state=state))
 
 
-def _session(settings: Settings) -> SparkSession:
+def _session(settings: DrillJobSettings) -> SparkSession:
     from pyspark.sql import SparkSession
 
     import statestore
@@ -201,21 +201,21 @@ def _modules() -> str:
     return os.pathsep.join(part for part in sys.path if part)
 
 
-def _query(spark: SparkSession, settings: Settings, spec: JobSpec, sink: Sink) -> StreamingQuery:
+def _query(spark: SparkSession, settings: DrillJobSettings, spec: JobSpec, sink: Sink) -> StreamingQuery:
     out = _copies(spark, settings, spec) if spec.source else _of_files(spark, settings, spec)
 
     def write(frame: DataFrame, batch: int) -> None:
-        say(Said(Word.BEGAN, spec.job, batch))
+        say(DriverEvents(Word.BEGAN, spec.job, batch))
         before = sink.metrics.skipped
         sink(frame if spec.source else _as_messages(frame, spec, batch), batch)
         after = sink.metrics
-        say(Said(Word.COMMITTED, spec.job, batch, rows=after.rows, skipped=after.skipped > before))
+        say(DriverEvents(Word.COMMITTED, spec.job, batch, rows=after.rows, skipped=after.skipped > before))
 
     writer = out.writeStream.queryName(spec.job).outputMode("update").foreachBatch(write)
     return writer.option("checkpointLocation", spec.checkpoint).trigger(processingTime="200 milliseconds").start()
 
 
-def _of_files(spark: SparkSession, settings: Settings, spec: JobSpec) -> DataFrame:
+def _of_files(spark: SparkSession, settings: DrillJobSettings, spec: JobSpec) -> DataFrame:
     from pyspark.sql import functions as F
 
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).csv(settings.input)
@@ -236,7 +236,7 @@ def _as_messages(frame: DataFrame, spec: JobSpec, batch: int) -> DataFrame:
     return frame.select("key", value, F.col("at").alias("event_time"))
 
 
-def _copies(spark: SparkSession, settings: Settings, spec: JobSpec) -> DataFrame:
+def _copies(spark: SparkSession, settings: DrillJobSettings, spec: JobSpec) -> DataFrame:
     options = {
         "service.url": settings.service_url,
         "listener_name": settings.listener,
@@ -265,7 +265,7 @@ def _reason(error: Exception) -> str:
 def main() -> None:
     """Run until standard input ends."""
     keep_standard_output()
-    settings = Settings(**json.loads(sys.argv[1]))
+    settings = DrillJobSettings(**json.loads(sys.argv[1]))
     logging.getLogger("eos").addHandler(_Tries(logging.WARNING))
     # A daemon: the session may take long, and the process that started this one may die meanwhile.
     driver: list[_Driver] = []
@@ -281,7 +281,7 @@ def main() -> None:
     lines.start()
     driver.append(_Driver(settings))
     ready.set()
-    say(Said(Word.READY))
+    say(DriverEvents(Word.READY))
     lines.join()
 
 

@@ -40,7 +40,7 @@ FRAMES = 11
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FaultKind:
     """A kind of fault.
 
     Attributes:
@@ -63,123 +63,135 @@ class Kind:
 
 
 KINDS = (
-    Kind("driver-kill", Family.DRIVER, "SIGKILL the driver with its JVM, at any moment; start it again"),
-    Kind(
+    FaultKind("driver-kill", Family.DRIVER, "SIGKILL the driver with its JVM, at any moment; start it again"),
+    FaultKind(
         "driver-kill-before-commit",
         Family.DRIVER,
         "SIGKILL the driver at a step of a batch before its commit; the batch must be written again",
     ),
-    Kind(
+    FaultKind(
         "driver-kill-in-commit",
         Family.DRIVER,
         "SIGKILL the driver when it has sent a commit and seen no answer",
     ),
-    Kind(
+    FaultKind(
         "driver-kill-after-commit",
         Family.DRIVER,
         "SIGKILL the driver when a batch is committed, and Spark has not noted it; the batch must be skipped",
     ),
-    Kind("driver-pause", Family.DRIVER, "SIGSTOP the driver, its JVM and its workers for 3 to 6 s", cheap=True),
-    Kind("driver-second", Family.DRIVER, "start a second driver while the first stands still; the first must then end"),
-    Kind("worker-kill", Family.WORKER, "SIGKILL the Python workers while a batch is written", cheap=True),
-    Kind(
+    FaultKind("driver-pause", Family.DRIVER, "SIGSTOP the driver, its JVM and its workers for 3 to 6 s", cheap=True),
+    FaultKind(
+        "driver-second", Family.DRIVER, "start a second driver while the first stands still; the first must then end"
+    ),
+    FaultKind("worker-kill", Family.WORKER, "SIGKILL the Python workers while a batch is written", cheap=True),
+    FaultKind(
         "planner-kill",
         Family.PLANNER,
         "SIGKILL the Python process that plans the batches of the Pulsar source; only with `--end-to-end`",
         end_to_end=True,
     ),
-    Kind(
+    FaultKind(
         "executor-kill", Family.EXECUTOR, "SIGKILL one of two executors and its workers", on_executors=True, runs="both"
     ),
-    Kind(
+    FaultKind(
         "node-kill",
         Family.EXECUTOR,
         "SIGKILL one of two worker nodes with all that it has started; start it again; only with `--standalone`",
         runs="standalone",
     ),
-    Kind("broker-kill", Family.BROKER, "SIGKILL a broker; start it again", runs="both"),
-    Kind(
+    FaultKind("broker-kill", Family.BROKER, "SIGKILL a broker; start it again", runs="both"),
+    FaultKind(
         "broker-kill-in-commit",
         Family.BROKER,
         "SIGKILL the broker with the transaction's coordinator up to 20 ms after a commit was sent; start it again",
         runs="both",
     ),
-    Kind(
+    FaultKind(
         "broker-lost",
         Family.BROKER,
         "SIGKILL a broker; start none before the jobs have long gone on with the other; only with `--standalone`",
         runs="standalone",
     ),
-    Kind("broker-pause", Family.BROKER, "SIGSTOP a broker for 3 to 10 s, past its session with ZooKeeper", cheap=True),
-    Kind("bookie-kill", Family.BOOKIE, "SIGKILL a bookie; start it again", runs="both"),
-    Kind("bookie-pause", Family.BOOKIE, "SIGSTOP a bookie for 3 to 10 s", cheap=True, runs="both"),
-    Kind("zookeeper-kill", Family.ZOOKEEPER, "SIGKILL the only ZooKeeper; start it again"),
-    Kind("zookeeper-pause", Family.ZOOKEEPER, "SIGSTOP ZooKeeper for 2 to 5 s", cheap=True),
-    Kind("broker-link-delay", Family.NETWORK, "each packet between job and brokers 0.1 to 0.4 s late", cheap=True),
-    Kind("broker-link-cut", Family.NETWORK, "reset all connections between job and brokers", cheap=True),
-    Kind("broker-link-half-open", Family.NETWORK, "swallow all packets between job and brokers, then cut", cheap=True),
-    Kind(
+    FaultKind(
+        "broker-pause", Family.BROKER, "SIGSTOP a broker for 3 to 10 s, past its session with ZooKeeper", cheap=True
+    ),
+    FaultKind("bookie-kill", Family.BOOKIE, "SIGKILL a bookie; start it again", runs="both"),
+    FaultKind("bookie-pause", Family.BOOKIE, "SIGSTOP a bookie for 3 to 10 s", cheap=True, runs="both"),
+    FaultKind("zookeeper-kill", Family.ZOOKEEPER, "SIGKILL the only ZooKeeper; start it again"),
+    FaultKind("zookeeper-pause", Family.ZOOKEEPER, "SIGSTOP ZooKeeper for 2 to 5 s", cheap=True),
+    FaultKind("broker-link-delay", Family.NETWORK, "each packet between job and brokers 0.1 to 0.4 s late", cheap=True),
+    FaultKind("broker-link-cut", Family.NETWORK, "reset all connections between job and brokers", cheap=True),
+    FaultKind(
+        "broker-link-half-open", Family.NETWORK, "swallow all packets between job and brokers, then cut", cheap=True
+    ),
+    FaultKind(
         "commit-answer-lost",
         Family.NETWORK,
         "swallow the answer to a commit, then reset all connections between job and brokers",
         cheap=True,
     ),
-    Kind("state-link-delay", Family.NETWORK, "each packet between state and ZooKeeper 0.1 to 0.4 s late", cheap=True),
-    Kind("state-link-cut", Family.NETWORK, "reset all connections between bk:// and ZooKeeper", cheap=True),
-    Kind(
+    FaultKind(
+        "state-link-delay", Family.NETWORK, "each packet between state and ZooKeeper 0.1 to 0.4 s late", cheap=True
+    ),
+    FaultKind("state-link-cut", Family.NETWORK, "reset all connections between bk:// and ZooKeeper", cheap=True),
+    FaultKind(
         "state-link-half-open", Family.NETWORK, "swallow all packets between bk:// and ZooKeeper, then cut", cheap=True
     ),
-    Kind("transaction-timeout", Family.TTL, "hold a batch just before its commit until its transaction has timed out"),
-    Kind("bookie-disk-full", Family.DISK, "start a bookie again with a disk that it takes for full: it is read-only"),
-    Kind("checkpoint-file-corrupted", Family.CHECKPOINT, "other bytes in a file that the job needs to start"),
-    Kind("checkpoint-file-deleted", Family.CHECKPOINT, "delete a file that the job needs to start"),
-    Kind("checkpoint-folder-deleted", Family.CHECKPOINT, "delete the whole checkpoint while the job is down"),
-    Kind("control-topic-deleted", Family.CONTROL_TOPIC, "delete the sink's control topic while the job is down"),
-    Kind(
+    FaultKind(
+        "transaction-timeout", Family.TTL, "hold a batch just before its commit until its transaction has timed out"
+    ),
+    FaultKind(
+        "bookie-disk-full", Family.DISK, "start a bookie again with a disk that it takes for full: it is read-only"
+    ),
+    FaultKind("checkpoint-file-corrupted", Family.CHECKPOINT, "other bytes in a file that the job needs to start"),
+    FaultKind("checkpoint-file-deleted", Family.CHECKPOINT, "delete a file that the job needs to start"),
+    FaultKind("checkpoint-folder-deleted", Family.CHECKPOINT, "delete the whole checkpoint while the job is down"),
+    FaultKind("control-topic-deleted", Family.CONTROL_TOPIC, "delete the sink's control topic while the job is down"),
+    FaultKind(
         "topic-unload",
         Family.TOPIC,
         "unload a job's topic when a task of a batch has sent its first frame; only with `--standalone`",
         runs="standalone",
     ),
-    Kind(
+    FaultKind(
         "topic-unload-in-commit",
         Family.TOPIC,
         "unload a job's topic and its sink's control topic when a commit was sent; only with `--standalone`",
         runs="standalone",
     ),
-    Kind(
+    FaultKind(
         "topic-move",
         Family.TOPIC,
         "have the other broker own a job's topic, in the middle of a batch; only with `--standalone`",
         runs="standalone",
     ),
-    Kind(
+    FaultKind(
         "partitions-added",
         Family.TOPIC,
         "add a partition to a job's topic, in the middle of a batch; only with `--standalone`",
         runs="standalone",
     ),
-    Kind(
+    FaultKind(
         "commit-frame-cut",
         Family.COMMIT,
         "reset all connections at a boundary of the frames of a commit, each in turn; only with `--standalone`",
         runs="standalone",
         times=FRAMES,
     ),
-    Kind(
+    FaultKind(
         "commit-frame-half-open",
         Family.COMMIT,
         "swallow all packets from such a boundary on for 2 to 4 s, then cut; only with `--standalone`",
         runs="standalone",
         times=FRAMES,
     ),
-    Kind(
+    FaultKind(
         "task-frame-cut",
         Family.COMMIT,
         "reset all connections at a boundary of the frames of a batch's tasks; only with `--standalone`",
         runs="standalone",
     ),
-    Kind(
+    FaultKind(
         "task-frame-half-open",
         Family.COMMIT,
         "swallow all packets from such a boundary on for 2 to 4 s, then cut; only with `--standalone`",
@@ -191,7 +203,7 @@ KINDS = (
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> FaultKind:
     """Return a kind by its name. Raises KeyError when there is none."""
     return _BY_NAME[name]
 
@@ -257,15 +269,15 @@ def make_rounds(rounds: int, seed: int, faults: Collection[str] = tuple(Family))
     return _numbered(drawn)
 
 
-def _chosen(faults: Collection[str]) -> list[Kind]:
+def _chosen(faults: Collection[str]) -> list[FaultKind]:
     return [kind for kind in KINDS if kind.family in faults or kind.name in faults]
 
 
-def _numbered(kinds: Sequence[Kind]) -> tuple[PlannedFault, ...]:
+def _numbered(kinds: Sequence[FaultKind]) -> tuple[PlannedFault, ...]:
     return tuple(PlannedFault(n, kind.name, kind.family.value) for n, kind in enumerate(kinds, start=1))
 
 
-def _draw(kinds: Sequence[Kind], kills: int, chance: random.Random) -> list[Kind]:
+def _draw(kinds: Sequence[FaultKind], kills: int, chance: random.Random) -> list[FaultKind]:
     if kills < len(kinds):
         return chance.sample(list(kinds), kills)
     each = min(AT_LEAST, kills // len(kinds))

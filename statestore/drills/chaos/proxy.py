@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from eos.closing import Closing
-from statestore.drills.chaos.frames import Boundary, Frames
+from statestore.drills.chaos.frames import FrameBoundary, FrameStream
 
 _CHUNK = 65_536
 _TICK_S = 0.02
@@ -31,7 +31,7 @@ class _End:
     ended: bool = False  # the other side sends no more
     shut: bool = False  # and this side was told so
     waiting: int = 0
-    frames: Frames = field(default_factory=Frames)  # of what comes from it
+    frames: FrameStream = field(default_factory=FrameStream)  # of what comes from it
 
     def close(self, reset: bool = False) -> None:
         if reset:
@@ -52,7 +52,7 @@ class Proxy(Closing):
         """`in_frames`: what passes are Pulsar's frames, so that `stop_at` can tell them apart."""
         self.target = target
         self._in_frames = in_frames
-        self._boundary: Boundary | None = None
+        self._boundary: FrameBoundary | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
@@ -83,7 +83,7 @@ class Proxy(Closing):
         """Let nothing through that the target sends; what is sent to it arrives."""
         self._mute = True
 
-    def stop_at(self, boundary: Boundary) -> None:
+    def stop_at(self, boundary: FrameBoundary) -> None:
         """Go silent when a frame is there, on whichever link: it and all that comes later doesn't arrive."""
         assert self._in_frames
         self._boundary = boundary

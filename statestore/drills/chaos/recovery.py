@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from statestore.drills.chaos.said import Said, Word
-from statestore.drills.journal import CaughtUp, Detected, Event, Fenced, Recovered
+from statestore.drills.chaos.driver_events import DriverEvents, Word
+from statestore.drills.journal import CaughtUp, Detected, Event, FencedEvent, Recovered
 
 Write = Callable[[Event], object]
 
@@ -16,7 +16,7 @@ class Recovery:
     A job is at work again when it has committed a batch that it began after the fault.
     """
 
-    def __init__(self, n: int, jobs: Collection[str], is_there: Callable[[Said], bool], write: Write) -> None:
+    def __init__(self, n: int, jobs: Collection[str], is_there: Callable[[DriverEvents], bool], write: Write) -> None:
         """`is_there` tells of a committed batch whether its job has all input now that there was at the fault."""
         self._n, self._is_there, self._write = n, is_there, write
         self._began: set[str] = set()
@@ -39,20 +39,20 @@ class Recovery:
             self._noticed = True
             self._write(Detected(self._n, what))
 
-    def see(self, said: Said) -> None:
+    def see(self, said: DriverEvents) -> None:
         """Take note of what a driver said after the fault."""
         if self.over:
             return
         if said.word in (Word.TRIED, Word.FAILED):
             self.notice(f"{said.job}: {said.text}" if said.job else said.text)
         elif said.word is Word.FENCED:
-            self._write(Fenced(self._n, said.job))
+            self._write(FencedEvent(self._n, said.job))
         elif said.word is Word.BEGAN:
             self._began.add(said.job)
         elif said.word is Word.COMMITTED and said.job in self._began:
             self._committed(said)
 
-    def _committed(self, said: Said) -> None:
+    def _committed(self, said: DriverEvents) -> None:
         if said.job in self._waiting:
             self._waiting.remove(said.job)
             if not self._waiting:

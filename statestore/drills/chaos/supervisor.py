@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from statestore.drills.chaos.driver import Driver
-from statestore.drills.chaos.job import JobSpec, Settings
+from statestore.drills.chaos.driver_events import DriverEvents, Word
+from statestore.drills.chaos.job import DrillJobSettings, JobSpec
 from statestore.drills.chaos.recovery import Recovery
-from statestore.drills.chaos.said import Said, Word
-from statestore.drills.journal import Transactions
+from statestore.drills.journal import TransactionsEvent
 from statestore.errors import StateStoreError
 
 _REFUSALS = ("IdentityMismatch", "StaleBatch", "DamagedLog")
@@ -27,14 +27,14 @@ class Stalled(StateStoreError):
     """Something that a drill waited for did not happen in time. The message ends with the driver's last words."""
 
 
-class Refused(StateStoreError):
+class StartRefused(StateStoreError):
     """A job was refused, though nothing was done to it that should have this effect."""
 
 
 class Launch(Protocol):
     """Starts a driver process."""
 
-    def __call__(self, settings: Settings, log: Path, hear: Callable[[Driver, Said], None]) -> Driver:
+    def __call__(self, settings: DrillJobSettings, log: Path, hear: Callable[[Driver, DriverEvents], None]) -> Driver:
         """See `Driver`."""
         ...
 
@@ -71,10 +71,10 @@ class Running:
     replayed: int = 0
     handed_again: int = 0
     newest: int = -1
-    last: Said | None = None
+    last: DriverEvents | None = None
     last_at: float = 0.0
 
-    def see(self, said: Said) -> None:
+    def see(self, said: DriverEvents) -> None:
         """Take note."""
         self.last, self.last_at = said, time.monotonic()
         # What comes next is the answer, or tells that none will: the batch is tried again, or is over, or another
@@ -114,17 +114,17 @@ class Running:
         failure = f"; it failed: {self.failure}" if self.failure else ""
         return f"{self.spec.job} is {how}, its newest committed batch is {self.committed}; {last}{failure}"
 
-    def _committed(self, said: Said) -> None:
+    def _committed(self, said: DriverEvents) -> None:
         if said.skipped:
             self.replayed += self.first
         self.committed = max(self.committed, said.batch)
         self.first = False
 
-    def transactions(self) -> Transactions:
+    def transactions(self) -> TransactionsEvent:
         """What became of its transactions: each batch is one that was committed."""
         committed = self.committed + 1
         aborted = max(0, self.opened - committed)
-        return Transactions(
+        return TransactionsEvent(
             self.spec.job, self.opened, committed, aborted, self.in_doubt, self.replayed, self.handed_again
         )
 
@@ -132,14 +132,14 @@ class Running:
 class Supervisor:
     """One driver at a time, and the jobs in it. All but `hear` is for one thread."""
 
-    def __init__(self, settings: Settings, jobs: Sequence[JobSpec], log: Path, launch: Launch = Driver) -> None:
+    def __init__(self, settings: DrillJobSettings, jobs: Sequence[JobSpec], log: Path, launch: Launch = Driver) -> None:
         self.jobs: Mapping[str, Running] = {spec.job: Running(spec) for spec in jobs}
         self.recovery: Recovery | None = None
         self._settings, self._log, self._launch = settings, log, launch
         self._driver: Driver | None = None
-        self._former: dict[Driver, list[Said]] = {}
+        self._former: dict[Driver, list[DriverEvents]] = {}
         self._counts: Counter[tuple[Word, str]] = Counter()
-        self._states: dict[str, Said] = {}
+        self._states: dict[str, DriverEvents] = {}
         self._tried: str = ""
         self._changed = threading.Condition()
 
@@ -154,7 +154,7 @@ class Supervisor:
         """How many files the slowest job that reads them has committed."""
         return min(running.committed for running in self.jobs.values() if not running.spec.source) + 1
 
-    def hear(self, driver: Driver, said: Said) -> None:
+    def hear(self, driver: Driver, said: DriverEvents) -> None:
         """Take note of what a driver says; called by its thread."""
         with self._changed:
             if driver in self._former:
@@ -203,7 +203,7 @@ class Supervisor:
             self._driver = None
         return former
 
-    def heard_of(self, former: Driver) -> list[Said]:
+    def heard_of(self, former: Driver) -> list[DriverEvents]:
         """What a former driver has said since it was replaced."""
         with self._changed:
             return list(self._former[former])
@@ -299,7 +299,7 @@ class Supervisor:
             if not running.wanted or running.up:
                 continue
             if running.failure is not None and running.failure.startswith(_REFUSALS):
-                raise Refused(f"{job} was refused: {running.failure}")
+                raise StartRefused(f"{job} was refused: {running.failure}")
             if time.monotonic() >= running.again_at:
                 running.up, running.failure = True, None
                 self.driver.tell("start", running.spec)

@@ -20,7 +20,7 @@ from pathlib import Path
 from eos.local import checks, jars
 from eos.local.jvm import QUICK_START
 from eos.local.process import kill_group
-from statestore.drills.judge.copies import Block, Outcome
+from statestore.drills.judge.copies import Block, CopyOutcome
 from statestore.errors import Unavailable
 
 BACKLOG = 25_000
@@ -31,7 +31,7 @@ _PATIENCE_S = 180.0
 _JAVA = Path(__file__).with_name("Transactions.java")
 
 
-class Writer:
+class TrafficWriter:
     """A writer's process."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
@@ -124,15 +124,15 @@ class Writer:
             with self._changed:
                 if words == ["paused"]:
                     self._paused = True
-                elif len(words) == 3 and words[0] in set(Outcome):
-                    self._blocks.append(Block(self.name, int(words[1]), int(words[2]), Outcome(words[0])))
+                elif len(words) == 3 and words[0] in set(CopyOutcome):
+                    self._blocks.append(Block(self.name, int(words[1]), int(words[2]), CopyOutcome(words[0])))
                 self._changed.notify_all()
 
 
 class Traffic:
     """Both writers together."""
 
-    def __init__(self, writers: Sequence[Writer]) -> None:
+    def __init__(self, writers: Sequence[TrafficWriter]) -> None:
         self._writers = writers
 
     @classmethod
@@ -149,7 +149,7 @@ class Traffic:
         python = [sys.executable, "-m", "statestore.drills.chaos.plain_writer", *words]
         traffic = cls([])
         try:
-            traffic._writers = [Writer("plain", python, log), Writer("transactional", java, log)]
+            traffic._writers = [TrafficWriter("plain", python, log), TrafficWriter("transactional", java, log)]
             for writer in traffic._writers:
                 writer.await_rows(BACKLOG)
         except BaseException:
@@ -165,7 +165,7 @@ class Traffic:
     @property
     def promised(self) -> int:
         """Rows that they know to be committed."""
-        return sum(block.rows for block in self.blocks if block.outcome is Outcome.COMMITTED)
+        return sum(block.rows for block in self.blocks if block.outcome is CopyOutcome.COMMITTED)
 
     def pause(self) -> None:
         """Let both end what they have open, and send nothing more."""

@@ -19,7 +19,7 @@ OFFENDERS = 10
 """How many ids of each kind an account names."""
 
 
-class Row(NamedTuple):
+class OutputRow(NamedTuple):
     """One row of a job's output.
 
     Attributes:
@@ -50,33 +50,33 @@ class Expected:
         keys_move: the topic got more partitions meanwhile, and so a key another one: its order is that of each.
     """
 
-    attempted: frozenset[Row]
+    attempted: frozenset[OutputRow]
     committed: frozenset[int]
     stateful: bool = False
     keys_move: bool = False
 
     @cached_property
-    def batches(self) -> Mapping[int, frozenset[Row]]:
+    def batches(self) -> Mapping[int, frozenset[OutputRow]]:
         """The rows of each batch."""
-        found: dict[int, set[Row]] = defaultdict(set)
+        found: dict[int, set[OutputRow]] = defaultdict(set)
         for row in self.attempted:
             found[row.batch].add(row)
         return {batch: frozenset(rows) for batch, rows in found.items()}
 
     @cached_property
-    def due(self) -> frozenset[Row]:
+    def due(self) -> frozenset[OutputRow]:
         """The rows of committed batches."""
         return frozenset(row for row in self.attempted if row.batch in self.committed)
 
 
-class Rows(Protocol):
+class OutputRows(Protocol):
     """The rows of a partition, in their order: a list, or what takes less memory than one."""
 
-    def append(self, row: Row, /) -> None:
+    def append(self, row: OutputRow, /) -> None:
         """Add a row behind the others."""
         ...
 
-    def __iter__(self) -> Iterator[Row]: ...
+    def __iter__(self) -> Iterator[OutputRow]: ...
 
     def __len__(self) -> int: ...
 
@@ -92,10 +92,10 @@ class Reading:
     """
 
     reader: str
-    rows: Mapping[str, Rows] = field(default_factory=lambda: defaultdict[str, Rows](list))
+    rows: Mapping[str, OutputRows] = field(default_factory=lambda: defaultdict[str, OutputRows](list))
     shortfall: str = ""
 
-    def all_rows(self) -> Iterator[Row]:
+    def all_rows(self) -> Iterator[OutputRow]:
         """Give every row, partition after partition."""
         for rows in self.rows.values():
             yield from rows
@@ -171,7 +171,7 @@ def torn_batches(expected: Expected, readings: Sequence[Reading], others: Sequen
     topic, all rows of the batch. Rows that were never asked for and rows with copies are counted elsewhere: it doesn't
     matter here where they stand.
     """
-    places: dict[tuple[str, int], set[Row]] = defaultdict(set)
+    places: dict[tuple[str, int], set[OutputRow]] = defaultdict(set)
     for reading in [*readings, *others]:
         for partition, rows in reading.rows.items():
             for row in rows:
@@ -184,9 +184,9 @@ def torn_batches(expected: Expected, readings: Sequence[Reading], others: Sequen
 
 
 def _torn_for(
-    expected: Expected, reading: Reading, places: Mapping[tuple[str, int], Collection[Row]]
+    expected: Expected, reading: Reading, places: Mapping[tuple[str, int], Collection[OutputRow]]
 ) -> Iterator[tuple[int, str]]:
-    seen: dict[int, set[Row]] = defaultdict(set)
+    seen: dict[int, set[OutputRow]] = defaultdict(set)
     newest: dict[str, int] = {}
     for partition, rows in _once(expected, reading):
         runs = Counter(batch for batch, _ in groupby(rows, key=lambda row: row.batch))
@@ -195,7 +195,7 @@ def _torn_for(
     for row in expected.attempted.intersection(reading.all_rows()):
         seen[row.batch].add(row)
     for batch, rows_seen in seen.items():
-        must: set[Row] = set()
+        must: set[OutputRow] = set()
         if reading.shortfall:
             for partition, last in newest.items():
                 if last > batch:
@@ -208,19 +208,19 @@ def _torn_for(
             yield batch, f"found {len(rows_seen)} of its rows and missed {missing}"
 
 
-def _ids(rows: Iterable[Row]) -> list[str]:
+def _ids(rows: Iterable[OutputRow]) -> list[str]:
     """Name rows, the earliest first."""
     return [str(row) for row in sorted(rows)]
 
 
-def _once(expected: Expected, reading: Reading) -> Iterator[tuple[str, list[Row]]]:
+def _once(expected: Expected, reading: Reading) -> Iterator[tuple[str, list[OutputRow]]]:
     """Give the rows of each partition that were expected and found once: their places can be judged."""
     copies = Counter(reading.all_rows())
     for partition, rows in reading.rows.items():
         yield partition, [row for row in rows if copies[row] == 1 and row in expected.attempted]
 
 
-def _out_of_order(expected: Expected, final: Reading) -> Iterator[Row]:
+def _out_of_order(expected: Expected, final: Reading) -> Iterator[OutputRow]:
     """Give rows that come after a later one of their key, or on another partition than those before."""
     homes: dict[str, str] = {}
     newest: dict[str, int] = {}
@@ -236,12 +236,12 @@ def _out_of_order(expected: Expected, final: Reading) -> Iterator[Row]:
             newest[row.key] = max(row.order, newest.get(row.key, row.order))
 
 
-def _due(expected: Expected, final: Reading) -> Iterator[Row]:
+def _due(expected: Expected, final: Reading) -> Iterator[OutputRow]:
     return (row for row in final.all_rows() if row.batch in expected.committed)
 
 
-def _newest(rows: Iterable[Row]) -> dict[str, Row]:
-    newest: dict[str, Row] = {}
+def _newest(rows: Iterable[OutputRow]) -> dict[str, OutputRow]:
+    newest: dict[str, OutputRow] = {}
     for row in rows:
         newest[row.key] = max(row, newest.get(row.key, row), key=lambda one: one.order)
     return newest

@@ -21,7 +21,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from statestore.drills.judge.accounting import OFFENDERS, Reading, Row, Rows
+from statestore.drills.judge.accounting import OFFENDERS, OutputRow, OutputRows, Reading
 from statestore.drills.judge.findings import Account, Verdict
 
 KEYS = 16
@@ -31,7 +31,7 @@ PAD = "." * 64
 _BITS = 40  # of a row's number, in the one integer that stands for a row; a key has the others
 
 
-class Outcome(StrEnum):
+class CopyOutcome(StrEnum):
     """What a writer knows of rows that it has sent: they are in the input, they are not, or either."""
 
     COMMITTED = "committed"
@@ -46,7 +46,7 @@ class Block:
     writer: str
     first: int
     end: int
-    outcome: Outcome
+    outcome: CopyOutcome
 
     @property
     def rows(self) -> int:
@@ -64,7 +64,7 @@ def value_of(key: str, number: int) -> bytes:
     return json.dumps({"key": key, "n": number, "pad": PAD}).encode()
 
 
-def parse(key: str, data: bytes) -> Row:
+def parse(key: str, data: bytes) -> OutputRow:
     """Read a message as a row. What isn't one becomes a row without a key, which is unexpected."""
     try:
         value = json.loads(data)
@@ -72,22 +72,22 @@ def parse(key: str, data: bytes) -> Row:
         value = None
     match value:
         case {"key": str(own), "n": int(number), "pad": str(pad), **rest} if not rest and own == key and pad == PAD:
-            return Row(0, key, number)
-    return Row(-1, "", 0, f"not a row: {data[:80]!r} with key {key!r}")
+            return OutputRow(0, key, number)
+    return OutputRow(-1, "", 0, f"not a row: {data[:80]!r} with key {key!r}")
 
 
 class PackedRows:
     """The rows of a partition, in their order, in ten bytes each. Of those with a key only key and order are kept."""
 
-    def __init__(self, rows: Iterable[Row] = ()) -> None:
+    def __init__(self, rows: Iterable[OutputRow] = ()) -> None:
         self.names: dict[str, int] = {}
         self.keys = array("H")
         self.orders = array("q")
-        self.strange: list[Row] = []
+        self.strange: list[OutputRow] = []
         for row in rows:
             self.append(row)
 
-    def append(self, row: Row, /) -> None:
+    def append(self, row: OutputRow, /) -> None:
         """Add a row behind the others."""
         if not row.key:
             self.strange.append(row)
@@ -98,11 +98,11 @@ class PackedRows:
     def __len__(self) -> int:
         return len(self.orders) + len(self.strange)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[OutputRow]:
         """Give the rows in their order, and behind them those without a key."""
         names = list(self.names)
         for key, order in zip(self.keys, self.orders, strict=True):
-            yield Row(0, names[key], order)
+            yield OutputRow(0, names[key], order)
         yield from self.strange
 
 
@@ -124,11 +124,11 @@ def account(job: str, given: Reading, found: Reading, blocks: Sequence[Block]) -
     """
     names = _names([given, found], blocks)
     flat_given, flat_found = _Flat.of(given, names), _Flat.of(found, names)
-    sent = {outcome: _codes(names, (one for one in blocks if one.outcome is outcome)) for outcome in Outcome}
+    sent = {outcome: _codes(names, (one for one in blocks if one.outcome is outcome)) for outcome in CopyOutcome}
     rows = np.unique(np.concatenate([flat_given.codes, flat_found.codes, *sent.values()]))
     read, have = _counts(rows, flat_given.codes), _counts(rows, flat_found.codes)
-    aborted = np.isin(rows, sent[Outcome.ABORTED])
-    due = np.where(np.isin(rows, sent[Outcome.COMMITTED]), np.maximum(read, 1), read)
+    aborted = np.isin(rows, sent[CopyOutcome.ABORTED])
+    due = np.where(np.isin(rows, sent[CopyOutcome.COMMITTED]), np.maximum(read, 1), read)
     due = np.where(aborted, 0, due)
     lost = np.maximum(due - have, 0) if not found.shortfall else np.zeros_like(due)
     more = np.maximum(have - due, 0)
@@ -143,7 +143,7 @@ def account(job: str, given: Reading, found: Reading, blocks: Sequence[Block]) -
         "unexpected": (int(more[foreign].sum()) + len(strange), [*words.of(rows[foreign & (more > 0)]), *strange]),
         "out_of_order": words.counted(_out_of_order(flat_given, flat_found, once)),
     }
-    sizes = {outcome: sum(one.rows for one in blocks if one.outcome is outcome) for outcome in Outcome}
+    sizes = {outcome: sum(one.rows for one in blocks if one.outcome is outcome) for outcome in CopyOutcome}
     verdict, reason = _verdict(wrong, given, found, sizes, int(due.sum()))
     return Account(
         job=job,
@@ -201,7 +201,7 @@ def _names(readings: Iterable[Reading], blocks: Iterable[Block]) -> dict[str, in
     return {name: number for number, name in enumerate(sorted(found))}
 
 
-def _packed(rows: Rows) -> PackedRows:
+def _packed(rows: OutputRows) -> PackedRows:
     return rows if isinstance(rows, PackedRows) else PackedRows(rows)
 
 
@@ -260,7 +260,7 @@ def _verdict(
     wrong: Mapping[str, tuple[int, Sequence[str]]],
     given: Reading,
     found: Reading,
-    sizes: Mapping[Outcome, int],
+    sizes: Mapping[CopyOutcome, int],
     due: int,
 ) -> tuple[Verdict, str]:
     errors = [f"{count} {kind.replace('_', ' ')} (first: {ids[0]})" for kind, (count, ids) in wrong.items() if count]
@@ -270,10 +270,14 @@ def _verdict(
         return Verdict.FAIL, " ".join([f"{'; '.join(errors)}.", *behind])
     if behind:
         return Verdict.UNKNOWN, " ".join(behind)
-    if not due or not sizes[Outcome.ABORTED]:
-        return Verdict.UNKNOWN, f"{due} rows were committed and {sizes[Outcome.ABORTED]} aborted: too few to judge by."
+    if not due or not sizes[CopyOutcome.ABORTED]:
+        return (
+            Verdict.UNKNOWN,
+            f"{due} rows were committed and {sizes[CopyOutcome.ABORTED]} aborted: too few to judge by.",
+        )
     return Verdict.PASS, (
         f"Each of {due} committed rows of the input was found exactly once and in the order of its key, and none of "
-        f"{sizes[Outcome.ABORTED]} aborted ones; for {sizes[Outcome.IN_DOUBT]} whose writer was left in doubt, what "
+        f"{sizes[CopyOutcome.ABORTED]} aborted ones; for {sizes[CopyOutcome.IN_DOUBT]} whose writer was left in doubt, "
+        "what "
         "the input holds was found."
     )

@@ -22,10 +22,10 @@ from typing import Self
 import pulsar
 
 from statestore.drills.judge import copies, rows
-from statestore.drills.judge.accounting import Expected, Reading, Row, Rows, account, live_findings
+from statestore.drills.judge.accounting import Expected, OutputRow, OutputRows, Reading, account, live_findings
 from statestore.drills.judge.findings import Account, Readers
 
-Parse = Callable[[str, bytes], Row]
+Parse = Callable[[str, bytes], OutputRow]
 """Reads a message: its key ("" if it has none) and its bytes."""
 
 PATIENCE_S = 60.0
@@ -43,7 +43,7 @@ class Unread(Exception):
 
 
 @dataclass(frozen=True)
-class Progress:
+class ReadProgress:
     """How far a reader is.
 
     Attributes:
@@ -89,7 +89,7 @@ def read_all(
     topic: str,
     parse: Parse = rows.parse,
     patience_s: float = PATIENCE_S,
-    kept: Callable[[], Rows] = list,
+    kept: Callable[[], OutputRows] = list,
 ) -> Reading:
     """Read a topic from earliest to its end. A reading that fell short says why in `shortfall`.
 
@@ -128,7 +128,7 @@ class LiveReaders:
         topic: str,
         count: int = 2,
         parse: Parse = rows.parse,
-        kept: Callable[[], Rows] = list,
+        kept: Callable[[], OutputRows] = list,
         acknowledge: bool = False,
     ) -> None:
         """`kept` makes what the rows of a partition are kept in.
@@ -152,7 +152,7 @@ class LiveReaders:
             reader.join(_LONGEST_LEAVE_S)
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ReadProgress:
         """How far the first reader is."""
         return self._readers[0].progress
 
@@ -217,7 +217,7 @@ class _LiveReader(threading.Thread):
         super().__init__(name=f"drill {reading.reader} of {topic}", daemon=True)
         self.reading = reading
         self.reading.shortfall = "It was stopped."
-        self.progress = Progress()
+        self.progress = ReadProgress()
         self.stop = threading.Event()
         self._service_url, self._topic, self._parse = service_url, topic, parse
         self._acknowledge = acknowledge
@@ -274,7 +274,7 @@ class _LiveReader(threading.Thread):
             return
         row = _add(self.reading, message, self._parse)
         born_ms = message.event_timestamp()
-        self.progress = Progress(
+        self.progress = ReadProgress(
             rows=self.progress.rows + 1,
             batch=max(self.progress.batch, row.batch),
             latency_ms=time.time() * 1000 - born_ms if born_ms else None,
@@ -314,7 +314,7 @@ class _Places:
         return True
 
 
-def _add(reading: Reading, message: pulsar.Message, parse: Parse) -> Row:
+def _add(reading: Reading, message: pulsar.Message, parse: Parse) -> OutputRow:
     row = parse(message.partition_key(), message.data())
     reading.rows[message.topic_name()].append(row)
     return row

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from statestore.drills.judge.accounting import Expected, Row
+from statestore.drills.judge.accounting import Expected, OutputRow
 
 INPUT = {"p": "int", "s": "bigint", "key": "string", "amount": "int", "at": "bigint"}
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in INPUT.items())
@@ -65,7 +65,7 @@ def read_input(folder: Path) -> pd.DataFrame:
 def stateless(inputs: pd.DataFrame, committed: Collection[int]) -> Expected:
     """Compute what the stateless job writes."""
     columns = (inputs[name].tolist() for name in ("batch", "p", "s"))
-    rows = (Row(batch, f"p{p}", s) for batch, p, s in zip(*columns, strict=True))
+    rows = (OutputRow(batch, f"p{p}", s) for batch, p, s in zip(*columns, strict=True))
     return Expected(frozenset(rows), frozenset(committed))
 
 
@@ -73,7 +73,7 @@ def stateful(inputs: pd.DataFrame, committed: Collection[int]) -> Expected:
     """Compute what the stateful job writes: after each batch, count and sum so far of each key that the batch had."""
     totals = _totals(inputs, ["batch", "key"]).sort_index().groupby("key").cumsum()
     rows = (
-        Row(batch, key, count, f"sum={total}")
+        OutputRow(batch, key, count, f"sum={total}")
         for (batch, key), count, total in zip(totals.index, totals["count"], totals["sum"], strict=True)
     )
     return Expected(frozenset(rows), frozenset(committed), stateful=True)
@@ -85,7 +85,7 @@ def state(inputs: pd.DataFrame, committed: Collection[int]) -> dict[str, tuple[i
     return {str(key): (int(count), int(total)) for key, count, total in totals.itertuples()}
 
 
-def parse(key: str, data: bytes) -> Row:
+def parse(key: str, data: bytes) -> OutputRow:
     """Read a message as a row of one of the jobs.
 
     What isn't one becomes an unexpected row, of batch -1: the reader judges nothing.
@@ -96,10 +96,10 @@ def parse(key: str, data: bytes) -> Row:
         value = None
     match value:
         case {"p": int(p), "s": int(s), "batch": int(batch), **rest} if not rest and key == f"p{p}":
-            return Row(batch, key, s)
+            return OutputRow(batch, key, s)
         case {"key": str(k), "count": int(n), "sum": int(m), "batch": int(batch), **rest} if not rest and key == k:
-            return Row(batch, key, n, f"sum={m}")
-    return Row(-1, "", 0, f"not a row: {data[:80]!r} with key {key!r}")
+            return OutputRow(batch, key, n, f"sum={m}")
+    return OutputRow(-1, "", 0, f"not a row: {data[:80]!r} with key {key!r}")
 
 
 def _totals(inputs: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -10,10 +10,10 @@ from statistics import median
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from statestore.drills.journal import Ended, State, Transactions, read
+from statestore.drills.journal import Ended, StateEvent, TransactionsEvent, read
 from statestore.drills.report import charts
 from statestore.drills.report.charts import Axis, Bar, Lane, Plot, Strip
-from statestore.drills.report.summary import FaultTimes, Kind, Report, summarize
+from statestore.drills.report.summary import DrillReport, FaultKindSummary, FaultTimes, summarize
 from statestore.errors import InvalidInput
 
 NOT_SEEN = "not seen"
@@ -42,7 +42,7 @@ class KindOfFault:
 
     name: str
     family: str
-    numbers: Kind
+    numbers: FaultKindSummary
     recovered_s: tuple[float, ...]
     courses: tuple[Course, ...]
 
@@ -109,14 +109,14 @@ class Page:
     curves: tuple[Curves, ...]
     strip_axis: Axis
     strips: tuple[Strip, ...]
-    transactions: tuple[Transactions, ...]
+    transactions: tuple[TransactionsEvent, ...]
     restores: tuple[Restores, ...]
     not_done: tuple[str, ...]
     offenders: tuple[Offenders, ...]
     sections: tuple[tuple[str, str], ...]
 
 
-def write_report(journal: Path, html: Path, json: Path) -> Report:
+def write_report(journal: Path, html: Path, json: Path) -> DrillReport:
     """Write the report of a journal, whether its drill has ended or not, and return what it holds.
 
     Args:
@@ -137,7 +137,7 @@ def write_report(journal: Path, html: Path, json: Path) -> Report:
     return report
 
 
-def render(report: Report) -> str:
+def render(report: DrillReport) -> str:
     """Return the page as HTML. What comes from the journal is escaped, and nothing is fetched from anywhere."""
     return _templates().get_template("report.html.j2").render(page=page(report), report=report)
 
@@ -156,7 +156,7 @@ def _templates() -> Environment:
     return environment
 
 
-def page(report: Report) -> Page:
+def page(report: DrillReport) -> Page:
     """Derive what the page shows."""
     end = max((event.t for event in report.events), default=0.0)
     every = (_kind(name, kind, report.faults) for name, kind in report.summary.by_kind.items())
@@ -184,11 +184,11 @@ def page(report: Report) -> Page:
     )
 
 
-def _counted(report: Report) -> bool:
+def _counted(report: DrillReport) -> bool:
     return report.began.drill == "chaos" or any(job.account for job in report.jobs)
 
 
-def _sections(report: Report) -> Iterator[tuple[str, str]]:
+def _sections(report: DrillReport) -> Iterator[tuple[str, str]]:
     """The template's name and the title of each section that has something to show, in their order."""
     chaos, counted = report.began.drill == "chaos", _counted(report)
     sections = (
@@ -210,7 +210,7 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
     yield from ((name, title) for name, title, shown in sections if shown)
 
 
-def _offenders(report: Report) -> Iterator[Offenders]:
+def _offenders(report: DrillReport) -> Iterator[Offenders]:
     for job in report.jobs:
         for kind, ids in (job.account.offenders if job.account else {}).items():
             if ids:
@@ -219,7 +219,7 @@ def _offenders(report: Report) -> Iterator[Offenders]:
             yield Offenders(job.job, "torn, seen by a live reader", job.readers.offenders)
 
 
-def _kind(name: str, numbers: Kind, faults: Iterable[FaultTimes]) -> KindOfFault:
+def _kind(name: str, numbers: FaultKindSummary, faults: Iterable[FaultTimes]) -> KindOfFault:
     those = [fault for fault in faults if fault.kind == name]
     longest = max((seconds for fault in those for seconds in _ends(fault).values()), default=0.0)
     return KindOfFault(
@@ -252,12 +252,12 @@ def _phases(fault: FaultTimes, longest: float) -> tuple[Phase, ...]:
     )
 
 
-def _curves(job: str, report: Report, end: float) -> Curves:
+def _curves(job: str, report: DrillReport, end: float) -> Curves:
     samples = [sample for sample in report.samples if sample.job == job]
     return Curves(job, charts.throughput(samples, end), charts.latency(samples, end))
 
 
-def _restores(states: Sequence[State]) -> Iterator[Restores]:
+def _restores(states: Sequence[StateEvent]) -> Iterator[Restores]:
     for job in dict.fromkeys(state.job for state in states):
         those = [state for state in states if state.job == job]
         speeds = [state.restore_mb_s for state in those if state.restore_mb_s is not None]

@@ -1,6 +1,6 @@
 """What a journal adds up to: the verdict, the accounts, and how long each fault took to get over.
 
-Pure: events in, a `Report` out. FAIL says that something is wrong for sure. PASS needs evidence for everything
+Pure: events in, a `DrillReport` out. FAIL says that something is wrong for sure. PASS needs evidence for everything
 that was planned. What is neither is UNKNOWN, with its reasons.
 """
 
@@ -14,23 +14,23 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from statestore.drills.journal import (
-    Account,
+    AccountEvent,
     Began,
     CaughtUp,
-    Check,
+    CheckEvent,
     Detected,
     Ended,
     Event,
     Fault,
-    Fenced,
-    Job,
+    FencedEvent,
+    JobEvent,
     NotTested,
-    Readers,
+    ReadersEvent,
     Recovered,
     Sample,
-    State,
-    Step,
-    Transactions,
+    StateEvent,
+    StepEvent,
+    TransactionsEvent,
 )
 from statestore.drills.judge.findings import Verdict
 from statestore.errors import Damaged
@@ -45,7 +45,7 @@ class Percentiles:
 
 
 @dataclass(frozen=True)
-class Kind:
+class FaultKindSummary:
     """The faults of one kind: how many were done, and the seconds until the first batch after each."""
 
     count: int
@@ -80,7 +80,7 @@ class Summary(Errors):
     verdict: Verdict
     sentence: str
     faults: int
-    by_kind: Mapping[str, Kind]
+    by_kind: Mapping[str, FaultKindSummary]
     recover_s: Percentiles
     data_at_risk_rows: int | None
     within_targets: Mapping[str, bool]
@@ -112,23 +112,23 @@ class JobFindings:
     stateful: bool
     topic: str
     checkpoint: str
-    account: Account | None
-    readers: Readers | None
+    account: AccountEvent | None
+    readers: ReadersEvent | None
 
 
 @dataclass(frozen=True)
-class Report:
+class DrillReport:
     """All that a journal holds, put in order."""
 
     summary: Summary
     began: Began
     jobs: tuple[JobFindings, ...]
     faults: tuple[FaultTimes, ...]
-    checks: tuple[Check, ...]
-    steps: tuple[Step, ...]
+    checks: tuple[CheckEvent, ...]
+    steps: tuple[StepEvent, ...]
     samples: tuple[Sample, ...]
-    transactions: tuple[Transactions, ...]
-    states: tuple[State, ...]
+    transactions: tuple[TransactionsEvent, ...]
+    states: tuple[StateEvent, ...]
     not_tested: tuple[NotTested, ...]
     events: tuple[Event, ...]
 
@@ -138,10 +138,10 @@ class Report:
 
 
 T = TypeVar("T")
-_REPORT: TypeAdapter[Report] = TypeAdapter(Report)
+_REPORT: TypeAdapter[DrillReport] = TypeAdapter(DrillReport)
 
 
-def summarize(events: Sequence[Event]) -> Report:
+def summarize(events: Sequence[Event]) -> DrillReport:
     """Put the events of a journal in order and come to a verdict.
 
     Raises:
@@ -150,16 +150,16 @@ def summarize(events: Sequence[Event]) -> Report:
     if not events or not isinstance(began := events[0], Began):
         raise Damaged("These are not the events of a drill: the first must be `began`.")
     faults = tuple(_fault_times(events))
-    return Report(
+    return DrillReport(
         summary=_summary(began, faults, events),
         began=began,
-        jobs=tuple(_findings(job, events) for job in _of(Job, events)),
+        jobs=tuple(_findings(job, events) for job in _of(JobEvent, events)),
         faults=faults,
-        checks=_of(Check, events),
-        steps=_of(Step, events),
+        checks=_of(CheckEvent, events),
+        steps=_of(StepEvent, events),
         samples=_of(Sample, events),
-        transactions=_of(Transactions, events),
-        states=_of(State, events),
+        transactions=_of(TransactionsEvent, events),
+        states=_of(StateEvent, events),
         not_tested=_of(NotTested, events),
         events=tuple(events),
     )
@@ -172,7 +172,7 @@ def _of(kind: type[T], events: Iterable[Event]) -> tuple[T, ...]:
 def _fault_times(events: Sequence[Event]) -> Iterator[FaultTimes]:
     for fault in _of(Fault, events):
 
-        def until(kind: type[Detected | Fenced | Recovered | CaughtUp], fault: Fault = fault) -> float | None:
+        def until(kind: type[Detected | FencedEvent | Recovered | CaughtUp], fault: Fault = fault) -> float | None:
             seen = (event.t for event in _of(kind, events) if event.n == fault.n)
             first = next(seen, None)
             return None if first is None else round(first - fault.t, 3)
@@ -184,15 +184,15 @@ def _fault_times(events: Sequence[Event]) -> Iterator[FaultTimes]:
             detail=fault.detail,
             t=fault.t,
             detected_s=until(Detected),
-            fenced_s=until(Fenced),
+            fenced_s=until(FencedEvent),
             recovered_s=until(Recovered),
             caught_up_s=until(CaughtUp),
         )
 
 
-def _findings(job: Job, events: Sequence[Event]) -> JobFindings:
-    accounts = [account for account in _of(Account, events) if account.job == job.job]
-    readers = [seen for seen in _of(Readers, events) if seen.job == job.job]
+def _findings(job: JobEvent, events: Sequence[Event]) -> JobFindings:
+    accounts = [account for account in _of(AccountEvent, events) if account.job == job.job]
+    readers = [seen for seen in _of(ReadersEvent, events) if seen.job == job.job]
     return JobFindings(
         job=job.job,
         stateful=job.stateful,
@@ -233,13 +233,13 @@ def _summary(began: Began, faults: tuple[FaultTimes, ...], events: Sequence[Even
 
 def _wrong(events: Sequence[Event]) -> Iterator[str]:
     """Say what makes the drill fail."""
-    for account in _of(Account, events):
+    for account in _of(AccountEvent, events):
         if account.verdict is Verdict.FAIL:
             yield f"Job {account.job}: {account.reason}"
-    for seen in _of(Readers, events):
+    for seen in _of(ReadersEvent, events):
         if seen.torn:
             yield f"Job {seen.job}: readers saw {seen.torn} torn batches while it ran: {', '.join(seen.offenders)}."
-    for check in _of(Check, events):
+    for check in _of(CheckEvent, events):
         if not check.passed:
             yield f"Check failed: {check.name}. {check.detail}".rstrip()
 
@@ -260,24 +260,24 @@ def _missing(began: Began, faults: tuple[FaultTimes, ...], events: Sequence[Even
     for fault in faults:
         if fault.recovered_s is None:
             yield f"No batch was seen to be committed after fault {fault.n} ({fault.kind})."
-    accounts = {account.job: account for account in _of(Account, events)}
+    accounts = {account.job: account for account in _of(AccountEvent, events)}
     for account in accounts.values():
         if account.verdict is Verdict.UNKNOWN:
             yield f"Job {account.job}: {account.reason}"
     if began.drill == "chaos":
-        yield from (f"Job {job.job} has no account." for job in _of(Job, events) if job.job not in accounts)
-    if not accounts and not _of(Check, events):
+        yield from (f"Job {job.job} has no account." for job in _of(JobEvent, events) if job.job not in accounts)
+    if not accounts and not _of(CheckEvent, events):
         yield "Nothing was accounted for or checked."
 
 
 def _errors(events: Sequence[Event]) -> Errors:
     """Add up over the jobs; of several accounts of one job the worst counts."""
     worst: dict[tuple[str, str], int] = {}
-    for account in _of(Account, events):
+    for account in _of(AccountEvent, events):
         for error in fields(Errors):
             key = (account.job, error.name)
             worst[key] = max(worst.get(key, 0), getattr(account, error.name))
-    for seen in _of(Readers, events):
+    for seen in _of(ReadersEvent, events):
         worst[seen.job, "torn"] = max(worst.get((seen.job, "torn"), 0), seen.torn)
     totals = dict.fromkeys((error.name for error in fields(Errors)), 0)
     for (_, name), count in worst.items():
@@ -285,9 +285,9 @@ def _errors(events: Sequence[Event]) -> Errors:
     return Errors(**totals)
 
 
-def _kind(kind: str, faults: Iterable[FaultTimes]) -> Kind:
+def _kind(kind: str, faults: Iterable[FaultTimes]) -> FaultKindSummary:
     those = [fault for fault in faults if fault.kind == kind]
-    return Kind(count=len(those), recover_s=_percentiles(those))
+    return FaultKindSummary(count=len(those), recover_s=_percentiles(those))
 
 
 def _percentiles(faults: Iterable[FaultTimes]) -> Percentiles:
@@ -308,8 +308,8 @@ def _sentence(verdict: Verdict, faults: int, findings: str, recover_s: Percentil
 
 def _in_words(errors: Errors, events: Sequence[Event]) -> str:
     """Say what was counted; a drill without an account knows of no row, and has only checks to tell of."""
-    if not _of(Account, events):
-        checks = _of(Check, events)
+    if not _of(AccountEvent, events):
+        checks = _of(CheckEvent, events)
         return f"{sum(check.passed for check in checks)} of {len(checks)} checks passed" if checks else "no row counted"
     return (
         f"{errors.lost} rows lost, {errors.duplicated} duplicated, {errors.unexpected} unexpected, "

@@ -13,10 +13,10 @@ from eos.commit.attempt import attempt
 from eos.commit.control_topic import control_topic
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
+from eos.commit.retry import OwnerSettings
 from eos.config import Cluster
 from eos.delivery.producers import FreshProducers
-from eos.delivery.writer import BatchTransaction, Report, Writer, WriteSettings, send_all
+from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteReport, WriteSettings, send_all
 from eos.errors import CommitUnknown, NotCommitted
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
@@ -31,7 +31,7 @@ HIT = 1
 _QUERY = "a query"
 
 
-Write = Callable[[TxnId], Report]
+Write = Callable[[TxnId], WriteReport]
 """Writes a batch into a transaction."""
 
 
@@ -70,7 +70,7 @@ class Query:
         values = [json.dumps({"p": p, "s": s, "batch": batch}) for p, s in places]
         return pa.record_batch({"value": values, "key": [f"p{p}" for p, _ in places]})
 
-    def task(self, txn: TxnId, batch: int, kind: type[Writer] = Writer) -> Writer:
+    def task(self, txn: TxnId, batch: int, kind: type[RowWriter] = RowWriter) -> RowWriter:
         """A task that writes into a transaction."""
         settings = WriteSettings(self._cluster, self.topic, "murmur3", "none", 1 << 20)
         return kind(settings, BatchTransaction(txn, batch, unobserved), FreshProducers(self._cluster, 1 << 20))
@@ -83,7 +83,7 @@ class Driver:
         self.query = query
         self.client = client(Cluster(query.service_url))
         self.client.ensure_topic(query.control)
-        self.owner = owner(self.client, query.name, query.control, Settings(ttl_s=60))
+        self.owner = owner(self.client, query.name, query.control, OwnerSettings(ttl_s=60))
         self.run_id = f"run {id(self)}"
         self.owner.take_over(_QUERY, self.run_id)
 
@@ -107,13 +107,13 @@ class Driver:
                     raise
         self.query.committed.add(batch)
 
-    def writing(self, batch: int, kind: type[Writer] = Writer) -> Write:
+    def writing(self, batch: int, kind: type[RowWriter] = RowWriter) -> Write:
         """What writes a batch: one task, whose rows have their receipts and whose producers are closed."""
 
         return lambda txn: deliver(self.query.task(txn, batch, kind), self.query.rows_of(batch))
 
 
-def deliver(task: Writer, messages: pa.RecordBatch) -> Report:
+def deliver(task: RowWriter, messages: pa.RecordBatch) -> WriteReport:
     """Let a task send messages, await their receipts and close its producers."""
     report = send_all(task, [messages])
     task.finish()

@@ -15,11 +15,11 @@ from eos.commit import decision as commit
 from eos.commit.attempt import attempt
 from eos.commit.control_log import Marker
 from eos.commit.owner import Owner
-from eos.delivery.writer import Report, Writer, send_all
+from eos.delivery.row_writer import RowWriter, WriteReport, send_all
 from eos.errors import ConnectionLost, DamagedLog, EosError, Fenced, InvalidInput, NotCommitted, StaleBatch
 from eos.pulsar.net.client import Access, Client, Coordinator, Producer
 from eos.pulsar.net.in_flight import InFlight
-from eos.pulsar.protocol.introduction import Introduction
+from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.txn import TxnId
 from tests.integration.drills.query import BATCHES, HIT, SIZE, Died, Driver, Query, deliver
@@ -51,7 +51,7 @@ def dies_while_writing(query: Query, *, kept: bool) -> None:
             )
         )
 
-    def write(txn: TxnId) -> Report:
+    def write(txn: TxnId) -> WriteReport:
         send_all(query.task(txn, HIT), [query.rows_of(HIT).slice(0, SIZE // 2)])
         raise Died
 
@@ -66,7 +66,7 @@ def loses_a_receipt(query: Query, *, kept: bool) -> None:
     driver = Driver(query)
     driver.run(until=HIT)
 
-    def write(txn: TxnId) -> Report:
+    def write(txn: TxnId) -> WriteReport:
         task = query.task(txn, HIT)
         report = send_all(task, [query.rows_of(HIT)])
         if kept:
@@ -85,7 +85,7 @@ def a_task_is_run_twice(query: Query, *, kept: bool) -> None:
     driver = Driver(query)
     driver.run(until=HIT)
 
-    def write(txn: TxnId) -> Report:
+    def write(txn: TxnId) -> WriteReport:
         for _ in range(2):
             result = driver.writing(HIT)(txn)
         if kept:
@@ -120,7 +120,7 @@ class Unfenced(Client):
         budget: InFlight | None = None,
         schema: Declared | None = None,
         stamped: bool = True,
-        introduction: Introduction | None = None,
+        introduction: ProducerIdentity | None = None,
     ) -> Producer:
         return super().producer(topic, budget=budget, schema=schema, stamped=stamped, introduction=introduction)
 
@@ -129,10 +129,10 @@ def a_zombie_sends_late(query: Query, *, kept: bool) -> None:
     """A task sends once more after the commit. Broken: its producers were not closed before."""
     driver = Driver(query)
     driver.run(until=HIT)
-    tasks: list[Writer] = []
+    tasks: list[RowWriter] = []
 
-    def write(txn: TxnId) -> Report:
-        tasks.append(query.task(txn, HIT, Writer if kept else LeavesProducersOpen))
+    def write(txn: TxnId) -> WriteReport:
+        tasks.append(query.task(txn, HIT, RowWriter if kept else LeavesProducersOpen))
         return deliver(tasks[0], query.rows_of(HIT))
 
     driver.batch(HIT, write)
@@ -141,7 +141,7 @@ def a_zombie_sends_late(query: Query, *, kept: bool) -> None:
     driver.run()
 
 
-class LeavesProducersOpen(Writer):
+class LeavesProducersOpen(RowWriter):
     """Awaits the receipts, and reports."""
 
     def finish(self) -> None:
@@ -153,9 +153,9 @@ def a_task_is_slow(query: Query, *, kept: bool) -> None:
     """One of two tasks takes long. Broken: the commit doesn't wait for its report."""
     driver = Driver(query)
     driver.run(until=HIT)
-    slow: list[Writer] = []
+    slow: list[RowWriter] = []
 
-    def write(txn: TxnId) -> Report:
+    def write(txn: TxnId) -> WriteReport:
         slow.append(query.task(txn, HIT))
         report = deliver(query.task(txn, HIT), query.rows_of(HIT).slice(0, SIZE // 2))
         if kept:
@@ -173,11 +173,11 @@ def partitions_in_the_transaction(query: Query, *, kept: bool) -> None:
     """Nothing happens. Broken: the partitions are not added to the transaction."""
     driver = Driver(query)
     driver.run(until=HIT)
-    driver.batch(HIT, driver.writing(HIT, Writer if kept else AddsNothing))
+    driver.batch(HIT, driver.writing(HIT, RowWriter if kept else AddsNothing))
     driver.run()
 
 
-class AddsNothing(Writer):
+class AddsNothing(RowWriter):
     """Sends without ADD_PARTITION_TO_TXN."""
 
     def _add(self, txn: TxnId, new: list[str]) -> None:
@@ -250,7 +250,7 @@ def a_failure_is_hidden_from_spark(query: Query, *, kept: bool) -> None:
     driver = Driver(query)
     driver.run(until=HIT)
 
-    def fail(txn: TxnId) -> Report:
+    def fail(txn: TxnId) -> WriteReport:
         task = query.task(txn, HIT)
         send_all(task, [query.rows_of(HIT).slice(0, SIZE // 2)])
         task.abandon()
@@ -280,7 +280,7 @@ def a_batch_in_two_transactions(query: Query) -> None:
     driver = Driver(query)
     driver.run(until=HIT)
 
-    def first_half(txn: TxnId) -> Report:
+    def first_half(txn: TxnId) -> WriteReport:
         return deliver(query.task(txn, HIT), query.rows_of(HIT).slice(0, SIZE // 2))
 
     driver.batch(HIT, first_half)

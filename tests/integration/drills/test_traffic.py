@@ -12,7 +12,7 @@ from eos.local import LocalPulsar
 from statestore.drills.chaos import traffic
 from statestore.drills.chaos.traffic import Traffic
 from statestore.drills.judge import copies, oracle
-from statestore.drills.judge.copies import Outcome, PackedRows
+from statestore.drills.judge.copies import CopyOutcome, PackedRows
 from statestore.drills.judge.findings import Account, Verdict
 from statestore.drills.judge.oracle import LiveReaders
 from statestore.drills.later_transactions import end_later_transactions
@@ -64,7 +64,7 @@ def test_what_the_writers_send_is_judged_rightly(
         sent = list(oracle.messages_of(url, source))
         (given,) = live.finish()
     assert {block.writer for block in blocks} == {"plain", "transactional"}
-    aborted = sum(block.rows for block in blocks if block.outcome is Outcome.ABORTED)
+    aborted = sum(block.rows for block in blocks if block.outcome is CopyOutcome.ABORTED)
     assert aborted >= BACKLOG // 4, (tmp_path / "log").read_text()
     assert writers.promised == len(sent) == sum(block.rows for block in blocks) - aborted
     assert all(message.event_timestamp() for message in sent)

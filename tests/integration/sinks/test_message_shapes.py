@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import eos
-from eos.contents.audit import audit
+from eos.inspect.audit import audit
 from eos.pulsar.net.client import Client
 from eos.steps import Step
 from tests.crash.moments import KillWorker, Moment, Witness

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import eos
-from eos.spark.ending import end_after_batch
+from eos.spark.query_stop import end_after_batch
 from tests.crash.process import ROOT
 from tests.crash.stopping import Stopping
 from tests.quick_start import quick_start

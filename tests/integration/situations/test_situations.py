@@ -22,7 +22,7 @@ from eos.cli.app import typer_app
 from tests.integration.situations.normal import Normal
 from tests.integration.situations.page import JSON, TEXT, Said, compare, json_page, text_page
 from tests.integration.situations.sinks import NAME, QUERY, SITUATIONS, TOPIC
-from tests.unit.contents.test_checkpoints import checkpoint
+from tests.unit.inspect.test_checkpoints import checkpoint
 
 WRITE = "EOS_WRITE_SITUATIONS"
 """The variable by which `make situations` has the pages written in place of compared."""

@@ -9,9 +9,9 @@ from eos.pulsar.wire.decoding import decode
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Offsets
 from eos.source.options import SourceOptions
-from eos.source.planning import StreamPlan
+from eos.source.range_reader import read_range
 from eos.source.ranges import Range
-from eos.source.reading import read_range
+from eos.source.stream_plan import StreamPlan
 
 
 class Query:

@@ -20,12 +20,12 @@ from eos.pulsar.net.entries import EntryReader
 from eos.pulsar.wire.decoding import decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.bounded import batch_ranges
+from eos.source.batch_plan import batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.options import parse_options
-from eos.source.planning import StreamPlan
+from eos.source.range_reader import read_range
 from eos.source.ranges import Range
-from eos.source.reading import read_range
+from eos.source.stream_plan import StreamPlan
 
 SETTINGS = {
     "backlogQuotaCheckIntervalInSeconds": 1,

@@ -14,8 +14,8 @@ from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.batch_plan import batch_ranges
 from eos.source.boundaries import Boundary
-from eos.source.bounded import batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Offsets, Position
 from eos.source.options import parse_options

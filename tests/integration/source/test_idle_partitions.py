@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from eos.contents.rows import Rows
 from eos.errors import InvalidInput, TopicMissing
+from eos.inspect.rows import TopicRows
 from eos.pulsar.net.admin import Admin as AdminApi
 from eos.pulsar.net.client import Client
-from eos.source.bounded import batch_ranges
+from eos.source.batch_plan import batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import BEGINNING
 from eos.source.options import parse_options
@@ -90,7 +90,7 @@ def test_a_table_takes_a_partition_that_is_missing_for_an_empty_one(
 
 
 def test_rows_are_shown_where_partitions_are_missing(ours: Client, idle: str) -> None:
-    rows = Rows(ours.cluster, idle, "earliest", fail)
+    rows = TopicRows(ours.cluster, idle, "earliest", fail)
     assert [row.value for row in rows.stored()] == [b"a"]
     coming = rows.coming()
     assert next(coming).value == b"a"

@@ -16,7 +16,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import EntryReader
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import Offsets
-from eos.source.reading import read_range
+from eos.source.range_reader import read_range
 from tests.integration.source.conftest import Admin, Run
 from tests.integration.source.queries import Query
 from tests.integration.source.streams import write

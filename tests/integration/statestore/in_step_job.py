@@ -20,7 +20,7 @@ import eos
 from eos.config import Cluster
 from statestore.cli.options import settings_of
 from statestore.hadoop.session import session
-from statestore.in_step import Output
+from statestore.roll_forward import Output
 from tests.waiting import until_batch
 
 ROWS = 10  # in each batch

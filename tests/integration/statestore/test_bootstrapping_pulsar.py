@@ -22,7 +22,7 @@ from statestore import InvalidInput, bootstrap, savepoints, state_difference, ve
 from statestore.checkpoint import committed
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.hadoop.file_systems import Hadoop
-from statestore.in_step import Output, restore_in_step
+from statestore.roll_forward import Output, restore_in_step
 from tests.conftest import MakeTopic
 from tests.reading import received, values_of
 

@@ -12,7 +12,7 @@ from typing import Any
 import google_crc32c
 import pytest
 
-from statestore import Address
+from statestore import BkAddress
 from statestore.bk import tree
 from statestore.cli import app as cli
 from statestore.hadoop.file_systems import Hadoop
@@ -131,7 +131,7 @@ def test_gc_frees_what_nothing_refers_to(statestore: Statestore, own_tree: Any) 
     hadoop = Hadoop.of(options=options)
     hadoop.write(f"{name}kept", b"k" * 2_000_000)
     hadoop.write(f"{name}gone", b"g" * 2_000_000)
-    ledgers = {path: file.ledger for path, file in tree.files(hadoop, Address.parse(name, options)).items()}
+    ledgers = {path: file.ledger for path, file in tree.files(hadoop, BkAddress.parse(name, options)).items()}
     assert statestore("rm", f"{name}gone", *given)[0] == 0
     assert as_json(statestore("gc", name, "--json", *given)) == {"freed": [ledgers["/gone"]], "removed": []}
     assert statestore("gc", name, *given) == (0, "Freed no ledgers.\n")
@@ -148,7 +148,7 @@ def test_orphans_are_found(statestore: Statestore, own_tree: Any, tmp_path: Path
     )
     subprocess.run([sys.executable, "-c", write, f"{name}x", json.dumps(options)], check=True, timeout=120)
     assert statestore("orphans", name, *given)[0] == 0
-    address, hadoop = Address.parse(name, options), Hadoop.of(options=options)
+    address, hadoop = BkAddress.parse(name, options), Hadoop.of(options=options)
     (record,) = tree.files(hadoop, address).values()
     registered = f"{address.root}/L/{record.ledger}"
     with raw_zookeeper(hadoop, address.servers) as zookeeper:

@@ -20,7 +20,7 @@ from statestore import InvalidInput, read_state, savepoints, state_difference
 from statestore.cli import difference
 from statestore.cli.app import typer_app
 from statestore.savepoints import bookkeeper
-from statestore.savepoints.store import Store
+from statestore.savepoints.store import SavepointStore
 from tests.integration.statestore.checkpoints import BATCHES
 from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.in_step_job import settings
@@ -109,7 +109,7 @@ def test_what_a_killed_command_has_left_is_named_and_removed(checkpoints: dict[s
     """It reads a savepoint in a place of its own. As long as it lives nobody takes that away."""
     uri, name = checkpoints["rocksdb"], f"s{uuid.uuid4().hex[:8]}"
     savepoints.create(name, uri)
-    store = Store.of(uri, None, spark)
+    store = SavepointStore.of(uri, None, spark)
     copies = store.address.at(bookkeeper.COPIES).uri
     command = [sys.executable, "-m", "statestore.cli.app", "diff", name, uri, "-o", "fs.bk.session.timeout.ms=12000"]
     running = subprocess.Popen(

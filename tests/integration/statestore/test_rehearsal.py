@@ -21,14 +21,14 @@ from statestore import savepoints
 from statestore.drills.acts.acts import perform
 from statestore.drills.acts.rehearsal import SCRATCH, Live, rehearse
 from statestore.drills.acts.shadow import Shadow, follow
-from statestore.drills.journal import Check, NotTested, Step, read
+from statestore.drills.journal import CheckEvent, NotTested, StepEvent, read
 from statestore.drills.judge.findings import Verdict
 from statestore.drills.report.summary import summarize
 from statestore.hadoop.file_systems import Hadoop
 from tests.conftest import create_topic
 from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.in_step_job import CountingJob, written
-from tests.integration.statestore.test_in_step import made, newest
+from tests.integration.statestore.test_roll_forward import made, newest
 from tests.reading import values_of
 from tests.waiting import until
 
@@ -99,15 +99,15 @@ def test_rehearsal_and_shadow_beside_a_running_job(
     job, live = stopped
     path = perform("rehearsal", tmp_path / "a", "again", partial(rehearse, live))
     events = read(path)
-    checks = {event.name: event.passed for event in events if isinstance(event, Check)}
-    assert summarize(events).summary.verdict is Verdict.PASS, [e for e in events if isinstance(e, Check)]
+    checks = {event.name: event.passed for event in events if isinstance(event, CheckEvent)}
+    assert summarize(events).summary.verdict is Verdict.PASS, [e for e in events if isinstance(e, CheckEvent)]
     assert checks["the state of a cut of the checkpoint is the live one's"]
     assert len(checks) == 6, "three of the cut and three of the savepoint"
     assert [event for event in events if isinstance(event, NotTested)] == []
-    assert all(event.seconds >= 0 for event in events if isinstance(event, Step))
+    assert all(event.seconds >= 0 for event in events if isinstance(event, StepEvent))
 
     path = perform("shadow", tmp_path / "b", "again", partial(follow, live, Shadow(job)))
-    assert summarize(read(path)).summary.verdict is Verdict.PASS, [e for e in read(path) if isinstance(e, Check)]
+    assert summarize(read(path)).summary.verdict is Verdict.PASS, [e for e in read(path) if isinstance(e, CheckEvent)]
     other = OtherCode(job.service_url, job.topic, job.name)
     path = perform("shadow", tmp_path / "c", "again", partial(follow, live, Shadow(other, batches=1)))
     found = summarize(read(path)).summary

@@ -18,8 +18,8 @@ from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.operators import operator_ids
 from statestore.checkpoint.raw_state import raw_rows, read_kept, session_for
 from statestore.hadoop.file_systems import Hadoop
-from statestore.in_step import restore_in_step
 from statestore.rewriting import rescaling
+from statestore.roll_forward import restore_in_step
 from tests.conftest import MakeTopic
 from tests.integration.statestore.checkpoints import BATCHES
 from tests.integration.statestore.in_step_job import CountingJob, written

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from statestore import Address, InvalidInput, NotFound, savepoints
+from statestore import BkAddress, InvalidInput, NotFound, savepoints
 from statestore.bk import tree as names
-from statestore.bk.tree import FileRecord, Ledger
+from statestore.bk.tree import BkLedger, FileRecord
 from statestore.cli import app as cli
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import portable
@@ -65,11 +65,11 @@ class Tree:
         self.options: dict[str, Any] = {**given, "fs.bk.grace.ms": "0", "fs.bk.maintenance.ms": "0", **more}
         self.hadoop = Hadoop.of(None, self.options)
 
-    def ledgers(self) -> list[Ledger]:
-        return list(names.ledgers(self.hadoop, Address.parse(self.uri, self.options)).values())
+    def ledgers(self) -> list[BkLedger]:
+        return list(names.ledgers(self.hadoop, BkAddress.parse(self.uri, self.options)).values())
 
     def file(self, path: str) -> FileRecord:
-        return names.files(self.hadoop, Address.parse(f"{self.uri}{path}", self.options))[f"/{path}"]
+        return names.files(self.hadoop, BkAddress.parse(f"{self.uri}{path}", self.options))[f"/{path}"]
 
     def sweep(self) -> None:
         self.hadoop.jvm.eos.bk.Maintenance.sweep(self.hadoop.file_system(self.uri))

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from statestore import Address, savepoints
+from statestore import BkAddress, savepoints
 from statestore.bk import tree
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import portable
@@ -110,7 +110,7 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
     hadoop.delete(source, recursive=True)
     freed = hadoop.jvm.eos.bk.Maintenance.sweep(hadoop.file_system(job.uri))
     assert list(freed) != [], "what only the cleaned batches needed"
-    ledgers = tree.ledgers(hadoop, Address.parse(job.uri, job.options)).values()
+    ledgers = tree.ledgers(hadoop, BkAddress.parse(job.uri, job.options)).values()
     assert len([ledger for ledger in ledgers if "running" in ledger.savepoints]) == made.ledgers
 
     job.add(1)

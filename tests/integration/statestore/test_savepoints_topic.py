@@ -24,7 +24,7 @@ from eos.pulsar.wire.txn import TxnId
 from statestore.errors import Damaged, InvalidInput, NotFound, UnknownVersion
 from statestore.savepoints import topic as topics
 from statestore.savepoints.folder import Folder
-from statestore.savepoints.stream import Manifest, Part
+from statestore.savepoints.stream import FilePart, Manifest
 from statestore.savepoints.topic import HOLD, What
 from tests.conftest import MakeTopic
 from tests.contract.official import fresh_consumer
@@ -303,7 +303,7 @@ def test_what_cannot_be_read_is_named_and_the_others_are_restored(cluster: Clust
                     last = message is messages[-1]
                     sent = data if last and data is not None else message.data()
                     if last and (data or b"").startswith(b"{"):
-                        said["crc32c"] = Part("", "", "manifest", 0, sent).properties()["crc32c"]
+                        said["crc32c"] = FilePart("", "", "manifest", 0, sent).properties()["crc32c"]
                     producer.send_record(sent, None, {**said, **(properties if last else {})})
             producer.send_record(b"", None, {"eos-savepoint": "nameless"})
             for message in messages[1:]:

@@ -11,7 +11,7 @@ import google_crc32c
 import pytest
 
 from eos.local import checks, jars
-from statestore import Address, InvalidInput, NotFound, Unavailable
+from statestore import BkAddress, InvalidInput, NotFound, Unavailable
 from statestore.bk import tree
 from statestore.hadoop.file_systems import Hadoop
 from tests.integration.statestore.conftest import OwnTree, raw_zookeeper
@@ -24,7 +24,7 @@ def test_files_and_their_ledgers(own_tree: OwnTree) -> None:
     """In a tree of its own: a pack that all tests share is closed at any write, once it is old enough."""
     root, options = own_tree
     bk = f"{root}folder"
-    hadoop, address = Hadoop.of(options=options), Address.parse(bk, options)
+    hadoop, address = Hadoop.of(options=options), BkAddress.parse(bk, options)
     files = {f"d/{name}": name.encode() * 3 for name in ODD} | {"empty": b"", "large": bytes(range(256)) * 5_000}
     for path, data in files.items():
         hadoop.write(f"{bk}/{path}", data)
@@ -81,7 +81,7 @@ def test_names_may_be_for_one_user_only(zookeeper: str) -> None:
         "fs.bk.zookeeper-auth": "digest:spark:secret",
     }
     Hadoop.of(None, options).write(f"bk://{name}/q/x", b"1")
-    assert tree.files(Hadoop.of(None, options), Address.parse(f"bk://{name}/q", options)).keys() == {"/q/x"}
+    assert tree.files(Hadoop.of(None, options), BkAddress.parse(f"bk://{name}/q", options)).keys() == {"/q/x"}
     del options["fs.bk.zookeeper-auth"]
     with pytest.raises(InvalidInput, match=r"ZooKeeper refuses access .*digest:user:password"):
         Hadoop.of(None, options).list(f"bk://{name}/q")

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import statestore
 from statestore.bk import tree
 from statestore.checkpoint import committed, needs_of
-from statestore.checkpoint.findings import Finding
+from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.cli.app import typer_app
 from statestore.hadoop.file_systems import Hadoop
@@ -30,7 +30,7 @@ from tests.soak.queries import ROWS, run
 CHANGES = {"hdfs": "delta", "rocksdb": "zip", "changelog1": "changelog", "changelog2": "changelog"}
 
 
-def wrong(uri: str, **options: Any) -> list[Finding]:
+def wrong(uri: str, **options: Any) -> list[CheckpointFinding]:
     """What is wrong, for a start or for an older batch only."""
     return [finding for finding in statestore.verify(uri, **options).findings if finding.kind != "note"]
 
@@ -174,7 +174,7 @@ def test_a_ledger_that_is_gone_is_named(spark: Any, own: tuple[str, dict[str, st
     uri = f"{root}query"
     run(spark, "hdfs", "deduplication", uri, 3)
     assert wrong(uri, options=options) == []
-    record = tree.files(Hadoop.of(spark, options), statestore.Address.parse(uri, options))["/query/commits/2"]
+    record = tree.files(Hadoop.of(spark, options), statestore.BkAddress.parse(uri, options))["/query/commits/2"]
     jvm = Hadoop.of(spark, options).jvm
     configuration = jvm.org.apache.bookkeeper.conf.ClientConfiguration()
     configuration.setMetadataServiceUri(next(iter(options.values())))

@@ -10,7 +10,7 @@ import pytest
 
 from statestore import savepoints
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints.store import Store
+from statestore.savepoints.store import SavepointStore
 from tests.integration.statestore.conftest import raw_zookeeper
 from tests.vectors import kept
 from tests.waiting import until
@@ -41,7 +41,7 @@ def test_the_names_of_a_savepoint_on_bookkeeper_are_read(tree: tuple[str, dict[s
     assert found.query == json.loads(kept.checkpoint()["metadata"])["id"]
     assert found.files > 10
     place = f"bk://{zookeeper}/restored"
-    store = Store.of(place, options)
+    store = SavepointStore.of(place, options)
     with store.restore("kept", "/restored") as (restored, lengths):
         assert (restored, len(lengths)) == (found, found.files)
     assert {one.path.removeprefix("/restored/"): one.length for one in store.hadoop.walk(place)} == lengths

@@ -17,11 +17,11 @@ from pyspark.sql.worker.plan_data_source_read import records_to_arrow_batches
 from eos.by_name.data_source import PulsarDataSource
 from eos.errors import InvalidInput
 from eos.source.brokers import PulsarBrokers
-from eos.source.columns import ALL, Columns
+from eos.source.columns import ALL, SourceColumns
 from eos.source.options import SourceOptions
-from eos.source.typed import TypedValues, ValueSchema, shared_schema
+from eos.source.value_schema import TypedValues, ValueSchema, shared_schema
 from tests.unit.schema.registered import TOPIC, field, golden, record, registered
-from tests.unit.source.test_typed import entry
+from tests.unit.source.test_value_schema import entry
 
 GIVEN = {"service.url": "pulsar://nowhere", "topic": "t", "valueformat": "schema"}
 FLIGHT = record(field("delay", "int"), field("legs", {"type": "map", "values": {"type": "array", "items": "int"}}))
@@ -83,7 +83,7 @@ def test_spark_takes_the_record_batches_of_typed_values(asked_for: str) -> None:
     schema, value = golden(asked_for)
     shared = shared_schema({TOPIC: schema})
     declared = StructType([StructField("value", shared.spark_type), StructField("__key", StringType())])
-    columns = Columns(declared, TOPIC, TypedValues(shared, TOPIC, lambda topic, version: None))
+    columns = SourceColumns(declared, TOPIC, TypedValues(shared, TOPIC, lambda topic, version: None))
     batch = columns.batch([entry(value), entry(b"", 1, null_value=True)])
     source = PulsarDataSource(GIVEN)
     taken = list(records_to_arrow_batches(iter([batch]), 10_000, declared, source))

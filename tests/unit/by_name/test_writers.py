@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructType
 from eos.by_name import writers
 from eos.by_name.options import parse_write_options
 from eos.by_name.writers import COMPARES_SHUFFLES, TaskDone, batch_writer, see_that_all_is_written, stream_writer
-from eos.delivery.writer import Report
+from eos.delivery.row_writer import WriteReport
 from eos.errors import ConnectionLost, FrameTooLarge, InvalidInput, TopicMissing, Unacknowledged, Unreachable
 from eos.pulsar.net.client import Client
 from eos.spark import workers
@@ -58,9 +58,9 @@ class FakeWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         self.events.append(f"write {batch.to_pydict()}")
 
-    def send_rest(self) -> Report:
+    def send_rest(self) -> WriteReport:
         self.events.append("send the rest")
-        return Report()
+        return WriteReport()
 
     def finish(self) -> None:
         self.events.append("await receipts, close")
@@ -76,7 +76,7 @@ def ran(
 ) -> tuple[TaskDone, list[str]]:
     """Run a task of a writer, whose sending ends as given; return what it reports, and what it did."""
     fake = FakeWriter(failure)
-    monkeypatch.setattr(writers, "Writer", lambda *given: fake)
+    monkeypatch.setattr(writers, "RowWriter", lambda *given: fake)
     monkeypatch.setattr(writers, "TaskContext", type("T", (), {"get": staticmethod(lambda: Context(compares))}))
     writer = pickle.loads(cloudpickle.dumps(batch_writer(OPTIONS, ROWS)))  # type: ignore[no-untyped-call]
     done = writer.write(iter([pa.RecordBatch.from_pydict({"__key": ["k"], "value": ["a"]})]))

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from eos.cli.app import typer_app
-from eos.cli.connection import Connection, Namespace, connecting
+from eos.cli.connection import ConnectionOptions, Namespace, connecting
 from eos.cli.layers import Layer, variable
 from eos.config import Cluster, Credentials, OAuth2, Tls
 from eos.errors import InvalidInput
@@ -22,7 +22,7 @@ OAUTH2 = {"issuer_url": "https://i", "client_id": "c", "client_secret": "s3cr3t"
 
 
 @pytest.fixture
-def reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Connection]:
+def reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[ConnectionOptions]:
     """What commands came to, in surroundings that say nothing."""
     for one in fields(Layer):
         monkeypatch.delenv(variable(one.name), raising=False)
@@ -30,8 +30,8 @@ def reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Connection]
     return []
 
 
-def run(reached: list[Connection], *words: str) -> Result:
-    def one(to: Connection, namespace: Namespace = "public/default") -> None:
+def run(reached: list[ConnectionOptions], *words: str) -> Result:
+    def one(to: ConnectionOptions, namespace: Namespace = "public/default") -> None:
         """Reach it."""
         reached.append(to)
 
@@ -59,13 +59,13 @@ def test_every_command_that_connects_takes_the_same_set() -> None:
     assert set(found.commands) == {*CONNECTING, *apart}
 
 
-def test_nothing_said_is_this_machine_by_nobody(reached: list[Connection]) -> None:
+def test_nothing_said_is_this_machine_by_nobody(reached: list[ConnectionOptions]) -> None:
     assert run(reached).exit_code == 0
-    assert reached == [Connection(Cluster("pulsar://localhost:6650"), None)]
+    assert reached == [ConnectionOptions(Cluster("pulsar://localhost:6650"), None)]
 
 
 def test_options_come_before_the_environment_and_that_before_a_client_conf(
-    reached: list[Connection], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    reached: list[ConnectionOptions], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     conf = tmp_path / "client.conf"
     conf.write_text(
@@ -76,7 +76,7 @@ def test_options_come_before_the_environment_and_that_before_a_client_conf(
     monkeypatch.setenv("PULSAR_CLIENT_CONF", str(conf))
     assert run(reached).exit_code == 0
     by_conf = Cluster("pulsar://conf:1", Credentials("token", "conf"), Tls("conf.pem", False))
-    assert reached == [Connection(by_conf, "http://conf:2")] * 2
+    assert reached == [ConnectionOptions(by_conf, "http://conf:2")] * 2
 
     monkeypatch.setenv("EOS_BASIC", "u:env")
     monkeypatch.setenv("EOS_SERVICE_URL", "pulsar://env:1")
@@ -84,16 +84,18 @@ def test_options_come_before_the_environment_and_that_before_a_client_conf(
     assert run(reached).exit_code == 0, "a plugin that does not count"
     assert run(reached, "--oauth2", json.dumps(OAUTH2), "--admin-url", "http://option:2").exit_code == 0
     by_environment, by_option = reached[2:]
-    assert by_environment == Connection(Cluster("pulsar://env:1", Credentials("basic", "u:env")), "http://conf:2")
+    assert by_environment == ConnectionOptions(
+        Cluster("pulsar://env:1", Credentials("basic", "u:env")), "http://conf:2"
+    )
     issuer = OAuth2("https://i", "c", "s3cr3t")
-    assert by_option == Connection(Cluster("pulsar://env:1", Credentials("token", issuer)), "http://option:2")
+    assert by_option == ConnectionOptions(Cluster("pulsar://env:1", Credentials("token", issuer)), "http://option:2")
 
 
-def test_flags_and_certificates(reached: list[Connection]) -> None:
+def test_flags_and_certificates(reached: list[ConnectionOptions]) -> None:
     words = ("--tls-certificate", "c.pem", "--tls-key", "k.pem", "--no-tls-verify-hostname")
     assert run(reached, "--service-url", "pulsar+ssl://h", *words).exit_code == 0
     wanted = Cluster("pulsar+ssl://h", Credentials("tls"), Tls(None, False, "c.pem", "k.pem"))
-    assert reached == [Connection(wanted, None)]
+    assert reached == [ConnectionOptions(wanted, None)]
     assert reached[0].cluster.tls.key == "k.pem"
 
 
@@ -109,7 +111,7 @@ def test_flags_and_certificates(reached: list[Connection]) -> None:
         (("--tls-trust-certs", "ca.pem", "--service-url", "pulsar://me:s3cret@h:1"), "takes no user and no password"),
     ],
 )
-def test_wrong_options_are_bad_input(reached: list[Connection], words: tuple[str, ...], told: str) -> None:
+def test_wrong_options_are_bad_input(reached: list[ConnectionOptions], words: tuple[str, ...], told: str) -> None:
     error = run(reached, *words).exception
     assert isinstance(error, InvalidInput)
     assert told in str(error)
@@ -117,7 +119,7 @@ def test_wrong_options_are_bad_input(reached: list[Connection], words: tuple[str
 
 
 def test_tls_of_the_environment_is_refused_where_nothing_asks_for_it(
-    reached: list[Connection], monkeypatch: pytest.MonkeyPatch
+    reached: list[ConnectionOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EOS_TLS_TRUST_CERTS", "ca.pem")
     assert "tls_trust_certs= is an option of TLS" in str(run(reached).exception)
@@ -126,7 +128,7 @@ def test_tls_of_the_environment_is_refused_where_nothing_asks_for_it(
 
 
 def test_tls_of_a_client_conf_is_passed_over_as_pulsars_own_commands_do(
-    reached: list[Connection], tmp_path: Path
+    reached: list[ConnectionOptions], tmp_path: Path
 ) -> None:
     """The file that Pulsar ships has pulsar:// and says of TLS that host names are not verified."""
     conf = tmp_path / "client.conf"

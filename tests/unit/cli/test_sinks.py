@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-import eos.contents.audit
 import eos.doctor.sinks
+import eos.inspect.audit
 from eos.cli import app as cli
 from eos.commit.control_log import Intent, Marker, OwnerRecord
-from eos.contents.audit import Audit, Discrepancy, Verdict
-from eos.doctor.sinks import SinkState, Standing, Written
+from eos.doctor.sinks import SinkState, Standing, WrittenBatch
+from eos.inspect.audit import Audit, AuditVerdict, Discrepancy
 from eos.pulsar.wire.txn import TxnId
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/how-to/runbook.md").read_text()
@@ -29,16 +29,16 @@ SINKS = [
 ]
 MARKER = Marker(9, QUERY, RUN, 812, 1, TxnId(3, 1206), None, {FLIGHTS: 20_000}, {FLIGHTS: 1_900_000}, "offsets")
 RECORDS = [
-    Written(OwnerRecord(7, QUERY, RUN, 3, 5), NOON - 61_000),
-    Written(Intent(8, QUERY, RUN, 812, 1, TxnId(3, 1206), None), NOON - 2_250),
-    Written(MARKER, NOON),
-    Written(Intent(10, QUERY, RUN, 813, 1, TxnId(3, 1207), None), NOON + 125),
+    WrittenBatch(OwnerRecord(7, QUERY, RUN, 3, 5), NOON - 61_000),
+    WrittenBatch(Intent(8, QUERY, RUN, 812, 1, TxnId(3, 1206), None), NOON - 2_250),
+    WrittenBatch(MARKER, NOON),
+    WrittenBatch(Intent(10, QUERY, RUN, 813, 1, TxnId(3, 1207), None), NOON + 125),
 ]
 PROMISED = Audit(813, 16_260_000, (FLIGHTS,), ())
 WRONG = (
-    Discrepancy(Verdict.UNKNOWN, 0, FLIGHTS, TxnId(3, 4), 20_000, 0),
-    Discrepancy(Verdict.MISSING, 700, FLIGHTS, TxnId(3, 1090), 20_000, 19_771),
-    Discrepancy(Verdict.ABORTED, 701, FLIGHTS, TxnId(3, 1091), 0, 229),
+    Discrepancy(AuditVerdict.UNKNOWN, 0, FLIGHTS, TxnId(3, 4), 20_000, 0),
+    Discrepancy(AuditVerdict.MISSING, 700, FLIGHTS, TxnId(3, 1090), 20_000, 19_771),
+    Discrepancy(AuditVerdict.ABORTED, 701, FLIGHTS, TxnId(3, 1091), 0, 229),
 )
 
 
@@ -47,7 +47,7 @@ def run(monkeypatch: pytest.MonkeyPatch, command: str, answer: Any, *words: str)
     place, name = {
         "sinks": (eos.doctor.sinks, "sinks"),
         "show": (eos.doctor.sinks, "records"),
-        "verify": (eos.contents.audit, "audit"),
+        "verify": (eos.inspect.audit, "audit"),
     }[command]
     monkeypatch.setattr(place, name, lambda *asked: answer)
     return CliRunner().invoke(cli.typer_app, [command, *words])

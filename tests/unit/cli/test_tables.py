@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 
 from eos.cli import app as cli
 from eos.config import Cluster, Credentials, Tls
-from eos.contents.rows import Row, Rows
 from eos.errors import InvalidInput
+from eos.inspect.rows import TopicRow, TopicRows
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.message_id import MessageId
@@ -23,9 +23,11 @@ def eos(*words: str) -> Result:
     return CliRunner().invoke(cli.typer_app, words)
 
 
-def row(number: int, key: bytes | None = b"k", event_time_ms: int | None = None) -> Row:
+def row(number: int, key: bytes | None = b"k", event_time_ms: int | None = None) -> TopicRow:
     value = None if number == 1 else b"[red]%d \xff" % number
-    return Row(0, MessageId(5, number, -1 if number else 2), key, value, 1_700_000_000_123, event_time_ms, {"a": "b"})
+    return TopicRow(
+        0, MessageId(5, number, -1 if number else 2), key, value, 1_700_000_000_123, event_time_ms, {"a": "b"}
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +35,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> list[Cluster]:
     """30 rows are stored and 2 come; the list holds which clusters were asked."""
     asked: list[Cluster] = []
 
-    def stored(rows: Rows) -> Iterator[Row]:
+    def stored(rows: TopicRows) -> Iterator[TopicRow]:
         asked.append(rows._options.cluster)
         return (row(number) for number in range(30))
 
@@ -44,8 +46,8 @@ def there(monkeypatch: pytest.MonkeyPatch) -> list[Cluster]:
     def schema(client: Client, topic: str) -> Registered | None:
         return Registered(topic, bytes(8), "JSON", b"", {}) if topic.endswith("/b") else None
 
-    monkeypatch.setattr(Rows, "stored", stored)
-    monkeypatch.setattr(Rows, "coming", lambda rows: iter([row(3), row(1, key=None)]))
+    monkeypatch.setattr(TopicRows, "stored", stored)
+    monkeypatch.setattr(TopicRows, "coming", lambda rows: iter([row(3), row(1, key=None)]))
     monkeypatch.setattr(Client, "topics", topics)
     monkeypatch.setattr(Client, "schema", schema)
     return asked
@@ -106,9 +108,9 @@ def test_what_comes_is_a_line_each() -> None:
 
 def test_control_characters_are_shown_and_not_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
     value = "a\nb\x9b\t\x7f\r"
-    bad = Row(0, MessageId(5, 0, -1), b"\x1b[2J", value.encode(), 0, None, {"p": "\x1b]0;x\x07"})
-    monkeypatch.setattr(Rows, "stored", lambda rows: iter([bad]))
-    monkeypatch.setattr(Rows, "coming", lambda rows: iter([bad]))
+    bad = TopicRow(0, MessageId(5, 0, -1), b"\x1b[2J", value.encode(), 0, None, {"p": "\x1b]0;x\x07"})
+    monkeypatch.setattr(TopicRows, "stored", lambda rows: iter([bad]))
+    monkeypatch.setattr(TopicRows, "coming", lambda rows: iter([bad]))
     assert eos("peek", "t", "-f").stdout == "0\t5:0\t\\x1b[2J\ta\\nb\\x9b\\t\\x7f\\r\n"
     table = eos("peek", "t").stdout
     assert not set("\x1b\x9b\x7f\r\x07") & set(table)

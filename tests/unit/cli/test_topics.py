@@ -10,28 +10,28 @@ from typer.testing import CliRunner, Result
 
 from eos.cli import app as cli
 from eos.config import Cluster, Credentials
-from eos.contents.rows import Row, Rows
 from eos.errors import InvalidInput
+from eos.inspect.rows import TopicRow, TopicRows
 from eos.local import LocalError, instances, topics
-from eos.local.topics import Place
+from eos.local.topics import LocalTopic
 from eos.pulsar.wire.message_id import MessageId
 
-PLACE = Place("pulsar://localhost:1", "http://localhost:2", Credentials())
+PLACE = LocalTopic("pulsar://localhost:1", "http://localhost:2", Credentials())
 FULL = "persistent://public/default/flights"
 
 
-def row(partition: int | None, key: bytes | None, data: bytes | None) -> Row:
-    return Row(partition, MessageId(1, 2), key, data, 5, 7, {"a": "b"})
+def row(partition: int | None, key: bytes | None, data: bytes | None) -> TopicRow:
+    return TopicRow(partition, MessageId(1, 2), key, data, 5, 7, {"a": "b"})
 
 
 @pytest.fixture(autouse=True)
 def running(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stored(rows: Rows) -> Iterator[Row]:
+    def stored(rows: TopicRows) -> Iterator[TopicRow]:
         assert (rows._topic, rows._options.cluster) == (FULL, Cluster(PLACE.service_url, PLACE.credentials))
         yield from [row(0, b"k", b"one"), row(0, None, "zwei \u00fc".encode()), row(1, b"\xff", None)]
 
     monkeypatch.setattr(instances, "place", lambda name: PLACE)
-    monkeypatch.setattr(Rows, "stored", stored)
+    monkeypatch.setattr(TopicRows, "stored", stored)
 
 
 def eos(*words: str) -> Result:
@@ -53,7 +53,7 @@ def test_rows_are_objects_for_programs() -> None:
 def test_a_topic_is_made_or_found(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
 
-    def create(place: Place, topic: str, partitions: int) -> bool:
+    def create(place: LocalTopic, topic: str, partitions: int) -> bool:
         asked.append((topic, partitions))
         return len(asked) == 1
 

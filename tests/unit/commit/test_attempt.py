@@ -9,9 +9,9 @@ from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent, Marker, decode
 from eos.commit.decision import Action, Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
 from eos.commit.ports import DeliveryPort, Written
-from eos.delivery.writer import Report
+from eos.commit.retry import OwnerSettings
+from eos.delivery.row_writer import WriteReport
 from eos.errors import (
     CommitUnknown,
     ConnectionLost,
@@ -48,7 +48,7 @@ def owner(world: Alone) -> Owner:
 
 def owning(world: Alone, run_id: str = "run-1", **parts: Any) -> Owner:
     """Take the sink over."""
-    settings = Settings(ttl_s=60, patience_s=30)
+    settings = OwnerSettings(ttl_s=60, patience_s=30)
     parts.setdefault("at_once", InTurn(second_first=True))
     owner = Owner(Client(world), NAME, CONTROL, settings, sleep=world.sleep, clock=world.clock, **parts)
     owner.take_over("query", run_id)
@@ -110,7 +110,7 @@ def slowly(world: Alone, action: Callable[[TxnId], object]) -> DeliveryPort:
 
     def send(txn: TxnId) -> Written:
         action(txn)
-        return Report()
+        return WriteReport()
 
     return Sends(send)
 

@@ -7,8 +7,8 @@ import pytest
 from eos.commit.attempt import attempt
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
 from eos.commit.ports import Written
+from eos.commit.retry import OwnerSettings
 from eos.errors import ConnectionLost, InvalidInput
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
@@ -28,7 +28,13 @@ def owner(world: Alone) -> Owner:
     """A driver that has taken the sink over."""
     in_turn = InTurn(second_first=True)
     owner = Owner(
-        Client(world), NAME, CONTROL, Settings(patience_s=30), sleep=world.sleep, clock=world.clock, at_once=in_turn
+        Client(world),
+        NAME,
+        CONTROL,
+        OwnerSettings(patience_s=30),
+        sleep=world.sleep,
+        clock=world.clock,
+        at_once=in_turn,
     )
     owner.take_over("query", "run-1")
     return owner

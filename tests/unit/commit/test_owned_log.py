@@ -10,7 +10,7 @@ from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
+from eos.commit.retry import OwnerSettings
 from eos.errors import ConnectionLost, EosError, TopicMissing
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
@@ -30,7 +30,7 @@ def world() -> Alone:
 @pytest.fixture
 def owner(world: Alone) -> Owner:
     """A driver that has taken the sink over, and retains two markers."""
-    settings = Settings(ttl_s=60, patience_s=30, markers_retained=2)
+    settings = OwnerSettings(ttl_s=60, patience_s=30, markers_retained=2)
     owner = Owner(
         Client(world), NAME, CONTROL, settings, at_once=InTurn(second_first=True), sleep=world.sleep, clock=world.clock
     )

@@ -8,8 +8,8 @@ from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent, OwnerRecord, encode
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
 from eos.commit.registration import Registration
+from eos.commit.retry import OwnerSettings
 from eos.commit.takeover import bound_coordinator
 from eos.errors import (
     CommitUnknown,
@@ -30,7 +30,7 @@ from tests.simulation.client import Client, Hold
 from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
 from tests.simulation.world import Alone
 
-SETTINGS = Settings(ttl_s=60, patience_s=30)
+SETTINGS = OwnerSettings(ttl_s=60, patience_s=30)
 LOST = ConnectionLost("planned")
 
 
@@ -355,7 +355,7 @@ def test_what_was_never_committed_and_did_not_end_is_not_committed(world: Alone)
 
 
 def test_what_lies_before_the_kept_markers_is_let_go(world: Alone) -> None:
-    owner = owning(world, settings=Settings(ttl_s=60, markers_retained=3))
+    owner = owning(world, settings=OwnerSettings(ttl_s=60, markers_retained=3))
     for batch_id in range(6):
         commit(world, owner, batch_id)
     topic = world.broker.topic(CONTROL)
@@ -365,7 +365,7 @@ def test_what_lies_before_the_kept_markers_is_let_go(world: Alone) -> None:
 
 
 def test_a_checkpoint_that_is_rolled_forward_says_so_until_it_is_in_step(world: Alone) -> None:
-    owner = owning(world, settings=Settings(ttl_s=60, markers_retained=2, markers_retained_since=1))
+    owner = owning(world, settings=OwnerSettings(ttl_s=60, markers_retained=2, markers_retained_since=1))
     for batch in range(5):
         commit(world, owner, batch)
     assert list(owner.view.markers) == [1, 2, 3, 4], "the newest two, and all since batch 1"
@@ -382,7 +382,7 @@ def test_a_checkpoint_that_is_rolled_forward_says_so_until_it_is_in_step(world: 
 
 
 def test_a_log_that_cannot_be_trimmed_is_trimmed_later(world: Alone) -> None:
-    owner = owning(world, settings=Settings(ttl_s=60, markers_retained=1))
+    owner = owning(world, settings=OwnerSettings(ttl_s=60, markers_retained=1))
     owner.close()
     owner.take_over("query", "run-1")
     commit(world, owner, 0)

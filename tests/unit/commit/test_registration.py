@@ -7,7 +7,6 @@ import pytest
 from eos.commit.attempt import attempt
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
 from eos.commit.registration import (
     Failure,
     Registration,
@@ -17,6 +16,7 @@ from eos.commit.registration import (
     refuse_deduplicated,
     retained_since,
 )
+from eos.commit.retry import OwnerSettings
 from eos.errors import DamagedLog, InvalidInput, NewerVersion, StaleBatch
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
@@ -132,7 +132,7 @@ def write(world: Alone, owner: Owner, batch_id: int) -> None:
 
 def test_a_checkpoint_that_was_rescaled_behind_the_output_writes_nothing() -> None:
     world = Alone(Broker(coordinators=4))
-    settings = Settings(ttl_s=60, patience_s=20, stop_patience_s=1)
+    settings = OwnerSettings(ttl_s=60, patience_s=20, stop_patience_s=1)
     parts = {"settings": settings, "at_once": InTurn(second_first=True)}
     owner = Owner(Client(world), NAME, CONTROL, sleep=world.sleep, clock=world.clock, **parts)  # type: ignore[arg-type]
     owner.take_over("query", "run-1")

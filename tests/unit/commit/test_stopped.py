@@ -9,7 +9,7 @@ import pytest
 from eos.commit.attempt import attempt
 from eos.commit.decision import Action, Identity
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
+from eos.commit.retry import OwnerSettings
 from eos.errors import CommitUnknown, ConnectionLost, NotCommitted, Stopped
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
@@ -40,7 +40,7 @@ def world() -> Alone:
 @pytest.fixture
 def owner(world: Alone) -> Owner:
     """A driver that has taken the sink over."""
-    settings = Settings(ttl_s=60, patience_s=30)
+    settings = OwnerSettings(ttl_s=60, patience_s=30)
     owner = Owner(
         Client(world), NAME, CONTROL, settings, at_once=InTurn(second_first=True), sleep=world.sleep, clock=world.clock
     )

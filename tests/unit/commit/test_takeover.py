@@ -8,8 +8,8 @@ import pytest
 
 from eos.commit.control_log import Intent, Marker, OwnerRecord, encode
 from eos.commit.owner import Owner
-from eos.commit.patience import Settings
 from eos.commit.registration import Registration
+from eos.commit.retry import OwnerSettings
 from eos.errors import CommitUnknown, ConnectionLost, DamagedLog, NewerVersion, TopicMissing
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
@@ -19,7 +19,7 @@ from tests.simulation.world import Alone
 
 
 def owning(world: Alone, run_id: str) -> Owner:
-    settings = Settings(ttl_s=60, patience_s=30)
+    settings = OwnerSettings(ttl_s=60, patience_s=30)
     owner = Owner(
         Client(world), NAME, CONTROL, settings, at_once=InTurn(second_first=True), sleep=world.sleep, clock=world.clock
     )
@@ -84,7 +84,7 @@ def test_a_log_that_was_deleted_and_is_not_made_again_is_no_topic_to_create() ->
     owner.log._client = MakesNoTopics(world)
     with pytest.raises(DamagedLog, match=words):
         owner.settle()
-    starting = Owner(MakesNoTopics(world), NAME, CONTROL, Settings(), sleep=world.sleep, clock=world.clock)
+    starting = Owner(MakesNoTopics(world), NAME, CONTROL, OwnerSettings(), sleep=world.sleep, clock=world.clock)
     with pytest.raises(DamagedLog, match=words):
         starting.make_log(Registration(NAME, CONTROL, 1))
     for before in (None, Registration(NAME, CONTROL, 0)):

@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Write
-from eos.delivery.paths import ByDriver, ByTasks
-from eos.delivery.writer import BatchTransaction, Report
+from eos.delivery.path import DriverPath, TaskPath
+from eos.delivery.row_writer import BatchTransaction, WriteReport
 from eos.errors import CommitUnknown, InvalidInput, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
@@ -24,7 +24,7 @@ from eos.steps import unobserved
 TXN = TxnId(0, 7)
 
 
-class Path(ByDriver):
+class Path(DriverPath):
     """Notes what it is asked for, and fails where it is told to."""
 
     def __init__(self, of: Scripted, name: str, rows: pa.Table) -> None:
@@ -37,10 +37,10 @@ class Path(ByDriver):
         if error is not None:
             raise error
 
-    def send(self, transaction: BatchTransaction) -> Report:
+    def send(self, transaction: BatchTransaction) -> WriteReport:
         assert (transaction.txn, transaction.batch_id, transaction.partitions) == (TXN, 3, {self.name: 2})
         self._do("send")
-        return Report({self.name: 1}, {self.name: 10}, {self.name: 2})
+        return WriteReport({self.name: 1}, {self.name: 10}, {self.name: 2})
 
     def await_receipts(self) -> None:
         self._do("await")
@@ -83,7 +83,7 @@ def test_each_write_is_prepared_sent_and_finished() -> None:
     of = Scripted()
     one = batch(of)
     one.prepare()
-    assert one.send(TXN) == Report({"s": 1, "t": 1}, {"s": 10, "t": 10}, {"s": 2, "t": 2})
+    assert one.send(TXN) == WriteReport({"s": 1, "t": 1}, {"s": 10, "t": 10}, {"s": 2, "t": 2})
     assert (one.sent_in, one.frames) == (TXN, {"s": 2, "t": 2})
     assert of.log == ["collect s", "collect t", "send s", "send t"]
     of.log.clear()
@@ -184,7 +184,7 @@ def test_rows_of_tasks_are_sent_when_those_of_an_earlier_write_are_stored() -> N
         return []
 
     job = SimpleNamespace(sparkSession=None, collect=collect)
-    one._paths[1] = ByTasks(cast(Any, job), cast(Any, None), {}, "carrier", set)
+    one._paths[1] = TaskPath(cast(Any, job), cast(Any, None), {}, "carrier", set)
     with patch("eos.spark.jobs.local_property", lambda *_: nullcontext()):
         one.send(TXN)
     assert of.log[3:] == ["send s", "await s", "run the job", "send u"]

@@ -14,8 +14,8 @@ from pyspark.sql.types import LongType, StructType
 from eos.config import Cluster
 from eos.delivery import delivery
 from eos.delivery.delivery import LARGE_ROW_BYTES, SMALL_ROW_BYTES, Care, Delivery, Write, collect_small, least_care
-from eos.delivery.paths import ByDriver, ByTasks
-from eos.delivery.writer import WriteSettings
+from eos.delivery.path import DriverPath, TaskPath
+from eos.delivery.row_writer import WriteSettings
 from eos.pulsar.protocol.schemas import Registered
 from eos.spark import jobs
 from eos.spark.query import driver_heap, result_limit
@@ -140,7 +140,7 @@ def test_only_after_a_batch_of_small_rows_is_less_care_taken(
     for rows, size in batches:
         one.committed(rows, size)
     prepared = one.prepare(Write(spark.sql("select 'x' value"), "t"))
-    assert isinstance(prepared, ByDriver)
+    assert isinstance(prepared, DriverPath)
     assert (prepared.rows.num_rows, prepared.partitions) == (1, {"t": 64})
     assert looks_taken == [least if small else Care.SIZES]
 
@@ -178,7 +178,7 @@ def test_the_last_batch_predicts_the_next(
     prepared = Delivery(SETTINGS, unobserved, 10, last_rows=last_rows).prepare(
         Write(spark.sql("select 'x' value"), "t")
     )
-    assert isinstance(prepared, ByDriver if collected else ByTasks)
+    assert isinstance(prepared, DriverPath if collected else TaskPath)
 
 
 @pytest.mark.parametrize(
@@ -199,14 +199,14 @@ def test_the_driver_asks_once_for_the_topics_that_the_rows_of_tasks_will_likely_
 
 def test_a_batch_that_turns_out_large_is_planned_for_the_tasks(spark: SparkSession, looks_taken: list[Care]) -> None:
     one = Delivery(SETTINGS, unobserved, 10, last_rows=1)
-    assert isinstance(one.prepare(Write(spark.range(11).selectExpr("cast(id as string) value"), "t")), ByTasks)
+    assert isinstance(one.prepare(Write(spark.range(11).selectExpr("cast(id as string) value"), "t")), TaskPath)
 
 
 def test_after_a_failure_to_collect_the_tasks_are_next(spark: SparkSession, looks_taken: list[Care]) -> None:
     one = Delivery(SETTINGS, unobserved, small_batch_rows=10, last_rows=1)
     with pytest.raises(Exception, match="broken row"):
         one.prepare(Write(spark.sql("select cast(raise_error('broken row') as binary) value"), "t"))
-    assert isinstance(one.prepare(Write(spark.sql("select 'x' value"), "t")), ByTasks)
+    assert isinstance(one.prepare(Write(spark.sql("select 'x' value"), "t")), TaskPath)
 
 
 def test_a_broken_row_is_named_when_rows_are_collected(spark: SparkSession) -> None:

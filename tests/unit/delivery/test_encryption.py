@@ -10,8 +10,8 @@ from pyspark import cloudpickle
 
 from eos.config import Cluster, EncryptionKeys
 from eos.delivery.encryption import LIFETIME_S, Encryptor, encryptor_of
+from eos.delivery.row_writer import WriteSettings
 from eos.delivery.task import writing_task
-from eos.delivery.writer import WriteSettings
 from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.steps import unobserved

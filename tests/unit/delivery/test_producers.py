@@ -10,7 +10,7 @@ from eos.config import Cluster
 from eos.delivery.producers import FreshProducers, KeptProducers
 from eos.errors import NetworkError, Refused, RefusedForGood
 from eos.pulsar.net.producer import Producer
-from eos.pulsar.protocol.introduction import Introduction
+from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.batch import Chunk
@@ -88,7 +88,7 @@ def test_bytes_are_sent_to_a_topic_that_demands_a_schema_under_its_own_and_witho
 
 
 def test_each_producer_is_introduced_by_a_name_of_its_own(cluster: Cluster, broker: FakeBroker) -> None:
-    who = Introduction("flights", {"eos.sink": "flights"}).part("batch-8-task-3", **{"eos.task": "3"})
+    who = ProducerIdentity("flights", {"eos.sink": "flights"}).part("batch-8-task-3", **{"eos.task": "3"})
     for _ in range(2):
         use(FreshProducers(cluster, MIB, introduction=who), "a", "b")
     asked = [command.producer for command in broker.commands(Type.PRODUCER)]
@@ -101,7 +101,7 @@ def test_each_producer_is_introduced_by_a_name_of_its_own(cluster: Cluster, brok
 
 @pytest.mark.parametrize("encrypted", [True, False])
 def test_producers_declare_whether_they_encrypt(cluster: Cluster, broker: FakeBroker, encrypted: bool) -> None:
-    who = Introduction("flights", encrypted=encrypted)
+    who = ProducerIdentity("flights", encrypted=encrypted)
     use(FreshProducers(cluster, MIB, introduction=who), "a")
     assert [command.producer.encrypted for command in broker.commands(Type.PRODUCER)] == [encrypted]
 
@@ -128,7 +128,7 @@ def test_a_producer_that_is_asked_for_again_has_another_name(cluster: Cluster, b
         session.answer(frame.command, BaseCommand(type=Type.PRODUCER_SUCCESS, producer_success=success))
 
     broker.handlers[Type.PRODUCER] = busy_at_first
-    (producer,) = FreshProducers(cluster, MIB, introduction=Introduction("flights")).open(["a"])
+    (producer,) = FreshProducers(cluster, MIB, introduction=ProducerIdentity("flights")).open(["a"])
     assert len(set(names)) == 2
     assert producer.name == names[-1]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from eos.config import Cluster
-from eos.delivery import problems, task
+from eos.delivery import task, task_failure
 from eos.delivery.producers import FreshProducers
-from eos.delivery.writer import BatchTransaction, Report, WriteSettings
+from eos.delivery.row_writer import BatchTransaction, WriteReport, WriteSettings
 from eos.errors import (
     ConnectionLost,
     DamagedLog,
@@ -59,9 +59,9 @@ class FakeWriter:
         if self.failure is not None:
             raise self.failure
 
-    def send_rest(self) -> Report:
+    def send_rest(self) -> WriteReport:
         self.events.append("send the rest")
-        return Report({"t": 5}, {"t": 50}, {"t": 2})
+        return WriteReport({"t": 5}, {"t": 50}, {"t": 2})
 
     def finish(self) -> None:
         self.events.append("finish")
@@ -84,7 +84,7 @@ def run(
 
     context = FakeContext(attempt, task.transaction_property(transaction))
     monkeypatch.setattr("eos.delivery.task.TaskContext.get", staticmethod(lambda: context))
-    monkeypatch.setattr(task, "Writer", made)
+    monkeypatch.setattr(task, "RowWriter", made)
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
     summaries = [
         row for batch in task.writing_task(SETTINGS, unobserved, CARRIER)([rows, rows]) for row in batch.to_pylist()
@@ -100,7 +100,7 @@ def test_one_summary_comes_back_after_the_producers_are_closed(monkeypatch: pyte
     (summary,) = run(monkeypatch, writer)
     assert writer.events == ["write 2", "write 2", "send the rest", "finish"]
     assert (summary["stage"], summary["partition"], summary["problem"]) == (11, 2, None)
-    assert task.parse_report(summary["report"]) == Report({"t": 5}, {"t": 50}, {"t": 2})
+    assert task.parse_report(summary["report"]) == WriteReport({"t": 5}, {"t": 50}, {"t": 2})
 
 
 def test_a_retried_task_refuses_before_it_opens_anything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,10 +146,10 @@ def test_what_the_driver_must_know_reaches_it_as_a_row(
     writer = FakeWriter(failure)
     (summary,) = run(monkeypatch, writer)
     assert writer.events == ["write 2", "abandon"]
-    problem, _ = problems.read(summary["problem"])
+    problem, _ = task_failure.read(summary["problem"])
     assert type(problem) is kind
     assert str(problem) == f"in Spark's partition 2: {failure}"
-    assert task.parse_report(summary["report"]) == Report()
+    assert task.parse_report(summary["report"]) == WriteReport()
 
 
 def test_any_other_failure_fails_the_task_after_giving_up_the_producers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def abandoned(client: FakeClient) -> aborting.Abandoned | None:
     return aborting.abandoned(cast(Client, client), "rows")
 
 
-def abort(client: FakeClient, admin: FakeAdmin | None = None, patience_s: float = PATIENCE_S) -> aborting.Outcome:
+def abort(client: FakeClient, admin: FakeAdmin | None = None, patience_s: float = PATIENCE_S) -> aborting.AbortOutcome:
     found = aborting.Abandoned("rows", LOG, INTENT)
     return aborting.abort(cast(Client, client), found, cast(Admin, admin), patience_s)
 
@@ -88,15 +88,15 @@ def test_a_log_that_moved_on_is_left_alone() -> None:
 
 def test_it_is_asked_for_until_it_has_ended() -> None:
     client = FakeClient([INTENT], ends=[refused("TransactionCoordinatorNotFound"), Unanswered("silence"), None])
-    assert abort(client) is aborting.Outcome.ABORTED
+    assert abort(client) is aborting.AbortOutcome.ABORTED
     assert client.asked == [("abort", TXN)] * 3
-    assert abort(FakeClient([INTENT], ends=[refused("TransactionNotFound")])) is aborting.Outcome.HAD_ENDED
+    assert abort(FakeClient([INTENT], ends=[refused("TransactionNotFound")])) is aborting.AbortOutcome.HAD_ENDED
 
 
 def test_what_another_role_has_opened_is_aborted_by_a_superuser() -> None:
     admin = FakeAdmin({}, open=[opened()])
     client = FakeClient([INTENT], ends=[refused("TransactionNotFound"), refused("TransactionNotFound")])
-    assert abort(client, admin) is aborting.Outcome.ABORTED
+    assert abort(client, admin) is aborting.AbortOutcome.ABORTED
     assert admin.aborted == [TXN]
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from eos.doctor.brokers import auto_creation, broker_version, brokers, clock, coordinators
-from eos.doctor.check import Verdict
+from eos.doctor.check import CheckVerdict
 from eos.errors import InvalidInput, Refused, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -58,7 +58,7 @@ class FakeClient:
         return self.number
 
 
-def coordinated(settings: Any, number: int = 2, **states: Any) -> list[tuple[Verdict, str]]:
+def coordinated(settings: Any, number: int = 2, **states: Any) -> list[tuple[CheckVerdict, str]]:
     admin = FakeAdmin({}, {int(name[1:]): state for name, state in states.items()})
     found = coordinators(cast(Client, FakeClient(number)), cast(Admin, admin), settings)
     return [(check.verdict, check.said) for check in found]
@@ -66,9 +66,9 @@ def coordinated(settings: Any, number: int = 2, **states: Any) -> list[tuple[Ver
 
 def test_coordinators_below_their_limit_are_well() -> None:
     ((verdict, said),) = coordinated({LIMIT: "100"}, c1=("Ready", 79))
-    assert (verdict, "limit of 100" in said) == (Verdict.GOOD, True)
+    assert (verdict, "limit of 100" in said) == (CheckVerdict.GOOD, True)
     ((verdict, said),) = coordinated({LIMIT: "0"}, c1=("Ready", 10_000))
-    assert (verdict, "no limit" in said) == (Verdict.GOOD, True)
+    assert (verdict, "no limit" in said) == (CheckVerdict.GOOD, True)
 
 
 @pytest.mark.parametrize(
@@ -81,30 +81,36 @@ def test_coordinators_below_their_limit_are_well() -> None:
 )
 def test_a_coordinator_that_holds_sinks_up_is_named(state: Any, said: str) -> None:
     ((verdict, told),) = coordinated({LIMIT: "100"}, c1=state)
-    assert (verdict, said in told, "Coordinator 1" in told) == (Verdict.CARE, True, True), told
+    assert (verdict, said in told, "Coordinator 1" in told) == (CheckVerdict.CARE, True, True), told
 
 
 def test_what_coordinators_do_not_tell_is_not_taken_for_well() -> None:
-    assert [verdict for verdict, _ in coordinated(FORBIDDEN)] == [Verdict.UNKNOWN]
-    assert [verdict for verdict, _ in coordinated({}, c0=FORBIDDEN)] == [Verdict.UNKNOWN]
+    assert [verdict for verdict, _ in coordinated(FORBIDDEN)] == [CheckVerdict.UNKNOWN]
+    assert [verdict for verdict, _ in coordinated({}, c0=FORBIDDEN)] == [CheckVerdict.UNKNOWN]
     ((verdict, told),) = coordinated({}, number=0)
-    assert (verdict, "transactions are off" in told) == (Verdict.CARE, True)
+    assert (verdict, "transactions are off" in told) == (CheckVerdict.CARE, True)
 
 
 @pytest.mark.parametrize(
     ("ahead_s", "verdict"),
-    [(0.9, Verdict.GOOD), (-5.0, Verdict.GOOD), (5.1, Verdict.CARE), (-90.0, Verdict.CARE), (None, Verdict.UNKNOWN)],
+    [
+        (0.9, CheckVerdict.GOOD),
+        (-5.0, CheckVerdict.GOOD),
+        (5.1, CheckVerdict.CARE),
+        (-90.0, CheckVerdict.CARE),
+        (None, CheckVerdict.UNKNOWN),
+    ],
 )
-def test_clocks_that_differ_are_told_with_their_side(ahead_s: float | None, verdict: Verdict) -> None:
+def test_clocks_that_differ_are_told_with_their_side(ahead_s: float | None, verdict: CheckVerdict) -> None:
     found = clock(ahead_s)
     assert found.verdict is verdict
-    if verdict is Verdict.CARE:
+    if verdict is CheckVerdict.CARE:
         assert ("5 s ahead of ours" if ahead_s == 5.1 else "90 s behind ours") in found.said
 
 
 def test_another_version_is_not_known() -> None:
-    assert broker_version("4.2.4").verdict is Verdict.GOOD
-    assert broker_version("4.3.0").verdict is Verdict.UNKNOWN
+    assert broker_version("4.2.4").verdict is CheckVerdict.GOOD
+    assert broker_version("4.3.0").verdict is CheckVerdict.UNKNOWN
 
 
 def creates(kind: str) -> dict[str, str]:

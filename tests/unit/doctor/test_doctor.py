@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from eos.doctor.check import Check, Verdict, care, good, unknown
+from eos.doctor.check import Check, CheckVerdict, care, good, unknown
 from eos.doctor.checkup import readers_not_told
-from eos.doctor.doctor import Doctor, Finding, State, Trace, summary
+from eos.doctor.doctor import Doctor, Finding, ReaderState, Trace, summary
 from eos.errors import InvalidInput, Refused, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.client import Client
@@ -47,7 +47,7 @@ def test_an_open_transaction_is_waited_for_and_its_sink_is_named() -> None:
     admin = FakeAdmin({ROWS: [HELD]}, open=[opened()])
     (found,) = doctor(FakeClient([INTENT]), admin).look([ROWS])
     age_s = cast(float, pytest.approx(time.time() - 1, abs=60))
-    assert found == Finding(ROWS, State.WAITING, TXN, opened(), Trace("rows", INTENT, committed=False), age_s)
+    assert found == Finding(ROWS, ReaderState.WAITING, TXN, opened(), Trace("rows", INTENT, committed=False), age_s)
     assert "600 s after it was opened" in found.remedy
     assert "eos abort rows" in found.remedy
     assert json.loads(json.dumps(summary(found)))["batch_id"] == 4
@@ -62,7 +62,7 @@ def test_a_young_transaction_is_a_batch_at_work() -> None:
 
 def test_a_transaction_that_no_coordinator_knows_has_frozen_the_partition() -> None:
     (found,) = doctor(FakeClient([INTENT]), FakeAdmin({ROWS: [HELD]})).look([ROWS])
-    assert (found.state, found.loses_rows, found.remedy) == (State.FROZEN, False, f"eos doctor --heal {ROWS}")
+    assert (found.state, found.loses_rows, found.remedy) == (ReaderState.FROZEN, False, f"eos doctor --heal {ROWS}")
 
 
 def test_healing_what_was_committed_is_said_to_lose_rows() -> None:
@@ -77,9 +77,9 @@ def test_a_partition_that_is_freed_while_we_look_is_no_finding() -> None:
 
 def test_a_transaction_that_the_broker_does_not_name_is_told_by_those_that_are_open() -> None:
     stranger = doctor(FakeClient([]), FakeAdmin({ROWS: [HELD]}, behind=None, open=[opened()]))
-    assert [one.state for one in stranger.look([ROWS])] == [State.WAITING]
+    assert [one.state for one in stranger.look([ROWS])] == [ReaderState.WAITING]
     unknown = doctor(FakeClient([]), FakeAdmin({ROWS: [HELD]}, behind=None))
-    assert [one.state for one in unknown.look([ROWS])] == [State.FROZEN]
+    assert [one.state for one in unknown.look([ROWS])] == [ReaderState.FROZEN]
 
 
 def test_partitions_of_topics() -> None:
@@ -94,7 +94,7 @@ def test_partitions_of_topics() -> None:
 
 # ---- healing
 
-FROZEN = Finding(ROWS, State.FROZEN, TXN, None, None)
+FROZEN = Finding(ROWS, ReaderState.FROZEN, TXN, None, None)
 
 
 def test_empty_transactions_of_its_coordinator_end_there_until_it_is_free() -> None:
@@ -107,7 +107,7 @@ def test_empty_transactions_of_its_coordinator_end_there_until_it_is_free() -> N
 
 def test_every_coordinator_is_tried_where_the_transaction_is_not_known() -> None:
     client = FakeClient([])
-    doctor(client, FakeAdmin({})).heal(Finding(ROWS, State.FROZEN, None, None, None))
+    doctor(client, FakeAdmin({})).heal(Finding(ROWS, ReaderState.FROZEN, None, None, None))
     assert [what for kind, what in client.asked if kind == "new"] == [0, 1, 2]
 
 
@@ -120,7 +120,7 @@ def test_what_stays_frozen_says_which_open_transactions_may_hold_it() -> None:
 
 def test_what_waits_can_not_be_healed() -> None:
     with pytest.raises(ValueError, match="only a frozen partition"):
-        doctor(FakeClient([]), FakeAdmin({})).heal(Finding(ROWS, State.WAITING, TXN, opened(), None))
+        doctor(FakeClient([]), FakeAdmin({})).heal(Finding(ROWS, ReaderState.WAITING, TXN, opened(), None))
 
 
 # ---- the command
@@ -180,7 +180,7 @@ def test_what_would_hide_every_finding_is_refused(
 
 def test_a_broker_without_transactions_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     off = Refused("GET", "503", "This Broker is not configured with transactionCoordinatorEnabled=true.")
-    assert readers_not_told(off).verdict is Verdict.GOOD
+    assert readers_not_told(off).verdict is CheckVerdict.GOOD
     other = Refused("GET", "503", "Broker is starting")
     with pytest.raises(Refused, match="starting"):
         readers_not_told(other)

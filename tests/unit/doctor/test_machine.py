@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eos.doctor import machine as looking
-from eos.doctor.check import Check, Verdict
+from eos.doctor.check import Check, CheckVerdict
 from eos.doctor.machine import PACKAGES, SEEN, checksums, machine, pulsar_client, pyarrow, versions, workers
 
 CONSTRAINTS = Path(__file__).resolve().parents[3] / "requirements/constraints.txt"
@@ -21,16 +21,16 @@ VERSIONS = Path(__file__).resolve().parents[3] / "docs/reference/versions.md"
 @pytest.mark.parametrize(
     ("python", "spark", "verdict", "said"),
     [
-        ("3.11.7", "4.3.0", Verdict.GOOD, "every test runs"),
-        ("3.12.1", "4.0.1", Verdict.UNKNOWN, "was tried in part only"),
-        ("3.14.0", "4.3.0", Verdict.UNKNOWN, "was not tried"),
-        ("3.11.7", "5.0.0.dev1", Verdict.UNKNOWN, "was not tried"),
-        ("3.11.7", "3.5.4", Verdict.CARE, "Install pyspark 4.0 or newer"),
-        ("3.11.7", None, Verdict.UNKNOWN, "Run eos doctor where its driver runs"),
+        ("3.11.7", "4.3.0", CheckVerdict.GOOD, "every test runs"),
+        ("3.12.1", "4.0.1", CheckVerdict.UNKNOWN, "was tried in part only"),
+        ("3.14.0", "4.3.0", CheckVerdict.UNKNOWN, "was not tried"),
+        ("3.11.7", "5.0.0.dev1", CheckVerdict.UNKNOWN, "was not tried"),
+        ("3.11.7", "3.5.4", CheckVerdict.CARE, "Install pyspark 4.0 or newer"),
+        ("3.11.7", None, CheckVerdict.UNKNOWN, "Run eos doctor where its driver runs"),
     ],
 )
 def test_versions_are_held_against_those_that_were_tried(
-    python: str, spark: str | None, verdict: Verdict, said: str
+    python: str, spark: str | None, verdict: CheckVerdict, said: str
 ) -> None:
     found = versions(python, spark)
     assert (found.verdict, said in found.said) == (verdict, True), found
@@ -45,16 +45,16 @@ def test_the_page_of_versions_has_what_was_tried() -> None:
 @pytest.mark.parametrize(
     ("found", "verdict", "said"),
     [
-        (pyarrow("26.0.7"), Verdict.GOOD, "every test runs with 26.0.1"),
-        (pyarrow("18.1.0"), Verdict.UNKNOWN, "the tests run with 26.0.1 alone"),
-        (pyarrow("17.0.0"), Verdict.CARE, 'pip install "pyarrow>=18"'),
-        (pyarrow(None), Verdict.CARE, "is not installed here"),
-        (pulsar_client("3.13.0"), Verdict.GOOD, "every test runs with 3.13.0"),
-        (pulsar_client("4.0.0"), Verdict.UNKNOWN, "Neither sink nor source uses it"),
-        (pulsar_client(None), Verdict.GOOD, "Neither sink nor source needs it"),
+        (pyarrow("26.0.7"), CheckVerdict.GOOD, "every test runs with 26.0.1"),
+        (pyarrow("18.1.0"), CheckVerdict.UNKNOWN, "the tests run with 26.0.1 alone"),
+        (pyarrow("17.0.0"), CheckVerdict.CARE, 'pip install "pyarrow>=18"'),
+        (pyarrow(None), CheckVerdict.CARE, "is not installed here"),
+        (pulsar_client("3.13.0"), CheckVerdict.GOOD, "every test runs with 3.13.0"),
+        (pulsar_client("4.0.0"), CheckVerdict.UNKNOWN, "Neither sink nor source uses it"),
+        (pulsar_client(None), CheckVerdict.GOOD, "Neither sink nor source needs it"),
     ],
 )
-def test_packages_are_held_against_those_that_were_tried(found: Check, verdict: Verdict, said: str) -> None:
+def test_packages_are_held_against_those_that_were_tried(found: Check, verdict: CheckVerdict, said: str) -> None:
     assert (found.verdict, said in found.said) == (verdict, True), found
 
 
@@ -66,9 +66,9 @@ def test_packages_that_were_tried_are_those_of_the_tests_and_of_the_page() -> No
 
 
 def test_checksums_in_python_are_told() -> None:
-    assert checksums("c").verdict is Verdict.GOOD
+    assert checksums("c").verdict is CheckVerdict.GOOD
     slow = checksums("python")
-    assert (slow.verdict, "pip install" in slow.said) == (Verdict.CARE, True)
+    assert (slow.verdict, "pip install" in slow.said) == (CheckVerdict.CARE, True)
 
 
 def script(folder: Path, text: str) -> dict[str, str]:
@@ -82,7 +82,7 @@ def script(folder: Path, text: str) -> dict[str, str]:
 def test_the_python_of_the_workers_is_the_drivers(tmp_path: Path) -> None:
     ours = platform.python_version()
     own = workers({"PYSPARK_PYTHON": sys.executable})
-    assert (own.verdict, f"Python {ours}, with eos" in own.said) == (Verdict.GOOD, True), own
+    assert (own.verdict, f"Python {ours}, with eos" in own.said) == (CheckVerdict.GOOD, True), own
     for text, said in (
         ("echo 3.9.1", "the driver's is"),
         (f"echo {ours} eos pyarrow", "has no eos and no pyarrow"),
@@ -90,14 +90,14 @@ def test_the_python_of_the_workers_is_the_drivers(tmp_path: Path) -> None:
         ("echo", "does not run"),
     ):
         found = workers(script(tmp_path, text))
-        assert (found.verdict, said in found.said) == (Verdict.CARE, True), found
+        assert (found.verdict, said in found.said) == (CheckVerdict.CARE, True), found
 
 
 def test_a_python_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
     named = workers({"PYSPARK_PYTHON": "/no/such/python"})
-    assert (named.verdict, "PYSPARK_PYTHON=/no/such/python" in named.said) == (Verdict.CARE, True)
+    assert (named.verdict, "PYSPARK_PYTHON=/no/such/python" in named.said) == (CheckVerdict.CARE, True)
     default = workers({"PATH": str(tmp_path)})
-    assert (default.verdict, "Spark starts python3" in default.said) == (Verdict.CARE, True)
+    assert (default.verdict, "Spark starts python3" in default.said) == (CheckVerdict.CARE, True)
 
 
 def test_workers_are_looked_at_where_spark_is(monkeypatch: pytest.MonkeyPatch) -> None:

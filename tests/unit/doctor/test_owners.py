@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from eos.commit.control_log import Intent
-from eos.doctor.check import Verdict
+from eos.doctor.check import CheckVerdict
 from eos.doctor.owners import owner, owners
 from eos.doctor.sinks import SinkState, Standing
 from eos.errors import Refused
@@ -51,27 +51,27 @@ def test_the_command_that_is_told_names_the_namespace() -> None:
 @pytest.mark.parametrize(
     ("one", "connected", "verdict", "said"),
     [
-        (OWNED, HERE, Verdict.GOOD, "Run new owns it, connected from 10.0.0.1:5."),
-        (FORMER, HERE, Verdict.GOOD, "took over from run old, "),
-        (FORMER, HERE, Verdict.GOOD, "fails with Fenced, and at most makes the owner try a batch again"),
-        (OPEN, HERE, Verdict.GOOD, "Run run owns it"),
-        (OPEN, (), Verdict.CARE, "eos abort rows"),
-        (ENDED, (), Verdict.GOOD, "writes it again"),
-        (NOT_TOLD, (), Verdict.UNKNOWN, "still open is not told"),
-        (OWNED, (), Verdict.GOOD, "goes on when its query starts"),
+        (OWNED, HERE, CheckVerdict.GOOD, "Run new owns it, connected from 10.0.0.1:5."),
+        (FORMER, HERE, CheckVerdict.GOOD, "took over from run old, "),
+        (FORMER, HERE, CheckVerdict.GOOD, "fails with Fenced, and at most makes the owner try a batch again"),
+        (OPEN, HERE, CheckVerdict.GOOD, "Run run owns it"),
+        (OPEN, (), CheckVerdict.CARE, "eos abort rows"),
+        (ENDED, (), CheckVerdict.GOOD, "writes it again"),
+        (NOT_TOLD, (), CheckVerdict.UNKNOWN, "still open is not told"),
+        (OWNED, (), CheckVerdict.GOOD, "goes on when its query starts"),
         (
             SinkState("rows", Standing.NEW, "query", "run", takeovers=5),
             HERE,
-            Verdict.CARE,
+            CheckVerdict.CARE,
             "second driver of query query",
         ),
-        (SinkState("rows", Standing.NEW, "query", "run", takeovers=4), HERE, Verdict.GOOD, "owns it"),
-        (DAMAGED, HERE, Verdict.CARE, "none of ours"),
-        (OWNED, None, Verdict.UNKNOWN, "no permission"),
+        (SinkState("rows", Standing.NEW, "query", "run", takeovers=4), HERE, CheckVerdict.GOOD, "owns it"),
+        (DAMAGED, HERE, CheckVerdict.CARE, "none of ours"),
+        (OWNED, None, CheckVerdict.UNKNOWN, "no permission"),
     ],
 )
 def test_the_owner_is_told_and_what_is_next(
-    one: SinkState, connected: tuple[str, ...] | None, verdict: Verdict, said: str
+    one: SinkState, connected: tuple[str, ...] | None, verdict: CheckVerdict, said: str
 ) -> None:
     (found,) = owners(cast(Admin, FakeAdmin(connected)), [one], "public/default")
     assert (found.about, found.verdict, said in found.said) == ("owner of rows", verdict, True), found

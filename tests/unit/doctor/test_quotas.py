@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from eos.doctor.check import Verdict
+from eos.doctor.check import CheckVerdict
 from eos.doctor.quotas import backlog, topics
 from eos.errors import Refused
 from eos.pulsar.net.admin import Admin
@@ -22,17 +22,19 @@ FORBIDDEN = Refused("GET", "403", "only for superusers")
 @pytest.mark.parametrize(
     ("quota", "used", "verdict", "said"),
     [
-        (SIZE, Backlog(799, None, "slow", 1), Verdict.GOOD, "80% is used"),
-        (SIZE, Backlog(800, None, "slow", 1), Verdict.CARE, "refuses every producer, and batches fail. Let the "),
-        (SIZE, Backlog(9_000, None, "", 1), Verdict.CARE, "900% is used"),
-        (AGE, Backlog(9_000, 79, "slow", 1), Verdict.GOOD, "79% is used"),
-        (AGE, Backlog(0, 80, "slow", 1), Verdict.CARE, "deletes the oldest messages, which it has not read"),
-        (AGE, Backlog(0, 80, "slow", 1), Verdict.CARE, 'the subscription "slow"'),
-        (AGE, Backlog(0, None, "", 1), Verdict.UNKNOWN, "ask again later"),
-        (AGE, Backlog(0, None, "", 0), Verdict.GOOD, "no subscription that could lag"),
+        (SIZE, Backlog(799, None, "slow", 1), CheckVerdict.GOOD, "80% is used"),
+        (SIZE, Backlog(800, None, "slow", 1), CheckVerdict.CARE, "refuses every producer, and batches fail. Let the "),
+        (SIZE, Backlog(9_000, None, "", 1), CheckVerdict.CARE, "900% is used"),
+        (AGE, Backlog(9_000, 79, "slow", 1), CheckVerdict.GOOD, "79% is used"),
+        (AGE, Backlog(0, 80, "slow", 1), CheckVerdict.CARE, "deletes the oldest messages, which it has not read"),
+        (AGE, Backlog(0, 80, "slow", 1), CheckVerdict.CARE, 'the subscription "slow"'),
+        (AGE, Backlog(0, None, "", 1), CheckVerdict.UNKNOWN, "ask again later"),
+        (AGE, Backlog(0, None, "", 0), CheckVerdict.GOOD, "no subscription that could lag"),
     ],
 )
-def test_how_much_of_a_backlog_quota_is_used(quota: BacklogQuota, used: Backlog, verdict: Verdict, said: str) -> None:
+def test_how_much_of_a_backlog_quota_is_used(
+    quota: BacklogQuota, used: Backlog, verdict: CheckVerdict, said: str
+) -> None:
     found = backlog("quota", quota, used, ROWS)
     assert (found.verdict, said in found.said) == (verdict, True), found
 
@@ -64,16 +66,16 @@ class FakeAdmin:
 @pytest.mark.parametrize(
     ("admin", "verdict", "said"),
     [
-        (FakeAdmin(), Verdict.GOOD, "has no limit"),
-        (FakeAdmin(None, None), Verdict.GOOD, "has no limit"),
-        (FakeAdmin(0, "5"), Verdict.GOOD, "has no limit"),
-        (FakeAdmin(None, "7"), Verdict.GOOD, "5 of at most 7"),
-        (FakeAdmin(None, "6"), Verdict.CARE, "set-max-topics-per-namespace -t NUMBER public/default"),
-        (FakeAdmin(5, FORBIDDEN), Verdict.CARE, "5 of at most 5"),
-        (FakeAdmin(FORBIDDEN), Verdict.UNKNOWN, "is not told"),
-        (FakeAdmin(None, FORBIDDEN), Verdict.UNKNOWN, "only for superusers"),
+        (FakeAdmin(), CheckVerdict.GOOD, "has no limit"),
+        (FakeAdmin(None, None), CheckVerdict.GOOD, "has no limit"),
+        (FakeAdmin(0, "5"), CheckVerdict.GOOD, "has no limit"),
+        (FakeAdmin(None, "7"), CheckVerdict.GOOD, "5 of at most 7"),
+        (FakeAdmin(None, "6"), CheckVerdict.CARE, "set-max-topics-per-namespace -t NUMBER public/default"),
+        (FakeAdmin(5, FORBIDDEN), CheckVerdict.CARE, "5 of at most 5"),
+        (FakeAdmin(FORBIDDEN), CheckVerdict.UNKNOWN, "is not told"),
+        (FakeAdmin(None, FORBIDDEN), CheckVerdict.UNKNOWN, "only for superusers"),
     ],
 )
-def test_how_near_a_namespace_is_to_its_limit_of_topics(admin: FakeAdmin, verdict: Verdict, said: str) -> None:
+def test_how_near_a_namespace_is_to_its_limit_of_topics(admin: FakeAdmin, verdict: CheckVerdict, said: str) -> None:
     found = topics(cast(Admin, admin), "public/default")
     assert (found.verdict, said in found.said) == (verdict, True), found

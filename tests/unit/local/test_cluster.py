@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from eos.cli import app as cli
-from eos.local import LocalCluster, LocalError, Member, State, checks, records
+from eos.local import LocalCluster, LocalError, Member, MemberState, checks, records
 from eos.local.clusters import ClusterInstance
-from eos.local.parts import PARTS, ClusterPorts, Part, Plan
+from eos.local.parts import PARTS, ClusterPart, ClusterPorts, Plan
 from eos.local.process import ProcessId
 from tests.waiting import PATIENCE_S, until
 
@@ -30,7 +30,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def member(tmp_path: Path) -> Iterator[Member]:
-    part = Part("bookie-0", "Main", (), "", checks.pick_ports(1)[0], "1m", "1m")
+    part = ClusterPart("bookie-0", "Main", (), "", checks.pick_ports(1)[0], "1m", "1m")
     made = Member(part, tmp_path / "bookie-0", None, zookeeper_port=1, start_timeout_s=PATIENCE_S)
     yield made
     made.kill()
@@ -120,20 +120,20 @@ def test_java_knows_a_member_as_localhost_when_it_should(member: Member, tmp_pat
 def test_a_member_is_killed_paused_and_started_again(member: Member, tmp_path: Path) -> None:
     java = program(tmp_path, "exec sleep 300")
     before = member.state
-    assert before is State.ENDED
+    assert before is MemberState.ENDED
     member.kill()
     member.launch(java, "jars")
     first = member.pid
     member.launch(java, "jars")
-    assert (member.pid, member.state) == (first, State.RUNNING)
+    assert (member.pid, member.state) == (first, MemberState.RUNNING)
     member.pause()
-    assert (member.pid, member.state) == (first, State.PAUSED)
+    assert (member.pid, member.state) == (first, MemberState.PAUSED)
     assert not member.ready()
     member.resume()
     resumed = member.state
-    assert resumed is State.RUNNING
+    assert resumed is MemberState.RUNNING
     member.kill()
-    assert (member.pid, member.state) == (None, State.ENDED)
+    assert (member.pid, member.state) == (None, MemberState.ENDED)
     member.launch(java, "jars")
     assert member.pid not in (None, first)
 
@@ -162,7 +162,7 @@ def test_another_process_that_knows_the_folder_can_end_a_member(member: Member, 
     assert other.pid == member.pid
     other.pause()
     other.end(grace_s=PATIENCE_S)
-    assert member.state is State.ENDED
+    assert member.state is MemberState.ENDED
     assert "bye" in member.log.read_text()
 
 
@@ -180,7 +180,7 @@ def test_a_member_that_ends_or_stays_silent_is_an_error_with_its_log(member: Mem
 def test_a_port_that_another_process_has_taken_is_said(member: Member, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", member.part.port)), pytest.raises(LocalError, match="listens on its port"):
         member.launch(program(tmp_path, "exec sleep 300"), "jars")
-    assert member.state is State.ENDED
+    assert member.state is MemberState.ENDED
 
 
 def test_addresses_are_asked_for_only_after_the_start() -> None:
@@ -214,7 +214,7 @@ def test_status_shows_each_part(tmp_path: Path) -> None:
     found = ProcessId.of(os.getpid())
     assert found is not None
     (instance.data / "bookie-1" / "process.json").write_text(f'{{"pid": {found.pid}, "started": "{found.started}"}}')
-    assert me.state is State.RUNNING
+    assert me.state is MemberState.RUNNING
     lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in eos("status").splitlines() if "│" in line]
     assert ["default", "in part", "pulsar://127.0.0.1:5,127.0.0.1:6", "http://127.0.0.1:7"] in lines
     assert ["default", "bookie-1", "running", str(os.getpid()), "127.0.0.1:3"] in lines

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eos.metrics.batch import FinishedBatch, LiveSink
-from eos.metrics.observers import Told
+from eos.metrics.observers import ObserverNotifier
 from eos.sinks.metrics import Metrics
 from tests.waiting import PATIENCE_S, until
 
@@ -37,7 +37,7 @@ def test_each_observer_is_told_of_each_batch_before_the_batch_returns() -> None:
         time.sleep(0.02)
         first.append(one)
 
-    told = Told([slow, second.append], PATIENCE_S)
+    told = ObserverNotifier([slow, second.append], PATIENCE_S)
     for batch_id in range(3):
         told.finished(batch(batch_id))
         assert [one.batch_id for one in first] == [one.batch_id for one in second] == list(range(batch_id + 1))
@@ -45,7 +45,7 @@ def test_each_observer_is_told_of_each_batch_before_the_batch_returns() -> None:
 
 @pytest.mark.parametrize("observers", [None, (), []])
 def test_without_an_observer_nothing_is_told(observers: Any) -> None:
-    Told(observers).finished(batch(0))
+    ObserverNotifier(observers).finished(batch(0))
 
 
 @pytest.mark.parametrize("error", [ValueError("no registry"), SystemExit(3)])
@@ -57,7 +57,7 @@ def test_what_an_observer_raises_goes_no_further_and_is_logged(
     def raising(one: FinishedBatch) -> None:
         raise error
 
-    told = Told([raising, lambda one: seen.append(one.batch_id)])
+    told = ObserverNotifier([raising, lambda one: seen.append(one.batch_id)])
     for batch_id in range(2):
         told.finished(batch(batch_id))
     assert seen == [0, 1], "the others are told all the same"
@@ -88,7 +88,7 @@ def test_an_observer_is_named_without_what_is_bound_to_it(
     observer: Any, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="eos.sink")
-    told = Told(observer)
+    told = ObserverNotifier(observer)
     for batch_id in range(2):
         told.finished(batch(batch_id))
     messages = [record.getMessage() for record in of_the_sink(caplog)]
@@ -101,7 +101,7 @@ def test_an_error_is_logged_once_with_its_traceback(caplog: pytest.LogCaptureFix
         raise ValueError("no registry")
 
     caplog.set_level(logging.INFO, logger="eos.sink")
-    told = Told(raising)
+    told = ObserverNotifier(raising)
     for batch_id in range(3):
         told.finished(batch(batch_id))
     (record,) = of_the_sink(caplog)
@@ -120,7 +120,7 @@ def test_an_observer_that_hangs_is_waited_for_once(caplog: pytest.LogCaptureFixt
         if one.batch_id == 0:
             returned.set()
 
-    told = Told(hanging, patience_s=HANGS_S)
+    told = ObserverNotifier(hanging, patience_s=HANGS_S)
     for batch_id in range(3):
         told.finished(batch(batch_id))
     until(lambda: seen, "its thread has not begun")
@@ -141,7 +141,7 @@ def test_a_thread_that_cannot_be_had_fails_no_batch(
         raise RuntimeError("can't start new thread")
 
     seen: list[int] = []
-    told = Told(lambda one: seen.append(one.batch_id))
+    told = ObserverNotifier(lambda one: seen.append(one.batch_id))
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
         told.finished(batch(0))
@@ -164,5 +164,5 @@ class Watcher:
 
 def test_only_a_watcher_is_shown_the_sink() -> None:
     watcher, sink = Watcher(), Metrics("flights")
-    Told([lambda one: None, watcher]).watch(sink)
+    ObserverNotifier([lambda one: None, watcher]).watch(sink)
     assert watcher.sinks == [sink]

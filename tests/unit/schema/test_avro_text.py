@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from eos.errors import InvalidInput
-from eos.schema.avro_text import Field, Node, parse_avro
+from eos.schema.avro_text import AvroField, Node, parse_avro
 from tests.unit.schema.registered import field, record
 
 WHERE = "version 0 of the schema of t"
@@ -62,9 +62,9 @@ def test_a_type_keeps_its_place_and_that_of_null_in_a_union(union: Any, branch: 
 def test_a_record_keeps_its_fields_in_order_and_their_defaults() -> None:
     schema = record(field("b", "int", default=5), field("a", ["null", "string"], default=None), field("c", "int"))
     assert parsed(schema).fields == (
-        Field("b", Node("int"), True, 5),
-        Field("a", Node("string", nullable=True), True, None),
-        Field("c", Node("int")),
+        AvroField("b", Node("int"), True, 5),
+        AvroField("a", Node("string", nullable=True), True, None),
+        AvroField("c", Node("int")),
     )
 
 

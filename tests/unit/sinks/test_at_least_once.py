@@ -11,7 +11,7 @@ import pytest
 
 from eos.commit.decision import Identity
 from eos.commit.registration import DEDUPLICATED, REGISTRATION, UNLOGGED, Registration, Unlogged
-from eos.delivery.writer import Report
+from eos.delivery.row_writer import WriteReport
 from eos.errors import (
     ConnectionLost,
     EosError,
@@ -22,15 +22,15 @@ from eos.errors import (
     TopicMissing,
     Unacknowledged,
 )
-from eos.sinks import at_least_once, beginning
+from eos.sinks import at_least_once, run_start
 from eos.sinks.at_least_once import RepeatingRun
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions, checked
-from eos.sinks.run import Start, WritingRun
+from eos.sinks.run import RunContext, WritingRun
 
 IDENTITY = Identity("query", "run", "offsets")
 TOPIC = "persistent://public/default/t"
-WROTE = Report({TOPIC: 2}, {TOPIC: 20}, {TOPIC: 1})
+WROTE = WriteReport({TOPIC: 2}, {TOPIC: 20}, {TOPIC: 1})
 
 
 class FakeQuery:
@@ -73,15 +73,15 @@ class World:
         given: Any = {"name": "flights", "topic": "t", "attempts": 3, "guarantee": guarantee}
         query: Any = self.query
         none: Any = None
-        start = Start(checked(SinkOptions(**given)), none, self.metrics, none, query, IDENTITY, batch_id)
-        return cast(RepeatingRun, beginning.begin(start))
+        start = RunContext(checked(SinkOptions(**given)), none, self.metrics, none, query, IDENTITY, batch_id)
+        return cast(RepeatingRun, run_start.begin(start))
 
     def take(self, run: RepeatingRun, batch_id: int = 3) -> None:
         self.metrics.begin(batch_id)
         self.metrics.identified(IDENTITY)
         run.take(batch_id, [], IDENTITY)
 
-    def deliver(self, start: Start, last_rows: int | None, time_limit_s: float) -> Any:
+    def deliver(self, start: RunContext, last_rows: int | None, time_limit_s: float) -> Any:
         self.known = {"last_rows": last_rows, "time_limit_s": time_limit_s}
         return SimpleNamespace(
             last_rows=last_rows, committed=lambda rows, size, topics: self.learned.append((rows, size))
@@ -229,7 +229,7 @@ def test_exactly_once_begins_behind_the_last_batch_that_was_begun_without_a_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(monkeypatch, unlogged=Unlogged(3, 40).text)
-    monkeypatch.setattr(beginning, "OwningRun", lambda start, *said: (start.batch_id, *said))
+    monkeypatch.setattr(run_start, "OwningRun", lambda start, *said: (start.batch_id, *said))
     with pytest.raises(InvalidInput, match=r"batch 3 was begun with guarantee=\"at-least-once\""):
         world.begin(3, "exactly-once")
     assert cast(Any, world.begin(4, "exactly-once")) == (4, None, 3)
@@ -239,7 +239,7 @@ def test_a_checkpoint_of_the_guarantee_that_was_removed_goes_on_with_either_of_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(monkeypatch, deduplicated='{"name": "flights", "batch_id": 3, "writes": []}')
-    monkeypatch.setattr(beginning, "OwningRun", lambda start, *said: (start.batch_id, *said))
+    monkeypatch.setattr(run_start, "OwningRun", lambda start, *said: (start.batch_id, *said))
     with pytest.raises(InvalidInput, match=r"batch 3 was begun with guarantee=\"deduplicated\""):
         world.begin(3, "exactly-once")
     assert cast(Any, world.begin(4, "exactly-once")) == (4, None, 3)

@@ -14,7 +14,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
-from eos.pulsar.wire.ledgers import Ledger
+from eos.pulsar.wire.ledgers import TopicLedger
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchemaResponse, Schema
 from eos.source.brokers import LOOKS_AT_ONCE, PulsarBrokers
@@ -76,7 +76,7 @@ def test_what_is_refused_for_good_is_asked_once() -> None:
 def test_a_role_that_may_not_ask_for_ledgers_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def forbidden(admin: Admin, topic: str) -> list[Ledger]:
+    def forbidden(admin: Admin, topic: str) -> list[TopicLedger]:
         asked.append(topic)
         raise Refused("GET internalStats", "403", "no permission")
 

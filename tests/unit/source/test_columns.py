@@ -22,7 +22,7 @@ from eos.pulsar.wire.decoding import decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import KeyValue, MessageMetadata
-from eos.source.columns import ALL, PARTS, Columns, checked
+from eos.source.columns import ALL, PARTS, SourceColumns, checked
 
 TOPIC = "persistent://public/default/t-partition-3"
 AT_MS = 1_357_043_400_250
@@ -39,7 +39,7 @@ def schema(**types: Any) -> StructType:
 
 def rows(declared: StructType, *entries: Entry, topic: str = TOPIC) -> list[dict[str, Any]]:
     checked(declared)
-    batch = Columns(declared, topic).batch(entries)
+    batch = SourceColumns(declared, topic).batch(entries)
     assert batch.schema.equals(to_arrow_schema(declared, timezone="UTC"))
     found: list[dict[str, Any]] = batch.to_pylist()
     return found

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from eos.source.batch_pace import FIRST_ENTRIES
 from eos.source.options import parse_options
-from eos.source.pacing import FIRST_ENTRIES
 from eos.source.stream import PulsarStreamReader
 
 

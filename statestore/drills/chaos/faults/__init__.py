@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults import checkpoint, cluster, commit, driver, frames, network, topics
-from statestore.drills.chaos.stage import Stage
 
-FaultFunction = Callable[[Stage, random.Random], None]
+FaultFunction = Callable[[FaultTargets, random.Random], None]
 
 FAULTS: Mapping[str, FaultFunction] = {
     "driver-kill": driver.kill,

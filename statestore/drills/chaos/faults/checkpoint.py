@@ -15,7 +15,7 @@ from statestore import savepoints
 from statestore.checkpoint import logs
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.needs import needs_of
-from statestore.drills.chaos.stage import Stage
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.supervisor import Running
 from statestore.hadoop.file_systems import Hadoop
 
@@ -23,7 +23,7 @@ _TRIES = 5
 _STATE = re.compile(r"state/0/\d+/(\d+)(?:_[^.]*)?\.(?:changelog|zip)")
 
 
-def corrupt_file(stage: Stage, chance: random.Random) -> None:
+def corrupt_file(stage: FaultTargets, chance: random.Random) -> None:
     """Put other bytes in the place of a file's second half."""
 
     def damage(hadoop: Hadoop, uri: str) -> None:
@@ -33,12 +33,12 @@ def corrupt_file(stage: Stage, chance: random.Random) -> None:
     _damage_file(stage, chance, "corrupted", damage)
 
 
-def delete_file(stage: Stage, chance: random.Random) -> None:
+def delete_file(stage: FaultTargets, chance: random.Random) -> None:
     """Delete a file."""
     _damage_file(stage, chance, "deleted", lambda hadoop, uri: hadoop.delete(uri))
 
 
-def delete_folder(stage: Stage, chance: random.Random) -> None:
+def delete_folder(stage: FaultTargets, chance: random.Random) -> None:
     """Delete the checkpoint as a whole."""
     running, name = _down_with_savepoint(stage, chance)
     Hadoop.of(options=stage.options).delete(running.spec.checkpoint, recursive=True)
@@ -47,7 +47,7 @@ def delete_folder(stage: Stage, chance: random.Random) -> None:
     _restore(stage, running, name)
 
 
-def delete_control_topic(stage: Stage, chance: random.Random) -> None:
+def delete_control_topic(stage: FaultTargets, chance: random.Random) -> None:
     """Delete a sink's control topic; the way out is a new name for the sink, as the error says."""
     running = _choose(stage, chance)
     spec = running.spec
@@ -61,7 +61,7 @@ def delete_control_topic(stage: Stage, chance: random.Random) -> None:
     stage.supervisor.move(spec.job, sink=f"drill-{spec.job}-{stage.fault.n}")
 
 
-def _expect(stage: Stage, job: str, error: str, what: str) -> None:
+def _expect(stage: FaultTargets, job: str, error: str, what: str) -> None:
     """Start a job that must be refused with this error. A broker that is not ready yet makes it fail otherwise."""
     for _ in range(_TRIES):
         refusal = stage.supervisor.try_to_start(job)
@@ -70,7 +70,9 @@ def _expect(stage: Stage, job: str, error: str, what: str) -> None:
     stage.check(what, refusal is not None and refusal.startswith(error), refusal or "it ran")
 
 
-def _damage_file(stage: Stage, chance: random.Random, word: str, damage: Callable[[Hadoop, str], object]) -> None:
+def _damage_file(
+    stage: FaultTargets, chance: random.Random, word: str, damage: Callable[[Hadoop, str], object]
+) -> None:
     running, name = _down_with_savepoint(stage, chance)
     spec = running.spec
     hadoop = Hadoop.of(options=stage.options)
@@ -104,11 +106,11 @@ def _version(path: str) -> int:
     return int(match[1]) if match else -1
 
 
-def _choose(stage: Stage, chance: random.Random) -> Running:
+def _choose(stage: FaultTargets, chance: random.Random) -> Running:
     return stage.supervisor.jobs[chance.choice(sorted(stage.supervisor.jobs))]
 
 
-def _down_with_savepoint(stage: Stage, chance: random.Random) -> tuple[Running, str]:
+def _down_with_savepoint(stage: FaultTargets, chance: random.Random) -> tuple[Running, str]:
     """Stop one of the jobs in good order and make a savepoint of it: its output is not ahead of that."""
     running = _choose(stage, chance)
     stage.stop(running.spec.job)
@@ -117,7 +119,7 @@ def _down_with_savepoint(stage: Stage, chance: random.Random) -> tuple[Running, 
     return running, name
 
 
-def _restore(stage: Stage, running: Running, name: str) -> None:
+def _restore(stage: FaultTargets, running: Running, name: str) -> None:
     checkpoint = f"{stage.tree}/{running.spec.job}-{stage.fault.n}"
     savepoints.restore(name, checkpoint, options=stage.options)
     savepoints.delete(name, stage.tree, stage.options)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from eos.local import LocalError, Member
 from eos.local.member import ask_zookeeper
-from statestore.drills.chaos.stage import Stage
+from statestore.drills.chaos.fault_targets import FaultTargets
 
 _READ_ONLY_S = 60.0
 _BATCHES_WITHOUT = 5
@@ -17,10 +17,10 @@ _BATCHES_WITHOUT = 5
 _FULL = {"diskUsageThreshold": "0.00003", "diskUsageWarnThreshold": "0.00002", "diskUsageLwmThreshold": "0.00001"}
 
 
-def kill(*names: str) -> Callable[[Stage, random.Random], None]:
+def kill(*names: str) -> Callable[[FaultTargets, random.Random], None]:
     """SIGKILL one of these members; start it again some seconds later."""
 
-    def fault(stage: Stage, chance: random.Random) -> None:
+    def fault(stage: FaultTargets, chance: random.Random) -> None:
         name, down_s = chance.choice(names), chance.uniform(0, 4)
         stage.let_pass(chance.uniform(0, 1))
         stage.cluster[name].kill()
@@ -31,7 +31,7 @@ def kill(*names: str) -> Callable[[Stage, random.Random], None]:
     return fault
 
 
-def lose_broker(stage: Stage, chance: random.Random) -> None:
+def lose_broker(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL a broker for good. Another comes when the jobs have long been at work again without it."""
     name = chance.choice(("broker-0", "broker-1"))
     stage.let_pass(chance.uniform(0, 1))
@@ -42,10 +42,10 @@ def lose_broker(stage: Stage, chance: random.Random) -> None:
     stage.restart(name)
 
 
-def pause(*names: str, seconds: tuple[float, float]) -> Callable[[Stage, random.Random], None]:
+def pause(*names: str, seconds: tuple[float, float]) -> Callable[[FaultTargets, random.Random], None]:
     """SIGSTOP one of these members for a while."""
 
-    def fault(stage: Stage, chance: random.Random) -> None:
+    def fault(stage: FaultTargets, chance: random.Random) -> None:
         name, for_s = chance.choice(names), chance.uniform(*seconds)
         stage.let_pass(chance.uniform(0, 1))
         member = stage.cluster[name]
@@ -59,7 +59,7 @@ def pause(*names: str, seconds: tuple[float, float]) -> Callable[[Stage, random.
     return fault
 
 
-def fill_disk(stage: Stage, chance: random.Random) -> None:
+def fill_disk(stage: FaultTargets, chance: random.Random) -> None:
     """Start a bookie again that takes its disk for full; after a while, start it with its own settings."""
     name, for_s = chance.choice(("bookie-0", "bookie-1", "bookie-2")), chance.uniform(4, 8)
     member = stage.cluster[name]

@@ -15,9 +15,9 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from eos.commit.takeover import bound_coordinator
 from eos.steps import Phase, Step
+from statestore.drills.chaos.driver_events import DriverEvents, Word, held_by, order_of
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults.network import broker_links
-from statestore.drills.chaos.said import Said, Word, held_by, order_of
-from statestore.drills.chaos.stage import Stage
 from statestore.drills.chaos.supervisor import Running
 
 At = tuple[Step, Phase]
@@ -39,7 +39,7 @@ _ASSIGNMENT = "persistent/pulsar/system/transaction_coordinator_assign-partition
 _ASK_S = 30.0
 
 
-def kill_before(stage: Stage, chance: random.Random) -> None:
+def kill_before(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL the driver at a step of a batch before its commit."""
     running = _kill_at(stage, chance.choice(BEFORE))
     replayed = running.replayed
@@ -47,7 +47,7 @@ def kill_before(stage: Stage, chance: random.Random) -> None:
     stage.check("the batch is written again", running.replayed == replayed, f"batch {running.committed}")
 
 
-def kill_between(stage: Stage, chance: random.Random) -> None:
+def kill_between(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL the driver when it has sent a commit and has seen no answer."""
     running = _kill_at(stage, BETWEEN)
     in_doubt = running.in_doubt  # the next driver tells that there was no answer
@@ -55,7 +55,7 @@ def kill_between(stage: Stage, chance: random.Random) -> None:
     stage.check("the commit was in doubt", running.in_doubt > in_doubt, f"batch {running.committed}")
 
 
-def kill_behind(stage: Stage, chance: random.Random) -> None:
+def kill_behind(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL the driver when a batch is committed and Spark has not noted it."""
     running = _kill_at(stage, chance.choice(BEHIND))
     replayed = running.replayed
@@ -63,7 +63,7 @@ def kill_behind(stage: Stage, chance: random.Random) -> None:
     stage.check("the batch is skipped", running.replayed == replayed + 1, f"batch {running.committed}")
 
 
-def lose_answer(stage: Stage, chance: random.Random) -> None:
+def lose_answer(stage: FaultTargets, chance: random.Random) -> None:
     """Swallow the answer to a commit, then reset the connections to the brokers."""
     for_s = chance.uniform(0.5, 2)
     to, proxies = broker_links(stage)
@@ -84,7 +84,7 @@ def lose_answer(stage: Stage, chance: random.Random) -> None:
     stage.check("the commit was in doubt", running.in_doubt > in_doubt, f"batch {batch}")
 
 
-def kill_coordinator(stage: Stage, chance: random.Random) -> None:
+def kill_coordinator(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL the broker that has the coordinator of a batch's transaction, just after the commit was sent to it."""
     late_s, down_s = chance.uniform(0, 0.02), chance.uniform(0, 4)
     running = _job(stage)
@@ -102,7 +102,7 @@ def kill_coordinator(stage: Stage, chance: random.Random) -> None:
     stage.restart(name)
 
 
-def outlive(stage: Stage, chance: random.Random) -> None:
+def outlive(stage: FaultTargets, chance: random.Random) -> None:
     """Hold a batch of a job just before its commit until the coordinator has aborted its transaction."""
     running = stage.supervisor.jobs[chance.choice(sorted(stage.supervisor.jobs))]
     for_s = stage.ttl_s + chance.uniform(2, 4)
@@ -114,11 +114,11 @@ def outlive(stage: Stage, chance: random.Random) -> None:
         stage.let_pass(for_s)
 
 
-def _job(stage: Stage) -> Running:
+def _job(stage: FaultTargets) -> Running:
     return stage.supervisor.jobs[stage.by_tasks]
 
 
-def _kill_at(stage: Stage, at: At) -> Running:
+def _kill_at(stage: FaultTargets, at: At) -> Running:
     """SIGKILL the driver while a batch stands still there."""
     running = _job(stage)
     with held(stage, running, at) as batch:
@@ -129,20 +129,20 @@ def _kill_at(stage: Stage, at: At) -> Running:
 
 
 @contextmanager
-def held(stage: Stage, running: Running, at: At) -> Iterator[int]:
+def held(stage: FaultTargets, running: Running, at: At) -> Iterator[int]:
     """Within it a batch of the job stands still at a step; give its number."""
     before = stage.supervisor.count(Word.HELD, running.spec.job)
     hold = order(stage, running, at)
     try:
         await_word(stage, running, Word.HELD, before)
-        last: Said | None = running.last
+        last: DriverEvents | None = running.last
         assert last is not None
         yield last.batch
     finally:
         held_by(hold).unlink(missing_ok=True)
 
 
-def order(stage: Stage, running: Running, at: At) -> Path:
+def order(stage: FaultTargets, running: Running, at: At) -> Path:
     """Have the next batch of the job that comes to a step stand still there; return the file of the order."""
     hold = stage.hold / running.spec.job
     unfinished = hold.with_suffix(".new")
@@ -150,18 +150,18 @@ def order(stage: Stage, running: Running, at: At) -> Path:
     return unfinished.rename(hold)
 
 
-def await_word(stage: Stage, running: Running, word: Word, before: int) -> None:
+def await_word(stage: FaultTargets, running: Running, word: Word, before: int) -> None:
     """Wait until it was said of the job more often than before."""
     job = running.spec.job
     stage.supervisor.wait(lambda: stage.supervisor.count(word, job) > before, f"{job} to say {word}")
 
 
-def _await_commit(stage: Stage, running: Running) -> None:
+def _await_commit(stage: FaultTargets, running: Running) -> None:
     await_word(stage, running, Word.COMMITTED, stage.supervisor.count(Word.COMMITTED, running.spec.job))
 
 
 @retry(retry=retry_if_exception_type(httpx.HTTPError), stop=stop_after_delay(_ASK_S), wait=wait_fixed(1), reraise=True)
-def _broker_of(stage: Stage, coordinator: int) -> str:
+def _broker_of(stage: FaultTargets, coordinator: int) -> str:
     """Return the member that has a coordinator."""
     url = f"{stage.cluster.admin_url}/lookup/v2/topic/{_ASSIGNMENT}{coordinator}"
     answer = httpx.get(url, timeout=_ASK_S, follow_redirects=True).raise_for_status().json()

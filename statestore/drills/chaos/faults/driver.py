@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import psutil
 
-from statestore.drills.chaos.said import Word
-from statestore.drills.chaos.stage import Stage
+from statestore.drills.chaos.driver_events import Word
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.processes import kill_all
 
 LOCAL = "local[2,4]"
@@ -20,7 +20,7 @@ EXECUTOR_COUNT = 2
 _END_S = 120.0
 
 
-def kill(stage: Stage, chance: random.Random) -> None:
+def kill(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL the driver, somewhere in or between its batches."""
     wait_s = chance.uniform(0, 2)
     stage.let_pass(wait_s)
@@ -28,7 +28,7 @@ def kill(stage: Stage, chance: random.Random) -> None:
     stage.done(f"driver and JVM killed {wait_s:.2f} s after the jobs had caught up")
 
 
-def pause(stage: Stage, chance: random.Random) -> None:
+def pause(stage: FaultTargets, chance: random.Random) -> None:
     """SIGSTOP the driver for a while."""
     seconds = chance.uniform(3, 6)
     driver = stage.supervisor.driver
@@ -41,7 +41,7 @@ def pause(stage: Stage, chance: random.Random) -> None:
         driver.resume()
 
 
-def second(stage: Stage, chance: random.Random) -> None:
+def second(stage: FaultTargets, chance: random.Random) -> None:
     """Start a second driver on the same checkpoints while the first stands still; wake the first up afterwards."""
     supervisor = stage.supervisor
     stage.let_pass(chance.uniform(0, 2))
@@ -70,7 +70,7 @@ def second(stage: Stage, chance: random.Random) -> None:
         first.kill()
 
 
-def kill_workers(stage: Stage, chance: random.Random) -> None:
+def kill_workers(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL the Python workers shortly after a batch of a job that writes by tasks has begun."""
     _let_begin(stage)
     stage.let_pass(chance.uniform(0, 0.3))
@@ -79,7 +79,7 @@ def kill_workers(stage: Stage, chance: random.Random) -> None:
     stage.done(f"{len(workers)} Python workers killed while a batch was written")
 
 
-def kill_planner(stage: Stage, chance: random.Random) -> None:
+def kill_planner(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL the process that plans the micro-batches of the source, in a batch or behind it."""
     _let_begin(stage)
     wait_s = chance.uniform(0, 1)
@@ -89,7 +89,7 @@ def kill_planner(stage: Stage, chance: random.Random) -> None:
     stage.done(f"{len(planners)} planner killed {wait_s:.2f} s after a batch had begun")
 
 
-def kill_executor(stage: Stage, chance: random.Random) -> None:
+def kill_executor(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL an executor's JVM and its workers."""
     _wait_for_executors(stage)
     stage.let_pass(chance.uniform(0, 1))
@@ -99,7 +99,7 @@ def kill_executor(stage: Stage, chance: random.Random) -> None:
     stage.done("one of two executors killed with its workers")
 
 
-def kill_node(stage: Stage, chance: random.Random) -> None:
+def kill_node(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL a worker of the standalone cluster with its executor, as if its machine were gone; start it again."""
     assert stage.standalone is not None
     _wait_for_executors(stage)
@@ -112,11 +112,11 @@ def kill_node(stage: Stage, chance: random.Random) -> None:
     stage.standalone.wait_for_workers()
 
 
-def _wait_for_executors(stage: Stage) -> None:
+def _wait_for_executors(stage: FaultTargets) -> None:
     stage.supervisor.wait(lambda: len(stage.executors) == EXECUTOR_COUNT, "two executors")
 
 
-def _let_begin(stage: Stage) -> None:
+def _let_begin(stage: FaultTargets) -> None:
     """Wait until the next batch begins that is written by tasks."""
     supervisor, job = stage.supervisor, stage.by_tasks
     began = supervisor.count(Word.BEGAN, job)

@@ -10,12 +10,12 @@ import random
 from collections.abc import Callable
 
 from eos.steps import Step
+from statestore.drills.chaos.driver_events import Word
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults.commit import At, await_word, held
 from statestore.drills.chaos.faults.network import broker_links
-from statestore.drills.chaos.frames import OF_DRIVER, OF_TASKS, Boundary
+from statestore.drills.chaos.frames import OF_DRIVER, OF_TASKS, FrameBoundary
 from statestore.drills.chaos.plan import FRAMES
-from statestore.drills.chaos.said import Word
-from statestore.drills.chaos.stage import Stage
 
 _COMMIT = (
     "NEW_TXN",
@@ -37,32 +37,34 @@ _OF_TASKS = 12  # two tasks: each adds partitions, sends, and closes, with an an
 assert len(_COMMIT) + 1 == FRAMES
 
 
-def commit(half_open: bool) -> Callable[[Stage, random.Random], None]:
+def commit(half_open: bool) -> Callable[[FaultTargets, random.Random], None]:
     """Break all links at a boundary of a commit: the first time before its first frame, then before the next one."""
 
-    def fault(stage: Stage, chance: random.Random) -> None:
+    def fault(stage: FaultTargets, chance: random.Random) -> None:
         frame = stage.turn % FRAMES
         if frame == len(_COMMIT):
             _behind_the_last(stage, chance, half_open)
         elif frame < _BEGUN:
-            _break(stage, chance, _FIRST, Boundary(OF_DRIVER, frame + 1), half_open, _COMMIT[frame])
+            _break(stage, chance, _FIRST, FrameBoundary(OF_DRIVER, frame + 1), half_open, _COMMIT[frame])
         else:
-            _break(stage, chance, _AFTER_TASKS, Boundary(OF_DRIVER, frame + 1 - _BEGUN), half_open, _COMMIT[frame])
+            _break(stage, chance, _AFTER_TASKS, FrameBoundary(OF_DRIVER, frame + 1 - _BEGUN), half_open, _COMMIT[frame])
 
     return fault
 
 
-def tasks(half_open: bool) -> Callable[[Stage, random.Random], None]:
+def tasks(half_open: bool) -> Callable[[FaultTargets, random.Random], None]:
     """Break all links at a boundary of the frames of a batch's tasks."""
 
-    def fault(stage: Stage, chance: random.Random) -> None:
+    def fault(stage: FaultTargets, chance: random.Random) -> None:
         number = chance.randint(1, _OF_TASKS)
-        _break(stage, chance, _BEFORE_TASKS, Boundary(OF_TASKS, number), half_open, f"frame {number} of the tasks")
+        _break(stage, chance, _BEFORE_TASKS, FrameBoundary(OF_TASKS, number), half_open, f"frame {number} of the tasks")
 
     return fault
 
 
-def _break(stage: Stage, chance: random.Random, at: At, boundary: Boundary, half_open: bool, what: str) -> None:
+def _break(
+    stage: FaultTargets, chance: random.Random, at: At, boundary: FrameBoundary, half_open: bool, what: str
+) -> None:
     running = stage.supervisor.jobs[stage.by_tasks]
     _, links = broker_links(stage)
     try:
@@ -84,7 +86,7 @@ def _break(stage: Stage, chance: random.Random, at: At, boundary: Boundary, half
     stage.check("the frame was met", boundary.reached.is_set(), f"{what}: kind {boundary.frame}")
 
 
-def _behind_the_last(stage: Stage, chance: random.Random, half_open: bool) -> None:
+def _behind_the_last(stage: FaultTargets, chance: random.Random, half_open: bool) -> None:
     running = stage.supervisor.jobs[stage.by_tasks]
     _, links = broker_links(stage)
     try:
@@ -97,7 +99,7 @@ def _behind_the_last(stage: Stage, chance: random.Random, half_open: bool) -> No
             link.heal()
 
 
-def _silence(stage: Stage, chance: random.Random, half_open: bool, where: str) -> None:
+def _silence(stage: FaultTargets, chance: random.Random, half_open: bool, where: str) -> None:
     """Keep all links silent for a while, or cut them at once."""
     _, links = broker_links(stage)
     for_s = chance.uniform(2, 4)

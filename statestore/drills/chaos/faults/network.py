@@ -5,27 +5,27 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.proxy import Proxy
-from statestore.drills.chaos.stage import Stage
 
-Links = Callable[[Stage], tuple[str, Sequence[Proxy]]]
+Links = Callable[[FaultTargets], tuple[str, Sequence[Proxy]]]
 """What is at the other end, in words, and the proxies on the way."""
 
 
-def broker_links(stage: Stage) -> tuple[str, Sequence[Proxy]]:
+def broker_links(stage: FaultTargets) -> tuple[str, Sequence[Proxy]]:
     """Between the sinks and both brokers."""
     return "both brokers", stage.broker_links
 
 
-def state_link(stage: Stage) -> tuple[str, Sequence[Proxy]]:
+def state_link(stage: FaultTargets) -> tuple[str, Sequence[Proxy]]:
     """Between bk:// and ZooKeeper."""
     return "ZooKeeper", [stage.state_link]
 
 
-def delay(links: Links) -> Callable[[Stage, random.Random], None]:
+def delay(links: Links) -> Callable[[FaultTargets, random.Random], None]:
     """Let packets arrive late for a while."""
 
-    def fault(stage: Stage, chance: random.Random) -> None:
+    def fault(stage: FaultTargets, chance: random.Random) -> None:
         to, proxies = links(stage)
         late_s, for_s = chance.uniform(0.1, 0.4), chance.uniform(3, 6)
         stage.let_pass(chance.uniform(0, 1))
@@ -40,10 +40,10 @@ def delay(links: Links) -> Callable[[Stage, random.Random], None]:
     return fault
 
 
-def cut(links: Links) -> Callable[[Stage, random.Random], None]:
+def cut(links: Links) -> Callable[[FaultTargets, random.Random], None]:
     """Reset all connections."""
 
-    def fault(stage: Stage, chance: random.Random) -> None:
+    def fault(stage: FaultTargets, chance: random.Random) -> None:
         to, proxies = links(stage)
         stage.let_pass(chance.uniform(0, 2))
         count = sum(proxy.connections for proxy in proxies)
@@ -54,10 +54,10 @@ def cut(links: Links) -> Callable[[Stage, random.Random], None]:
     return fault
 
 
-def half_open(links: Links) -> Callable[[Stage, random.Random], None]:
+def half_open(links: Links) -> Callable[[FaultTargets, random.Random], None]:
     """Swallow all packets for a while, with no word to either side; then reset the connections."""
 
-    def fault(stage: Stage, chance: random.Random) -> None:
+    def fault(stage: FaultTargets, chance: random.Random) -> None:
         to, proxies = links(stage)
         for_s = chance.uniform(3, 6)
         stage.let_pass(chance.uniform(0, 1))

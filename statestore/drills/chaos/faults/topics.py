@@ -12,9 +12,9 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from eos.commit.control_topic import control_topic
 from eos.steps import Step
+from statestore.drills.chaos.driver_events import Word, held_by
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults.commit import At, await_word, held, order
-from statestore.drills.chaos.said import Word, held_by
-from statestore.drills.chaos.stage import Stage
 from statestore.drills.chaos.supervisor import Running
 
 _IN_TASK: At = (Step.FIRST_SEND, "after")
@@ -25,7 +25,7 @@ _patiently = retry(
 )
 
 
-def unload(stage: Stage, chance: random.Random) -> None:
+def unload(stage: FaultTargets, chance: random.Random) -> None:
     """Unload the topic when a task of a batch has sent its first frame."""
     running = _job(stage)
     with _held_in_task(stage, running) as batch:
@@ -33,7 +33,7 @@ def unload(stage: Stage, chance: random.Random) -> None:
         stage.done(f"{running.spec.topic} unloaded in the middle of batch {batch}")
 
 
-def unload_in_commit(stage: Stage, chance: random.Random) -> None:
+def unload_in_commit(stage: FaultTargets, chance: random.Random) -> None:
     """Unload the topic and the control topic when a commit was sent."""
     running = _job(stage)
     with held(stage, running, (Step.END_SENT, "before")) as batch:
@@ -44,7 +44,7 @@ def unload_in_commit(stage: Stage, chance: random.Random) -> None:
     stage.done(f"{running.spec.topic} and the control topic unloaded when the commit of batch {batch} was sent")
 
 
-def move(stage: Stage, chance: random.Random) -> None:
+def move(stage: FaultTargets, chance: random.Random) -> None:
     """Have the other broker own a partition of the topic, with all that is in its bundle."""
     running = _job(stage)
     partition = f"{_path(running.spec.topic)}-partition-{chance.randrange(3)}"
@@ -58,7 +58,7 @@ def move(stage: Stage, chance: random.Random) -> None:
     stage.check("the topic has moved", _moved(stage, partition, after), f"{partition}, of bundle {bundle}")
 
 
-def add_partition(stage: Stage, chance: random.Random) -> None:
+def add_partition(stage: FaultTargets, chance: random.Random) -> None:
     """Give the topic one partition more, in the middle of a batch."""
     running = _job(stage)
     url = f"/admin/v2/{_path(running.spec.topic)}/partitions"
@@ -70,12 +70,12 @@ def add_partition(stage: Stage, chance: random.Random) -> None:
         stage.done(f"{running.spec.topic} has {number + 1} partitions since the middle of batch {batch}")
 
 
-def _job(stage: Stage) -> Running:
+def _job(stage: FaultTargets) -> Running:
     return stage.supervisor.jobs[stage.by_tasks]
 
 
 @contextmanager
-def _held_in_task(stage: Stage, running: Running) -> Iterator[int]:
+def _held_in_task(stage: FaultTargets, running: Running) -> Iterator[int]:
     """Within it a task of a batch stands still; give the batch's number. What a task says is not heard."""
     hold = order(stage, running, _IN_TASK)
     try:
@@ -90,22 +90,22 @@ def _path(topic: str) -> str:
     return topic.replace("://", "/")
 
 
-def _unload(stage: Stage, topic: str) -> None:
+def _unload(stage: FaultTargets, topic: str) -> None:
     _put(stage, f"/admin/v2/{_path(topic)}/unload")
 
 
-def _owner(stage: Stage, partition: str) -> int:
+def _owner(stage: FaultTargets, partition: str) -> int:
     url = _asked(stage, f"/lookup/v2/topic/{partition}").json()["brokerUrl"]
     return stage.cluster.broker_urls.index(url)
 
 
-def _named(stage: Stage, broker: int) -> str:
+def _named(stage: FaultTargets, broker: int) -> str:
     """How a broker is known to the others: its host, as it takes it, and the port of its admin API."""
     port = stage.cluster.admin_urls[broker].rpartition(":")[2]
     return next(str(name) for name in _asked(stage, "/admin/v2/brokers").json() if name.endswith(f":{port}"))
 
 
-def _moved(stage: Stage, partition: str, to: int) -> bool:
+def _moved(stage: FaultTargets, partition: str, to: int) -> bool:
     deadline = time.monotonic() + _ASK_S
     while _owner(stage, partition) != to:
         if time.monotonic() > deadline:
@@ -114,11 +114,11 @@ def _moved(stage: Stage, partition: str, to: int) -> bool:
     return True
 
 
-def _asked(stage: Stage, path: str) -> httpx.Response:
+def _asked(stage: FaultTargets, path: str) -> httpx.Response:
     return _send("GET", f"{stage.cluster.admin_url}{path}")
 
 
-def _put(stage: Stage, path: str) -> None:
+def _put(stage: FaultTargets, path: str) -> None:
     _send("PUT", f"{stage.cluster.admin_url}{path}")
 
 

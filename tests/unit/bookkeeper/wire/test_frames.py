@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from eos.bookkeeper.errors import BookieUnavailable
 from eos.bookkeeper.wire import frames
 from eos.bookkeeper.wire.bookkeeper_pb2 import AuthMessage, BKPacketHeader, Request, Response
-from eos.bookkeeper.wire.frames import Answer, Code, Frames
+from eos.bookkeeper.wire.frames import Answer, BookieFrames, Code
 from tests.vectors.ledgers import FRAMES, LEDGER
 
 ANSWERS = {
@@ -38,7 +38,7 @@ def test_frames_come_out_whole_however_the_bytes_arrive(data: st.DataObject) -> 
     names = data.draw(st.lists(st.sampled_from(sorted(FRAMES))))
     stream = b"".join(FRAMES[name] for name in names)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)))))
-    reader = Frames(1000)
+    reader = BookieFrames(1000)
     came = [
         frame
         for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)
@@ -49,7 +49,7 @@ def test_frames_come_out_whole_however_the_bytes_arrive(data: st.DataObject) -> 
 
 def test_a_frame_larger_than_the_bound_is_refused_before_it_is_held() -> None:
     with pytest.raises(BookieUnavailable, match="1001 bytes; 1000 are the most"):
-        list(Frames(1000).feed((1001).to_bytes(4)))
+        list(BookieFrames(1000).feed((1001).to_bytes(4)))
 
 
 @pytest.mark.parametrize("name", ANSWERS)

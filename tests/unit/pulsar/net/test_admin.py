@@ -18,7 +18,7 @@ from eos.errors import InvalidInput, NoCredentials, Refused, TopicMissing, Unans
 from eos.pulsar.net.admin import Admin, headers
 from eos.pulsar.net.authentication import auth_data, provider
 from eos.pulsar.net.policies import Backlog
-from eos.pulsar.wire.ledgers import Ledger
+from eos.pulsar.wire.ledgers import TopicLedger
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.pulsar.net.fake_broker import free_port
@@ -275,7 +275,7 @@ def test_ledgers_come_in_their_order(server: Server) -> None:
     told = [{"ledgerId": 9, "entries": 0, "size": 0}, {"ledgerId": 7, "entries": 3, "size": 90, "offloaded": False}]
     server.answers[f"{TOPIC}/internalStats"] = (200, {"ledgers": told, "currentLedgerEntries": 5})
     with Admin(server.url) as admin:
-        assert admin.ledgers("t/x") == [Ledger(7, 3, 90), Ledger(9, 0, 0)]
+        assert admin.ledgers("t/x") == [TopicLedger(7, 3, 90), TopicLedger(9, 0, 0)]
 
 
 TOPIC_STATS = "/admin/v2/persistent/public/default/log/stats"

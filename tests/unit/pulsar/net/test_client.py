@@ -242,7 +242,7 @@ def test_a_redirect_is_followed(broker: FakeBroker) -> None:
 
 def test_an_endless_redirect_ends(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr("eos.pulsar.net.finder.time", clock)
+    monkeypatch.setattr("eos.pulsar.net.broker_lookup.time", clock)
 
     def redirect(session: Session, frame: Frame) -> None:
         to = CommandLookupTopicResponse(
@@ -284,7 +284,7 @@ def test_not_ready_for_ever_is_unanswered_with_the_last_problem(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr("eos.pulsar.net.finder.time", clock)
+    monkeypatch.setattr("eos.pulsar.net.broker_lookup.time", clock)
     broker.handlers[Type.LOOKUP] = refusing(ServerError.ServiceNotReady, "unloading")
     with broker.client() as client, pytest.raises(Unanswered, match=r"within 30 s; .*ServiceNotReady: unloading"):
         client.producer("t")

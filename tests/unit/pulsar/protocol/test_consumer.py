@@ -4,7 +4,7 @@ import pytest
 from google.protobuf.text_format import MessageToString
 
 from eos.errors import DamagedFrame, NetworkError, OutOfTurn, Refused
-from eos.pulsar.protocol.consumer import ENDED, ConsumerLine, State
+from eos.pulsar.protocol.consumer import ENDED, ConsumerSession, State
 from eos.pulsar.protocol.messages import messages_in
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
@@ -42,15 +42,15 @@ def batch(ledger: int, entry: int, *messages: bytes, compacted: int | None = Non
     return frame(ledger, entry, payload, num_messages_in_batch=len(messages))
 
 
-def reader(after: MessageId = EARLIEST) -> ConsumerLine:
-    line = ConsumerLine("t", 1, "pulsar://b:6650", after)
+def reader(after: MessageId = EARLIEST) -> ConsumerSession:
+    line = ConsumerSession("t", 1, "pulsar://b:6650", after)
     line.read("s")
     line.subscribed(SUCCESS)
     return line
 
 
 def test_a_reader_leaves_nothing_behind_and_starts_at_the_earliest() -> None:
-    subscribe = ConsumerLine("t", 1, "b").read("s").subscribe
+    subscribe = ConsumerSession("t", 1, "b").read("s").subscribe
     assert not subscribe.durable
     assert subscribe.sub_type == CommandSubscribe.SubType.Exclusive
     assert (subscribe.start_message_id.ledger_id, subscribe.start_message_id.entry_id) == (-1, -1)
@@ -58,7 +58,7 @@ def test_a_reader_leaves_nothing_behind_and_starts_at_the_earliest() -> None:
 
 
 def test_a_reader_goes_on_behind_the_last_message() -> None:
-    start = ConsumerLine("t", 1, "b", MessageId(3, 4, 5)).read("s").subscribe.start_message_id
+    start = ConsumerSession("t", 1, "b", MessageId(3, 4, 5)).read("s").subscribe.start_message_id
     assert (start.ledger_id, start.entry_id, start.batch_index) == (3, 4, 5)
     line = reader(MessageId(3, 4, 0))
     assert [message.data for message in line.receive(batch(3, 4, b"a", b"b", b"c"))] == [b"b", b"c"]
@@ -67,12 +67,12 @@ def test_a_reader_goes_on_behind_the_last_message() -> None:
 
 
 def test_a_hold_is_durable_and_shared_with_its_successor() -> None:
-    subscribe = ConsumerLine("t", 1, "b").hold("keep").subscribe
+    subscribe = ConsumerSession("t", 1, "b").hold("keep").subscribe
     assert subscribe.durable
     assert subscribe.subscription == "keep"
     assert subscribe.sub_type == CommandSubscribe.SubType.Failover
     assert subscribe.initial_position == CommandSubscribe.InitialPosition.Earliest
-    alone = ConsumerLine("t", 1, "b").hold("keep", alone=True).subscribe
+    alone = ConsumerSession("t", 1, "b").hold("keep", alone=True).subscribe
     assert (alone.durable, alone.sub_type) == (True, CommandSubscribe.SubType.Exclusive)
 
 
@@ -123,7 +123,7 @@ def test_last_message_id() -> None:
 
 
 def test_a_refused_subscription() -> None:
-    line = ConsumerLine("t", 1, "b")
+    line = ConsumerSession("t", 1, "b")
     line.read("s")
     with pytest.raises(Refused, match="subscribe to t: the broker answered ConsumerBusy: taken"):
         line.subscribed(
@@ -151,7 +151,7 @@ def test_close_and_after() -> None:
 
 
 def test_a_close_that_is_confirmed_is_one_whatever_ended_the_consumer_meanwhile() -> None:
-    for ends in (ConsumerLine.closed_by_broker, lambda line: line.lost(NetworkError("gone"))):
+    for ends in (ConsumerSession.closed_by_broker, lambda line: line.lost(NetworkError("gone"))):
         line = reader()
         line.close()
         ends(line)
@@ -162,7 +162,7 @@ def test_a_close_that_is_confirmed_is_one_whatever_ended_the_consumer_meanwhile(
 
 
 def test_an_acknowledgement_covers_everything_before_it() -> None:
-    line = ConsumerLine("t", 1, "b")
+    line = ConsumerSession("t", 1, "b")
     line.hold("keep")
     line.subscribed(SUCCESS)
     ack = line.acknowledge(MessageId(3, 4)).ack
@@ -173,7 +173,7 @@ def test_an_acknowledgement_covers_everything_before_it() -> None:
 
 def test_each_command_says_which_consumer_and_nothing_else() -> None:
     """The whole of each frame: a field that is missing is one that the broker takes for zero."""
-    line = ConsumerLine("t", 7, "b", MessageId(3, 4))
+    line = ConsumerSession("t", 7, "b", MessageId(3, 4))
     said = [MessageToString(line.read("s"), as_one_line=True)]
     line.subscribed(SUCCESS)
     commands = [line.flow(5), line.ask_last(), line.acknowledge(MessageId(3, 9)), line.close()]
@@ -190,7 +190,7 @@ def test_each_command_says_which_consumer_and_nothing_else() -> None:
 
 
 def test_a_hold_begins_where_it_is_told_and_can_be_deleted() -> None:
-    line = ConsumerLine("t", 7, "b")
+    line = ConsumerSession("t", 7, "b")
     said = MessageToString(line.hold("s", latest=True), as_one_line=True)
     assert said == (
         'type: SUBSCRIBE subscribe { topic: "t" subscription: "s" sub_type: Failover consumer_id: 7'
@@ -210,7 +210,7 @@ def test_a_message_without_its_half_is_damaged(metadata: MessageMetadata | None,
 
 
 def test_a_subscription_is_moved_to_an_entry_or_to_a_time() -> None:
-    line = ConsumerLine("t", 1, "b")
+    line = ConsumerSession("t", 1, "b")
     line.hold("keep")
     line.subscribed(SUCCESS)
     by_entry, by_time = line.seek(EntryId(3, 4)).seek, line.seek(1_500).seek

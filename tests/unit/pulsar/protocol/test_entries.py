@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eos.errors import DamagedFrame, NetworkError
-from eos.pulsar.protocol.entries import EntryLine
+from eos.pulsar.protocol.entries import EntrySession
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
@@ -26,8 +26,8 @@ def frame(entry: int) -> Frame:
     return Frame(command, MessageMetadata(num_messages_in_batch=5), b"payload")
 
 
-def joined(start: EntryId | None = None, reached: EntryId | None = None) -> EntryLine:
-    line = EntryLine("t", 1, "b", start, reached)
+def joined(start: EntryId | None = None, reached: EntryId | None = None) -> EntrySession:
+    line = EntrySession("t", 1, "b", start, reached)
     line.read("s")
     line.subscribed(BaseCommand(type=Type.SUCCESS, success=CommandSuccess()))
     return line
@@ -45,7 +45,7 @@ def joined(start: EntryId | None = None, reached: EntryId | None = None) -> Entr
 def test_it_begins_at_its_start_or_where_the_last_line_was(
     start: EntryId | None, reached: EntryId | None, begins: EntryId
 ) -> None:
-    subscribe = EntryLine("t", 1, "b", start, reached).read("s").subscribe
+    subscribe = EntrySession("t", 1, "b", start, reached).read("s").subscribe
     assert EntryId.read(subscribe.start_message_id) == begins
     assert not subscribe.start_message_id.HasField("batch_index")
     assert not subscribe.durable
@@ -55,7 +55,7 @@ def test_it_begins_at_its_start_or_where_the_last_line_was(
 
 
 def test_it_can_read_what_compaction_left() -> None:
-    assert EntryLine("t", 1, "b", None, compacted=True).read("s").subscribe.read_compacted
+    assert EntrySession("t", 1, "b", None, compacted=True).read("s").subscribe.read_compacted
 
 
 def test_an_entry_is_taken_whole() -> None:

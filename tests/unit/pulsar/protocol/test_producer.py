@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from eos.errors import Fenced, NetworkError, OutOfTurn, Refused
-from eos.pulsar.protocol.producer import ProducerLine, State
+from eos.pulsar.protocol.producer import ProducerSession, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.message_id import MessageId
@@ -37,32 +37,32 @@ def receipt(sequence_id: int, ledger: int = 5, entry: int = 0) -> CommandSendRec
     return CommandSendReceipt(producer_id=1, sequence_id=sequence_id, message_id=where)
 
 
-def line(**fields: object) -> ProducerLine:
-    producer = ProducerLine("t", 1, "pulsar://b:6650")
+def line(**fields: object) -> ProducerSession:
+    producer = ProducerSession("t", 1, "pulsar://b:6650")
     producer.open("shared", None, None)
     producer.opened(opened(**fields), "open")
     return producer
 
 
 def test_open_asks_for_a_fresh_name_unless_one_is_given() -> None:
-    fresh = ProducerLine("t", 1, "b").open("shared", None, None).producer
+    fresh = ProducerSession("t", 1, "b").open("shared", None, None).producer
     assert not fresh.HasField("producer_name")
     assert not fresh.user_provided_producer_name
     assert fresh.txn_enabled
-    named = ProducerLine("t", 1, "b").open("exclusive-with-fencing", "me", 4).producer
+    named = ProducerSession("t", 1, "b").open("exclusive-with-fencing", "me", 4).producer
     assert (named.producer_name, named.user_provided_producer_name, named.topic_epoch) == ("me", True, 4)
     assert named.producer_access_mode == ProducerAccessMode.ExclusiveWithFencing
 
 
 def test_what_is_written_is_declared_and_its_version_is_known_once_opened() -> None:
-    producer = ProducerLine("t", 1, "b")
+    producer = ProducerSession("t", 1, "b")
     asked = producer.open("shared", None, None, Declared("AVRO", b"{}", (("a", "b"),))).producer.schema
     # The broker's classes demand a name and a type, though both are their fields' defaults.
     assert asked.HasField("name")
     assert (asked.type, asked.schema_data, asked.properties[0].key) == (Schema.Type.Avro, b"{}", "a")
     producer.opened(opened(schema_version=b"\0\0\0\0\0\0\0\5"), "open")
     assert producer.schema_version == b"\0\0\0\0\0\0\0\5"
-    assert not ProducerLine("t", 1, "b").open("shared", None, None).producer.HasField("schema")
+    assert not ProducerSession("t", 1, "b").open("shared", None, None).producer.HasField("schema")
     assert line().schema_version == b""
 
 
@@ -124,13 +124,13 @@ def test_a_refused_send_ends_the_producer() -> None:
 
 def test_only_a_moved_epoch_means_fenced() -> None:
     message = "ProducerFencedException: Topic epoch has already moved. Current epoch: 2, Producer epoch: 1"
-    producer = ProducerLine("t", 1, "b")
+    producer = ProducerSession("t", 1, "b")
     producer.open("exclusive-with-fencing", None, 1)
     with pytest.raises(Fenced, match="already moved"):
         producer.opened(error(ServerError.ProducerFenced, message), "open")
     assert producer.state is State.FENCED
     for code in (ServerError.ProducerFenced, ServerError.ProducerBusy):
-        other = ProducerLine("t", 1, "b")
+        other = ProducerSession("t", 1, "b")
         other.open("exclusive", None, None)
         with pytest.raises(Refused, match="existing exclusive producer"):
             other.opened(error(code, "Topic has an existing exclusive producer: p-0"), "open")

@@ -9,12 +9,12 @@ import pytest
 
 from eos.errors import OutOfTurn, UnexpectedFrame
 from eos.pulsar.protocol.diagram import DRAWN
-from eos.pulsar.protocol.machine import Machine, Table
+from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.producer import ENDED, PRODUCER
 from eos.pulsar.protocol.transaction import TRANSACTION, Input, State
 
 
-def _inputs(table: Table[Any, Any]) -> list[StrEnum]:
+def _inputs(table: TransitionTable[Any, Any]) -> list[StrEnum]:
     kind: type[StrEnum] = type(next(iter(table.moves))[1])
     return list(kind)
 
@@ -28,7 +28,7 @@ EVERY = [
 ]
 
 
-def _at(table: Table[Any, Any], state: StrEnum) -> Machine[Any, Any]:
+def _at(table: TransitionTable[Any, Any], state: StrEnum) -> Machine[Any, Any]:
     machine = Machine(table)
     machine.state = state
     return machine
@@ -36,7 +36,7 @@ def _at(table: Table[Any, Any], state: StrEnum) -> Machine[Any, Any]:
 
 @pytest.mark.parametrize(("table", "state", "what"), EVERY)
 def test_a_machine_does_what_its_table_says_and_nothing_else(
-    table: Table[Any, Any], state: StrEnum, what: StrEnum
+    table: TransitionTable[Any, Any], state: StrEnum, what: StrEnum
 ) -> None:
     machine = _at(table, state)
     expected = table.moves.get((state, what))
@@ -52,7 +52,7 @@ def test_a_machine_does_what_its_table_says_and_nothing_else(
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_every_state_can_be_reached_and_every_input_happens_somewhere(table: Table[Any, Any]) -> None:
+def test_every_state_can_be_reached_and_every_input_happens_somewhere(table: TransitionTable[Any, Any]) -> None:
     reached = {table.start}
     while fresh := {to for (state, _), to in table.moves.items() if state in reached} - reached:
         reached |= fresh
@@ -62,7 +62,7 @@ def test_every_state_can_be_reached_and_every_input_happens_somewhere(table: Tab
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_nothing_but_an_own_wish_leads_out_of_the_first_state(table: Table[Any, Any]) -> None:
+def test_nothing_but_an_own_wish_leads_out_of_the_first_state(table: TransitionTable[Any, Any]) -> None:
     assert {what for state, what in table.moves if state is table.start} <= table.ours
 
 

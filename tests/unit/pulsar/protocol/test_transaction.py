@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from eos.errors import OutOfTurn, Refused
-from eos.pulsar.protocol.coordinator import Acquaintance
+from eos.pulsar.protocol.coordinator import CoordinatorHandshake
 from eos.pulsar.protocol.coordinator import State as Standing
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.transaction import State, Transaction
@@ -129,7 +129,7 @@ def test_a_partition_without_an_answer_leaves_only_abort() -> None:
 
 
 def test_a_coordinator_that_loads_is_asked_again() -> None:
-    acquaintance = Acquaintance(2)
+    acquaintance = CoordinatorHandshake(2)
     loading = CommandTcClientConnectResponse(error=ServerError.TransactionCoordinatorNotFound, message="loading")
     assert acquaintance.connect().tc_client_connect_request.tc_id == 2
     answer = BaseCommand(type=Type.TC_CLIENT_CONNECT_RESPONSE, tc_client_connect_response=loading)
@@ -142,7 +142,7 @@ def test_a_coordinator_that_loads_is_asked_again() -> None:
 
 
 def test_a_coordinator_that_refuses_is_not_asked_again_by_itself() -> None:
-    acquaintance = Acquaintance(2)
+    acquaintance = CoordinatorHandshake(2)
     acquaintance.connect()
     no = CommandTcClientConnectResponse(error=ServerError.NotAllowedError, message="no")
     with pytest.raises(Refused, match="NotAllowedError"):
@@ -151,8 +151,8 @@ def test_a_coordinator_that_refuses_is_not_asked_again_by_itself() -> None:
 
 
 def test_a_moved_coordinator_and_a_lost_connection_need_a_new_acquaintance() -> None:
-    for leave in (Acquaintance.moved, Acquaintance.lost):
-        acquaintance = Acquaintance(0)
+    for leave in (CoordinatorHandshake.moved, CoordinatorHandshake.lost):
+        acquaintance = CoordinatorHandshake(0)
         leave(acquaintance)  # nothing to leave yet
         acquaintance.connect()
         acquaintance.receive(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from eos.commit.registration import Registration
-from statestore.checkpoint import Entry, LocalFiles, committed, needs_of
-from statestore.checkpoint.findings import Finding
+from statestore.checkpoint import FileEntry, LocalFiles, committed, needs_of
+from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.needs import restart_of
 from statestore.errors import InvalidInput, NotFound
@@ -20,13 +20,13 @@ from tests.unit.statestore.checkpoint.checkpoints import NAMES, Copy, flip, need
 CHANGES = {"hdfs": "delta", "rocksdb": "zip", "changelog1": "changelog", "changelog2": "changelog"}
 
 
-def errors(folder: Path, batches: int = 2) -> list[Finding]:
+def errors(folder: Path, batches: int = 2) -> list[CheckpointFinding]:
     """The errors, for a Spark that repairs nothing."""
     found = inspect(LocalFiles(folder), batches, repairs=False).findings
     return [finding for finding in found if finding.severity == "error"]
 
 
-def only(folder: Path) -> Finding:
+def only(folder: Path) -> CheckpointFinding:
     """The one file that the errors name."""
     found = errors(folder)
     assert len({finding.file for finding in found}) == 1, [finding.message for finding in found]
@@ -322,7 +322,7 @@ def test_a_batch_that_is_committed_between_two_listings(copy: Copy) -> None:
     folder = copy("hdfs-aggregation")
 
     class Quick(LocalFiles):
-        def list(self, path: str) -> Mapping[str, Entry]:
+        def list(self, path: str) -> Mapping[str, FileEntry]:
             listed = super().list(path)
             if path == "commits" and len(listed) == count:
                 last = committed(LocalFiles(folder))[-1]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from statestore.checkpoint import LocalFiles, committed, needs_of
-from statestore.checkpoint.findings import Finding
+from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.needs import StoreNeeds
 from tests.unit.statestore.checkpoint.checkpoints import Copy, flip, needed
@@ -125,5 +125,5 @@ def test_what_stands_beside_the_snapshot_stays_an_error(copy: Copy) -> None:
     flip(base(folder))
     change = needed(folder, "changelog")
     change.write_bytes(b"")
-    found: list[Finding] = [one for one in inspect(LocalFiles(folder)).findings if one.severity == "error"]
+    found: list[CheckpointFinding] = [one for one in inspect(LocalFiles(folder)).findings if one.severity == "error"]
     assert str(change.relative_to(folder)) in {one.file for one in found}

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from statestore.checkpoint import verification
-from statestore.checkpoint.findings import Finding, Severity
+from statestore.checkpoint.findings import CheckpointFinding, Severity
 from statestore.cli.app import typer_app
 
 
@@ -25,10 +25,10 @@ from statestore.cli.app import typer_app
 def test_the_answer_is_the_exit_code(
     severities: tuple[Severity, ...], answer: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    findings = tuple(Finding(severity, "note", f"found: {severity}", "") for severity in severities)
+    findings = tuple(CheckpointFinding(severity, "note", f"found: {severity}", "") for severity in severities)
 
-    def verify(uri: str, *_: Any, **__: Any) -> verification.Report:
-        return verification.Report(uri, "id", (3,), 1, 10, None, findings)
+    def verify(uri: str, *_: Any, **__: Any) -> verification.VerificationReport:
+        return verification.VerificationReport(uri, "id", (3,), 1, 10, None, findings)
 
     monkeypatch.setattr(verification, "verify", verify)
     told = CliRunner().invoke(typer_app, ["verify", "file:///checkpoint"])

@@ -13,24 +13,24 @@ from pydantic import TypeAdapter
 
 from statestore.drills.chaos.plan import Family, make_plan
 from statestore.drills.journal import (
-    Account,
+    AccountEvent,
     Began,
     CaughtUp,
-    Check,
+    CheckEvent,
     Detected,
     Ended,
     Event,
     Fault,
-    Fenced,
-    Job,
+    FencedEvent,
+    JobEvent,
     NotTested,
-    Readers,
+    ReadersEvent,
     Recovered,
     Sample,
-    State,
-    Step,
+    StateEvent,
+    StepEvent,
     Targets,
-    Transactions,
+    TransactionsEvent,
 )
 from statestore.drills.judge.findings import Verdict
 
@@ -51,8 +51,8 @@ def began(faults: int = 150) -> Began:
     )
 
 
-def account(job: str, attempted: int) -> Account:
-    return Account(
+def account(job: str, attempted: int) -> AccountEvent:
+    return AccountEvent(
         job=job,
         attempted=attempted,
         committed=attempted,
@@ -75,10 +75,12 @@ def chaos(faults: int = 150) -> list[Event]:
     first = began(faults)
     events: list[Event] = [first]
     events += [
-        Job(
+        JobEvent(
             t=0.4, job="flights", stateful=False, topic="persistent://drill/7/flights", checkpoint="bk://drill/flights"
         ),
-        Job(t=0.5, job="delays", stateful=True, topic="persistent://drill/7/delays", checkpoint="bk://drill/delays"),
+        JobEvent(
+            t=0.5, job="delays", stateful=True, topic="persistent://drill/7/delays", checkpoint="bk://drill/delays"
+        ),
     ]
     away: list[tuple[float, float]] = []
     for planned in first.plan:
@@ -96,15 +98,15 @@ def chaos(faults: int = 150) -> list[Event]:
             CaughtUp(t=times[4], n=planned.n),
         ]
         if planned.family in (Family.DRIVER, Family.EXECUTOR, Family.TTL):
-            events.append(Fenced(t=times[2], n=planned.n, detail=f"epoch {planned.n + 1}"))
+            events.append(FencedEvent(t=times[2], n=planned.n, detail=f"epoch {planned.n + 1}"))
     end = 12 + faults * SECONDS_EACH + 20
     for job in JOBS:
         events += _samples(job, end, away, chance)
         total = int(end) * 400
         events += [
-            State(t=end - 9, job=job, batch=faults * 3, versions=100, restore_mb_s=41.7)
+            StateEvent(t=end - 9, job=job, batch=faults * 3, versions=100, restore_mb_s=41.7)
             if job == "delays"
-            else Transactions(
+            else TransactionsEvent(
                 t=end - 9,
                 job=job,
                 opened=480,
@@ -114,13 +116,15 @@ def chaos(faults: int = 150) -> list[Event]:
                 replayed=31,
                 handed_again=40,
             ),
-            Readers(t=end - 5, job=job, readers=3, torn=0),
+            ReadersEvent(t=end - 5, job=job, readers=3, torn=0),
             replace(account(job, total), t=end - 4),
         ]
     events += [
-        Transactions(t=end - 8, job="delays", opened=455, committed=430, aborted=25, unknown_resolved=6, replayed=28),
-        Check(t=end - 3, name="a damaged checkpoint is refused", passed=True, detail="35 of 35"),
-        Check(t=end - 3, name="no process is left", passed=True),
+        TransactionsEvent(
+            t=end - 8, job="delays", opened=455, committed=430, aborted=25, unknown_resolved=6, replayed=28
+        ),
+        CheckEvent(t=end - 3, name="a damaged checkpoint is refused", passed=True, detail="35 of 35"),
+        CheckEvent(t=end - 3, name="no process is left", passed=True),
         NotTested(t=end - 2, what="power loss of a whole machine", why="All parts run on one machine."),
         NotTested(t=end - 2, what="Kubernetes", why="The executors are processes of Spark's local cluster."),
         Ended(t=end),
@@ -133,11 +137,11 @@ def failed() -> list[Event]:
     offenders = {"lost": ("flights 0:1187", "flights 2:40311"), "duplicated": ("flights 1:1188",)}
     events: list[Event] = []
     for event in chaos(30):
-        if isinstance(event, Account) and event.job == "flights":
+        if isinstance(event, AccountEvent) and event.job == "flights":
             event = replace(
                 event, lost=2, duplicated=1, offenders=offenders, verdict=Verdict.FAIL, reason="2 rows lost, 1 doubled."
             )
-        if isinstance(event, Check) and event.name == "no process is left":
+        if isinstance(event, CheckEvent) and event.name == "no process is left":
             event = replace(event, passed=False, detail="broker 4711 was still there")
         events.append(event)
     return events
@@ -148,7 +152,7 @@ def unknown() -> list[Event]:
     why = "The output could not be read to its end: a transaction of the last batch was still open."
     return [
         replace(event, verdict=Verdict.UNKNOWN, reason=why)
-        if isinstance(event, Account) and event.job == "delays"
+        if isinstance(event, AccountEvent) and event.job == "delays"
         else event
         for event in chaos(30)
     ]
@@ -174,7 +178,7 @@ def endless(word: str = "w" * 300) -> list[Event]:
     events = [longer(event) for event in failed()]
     assert isinstance(events[0], Began)
     events[0] = replace(events[0], versions={word: word}, machine={word: word})
-    jobs = [Job(t=1, job=f"{n}{word}", stateful=True, topic=word, checkpoint=word) for n in range(12)]
+    jobs = [JobEvent(t=1, job=f"{n}{word}", stateful=True, topic=word, checkpoint=word) for n in range(12)]
     return [events[0], *jobs, *events[1:]]
 
 
@@ -187,15 +191,17 @@ def rehearsal() -> list[Event]:
             rerun="statestore drill rehearse bk://prod/queries/delays",
             versions={"spark-pulsar-eos": "0.1.0"},
         ),
-        Job(t=0.1, job="delays", stateful=True, topic="persistent://prod/air/delays", checkpoint="bk://prod/delays"),
-        Step(t=4.2, name="find the newest savepoint", seconds=0.31, detail="before-upgrade, batch 81442"),
-        Step(t=41.0, name="restore into a scratch location", seconds=36.8, detail="1.9 GB"),
-        State(t=41.5, job="delays", batch=81442, versions=100, restore_mb_s=51.6),
-        Step(t=66.9, name="open the state", seconds=25.4, detail="4 operators, 200 partitions"),
-        Step(t=80.0, name="compare with the live state", seconds=13.0, detail="8,114,207 rows"),
-        Check(t=80.1, name="row counts are equal", passed=True, detail="8,114,207"),
-        Check(t=80.1, name="content hashes are equal", passed=True),
-        Check(
+        JobEvent(
+            t=0.1, job="delays", stateful=True, topic="persistent://prod/air/delays", checkpoint="bk://prod/delays"
+        ),
+        StepEvent(t=4.2, name="find the newest savepoint", seconds=0.31, detail="before-upgrade, batch 81442"),
+        StepEvent(t=41.0, name="restore into a scratch location", seconds=36.8, detail="1.9 GB"),
+        StateEvent(t=41.5, job="delays", batch=81442, versions=100, restore_mb_s=51.6),
+        StepEvent(t=66.9, name="open the state", seconds=25.4, detail="4 operators, 200 partitions"),
+        StepEvent(t=80.0, name="compare with the live state", seconds=13.0, detail="8,114,207 rows"),
+        CheckEvent(t=80.1, name="row counts are equal", passed=True, detail="8,114,207"),
+        CheckEvent(t=80.1, name="content hashes are equal", passed=True),
+        CheckEvent(
             t=80.2, name="the sink's last marker matches the checkpoint's offsets", passed=True, detail="batch 81442"
         ),
         NotTested(t=80.3, what="faults", why="A rehearsal changes nothing of a live job."),

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from statestore.drills.journal import Account, Began, Ended, Event, Fault, Journal, PlannedFault, Sample, read
+from statestore.drills.journal import AccountEvent, Began, Ended, Event, Fault, Journal, PlannedFault, Sample, read
 from statestore.drills.judge.findings import Verdict
 from statestore.errors import Damaged, InvalidInput, NotFound
 from tests.unit.statestore.drills.journals import to_plain
@@ -21,7 +21,7 @@ BEGAN = Began(
     machine={"cores": 2, "memory_gb": 7.5, "cpu": "slow"},
     plan=(PlannedFault(1, "kill-driver", "driver"), PlannedFault(2, "cut", "network", moment_s=3.5)),
 )
-ACCOUNT = Account(
+ACCOUNT = AccountEvent(
     job="flights",
     attempted=9,
     committed=8,

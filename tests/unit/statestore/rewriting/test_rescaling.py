@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eos.commit.registration import Registration
-from statestore.checkpoint import LocalFiles, Offsets, Operator
+from statestore.checkpoint import LocalFiles, OffsetsLogEntry, Operator
 from statestore.checkpoint.raw_state import PROVIDER, Kept
 from statestore.errors import Damaged, InvalidInput
 from statestore.rewriting.fingerprints import Fingerprint
@@ -21,7 +21,7 @@ HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvi
 def kept(name: str = "dedupe", provider: str = ROCKSDB, partitions: str | None = "2") -> Kept:
     conf = {PROVIDER: provider} | ({} if partitions is None else {"spark.sql.shuffle.partitions": partitions})
     operators = (Operator(0, name, ("default",), 2, "", ()),) if name else ()
-    return Kept(4, Offsets(1, 0, 0, conf, (), ()), 1, operators)
+    return Kept(4, OffsetsLogEntry(1, 0, 0, conf, (), ()), 1, operators)
 
 
 @pytest.mark.parametrize(

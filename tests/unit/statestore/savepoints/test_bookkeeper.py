@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from statestore.bk.address import Address
+from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
 from statestore.errors import CutFailed, InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop, Status
-from statestore.savepoints import bookkeeper, keeping
+from statestore.savepoints import bookkeeper, marker_retention
 from statestore.savepoints.savepoint import Savepoint, check_name
-from statestore.savepoints.store import Store
+from statestore.savepoints.store import SavepointStore
 
 SOURCE = "bk://zk:2181/q"
 
@@ -34,11 +34,11 @@ class Files:
         self.texts.pop(uri, None)
 
 
-class Played(Store):
+class Played(SavepointStore):
     """A tree whose jar answers `create` with what is given, one after the other."""
 
     def __init__(self, *answers: Exception | None) -> None:
-        super().__init__(cast(Hadoop, Files()), Address.parse(SOURCE))
+        super().__init__(cast(Hadoop, Files()), BkAddress.parse(SOURCE))
         object.__setattr__(self, "answers", iter(answers))
         object.__setattr__(self, "made", [])
 
@@ -98,11 +98,11 @@ def test_what_a_newer_cut_does_not_help_is_raised(error: Exception, cuts: list[i
 def test_the_sink_is_told_which_markers_the_oldest_savepoint_needs() -> None:
     store = Played()
     files = cast(Files, store.hadoop).texts
-    checkpoint, kept = Address.parse(SOURCE), f"{SOURCE}/eos-keep.json"
+    checkpoint, kept = BkAddress.parse(SOURCE), f"{SOURCE}/eos-keep.json"
 
     def tell(*savepoints: Savepoint) -> str | None:
         store.made[:] = savepoints
-        keeping.tell_sink(store, checkpoint, "a-query")
+        marker_retention.tell_sink(store, checkpoint, "a-query")
         return files.get(kept)
 
     one, two = (Savepoint(str(batch), "ready", SOURCE, 0, batch, "a-query") for batch in (0, 5))

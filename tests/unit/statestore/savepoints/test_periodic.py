@@ -9,13 +9,13 @@ from typing import Any, cast
 import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
-from statestore.bk.address import Address
+from statestore.bk.address import BkAddress
 from statestore.errors import CutFailed, InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints import bookkeeper, keeping, periodic
+from statestore.savepoints import bookkeeper, marker_retention, periodic
 from statestore.savepoints.periodic import Periodic, Schedule, periodic_savepoints
 from statestore.savepoints.savepoint import Savepoint
-from statestore.savepoints.store import Store
+from statestore.savepoints.store import SavepointStore
 from tests.waiting import until
 
 SOURCE = "bk://zk:2181/q"
@@ -23,11 +23,11 @@ START = 1_800_000_000
 QUERY = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
 
 
-class Tree(Store):
+class Tree(SavepointStore):
     """Savepoints of a tree, oldest first."""
 
     def __init__(self) -> None:
-        super().__init__(cast(Hadoop, None), Address.parse(SOURCE))
+        super().__init__(cast(Hadoop, None), BkAddress.parse(SOURCE))
         object.__setattr__(self, "there", [])
         object.__setattr__(self, "undeletable", "")
 
@@ -74,10 +74,10 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
-    monkeypatch.setattr(Store, "of", lambda *_, **__: world.tree)
+    monkeypatch.setattr(SavepointStore, "of", lambda *_, **__: world.tree)
     monkeypatch.setattr(bookkeeper, "create", world.create)
     monkeypatch.setattr(bookkeeper, "delete", lambda name, *_: world.tree.delete(name))
-    monkeypatch.setattr(keeping, "tell_sink", lambda *_: None)
+    monkeypatch.setattr(marker_retention, "tell_sink", lambda *_: None)
     monkeypatch.setattr(periodic, "read_query_id", lambda _: world.query)
     return world
 

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from statestore.bk.address import Address
+from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
 from statestore.errors import NotFound
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints import bookkeeper, keeping, portable
+from statestore.savepoints import bookkeeper, marker_retention, portable
 from statestore.savepoints.savepoint import Savepoint
-from statestore.savepoints.store import Store
+from statestore.savepoints.store import SavepointStore
 
 SOURCE = "bk://zk:2181/q"
 
@@ -37,7 +37,7 @@ class Tree:
             self.savepoints[name] = replace(one, state="abandoned") if one.state == "building" else one
 
 
-class Played(Store):
+class Played(SavepointStore):
     """The savepoints of such a tree."""
 
     @property
@@ -67,8 +67,8 @@ class Played(Store):
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Played:
     monkeypatch.setattr(bookkeeper, "cut_of", lambda *_: Cut(7, "a-query", {}, frozenset()))
-    monkeypatch.setattr(bookkeeper, "Store", Played)
-    return Played(cast(Hadoop, Tree()), Address.parse(SOURCE))
+    monkeypatch.setattr(bookkeeper, "SavepointStore", Played)
+    return Played(cast(Hadoop, Tree()), BkAddress.parse(SOURCE))
 
 
 def test_a_copy_leaves_nothing_and_shows_that_its_maker_lives(store: Played) -> None:
@@ -92,7 +92,7 @@ def test_what_a_killed_copy_has_left_is_named_and_removed(
     copy.__enter__()
     killed()
     monkeypatch.undo()
-    monkeypatch.setattr(bookkeeper, "Store", Played)
+    monkeypatch.setattr(bookkeeper, "SavepointStore", Played)
     store.tree.savepoints["nightly"] = Savepoint("nightly", "ready", SOURCE, 0, 7, "a-query")
     (left,) = bookkeeper.left_behind(store)
     assert left.name.startswith("nightly-copy-")
@@ -113,7 +113,7 @@ def test_deleting_a_savepoint_leaves_another_whose_name_only_looks_like_ours(
     store: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Played, "of", lambda *_: store)
-    monkeypatch.setattr(keeping, "tell_sink", lambda *_: None)
+    monkeypatch.setattr(marker_retention, "tell_sink", lambda *_: None)
     for name in ("mine", "mine-cut"):
         store.tree.savepoints[name] = Savepoint(name, "ready", SOURCE, 0)
     bookkeeper.delete("mine", SOURCE)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from statestore.errors import Damaged, InvalidInput
 from statestore.savepoints.folder import Folder
 from statestore.savepoints.stream import (
-    Content,
     Cutter,
+    FilePart,
     Manifest,
-    Part,
+    SavepointContent,
     Seen,
     Sum,
     files_of,
@@ -29,25 +29,25 @@ from statestore.savepoints.topic import TopicAddress
 FILES = {"state/0/0/1.delta": b"a" * 25, "state/0/0/empty": b"", "offsets/0": b"0123456789", "metadata": b"{}"}
 
 
-def messages(files: dict[str, bytes], chunk: int = 10, name: str = "one") -> list[Part]:
+def messages(files: dict[str, bytes], chunk: int = 10, name: str = "one") -> list[FilePart]:
     """As the writer makes them."""
     cutter = Cutter(chunk)
-    contents: list[Content] = []
+    contents: list[SavepointContent] = []
     parts: list[bytes] = []
     for path, data in files.items():
         own = Sum()
         parts += cutter.cut(own.over([data[:7], data[7:]]))
-        contents.append(Content(path, own.size, own.crc32c))
+        contents.append(SavepointContent(path, own.size, own.crc32c))
     parts += cutter.rest()
     lists = pack_list(contents, chunk)
-    made = [Part(name, name, "data", n, part) for n, part in enumerate(parts)]
-    made += [Part(name, name, "files", n, part) for n, part in enumerate(lists, len(parts))]
+    made = [FilePart(name, name, "data", n, part) for n, part in enumerate(parts)]
+    made += [FilePart(name, name, "files", n, part) for n, part in enumerate(lists, len(parts))]
     sums = cutter.sum
     manifest = Manifest(name, name, "bk://h:1/q", 3, "q", 5, len(files), sums.size, sums.crc32c, len(parts), len(lists))
-    return [*made, Part(name, name, "manifest", len(made), manifest.encode())]
+    return [*made, FilePart(name, name, "manifest", len(made), manifest.encode())]
 
 
-def put_together(parts: list[Part]) -> dict[str, bytes]:
+def put_together(parts: list[FilePart]) -> dict[str, bytes]:
     """As the reader does it."""
     seen = Seen("one")
     for part in parts:
@@ -95,11 +95,11 @@ def test_a_missing_message_is_named(missing: int) -> None:
 def test_a_changed_byte_is_found_in_the_message() -> None:
     part = messages(FILES)[0]
     properties = part.properties()
-    assert Part.of(properties, part.data) == part
+    assert FilePart.of(properties, part.data) == part
     with pytest.raises(Damaged, match="message 0 does not have its CRC32C"):
-        Part.of(properties, b"A" + part.data[1:])
+        FilePart.of(properties, b"A" + part.data[1:])
     with pytest.raises(Damaged, match="properties that are none of ours"):
-        Part.of({**properties, "kind": "other"}, part.data)
+        FilePart.of({**properties, "kind": "other"}, part.data)
 
 
 WRONG = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from statestore.drills.acts.acts import Acts, perform
-from statestore.drills.journal import Check, Ended, NotTested, Step, read
+from statestore.drills.journal import CheckEvent, Ended, NotTested, StepEvent, read
 from statestore.drills.judge.findings import Verdict
 from statestore.drills.record import JOURNAL
 from statestore.drills.report.summary import summarize
@@ -30,9 +30,9 @@ def test_steps_checks_and_gaps_are_written_down(tmp_path: Path) -> None:
     path = drill(tmp_path, good)
     assert path == tmp_path / JOURNAL
     _, step, check, gap, ended = read(path)
-    assert isinstance(step, Step)
+    assert isinstance(step, StepEvent)
     assert (step.name, step.detail) == ("restore", "batch 7")
-    assert isinstance(check, Check)
+    assert isinstance(check, CheckEvent)
     assert check.passed
     assert isinstance(gap, NotTested)
     assert ended == Ended(t=ended.t)
@@ -59,7 +59,7 @@ def failing(error: BaseException) -> Callable[[Acts], None]:
 def test_what_goes_wrong_is_no_pass(error: BaseException, verdict: Verdict, tmp_path: Path) -> None:
     events = read(drill(tmp_path, failing(error)))
     assert summarize(events).summary.verdict is verdict
-    assert [event.detail for event in events if isinstance(event, Step)] == ["batch 7", f"failed: {error}"]
+    assert [event.detail for event in events if isinstance(event, StepEvent)] == ["batch 7", f"failed: {error}"]
 
 
 def test_a_failed_check_fails_the_drill(tmp_path: Path) -> None:

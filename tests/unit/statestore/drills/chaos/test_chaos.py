@@ -17,16 +17,16 @@ from eos.local import LocalError
 from statestore.drills import journal
 from statestore.drills.chaos import chaos
 from statestore.drills.chaos.chaos import Chaos
+from statestore.drills.chaos.driver_events import DriverEvents, Word
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults import FAULTS
-from statestore.drills.chaos.job import JobSpec, Settings
+from statestore.drills.chaos.job import DrillJobSettings, JobSpec
 from statestore.drills.chaos.plan import Family, make_plan, make_rounds
-from statestore.drills.chaos.said import Said, Word
-from statestore.drills.chaos.stage import Stage
 from statestore.drills.chaos.supervisor import Launch, Supervisor
-from statestore.drills.journal import Check, Ended, Event, Sample, State, Transactions
+from statestore.drills.journal import CheckEvent, Ended, Event, Sample, StateEvent, TransactionsEvent
 from statestore.drills.judge import rows
 from statestore.drills.judge.findings import Account, Readers, Verdict
-from statestore.drills.judge.oracle import Progress
+from statestore.drills.judge.oracle import ReadProgress
 from statestore.drills.report.summary import summarize
 from tests.waiting import PATIENCE_S
 
@@ -75,7 +75,7 @@ class FakeDriver:
             self.says(Word.STATE, spec.job, state=tuple((key, count, total) for key, (count, total) in found.items()))
 
     def says(self, word: Word, job: str, **fields: Any) -> None:
-        self._hear(self, Said(word, job, **fields))
+        self._hear(self, DriverEvents(word, job, **fields))
 
     def kill(self) -> None:
         self.alive = False
@@ -105,11 +105,11 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
 
     class LiveFake:
         @property
-        def progress(self) -> Progress:
+        def progress(self) -> ReadProgress:
             sampled.set()
-            return Progress(7, 1, 30.0)
+            return ReadProgress(7, 1, 30.0)
 
-    def pretend(stage: Stage, chance: object) -> None:
+    def pretend(stage: FaultTargets, chance: object) -> None:
         sampled.wait(PATIENCE_S)  # else a fast drill might be over before the first sample
         stage.done("pretended")
 
@@ -117,7 +117,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
         account = Account(job, 1, 1, 1, 0, 0, 0, 0, 0, state_equal, {}, Verdict.PASS, "all there")
         return account, Readers(job, 2, 0)
 
-    def supervisor(settings: Settings, jobs: Sequence[JobSpec], log: Path) -> Supervisor:
+    def supervisor(settings: DrillJobSettings, jobs: Sequence[JobSpec], log: Path) -> Supervisor:
         return Supervisor(settings, jobs, log, launch=cast(Launch, FakeDriver))
 
     monkeypatch.setattr(chaos, "LocalCluster", lambda **_: cluster)
@@ -141,7 +141,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
 class FakeEndToEnd:
     """The job from topic to topic: its output is always as far as its input."""
 
-    given, arrived, output = 9, 9, SimpleNamespace(progress=Progress(9, -1, 4.0))
+    given, arrived, output = 9, 9, SimpleNamespace(progress=ReadProgress(9, -1, 4.0))
     lines: list[str]
 
     def __init__(self, url: str, spec: JobSpec, log: Path, scratch: Path) -> None:
@@ -157,9 +157,9 @@ class FakeEndToEnd:
         assert supervisor.jobs["copies"].up
         self.lines.append("drained")
 
-    def account(self) -> journal.Account:
+    def account(self) -> journal.AccountEvent:
         self.lines.append("accounted for")
-        return journal.Account("copies", 9, 9, 9, 0, 0, 0, 0, 0, None, {}, Verdict.PASS, "all there")
+        return journal.AccountEvent("copies", 9, 9, 9, 0, 0, 0, 0, 0, None, {}, Verdict.PASS, "all there")
 
 
 def drill(folder: Path, minutes: float | None = None, end_to_end: bool = False) -> list[Event]:
@@ -177,8 +177,8 @@ def test_each_fault_is_done_and_all_rows_are_accounted_for(tmp_path: Path, prete
     assert all(fault.recovered_s is not None and fault.caught_up_s is not None for fault in report.faults)
     assert {job.job: job.account.state_equal for job in report.jobs if job.account} == {"rows": None, "sums": True}
     kinds = {type(event) for event in events}
-    assert {Sample, State, Transactions, journal.NotTested} <= kinds
-    assert [event.versions for event in events if isinstance(event, State)] == [1]
+    assert {Sample, StateEvent, TransactionsEvent, journal.NotTested} <= kinds
+    assert [event.versions for event in events if isinstance(event, StateEvent)] == [1]
     assert pretended.stopped
 
 
@@ -211,7 +211,7 @@ def test_when_the_time_is_out_the_rows_so_far_are_accounted_for(tmp_path: Path) 
 def test_a_signal_ends_it_and_everything_that_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pretended: FakeCluster, number: signal.Signals
 ) -> None:
-    def interrupt(stage: Stage, chance: object) -> None:
+    def interrupt(stage: FaultTargets, chance: object) -> None:
         stage.done("half")
         os.kill(os.getpid(), number)
 
@@ -239,12 +239,12 @@ def test_jobs_on_a_standalone_cluster_run_on_its_master_with_short_time_outs(
         made.update(options)
         return nullcontext(SimpleNamespace(master="spark://h:7"))
 
-    def grow(stage: Stage, chance: object) -> None:
+    def grow(stage: FaultTargets, chance: object) -> None:
         made["turns"] = [*made.get("turns", []), (stage.fault.kind, stage.turn)]
         stage.repartitioned.add("rows")
         stage.done("a partition more")
 
-    def driver(settings: Settings, log: Path, hear: Any) -> FakeDriver:
+    def driver(settings: DrillJobSettings, log: Path, hear: Any) -> FakeDriver:
         made.update(master=settings.master, request=settings.request_timeout_s, options=settings.options)
         return FakeDriver(settings, log, hear)
 
@@ -267,7 +267,7 @@ def test_a_job_that_is_refused_is_a_failure(tmp_path: Path) -> None:
     FakeDriver.refuses = "StaleBatch: the output is ahead"
     events = drill(tmp_path)
     assert summarize(events).summary.verdict is Verdict.FAIL
-    (check,) = (event for event in events if isinstance(event, Check))
+    (check,) = (event for event in events if isinstance(event, CheckEvent))
     assert "rows was refused: StaleBatch" in check.detail or "sums was refused: StaleBatch" in check.detail
 
 

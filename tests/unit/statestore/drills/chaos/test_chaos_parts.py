@@ -13,10 +13,10 @@ from typer.testing import CliRunner, Result
 
 from eos.steps import Step
 from statestore.cli import app as cli
+from statestore.drills.chaos.driver_events import DriverEvents, Watch, Word, held_by, order_of, say
 from statestore.drills.chaos.faults import FAULTS
 from statestore.drills.chaos.feed import KEYS, ROWS, Feeder
 from statestore.drills.chaos.plan import KINDS
-from statestore.drills.chaos.said import Said, Watch, Word, held_by, order_of, say
 from statestore.drills.judge.rows import read_input
 from tests.waiting import PATIENCE_S, until
 
@@ -46,14 +46,14 @@ def test_the_input_grows_until_enough_is_waiting(tmp_path: Path) -> None:
 
 
 def test_what_a_driver_says_is_read_back(capsys: pytest.CaptureFixture[str]) -> None:
-    told = Said(Word.STATE, "sums", 3, "text\nof two lines", 7, True, (("k1", 1, 2),))
+    told = DriverEvents(Word.STATE, "sums", 3, "text\nof two lines", 7, True, (("k1", 1, 2),))
     say(told)
     line = capsys.readouterr().out
-    assert Said.parse(line) == told
-    assert Said.parse("WARN Utils: …") is None
-    assert Said.parse("{}") is None
-    assert Said.parse("[1]") is None
-    assert Said.parse(json.dumps(json.loads(line) | {"word": "sung"})) is None
+    assert DriverEvents.parse(line) == told
+    assert DriverEvents.parse("WARN Utils: …") is None
+    assert DriverEvents.parse("{}") is None
+    assert DriverEvents.parse("[1]") is None
+    assert DriverEvents.parse(json.dumps(json.loads(line) | {"word": "sung"})) is None
 
 
 def test_a_batch_is_held_at_the_step_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,9 +73,9 @@ def test_a_batch_is_held_at_the_step_that_is_asked_for(tmp_path: Path, capsys: p
     batch.join(PATIENCE_S)
     assert not batch.is_alive()
     watch(Step.END_ANSWERED, "after", 4)
-    told = [Said.parse(line) for line in capsys.readouterr().out.splitlines()]
+    told = [DriverEvents.parse(line) for line in capsys.readouterr().out.splitlines()]
     words = [(Word.FENCED, -1), *((word, 4) for word in (Word.OPENED, Word.SENT, Word.HELD, Word.ANSWERED))]
-    assert told == [Said(word, "rows", batch) for word, batch in words]
+    assert told == [DriverEvents(word, "rows", batch) for word, batch in words]
 
 
 def drill(*words: str) -> Result:

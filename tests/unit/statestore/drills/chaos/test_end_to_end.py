@@ -12,10 +12,10 @@ import pytest
 from statestore.drills.chaos import end_to_end
 from statestore.drills.chaos.end_to_end import COPIES, EndToEnd
 from statestore.drills.chaos.job import JobSpec
-from statestore.drills.journal import Account
+from statestore.drills.journal import AccountEvent
 from statestore.drills.judge import findings
 from statestore.drills.judge.findings import Verdict
-from statestore.drills.judge.oracle import Progress
+from statestore.drills.judge.oracle import ReadProgress
 
 SPEC = JobSpec(COPIES, False, "output", "sink", "checkpoint", source="input")
 
@@ -35,8 +35,8 @@ class Pretended:
 
         class Readers:
             @property
-            def progress(self) -> Progress:
-                return Progress(pretended.seen[topic])
+            def progress(self) -> ReadProgress:
+                return ReadProgress(pretended.seen[topic])
 
             def __enter__(self) -> None:
                 pretended.lines.append(f"read {topic}")
@@ -118,5 +118,5 @@ def test_the_account_is_the_judges(pretended: Pretended, monkeypatch: pytest.Mon
     monkeypatch.setattr("statestore.drills.judge.oracle.judge_copies", lambda *_: found)
     with EndToEnd("pulsar://h:1", SPEC, Path("log"), Path("scratch")) as ends:
         account = ends.account()
-    assert isinstance(account, Account)
+    assert isinstance(account, AccountEvent)
     assert (account.lost, account.verdict, account.reason) == (1, Verdict.FAIL, "one is lost")

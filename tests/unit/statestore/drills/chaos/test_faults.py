@@ -14,13 +14,13 @@ import pytest
 
 from eos.local import LocalError
 from eos.local.parts import ClusterPorts, Plan
+from statestore.drills.chaos.driver_events import DriverEvents, Word
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults import FAULTS, checkpoint
 from statestore.drills.chaos.feed import Feeder
 from statestore.drills.chaos.job import JobSpec
-from statestore.drills.chaos.said import Said, Word
-from statestore.drills.chaos.stage import Stage
 from statestore.drills.chaos.supervisor import Running
-from statestore.drills.journal import CaughtUp, Check, Fault, PlannedFault, Recovered
+from statestore.drills.journal import CaughtUp, CheckEvent, Fault, PlannedFault, Recovered
 
 PARTS = {part.name: part for part in Plan(ClusterPorts(1, (2, 3, 4), (5, 6), (7, 8)), {}, "1m", False, 4).parts(Path())}
 
@@ -75,8 +75,8 @@ class FakeSupervisor:
     def one_more(self, what: str) -> None:
         self._recorder.lines.append(f"wait for {what}")
 
-    def heard_of(self, driver: object) -> list[Said]:
-        return [Said(Word.FAILED, job, text="Fenced: bye") for job in self.jobs]
+    def heard_of(self, driver: object) -> list[DriverEvents]:
+        return [DriverEvents(Word.FAILED, job, text="Fenced: bye") for job in self.jobs]
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def recorder() -> Recorder:
 
 
 @pytest.fixture
-def stage(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+def stage(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FaultTargets:
     members = {name: recorder.part(name, part=part) for name, part in PARTS.items()}
     monkeypatch.setattr("statestore.drills.chaos.faults.cluster._read_only", lambda member: True)
     here, really_sleep = threading.get_ident(), time.sleep
@@ -101,7 +101,7 @@ def stage(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     def write(event: Any) -> None:
         if isinstance(event, Fault):
             recorder.lines.append("FAULT")
-        elif isinstance(event, Check):
+        elif isinstance(event, CheckEvent):
             recorder.lines.append(f"{'passed' if event.passed else 'failed'}: {event.name}")
 
     class Cluster:
@@ -122,19 +122,19 @@ def stage(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     supervisor: Any = FakeSupervisor(recorder)
     cluster: Any = Cluster()
     feeder = Feeder(tmp_path, lambda: 0, 1, 1)
-    made = Stage(cluster, supervisor, feeder, links[:2], links[2], "bk://d", {}, tmp_path, 15.0, write)
+    made = FaultTargets(cluster, supervisor, feeder, links[:2], links[2], "bk://d", {}, tmp_path, 15.0, write)
     made.fault = PlannedFault(3, "kind", "family")
     return made
 
 
-def lines(stage: Stage, recorder: Recorder, kind: str, seed: int = 1) -> list[str]:
+def lines(stage: FaultTargets, recorder: Recorder, kind: str, seed: int = 1) -> list[str]:
     FAULTS[kind](stage, random.Random(seed))
     assert stage.supervisor.recovery is not None
     return recorder.lines
 
 
 @pytest.mark.parametrize("kind", ["broker-kill", "bookie-kill", "zookeeper-kill"])
-def test_a_killed_member_is_started_again(stage: Stage, recorder: Recorder, kind: str) -> None:
+def test_a_killed_member_is_started_again(stage: FaultTargets, recorder: Recorder, kind: str) -> None:
     done = lines(stage, recorder, kind)
     name = done[1].split()[0]
     assert name.startswith(kind.split("-")[0])
@@ -143,7 +143,7 @@ def test_a_killed_member_is_started_again(stage: Stage, recorder: Recorder, kind
 
 @pytest.mark.parametrize("failures", [2, 3])
 def test_a_member_that_ends_while_it_starts_is_started_once_more(
-    stage: Stage, recorder: Recorder, failures: int
+    stage: FaultTargets, recorder: Recorder, failures: int
 ) -> None:
     really, left = stage.cluster.restart, iter(range(failures))
 
@@ -160,13 +160,13 @@ def test_a_member_that_ends_while_it_starts_is_started_once_more(
 
 
 @pytest.mark.parametrize("kind", ["broker-pause", "bookie-pause", "zookeeper-pause", "driver-pause"])
-def test_what_is_paused_goes_on(stage: Stage, recorder: Recorder, kind: str) -> None:
+def test_what_is_paused_goes_on(stage: FaultTargets, recorder: Recorder, kind: str) -> None:
     done = lines(stage, recorder, kind)
     name = done[1].split()[0]
     assert done[1:] == [f"{name} pause", "FAULT", "time passes", f"{name} resume"]
 
 
-def test_every_member_of_a_kind_is_met_by_some_seed(stage: Stage, recorder: Recorder) -> None:
+def test_every_member_of_a_kind_is_met_by_some_seed(stage: FaultTargets, recorder: Recorder) -> None:
     for seed in range(20):
         lines(stage, recorder, "bookie-kill", seed)
     assert {line for line in recorder.lines if line.endswith("kill")} == {
@@ -175,7 +175,9 @@ def test_every_member_of_a_kind_is_met_by_some_seed(stage: Stage, recorder: Reco
 
 
 @pytest.mark.parametrize(("link", "names"), [("broker-link", ["link-0", "link-1"]), ("state-link", ["link-2"])])
-def test_links_are_broken_together_and_heal(stage: Stage, recorder: Recorder, link: str, names: list[str]) -> None:
+def test_links_are_broken_together_and_heal(
+    stage: FaultTargets, recorder: Recorder, link: str, names: list[str]
+) -> None:
     for kind, word in (("delay", "delay"), ("half-open", "swallow")):
         recorder.lines.clear()
         done = [" ".join(line.split()[:2]) for line in lines(stage, recorder, f"{link}-{kind}")]
@@ -185,7 +187,7 @@ def test_links_are_broken_together_and_heal(stage: Stage, recorder: Recorder, li
     assert lines(stage, recorder, f"{link}-cut")[1:] == [*(f"{name} cut" for name in names), "FAULT"]
 
 
-def test_a_bookie_with_a_full_disk_gets_its_own_settings_back(stage: Stage, recorder: Recorder) -> None:
+def test_a_bookie_with_a_full_disk_gets_its_own_settings_back(stage: FaultTargets, recorder: Recorder) -> None:
     done = lines(stage, recorder, "bookie-disk-full")
     name = done[0].split()[0]
     assert done == [
@@ -198,11 +200,11 @@ def test_a_bookie_with_a_full_disk_gets_its_own_settings_back(stage: Stage, reco
     ]
 
 
-def test_a_driver_is_killed_between_two_moments(stage: Stage, recorder: Recorder) -> None:
+def test_a_driver_is_killed_between_two_moments(stage: FaultTargets, recorder: Recorder) -> None:
     assert lines(stage, recorder, "driver-kill") == ["time passes", "driver kill", "FAULT"]
 
 
-def test_a_second_driver_takes_over_before_the_first_wakes_up(stage: Stage, recorder: Recorder) -> None:
+def test_a_second_driver_takes_over_before_the_first_wakes_up(stage: FaultTargets, recorder: Recorder) -> None:
     done = lines(stage, recorder, "driver-second")
     assert done[1:5] == ["driver pause", "FAULT", "wait for a batch of each job in the second driver", "driver resume"]
     assert done[-3:] == [
@@ -212,21 +214,21 @@ def test_a_second_driver_takes_over_before_the_first_wakes_up(stage: Stage, reco
     ]
 
 
-def test_one_of_two_executors_is_killed(stage: Stage, recorder: Recorder) -> None:
+def test_one_of_two_executors_is_killed(stage: FaultTargets, recorder: Recorder) -> None:
     done = lines(stage, recorder, "executor-kill")
     assert done[-2].endswith("kill")
     assert done[-2].startswith("executor")
     assert done[-1] == "FAULT"
 
 
-def test_an_executor_of_a_standalone_cluster_is_killed(stage: Stage, recorder: Recorder) -> None:
+def test_an_executor_of_a_standalone_cluster_is_killed(stage: FaultTargets, recorder: Recorder) -> None:
     executors = stage.supervisor.driver.executors
     stage.supervisor.driver.executors = lambda: []  # type: ignore[method-assign]
     stage.standalone = recorder.part("cluster", executors=executors)
     assert lines(stage, recorder, "executor-kill")[-2:] in (["executor 1 kill", "FAULT"], ["executor 2 kill", "FAULT"])
 
 
-def test_a_killed_node_is_started_again(stage: Stage, recorder: Recorder) -> None:
+def test_a_killed_node_is_started_again(stage: FaultTargets, recorder: Recorder) -> None:
     executors = stage.supervisor.driver.executors
     stage.standalone = recorder.part("cluster", executors=executors, workers=2)
     done = lines(stage, recorder, "node-kill")
@@ -240,7 +242,7 @@ def test_a_killed_node_is_started_again(stage: Stage, recorder: Recorder) -> Non
     ]
 
 
-def test_a_lost_broker_comes_back_only_when_the_jobs_have_long_gone_on(stage: Stage, recorder: Recorder) -> None:
+def test_a_lost_broker_comes_back_only_when_the_jobs_have_long_gone_on(stage: FaultTargets, recorder: Recorder) -> None:
     done = lines(stage, recorder, "broker-lost")
     name = done[1].split()[0]
     assert done[1:3] == [f"{name} kill", "FAULT"]
@@ -250,7 +252,9 @@ def test_a_lost_broker_comes_back_only_when_the_jobs_have_long_gone_on(stage: St
 
 
 @pytest.mark.parametrize("kind", ["worker-kill", "planner-kill"])
-def test_workers_and_planners_are_killed_after_a_batch_began(stage: Stage, recorder: Recorder, kind: str) -> None:
+def test_workers_and_planners_are_killed_after_a_batch_began(
+    stage: FaultTargets, recorder: Recorder, kind: str
+) -> None:
     assert lines(stage, recorder, kind) == ["wait for a batch to begin", "time passes", "FAULT"]
 
 
@@ -269,13 +273,13 @@ class FakeEndToEnd:
 
 
 def test_the_job_from_topic_to_topic_has_caught_up_when_its_output_has_what_its_input_had(
-    stage: Stage, recorder: Recorder
+    stage: FaultTargets, recorder: Recorder
 ) -> None:
     ends: Any = FakeEndToEnd(recorder)
     stage.end_to_end = ends
     stage.supervisor.jobs = {"copies": Running(JobSpec("copies", False, "t", "s", "c", "input"), newest=4)}
-    stage.supervisor.jobs["copies"].see(Said(Word.STARTED, "copies"))
-    stage.supervisor.jobs["copies"].see(Said(Word.BEGAN, "copies", 5))
+    stage.supervisor.jobs["copies"].see(DriverEvents(Word.STARTED, "copies"))
+    stage.supervisor.jobs["copies"].see(DriverEvents(Word.BEGAN, "copies", 5))
     written: list[Any] = []
     stage.write = written.append
     lines(stage, recorder, "planner-kill")
@@ -284,12 +288,12 @@ def test_the_job_from_topic_to_topic_has_caught_up_when_its_output_has_what_its_
     for batch, arrived in ((6, 499), (7, 500)):
         assert isinstance(written[-1], Recovered) == (batch == 7)
         ends.arrived = arrived
-        stage.supervisor.recovery.see(Said(Word.BEGAN, "copies", batch))  # type: ignore[union-attr]
-        stage.supervisor.recovery.see(Said(Word.COMMITTED, "copies", batch))  # type: ignore[union-attr]
+        stage.supervisor.recovery.see(DriverEvents(Word.BEGAN, "copies", batch))  # type: ignore[union-attr]
+        stage.supervisor.recovery.see(DriverEvents(Word.COMMITTED, "copies", batch))  # type: ignore[union-attr]
     assert isinstance(written[-1], CaughtUp)
 
 
-def test_no_input_grows_while_a_job_is_stopped(stage: Stage, recorder: Recorder) -> None:
+def test_no_input_grows_while_a_job_is_stopped(stage: FaultTargets, recorder: Recorder) -> None:
     ends: Any = FakeEndToEnd(recorder)
     stage.end_to_end = ends
     stage.supervisor.stop = lambda job, files: recorder.lines.append(f"stop {job}")  # type: ignore[method-assign]
@@ -307,7 +311,7 @@ def test_no_input_grows_while_a_job_is_stopped(stage: Stage, recorder: Recorder)
     ],
 )
 def test_a_refusal_is_asked_for_until_the_broker_is_ready(
-    stage: Stage, recorder: Recorder, answers: list[str | None], passed: bool
+    stage: FaultTargets, recorder: Recorder, answers: list[str | None], passed: bool
 ) -> None:
     left = iter(answers)
     stage.supervisor.try_to_start = lambda job: next(left)  # type: ignore[method-assign]

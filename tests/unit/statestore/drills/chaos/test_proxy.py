@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from statestore.drills.chaos.frames import Boundary
+from statestore.drills.chaos.frames import FrameBoundary
 from statestore.drills.chaos.proxy import Proxy
 from tests.waiting import PATIENCE_S, until
 
@@ -164,7 +164,7 @@ def test_goes_silent_at_a_frame_and_passes_what_came_before_it(echo: tuple[str, 
     def frame(kind: int) -> bytes:
         return (8).to_bytes(4) + (4).to_bytes(4) + bytes([8, kind, 0, 0])
 
-    boundary = Boundary({56}, 2)
+    boundary = FrameBoundary({56}, 2)
     with Proxy(echo, in_frames=True) as proxy, connect(proxy) as connection:
         proxy.stop_at(boundary)
         connection.sendall(frame(18) + frame(56))  # it comes back, which is the second

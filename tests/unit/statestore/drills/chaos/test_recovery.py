@@ -1,11 +1,11 @@
 from __future__ import annotations
 
+from statestore.drills.chaos.driver_events import DriverEvents, Word
 from statestore.drills.chaos.recovery import Recovery
-from statestore.drills.chaos.said import Said, Word
-from statestore.drills.journal import CaughtUp, Detected, Event, Fenced, Recovered
+from statestore.drills.journal import CaughtUp, Detected, Event, FencedEvent, Recovered
 
 
-def followed(*told: Said, files: int = 3) -> tuple[Recovery, list[Event]]:
+def followed(*told: DriverEvents, files: int = 3) -> tuple[Recovery, list[Event]]:
     written: list[Event] = []
     recovery = Recovery(7, ("rows", "sums"), lambda said: said.batch >= files - 1, written.append)
     for said in told:
@@ -13,12 +13,12 @@ def followed(*told: Said, files: int = 3) -> tuple[Recovery, list[Event]]:
     return recovery, written
 
 
-def began(job: str, batch: int) -> Said:
-    return Said(Word.BEGAN, job, batch)
+def began(job: str, batch: int) -> DriverEvents:
+    return DriverEvents(Word.BEGAN, job, batch)
 
 
-def committed(job: str, batch: int) -> Said:
-    return Said(Word.COMMITTED, job, batch)
+def committed(job: str, batch: int) -> DriverEvents:
+    return DriverEvents(Word.COMMITTED, job, batch)
 
 
 def test_jobs_have_recovered_when_each_has_committed_a_batch_that_it_began_after_the_fault() -> None:
@@ -41,14 +41,16 @@ def test_jobs_have_caught_up_when_each_has_committed_the_files_that_were_there()
     recovery.see(committed("sums", 2))
     assert recovery.over
     assert written == [Recovered(7, "batch 1 of sums"), CaughtUp(7, "batch 2 of sums")]
-    recovery.see(Said(Word.TRIED, text="of the next fault"))
+    recovery.see(DriverEvents(Word.TRIED, text="of the next fault"))
     recovery.notice("nothing")
     assert len(written) == 2
 
 
 def test_what_notices_the_fault_first_is_written_down() -> None:
     recovery, written = followed(
-        Said(Word.TRIED, text="try 1 failed"), Said(Word.FAILED, "rows", text="gone"), Said(Word.FENCED, "rows")
+        DriverEvents(Word.TRIED, text="try 1 failed"),
+        DriverEvents(Word.FAILED, "rows", text="gone"),
+        DriverEvents(Word.FENCED, "rows"),
     )
     recovery.notice("the driver is gone")
-    assert written == [Detected(7, "try 1 failed"), Fenced(7, "rows")]
+    assert written == [Detected(7, "try 1 failed"), FencedEvent(7, "rows")]

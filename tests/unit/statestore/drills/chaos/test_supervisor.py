@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from statestore.drills.chaos.job import JobSpec, Settings
-from statestore.drills.chaos.said import Said, Word
-from statestore.drills.chaos.supervisor import Refused, Running, Stalled, Supervisor
-from statestore.drills.journal import Transactions
+from statestore.drills.chaos.driver_events import DriverEvents, Word
+from statestore.drills.chaos.job import DrillJobSettings, JobSpec
+from statestore.drills.chaos.supervisor import Running, Stalled, StartRefused, Supervisor
+from statestore.drills.journal import TransactionsEvent
 
-SETTINGS = Settings("pulsar://x", "drill", "in", "hold", "scratch", "local[2]", 15, 8)
+SETTINGS = DrillJobSettings("pulsar://x", "drill", "in", "hold", "scratch", "local[2]", 15, 8)
 JOBS = [JobSpec("rows", False, "t", "a", "bk://d/rows"), JobSpec("sums", True, "t2", "b", "bk://d/sums")]
 COPIES = JobSpec("copies", False, "t3", "c", "bk://d/copies", source="t4")
 Answer = Callable[["FakeDriver", str, JobSpec], None]
@@ -44,14 +44,14 @@ class World:
         self.next: dict[str, int] = {}
         self.supervisor = Supervisor(SETTINGS, JOBS, Path("log"), self.launch)  # type: ignore[arg-type]
 
-    def launch(self, settings: Settings, log: Path, hear: Any) -> FakeDriver:
+    def launch(self, settings: DrillJobSettings, log: Path, hear: Any) -> FakeDriver:
         answer = self.answers.pop(0) if self.answers else run_on
         self.drivers.append(FakeDriver(self, settings, hear, answer))
         return self.drivers[-1]
 
 
 class FakeDriver:
-    def __init__(self, world: World, settings: Settings, hear: Any, answer: Answer) -> None:
+    def __init__(self, world: World, settings: DrillJobSettings, hear: Any, answer: Answer) -> None:
         self.world, self.settings, self.hear, self.answer = world, settings, hear, answer
         self.alive = True
         self.told: list[tuple[str, str]] = []
@@ -62,7 +62,7 @@ class FakeDriver:
         threading.Thread(target=self.answer, args=(self, do, spec)).start()
 
     def says(self, word: Word, job: str = "", **fields: Any) -> None:
-        self.hear(self, Said(word, job, **fields))
+        self.hear(self, DriverEvents(word, job, **fields))
 
     def kill(self) -> None:
         self.alive = False
@@ -107,7 +107,7 @@ def test_a_job_that_failed_is_started_again(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("refusal", ["IdentityMismatch: x", "StaleBatch: x", "DamagedLog: x"])
 def test_a_job_that_is_refused_unexpectedly_ends_the_drill(refusal: str) -> None:
-    with pytest.raises(Refused, match=f"was refused: {refusal}"):
+    with pytest.raises(StartRefused, match=f"was refused: {refusal}"):
         World(failing(refusal)).supervisor.start()
 
 
@@ -203,20 +203,20 @@ def test_transactions_are_counted_over_all_drivers() -> None:
     driver.says(Word.COMMITTED, "rows", batch=2, skipped=True)  # its former run had committed it
     driver.says(Word.STARTED, "rows")
     driver.says(Word.COMMITTED, "rows", batch=2, skipped=True)  # Spark had not written down that it is done
-    assert supervisor.jobs["rows"].transactions() == Transactions("rows", 4, 3, 1, 3, 2)
+    assert supervisor.jobs["rows"].transactions() == TransactionsEvent("rows", 4, 3, 1, 3, 2)
 
 
 def test_a_commit_that_was_answered_was_never_in_doubt() -> None:
     running = Running(JOBS[0])
     for word in (Word.SENT, Word.HELD, Word.ANSWERED, Word.HELD, Word.COMMITTED, Word.STARTED):
-        running.see(Said(word, "rows", 1))
+        running.see(DriverEvents(word, "rows", 1))
     assert running.transactions().unknown_resolved == 0
 
 
 def test_batches_that_spark_hands_over_again_are_counted() -> None:
     running = Running(JOBS[0])
     for batch in (0, 1, 1, 2, 1, 2, 3):
-        running.see(Said(Word.BEGAN, "rows", batch))
+        running.see(DriverEvents(Word.BEGAN, "rows", batch))
     assert running.transactions().handed_again == 3
 
 
@@ -231,17 +231,22 @@ def test_a_job_that_reads_a_topic_is_stopped_as_soon_as_its_query_runs() -> None
     assert not supervisor.jobs["copies"].up
     running = Running(COPIES, up=True)
     assert not running.can_stop(1), "it was told to start, and a query that isn't there can't be stopped"
-    running.see(Said(Word.STARTED, "copies"))
+    running.see(DriverEvents(Word.STARTED, "copies"))
     assert running.can_stop(1)
-    running.see(Said(Word.FAILED, "copies", text="gone"))
+    running.see(DriverEvents(Word.FAILED, "copies", text="gone"))
     assert not running.can_stop(1)
 
 
 def test_a_batch_is_in_hand_from_its_beginning_to_its_commit() -> None:
     running = Running(JOBS[0])
-    steps = [Said(Word.STARTED), Said(Word.BEGAN, batch=3), Said(Word.COMMITTED, batch=3), Said(Word.BEGAN, batch=4)]
+    steps = [
+        DriverEvents(Word.STARTED),
+        DriverEvents(Word.BEGAN, batch=3),
+        DriverEvents(Word.COMMITTED, batch=3),
+        DriverEvents(Word.BEGAN, batch=4),
+    ]
     found = []
-    for said in [*steps, Said(Word.FAILED)]:
+    for said in [*steps, DriverEvents(Word.FAILED)]:
         running.see(said)
         found.append(running.in_hand)
     assert found == [None, 3, None, 4, None]

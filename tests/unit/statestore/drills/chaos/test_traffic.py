@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from statestore.drills.chaos import traffic
-from statestore.drills.chaos.traffic import Traffic, Writer
-from statestore.drills.judge.copies import Block, Outcome
+from statestore.drills.chaos.traffic import Traffic, TrafficWriter
+from statestore.drills.judge.copies import Block, CopyOutcome
 from statestore.errors import Unavailable
 from tests.waiting import until
 
@@ -24,22 +24,22 @@ done
 echo committed 2000 2500
 """
 BLOCKS = [
-    Block("one", 0, 500, Outcome.COMMITTED),
-    Block("one", 500, 1000, Outcome.ABORTED),
-    Block("one", 1000, 1500, Outcome.IN_DOUBT),
-    Block("one", 1500, 2000, Outcome.COMMITTED),
-    Block("one", 2000, 2500, Outcome.COMMITTED),
+    Block("one", 0, 500, CopyOutcome.COMMITTED),
+    Block("one", 500, 1000, CopyOutcome.ABORTED),
+    Block("one", 1000, 1500, CopyOutcome.IN_DOUBT),
+    Block("one", 1500, 2000, CopyOutcome.COMMITTED),
+    Block("one", 2000, 2500, CopyOutcome.COMMITTED),
 ]
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Writer]:
-    made = Writer("one", ["sh", "-c", SAYS], tmp_path / "log")
+def writer(tmp_path: Path) -> Iterator[TrafficWriter]:
+    made = TrafficWriter("one", ["sh", "-c", SAYS], tmp_path / "log")
     yield made
     made.kill()
 
 
-def test_a_writer_says_what_became_of_each_block_and_ends_with_its_input(writer: Writer) -> None:
+def test_a_writer_says_what_became_of_each_block_and_ends_with_its_input(writer: TrafficWriter) -> None:
     writer.await_rows(1000)
     assert writer.blocks == BLOCKS[:2]
     writer.pause()
@@ -50,8 +50,8 @@ def test_a_writer_says_what_became_of_each_block_and_ends_with_its_input(writer:
     assert writer.blocks == BLOCKS
 
 
-def test_what_is_promised_is_what_is_committed_of_all_writers(writer: Writer, tmp_path: Path) -> None:
-    other = Writer("two", ["sh", "-c", SAYS], tmp_path / "log")
+def test_what_is_promised_is_what_is_committed_of_all_writers(writer: TrafficWriter, tmp_path: Path) -> None:
+    other = TrafficWriter("two", ["sh", "-c", SAYS], tmp_path / "log")
     both = Traffic([writer, other])
     both.pause()
     both.resume()
@@ -62,7 +62,7 @@ def test_what_is_promised_is_what_is_committed_of_all_writers(writer: Writer, tm
 
 
 def test_a_writer_that_has_died_is_missed(tmp_path: Path) -> None:
-    writer = Writer("one", ["sh", "-c", "exit 1"], tmp_path / "log")
+    writer = TrafficWriter("one", ["sh", "-c", "exit 1"], tmp_path / "log")
     with pytest.raises(Unavailable, match="The writer one did not send 500 rows"):
         writer.await_rows(500)
     with pytest.raises(Unavailable, match="did not pause"):
@@ -74,7 +74,7 @@ def test_a_writer_that_has_died_is_missed(tmp_path: Path) -> None:
 
 def test_a_writer_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traffic, "_PATIENCE_S", 0.1)
-    writer = Writer("one", ["sh", "-c", "echo committed 0 500; sleep 600"], tmp_path / "log")
+    writer = TrafficWriter("one", ["sh", "-c", "echo committed 0 500; sleep 600"], tmp_path / "log")
     with pytest.raises(Unavailable, match=r"does not end within 0\.1 s"):
         writer.stop()
     writer.kill()
@@ -82,14 +82,14 @@ def test_a_writer_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytes
 
 
 def test_when_one_can_not_start_none_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[Writer] = []
+    started: list[TrafficWriter] = []
 
-    class Sleeping(Writer):
+    class Sleeping(TrafficWriter):
         def __init__(self, name: str, command: object, log: Path) -> None:
             super().__init__(name, ["sh", "-c", "exit 1" if name == "plain" else "sleep 600"], log)
             started.append(self)
 
-    monkeypatch.setattr(traffic, "Writer", Sleeping)
+    monkeypatch.setattr(traffic, "TrafficWriter", Sleeping)
     monkeypatch.setattr("eos.local.jars.classpath", lambda: "")
     monkeypatch.setattr("eos.local.checks.java", lambda: Path("java"))
     with pytest.raises(Unavailable, match="The writer plain did not send"):

@@ -6,15 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statestore.drills.judge.accounting import OFFENDERS, Expected, Reading, Row, account, live_findings, torn_batches
+from statestore.drills.judge.accounting import (
+    OFFENDERS,
+    Expected,
+    OutputRow,
+    Reading,
+    account,
+    live_findings,
+    torn_batches,
+)
 from statestore.drills.judge.findings import Account, Verdict
 
 PARTITIONS, BATCHES, SIZE = 3, 4, 5
 KINDS = ("lost", "duplicated", "unexpected", "out_of_order", "torn")
 
 
-def row(partition: int, number: int) -> Row:
-    return Row(number // SIZE, f"p{partition}", number)
+def row(partition: int, number: int) -> OutputRow:
+    return OutputRow(number // SIZE, f"p{partition}", number)
 
 
 NUMBERS = range(BATCHES * SIZE)
@@ -24,11 +32,11 @@ ALL = Expected(
 )
 
 
-def right() -> dict[str, list[Row]]:
+def right() -> dict[str, list[OutputRow]]:
     return {f"partition-{partition}": [row(partition, number) for number in NUMBERS] for partition in range(PARTITIONS)}
 
 
-def reading(rows: dict[str, list[Row]], reader: str = "the last reader", shortfall: str = "") -> Reading:
+def reading(rows: dict[str, list[OutputRow]], reader: str = "the last reader", shortfall: str = "") -> Reading:
     return Reading(reader, rows, shortfall)
 
 
@@ -106,12 +114,17 @@ def test_a_row_amid_a_later_batch_tears_its_own(partition: int, batch: int) -> N
 
 
 FOREIGN = st.sampled_from(
-    [Row(-1, "", 0, "not a row"), Row(2, "p1", 999), row(1, 3)._replace(batch=2), row(1, 3)._replace(content="x")]
+    [
+        OutputRow(-1, "", 0, "not a row"),
+        OutputRow(2, "p1", 999),
+        row(1, 3)._replace(batch=2),
+        row(1, 3)._replace(content="x"),
+    ]
 )
 
 
 @given(st.lists(FOREIGN, min_size=1, max_size=4), st.data())
-def test_rows_that_no_batch_has_are_unexpected_and_nothing_else(foreign: list[Row], data: st.DataObject) -> None:
+def test_rows_that_no_batch_has_are_unexpected_and_nothing_else(foreign: list[OutputRow], data: st.DataObject) -> None:
     rows = right()
     for one in foreign:
         here = rows[data.draw(st.sampled_from(sorted(rows)))]
@@ -130,7 +143,7 @@ def test_a_key_on_two_partitions_has_no_order() -> None:
 
 
 def test_rows_without_a_key_have_no_order_and_any_place() -> None:
-    rows = [Row(0, "", 0, str(number)) for number in range(6)]
+    rows = [OutputRow(0, "", 0, str(number)) for number in range(6)]
     found = account("rows", Expected(frozenset(rows), frozenset({0})), reading({"b": rows[:2:-1], "a": rows[:3]}))
     assert found.verdict is Verdict.PASS
 
@@ -146,7 +159,7 @@ def test_the_batch_that_was_under_way_may_be_there_as_a_whole_or_not_at_all() ->
 
 
 def test_offenders_are_the_first_few_by_batch_and_number() -> None:
-    many = Expected(frozenset(Row(batch, "k", batch) for batch in range(20)), committed=frozenset(range(20)))
+    many = Expected(frozenset(OutputRow(batch, "k", batch) for batch in range(20)), committed=frozenset(range(20)))
     found = account("rows", many, reading({}))
     assert (found.lost, found.offenders["lost"]) == (20, tuple(f"batch {n} key k #{n}" for n in range(OFFENDERS)))
     assert found.reason == "20 lost (first: batch 0 key k #0)."
@@ -220,13 +233,13 @@ def test_each_torn_batch_counts_once_however_many_readers_saw_it() -> None:
 # ---- state
 
 COUNTS = Expected(
-    frozenset(Row(batch, key, 2 * batch + 2, f"sum={batch}") for batch in range(3) for key in ("a", "b")),
+    frozenset(OutputRow(batch, key, 2 * batch + 2, f"sum={batch}") for batch in range(3) for key in ("a", "b")),
     committed=frozenset(range(3)),
     stateful=True,
 )
 
 
-def counts() -> list[Row]:
+def counts() -> list[OutputRow]:
     return sorted(COUNTS.attempted)
 
 
@@ -240,18 +253,18 @@ def test_the_newest_row_of_each_key_is_the_state() -> None:
     [
         counts()[:-1],
         [*counts()[:-1], counts()[-1]._replace(content="sum=77")],
-        [*counts(), Row(2, "a", 99, "sum=77")],
-        [*counts(), Row(2, "c", 1, "sum=1")],
+        [*counts(), OutputRow(2, "a", 99, "sum=77")],
+        [*counts(), OutputRow(2, "c", 1, "sum=1")],
     ],
 )
-def test_another_newest_row_is_another_state(rows: list[Row]) -> None:
+def test_another_newest_row_is_another_state(rows: list[OutputRow]) -> None:
     found = account("counts", COUNTS, reading({"0": rows}))
     assert (found.verdict, found.state_equal) == (Verdict.FAIL, False)
     assert "the final state is not what plain pandas computes" in found.reason
 
 
 def test_an_older_row_that_is_wrong_leaves_the_state_right() -> None:
-    rows = [one._replace(content="sum=77") if one == Row(0, "a", 2, "sum=0") else one for one in counts()]
+    rows = [one._replace(content="sum=77") if one == OutputRow(0, "a", 2, "sum=0") else one for one in counts()]
     found = account("counts", COUNTS, reading({"0": rows}))
     assert (found.state_equal, errors(found)) == (True, {"lost": 1, "unexpected": 1, "torn": 1})
 

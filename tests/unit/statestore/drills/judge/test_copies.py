@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statestore.drills.judge.accounting import Reading, Row
+from statestore.drills.judge.accounting import OutputRow, Reading
 from statestore.drills.judge.copies import (
     KEYS,
     PAD,
     Block,
-    Outcome,
+    CopyOutcome,
     PackedRows,
     account,
     key_of,
@@ -20,23 +20,23 @@ from statestore.drills.judge.findings import Account, Verdict
 
 SIZE = 40
 BLOCKS = [
-    Block("plain", 0, SIZE, Outcome.COMMITTED),
-    Block("transactional", 0, SIZE, Outcome.COMMITTED),
-    Block("transactional", SIZE, 2 * SIZE, Outcome.ABORTED),
-    Block("transactional", 2 * SIZE, 3 * SIZE, Outcome.IN_DOUBT),
-    Block("transactional", 3 * SIZE, 4 * SIZE, Outcome.COMMITTED),
+    Block("plain", 0, SIZE, CopyOutcome.COMMITTED),
+    Block("transactional", 0, SIZE, CopyOutcome.COMMITTED),
+    Block("transactional", SIZE, 2 * SIZE, CopyOutcome.ABORTED),
+    Block("transactional", 2 * SIZE, 3 * SIZE, CopyOutcome.IN_DOUBT),
+    Block("transactional", 3 * SIZE, 4 * SIZE, CopyOutcome.COMMITTED),
 ]
 PARTITIONS = ("a", "b", "c")
 KINDS = ("lost", "duplicated", "unexpected", "out_of_order", "torn")
 
 
-def row(writer: str, number: int) -> Row:
-    return Row(0, key_of(writer, number), number)
+def row(writer: str, number: int) -> OutputRow:
+    return OutputRow(0, key_of(writer, number), number)
 
 
-def placed(*outcomes: Outcome) -> dict[str, list[Row]]:
+def placed(*outcomes: CopyOutcome) -> dict[str, list[OutputRow]]:
     """The rows of the blocks of these outcomes, each key on a partition of its own."""
-    rows: dict[str, list[Row]] = {partition: [] for partition in PARTITIONS}
+    rows: dict[str, list[OutputRow]] = {partition: [] for partition in PARTITIONS}
     for block in BLOCKS:
         if block.outcome in outcomes:
             for number in range(block.first, block.end):
@@ -44,14 +44,14 @@ def placed(*outcomes: Outcome) -> dict[str, list[Row]]:
     return rows
 
 
-def right() -> dict[str, list[Row]]:
+def right() -> dict[str, list[OutputRow]]:
     """What is committed: that which was in doubt is not."""
-    return placed(Outcome.COMMITTED)
+    return placed(CopyOutcome.COMMITTED)
 
 
 def judged(
-    found: dict[str, list[Row]],
-    held: dict[str, list[Row]] | None = None,
+    found: dict[str, list[OutputRow]],
+    held: dict[str, list[OutputRow]] | None = None,
     blocks: list[Block] = BLOCKS,
     shortfall: str = "",
     input_shortfall: str = "",
@@ -129,7 +129,7 @@ def test_an_aborted_row_is_unexpected_even_if_a_reader_of_the_input_has_seen_it(
 
 
 def test_rows_in_doubt_are_due_if_the_input_has_them() -> None:
-    both = placed(Outcome.COMMITTED, Outcome.IN_DOUBT)
+    both = placed(CopyOutcome.COMMITTED, CopyOutcome.IN_DOUBT)
     assert judged(both, both).verdict is Verdict.PASS
     assert errors(judged(right(), both)) == {"lost": SIZE}
     assert errors(judged(both, right())) == {"unexpected": SIZE}
@@ -191,15 +191,15 @@ def test_a_reading_that_fell_short_proves_no_loss() -> None:
     assert judged(rows, shortfall="held up").verdict is Verdict.FAIL
     short = right()
     short["a"].remove(missing)
-    in_doubt = placed(Outcome.COMMITTED, Outcome.IN_DOUBT)
+    in_doubt = placed(CopyOutcome.COMMITTED, CopyOutcome.IN_DOUBT)
     found = judged(in_doubt, short, input_shortfall="held up")
     assert (found.verdict, errors(found)) == (Verdict.UNKNOWN, {}), "the input may have had them"
 
 
-@pytest.mark.parametrize("outcome", [Outcome.COMMITTED, Outcome.ABORTED])
-def test_without_committed_or_without_aborted_rows_nothing_was_put_to_the_test(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [CopyOutcome.COMMITTED, CopyOutcome.ABORTED])
+def test_without_committed_or_without_aborted_rows_nothing_was_put_to_the_test(outcome: CopyOutcome) -> None:
     blocks = [block for block in BLOCKS if block.outcome is outcome]
-    rows = placed(Outcome.COMMITTED) if outcome is Outcome.COMMITTED else {}
+    rows = placed(CopyOutcome.COMMITTED) if outcome is CopyOutcome.COMMITTED else {}
     found = judged(rows, rows, blocks)
     assert (found.verdict, errors(found)) == (Verdict.UNKNOWN, {})
     assert "too few to judge by" in found.reason
@@ -227,8 +227,8 @@ def test_anything_else_is_not_a_row(key: str, data: bytes) -> None:
 
 
 @given(st.lists(st.sampled_from([row("plain", 3), row("plain", 20), row("transactional", 3)])))
-def test_packed_rows_are_the_rows(rows: list[Row]) -> None:
-    strange = Row(-1, "", 0, "not a row")
+def test_packed_rows_are_the_rows(rows: list[OutputRow]) -> None:
+    strange = OutputRow(-1, "", 0, "not a row")
     packed = PackedRows([strange, *rows])
     assert list(packed) == [*rows, strange]
     assert len(packed) == len(rows) + 1

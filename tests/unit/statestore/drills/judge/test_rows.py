@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from statestore.drills.judge import rows
-from statestore.drills.judge.accounting import Row
+from statestore.drills.judge.accounting import OutputRow
 
 BATCHES, SIZE = 4, 30
 
@@ -38,7 +38,7 @@ def test_the_stateless_job_writes_each_row_of_the_input(folder: Path) -> None:
     expected = rows.stateless(rows.read_input(folder), committed=[0, 2])
     assert len(expected.attempted) == BATCHES * SIZE
     assert len(expected.due) == 2 * SIZE
-    assert Row(1, "p2", 7) in expected.attempted  # row number 30 = the first of batch 1 is p2, s7
+    assert OutputRow(1, "p2", 7) in expected.attempted  # row number 30 = the first of batch 1 is p2, s7
     assert not expected.stateful
 
 
@@ -52,7 +52,7 @@ def test_the_stateful_job_writes_what_counting_one_by_one_gives(folder: Path) ->
             count, total = counted.get(key, (0, 0))
             counted[key] = (count + 1, total + int(amount))
             changed.add(key)
-        wanted |= {Row(batch, key, counted[key][0], f"sum={counted[key][1]}") for key in changed}
+        wanted |= {OutputRow(batch, key, counted[key][0], f"sum={counted[key][1]}") for key in changed}
     expected = rows.stateful(rows.read_input(folder), committed=range(BATCHES))
     assert expected.attempted == wanted == expected.due
     assert expected.stateful
@@ -75,11 +75,11 @@ def test_no_input_asks_for_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "row"),
     [
-        ("p1", {"p": 1, "s": 17, "batch": 4}, Row(4, "p1", 17)),
-        ("k3", {"key": "k3", "count": 12, "sum": 340, "batch": 4}, Row(4, "k3", 12, "sum=340")),
+        ("p1", {"p": 1, "s": 17, "batch": 4}, OutputRow(4, "p1", 17)),
+        ("k3", {"key": "k3", "count": 12, "sum": 340, "batch": 4}, OutputRow(4, "k3", 12, "sum=340")),
     ],
 )
-def test_messages_of_the_jobs_are_read(key: str, value: dict[str, object], row: Row) -> None:
+def test_messages_of_the_jobs_are_read(key: str, value: dict[str, object], row: OutputRow) -> None:
     assert rows.parse(key, json.dumps(value).encode()) == row
 
 

@@ -16,23 +16,23 @@ from typer.testing import CliRunner
 from statestore.cli.app import typer_app
 from statestore.drills.chaos.plan import KINDS as ALL_KINDS
 from statestore.drills.journal import (
-    Account,
+    AccountEvent,
     Began,
     CaughtUp,
-    Check,
+    CheckEvent,
     Detected,
     Ended,
     Event,
     Fault,
-    Job,
-    Readers,
+    JobEvent,
+    ReadersEvent,
     Recovered,
     Sample,
     Targets,
 )
 from statestore.drills.report.report import page as page_data
 from statestore.drills.report.report import render, write_report
-from statestore.drills.report.summary import Report, summarize
+from statestore.drills.report.summary import DrillReport, summarize
 from statestore.errors import Damaged, InvalidInput, NotFound
 from tests.unit.statestore.drills import journals
 from tests.unit.statestore.drills.report.page import Page
@@ -56,13 +56,13 @@ def page_of(events: list[Event]) -> Page:
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
+def report() -> DrillReport:
     """Of a whole drill, with 150 faults."""
     return summarize(journals.chaos())
 
 
 @pytest.fixture(scope="module")
-def passed(report: Report) -> Page:
+def passed(report: DrillReport) -> Page:
     return Page(render(report))
 
 
@@ -75,7 +75,7 @@ def titles(page: Page) -> list[str]:
     return [str(attributes["id"]) for attributes in page.all("section")]
 
 
-def test_pass(passed: Page, report: Report) -> None:
+def test_pass(passed: Page, report: DrillReport) -> None:
     assert "✓ PASS 150 faults, 0 rows lost, 0 duplicated" in passed.words
     sections = "accounts recovery timeline course transactions checks limits again"
     assert titles(passed) == sections.split()
@@ -111,7 +111,7 @@ def test_fail_names_the_first_offenders() -> None:
 
 def test_offenders_of_live_readers_are_named() -> None:
     events = [
-        replace(event, torn=1, offenders=("batch 41",)) if isinstance(event, Readers) else event
+        replace(event, torn=1, offenders=("batch 41",)) if isinstance(event, ReadersEvent) else event
         for event in journals.chaos(10)
     ]
     assert "flights, torn, seen by a live reader batch 41" in page_of(events).words
@@ -133,7 +133,9 @@ def test_an_interrupted_drill_claims_no_zero_that_was_not_counted() -> None:
 
 
 def test_counts_of_some_jobs_say_so() -> None:
-    page = page_of([event for event in journals.chaos(9) if not (isinstance(event, Account) and event.job == "delays")])
+    page = page_of(
+        [event for event in journals.chaos(9) if not (isinstance(event, AccountEvent) and event.job == "delays")]
+    )
     assert "Rows lost 0 in 1 of 2 jobs" in page.words
 
 
@@ -147,7 +149,7 @@ def test_a_journal_without_an_end_is_unknown(tmp_path: Path) -> None:
 
 
 def test_many_checks_are_folded_but_for_those_that_failed() -> None:
-    checks: list[Event] = [Check(t=n, name=f"check {n}", passed=n != 7) for n in range(30)]
+    checks: list[Event] = [CheckEvent(t=n, name=f"check {n}", passed=n != 7) for n in range(30)]
     page = page_of([*journals.rehearsal()[:-1], *checks, journals.rehearsal()[-1]])
     assert ["open" in details for details in page.all("details")] == [False]
     assert re.search("Checks.*check 7 ✗ FAIL.*32 of 33 held.*check 8 ✓ PASS", page.words)
@@ -255,9 +257,9 @@ def hostile(events: list[Event]) -> list[Event]:
     found[0] = replace(found[0], versions={HOSTILE: HOSTILE}, machine={HOSTILE: HOSTILE})
     return [
         replace(event, offenders={HOSTILE: (HOSTILE,)})
-        if isinstance(event, Account)
+        if isinstance(event, AccountEvent)
         else replace(event, offenders=(HOSTILE,), torn=1)
-        if isinstance(event, Readers)
+        if isinstance(event, ReadersEvent)
         else event
         for event in found
     ]
@@ -302,7 +304,7 @@ def test_the_json_has_what_others_read(tmp_path: Path) -> None:
     assert found["events"] == [journals.to_plain(event) for event in events]
     assert len(found["faults"]) == sum(isinstance(event, Fault) for event in events)
     assert len(found["samples"]) == sum(isinstance(event, Sample) for event in events)
-    assert len(found["jobs"]) == sum(isinstance(event, Job) for event in events)
+    assert len(found["jobs"]) == sum(isinstance(event, JobEvent) for event in events)
 
 
 def test_a_report_is_never_written_over_its_journal(tmp_path: Path) -> None:

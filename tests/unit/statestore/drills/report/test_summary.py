@@ -5,29 +5,29 @@ import json
 import pytest
 
 from statestore.drills.journal import (
-    Account,
+    AccountEvent,
     Began,
     CaughtUp,
-    Check,
+    CheckEvent,
     Detected,
     DrillKind,
     Ended,
     Event,
     Fault,
-    Fenced,
-    Job,
+    FencedEvent,
+    JobEvent,
     NotTested,
     PlannedFault,
-    Readers,
+    ReadersEvent,
     Recovered,
     Sample,
-    State,
-    Step,
+    StateEvent,
+    StepEvent,
     Targets,
-    Transactions,
+    TransactionsEvent,
 )
 from statestore.drills.judge.findings import Verdict
-from statestore.drills.report.summary import Report, summarize
+from statestore.drills.report.summary import DrillReport, summarize
 from statestore.errors import Damaged
 
 KIND = "kill-driver"
@@ -46,8 +46,8 @@ def began(faults: int = 0, drill: DrillKind = "chaos") -> Began:
 
 def account(
     job: str = "rows", verdict: Verdict = Verdict.PASS, *, lost: int = 0, duplicated: int = 0, torn: int = 0
-) -> Account:
-    return Account(
+) -> AccountEvent:
+    return AccountEvent(
         job,
         attempted=9,
         committed=9,
@@ -69,11 +69,11 @@ def fault(n: int, at: float, recovered_after: float | None, kind: str = KIND) ->
     return events if recovered_after is None else [*events, Recovered(n, t=at + recovered_after)]
 
 
-JOB = Job("rows", stateful=False, topic="t", checkpoint="c")
+JOB = JobEvent("rows", stateful=False, topic="t", checkpoint="c")
 GOOD: list[Event] = [began(2), JOB, *fault(1, 10, 4), *fault(2, 20, 8), account(), Ended(t=30)]
 
 
-def reasons(report: Report) -> str:
+def reasons(report: DrillReport) -> str:
     return " | ".join(report.summary.reasons)
 
 
@@ -93,7 +93,7 @@ def test_all_done_all_recovered_all_accounted_for_is_a_pass() -> None:
         (Ended, "no end"),
         (Fault, "Fault 1 (kill-driver) was planned and not done."),
         (Recovered, "No batch was seen to be committed after fault 2 (kill-driver)."),
-        (Account, "Job rows has no account."),
+        (AccountEvent, "Job rows has no account."),
     ],
 )
 def test_missing_evidence_is_unknown(left_out: type, reason: str) -> None:
@@ -114,7 +114,7 @@ def test_a_drill_that_could_not_go_on_is_unknown_and_says_why() -> None:
 
 
 def test_without_an_account_no_zero_is_claimed() -> None:
-    report = summarize([began(), JOB, Readers("rows", 3, 0), Ended(interrupted=True)])
+    report = summarize([began(), JOB, ReadersEvent("rows", 3, 0), Ended(interrupted=True)])
     assert "UNKNOWN: no row counted. The drill was interrupted: no reason is known." in report.summary.sentence
 
 
@@ -122,8 +122,8 @@ def test_without_an_account_no_zero_is_claimed() -> None:
     ("bad", "reason"),
     [
         (account(verdict=Verdict.FAIL, lost=1), "Job rows: Why."),
-        (Check("damage is refused", passed=False, detail="It was used."), "damage is refused. It was used."),
-        (Readers("rows", 3, torn=1, offenders=("batch 4",)), "saw 1 torn batches while it ran: batch 4."),
+        (CheckEvent("damage is refused", passed=False, detail="It was used."), "damage is refused. It was used."),
+        (ReadersEvent("rows", 3, torn=1, offenders=("batch 4",)), "saw 1 torn batches while it ran: batch 4."),
     ],
 )
 def test_a_thing_that_is_wrong_fails_the_drill_even_if_it_was_interrupted(bad: Event, reason: str) -> None:
@@ -145,7 +145,7 @@ def test_errors_add_up_over_jobs_and_the_worst_account_of_a_job_counts() -> None
         account("a", fail, lost=2, duplicated=1),
         account("b", fail, lost=1),
     ]
-    summary = summarize([began(), *accounts, Readers("a", 2, torn=2, offenders=("1", "2")), Ended()]).summary
+    summary = summarize([began(), *accounts, ReadersEvent("a", 2, torn=2, offenders=("1", "2")), Ended()]).summary
     assert (summary.lost, summary.duplicated, summary.torn) == (4, 1, 2)
     assert (summary.unexpected, summary.out_of_order) == (0, 0)
 
@@ -153,7 +153,7 @@ def test_errors_add_up_over_jobs_and_the_worst_account_of_a_job_counts() -> None
 def test_times_are_counted_from_the_fault_and_the_first_sight_counts() -> None:
     seen: list[Event] = [
         Detected(1, t=11),
-        Fenced(1, t=12.5),
+        FencedEvent(1, t=12.5),
         Recovered(1, t=14),
         Recovered(1, t=19),
         CaughtUp(1, t=16),
@@ -185,7 +185,9 @@ def test_targets_are_compared_with_what_was_measured(recovered_after: float, beh
 
 
 def test_a_drill_of_checks_alone_passes_by_its_checks() -> None:
-    report = summarize([began(drill="rehearsal"), JOB, Check("opens", passed=True), Step("open", 1.5), Ended()])
+    report = summarize(
+        [began(drill="rehearsal"), JOB, CheckEvent("opens", passed=True), StepEvent("open", 1.5), Ended()]
+    )
     assert report.summary.sentence == "PASS: 1 of 1 checks passed."
     assert [step.name for step in report.steps] == ["open"]
 
@@ -198,10 +200,10 @@ def test_a_drill_that_looked_at_nothing_is_unknown() -> None:
 def test_the_json_has_all_that_the_journal_has() -> None:
     more: list[Event] = [
         Sample("rows", 5, 4, 12.5),
-        State("rows", 3, versions=2, restore_mb_s=80.0),
-        Transactions("rows", 5, 4, 1, 1, 2, 3),
+        StateEvent("rows", 3, versions=2, restore_mb_s=80.0),
+        TransactionsEvent("rows", 5, 4, 1, 1, 2, 3),
         NotTested("power cut", "one machine"),
-        Readers("rows", 3, 0),
+        ReadersEvent("rows", 3, 0),
     ]
     report = json.loads(summarize([*GOOD[:-1], *more, Ended()]).to_json())
     assert report["summary"]["recover_s"] == {"p50": 4.0, "p95": 8.0}

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from eos.steps import Phase, Step
-from statestore.drills.chaos import said as words
+from statestore.drills.chaos import driver_events as words
+from statestore.drills.chaos.driver_events import DriverEvents, Watch, Word
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults import FAULTS, commit
-from statestore.drills.chaos.frames import Boundary
-from statestore.drills.chaos.job import JobSpec, Settings
+from statestore.drills.chaos.frames import FrameBoundary
+from statestore.drills.chaos.job import DrillJobSettings, JobSpec
 from statestore.drills.chaos.plan import FRAMES
-from statestore.drills.chaos.said import Said, Watch, Word
-from statestore.drills.chaos.stage import Stage
 from statestore.drills.chaos.supervisor import Supervisor
-from statestore.drills.journal import Check, Event, Fault, PlannedFault
+from statestore.drills.journal import CheckEvent, Event, Fault, PlannedFault
 from tests.waiting import PATIENCE_S
 
 ROWS = JobSpec("rows", False, "t", "s", "c")
@@ -48,7 +48,7 @@ class World:
         self.log: set[int] = set()
         self.damage: Callable[[], None] = lambda: None
         self.lines: list[str] = []
-        self.boundary: Boundary | None = None
+        self.boundary: FrameBoundary | None = None
         self.threads: list[threading.Thread] = []
 
     def link(self) -> Any:
@@ -56,7 +56,7 @@ class World:
             self.answers.set()
             self.lines.append("heal")
 
-        def stop_at(boundary: Boundary) -> None:
+        def stop_at(boundary: FrameBoundary) -> None:
             self.boundary = boundary
             self.lines.append("stop at a boundary")
 
@@ -72,7 +72,7 @@ class World:
 class PretendedDriver:
     """Writes batch after batch."""
 
-    def __init__(self, world: World, hear: Callable[[Any, Said], None]) -> None:
+    def __init__(self, world: World, hear: Callable[[Any, DriverEvents], None]) -> None:
         self.alive, self._world, self._hear = True, world, hear
         self._watch = Watch("rows", str(world.hold / "rows"))
         self._thread = threading.Thread(target=self._write, daemon=True)
@@ -88,15 +88,15 @@ class PretendedDriver:
     def last_words(self) -> str:
         return ""
 
-    def say(self, told: Said) -> None:
+    def say(self, told: DriverEvents) -> None:
         if self.alive:
             self._hear(self, told)
 
     def _write(self) -> None:
-        self.say(Said(Word.STARTED, "rows"))
+        self.say(DriverEvents(Word.STARTED, "rows"))
         while self.alive:
             batch = self._world.noted
-            self.say(Said(Word.BEGAN, "rows", batch))
+            self.say(DriverEvents(Word.BEGAN, "rows", batch))
             skipped = batch in self._world.log
             if not skipped:
                 for step in (Step.OPEN, Step.INTENT, Step.ADD_CONTROL, Step.MARKER):
@@ -109,7 +109,7 @@ class PretendedDriver:
                     self._pass(Step.END_ANSWERED, batch)
                 self._world.answers.wait(PATIENCE_S)
             self._pass(Step.RETURN, batch)
-            self.say(Said(Word.COMMITTED, "rows", batch, skipped=skipped))
+            self.say(DriverEvents(Word.COMMITTED, "rows", batch, skipped=skipped))
             self._world.noted += self.alive
 
     def _pass(self, step: Step, batch: int) -> None:
@@ -140,8 +140,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 @pytest.fixture
-def stage(world: World) -> Iterator[tuple[Stage, list[Event]]]:
-    def launch(settings: Settings, log: Path, hear: Callable[[Any, Said], None]) -> Any:
+def stage(world: World) -> Iterator[tuple[FaultTargets, list[Event]]]:
+    def launch(settings: DrillJobSettings, log: Path, hear: Callable[[Any, DriverEvents], None]) -> Any:
         return PretendedDriver(world, hear)
 
     class Cluster:
@@ -153,12 +153,12 @@ def stage(world: World) -> Iterator[tuple[Stage, list[Event]]]:
         def restart(self, name: str) -> None:
             world.lines.append(f"restart {name}")
 
-    settings = Settings("pulsar://h:1", "l", "in", str(world.hold), "scratch", "local[2]", 30.0, 8.0)
+    settings = DrillJobSettings("pulsar://h:1", "l", "in", str(world.hold), "scratch", "local[2]", 30.0, 8.0)
     supervisor = Supervisor(settings, [ROWS], Path("log"), launch)
     events: list[Event] = []
     cluster: Any = Cluster()
     feeder: Any = SimpleNamespace(files=0)
-    made = Stage(
+    made = FaultTargets(
         cluster, supervisor, feeder, [world.link()], world.link(), "bk://d", {}, world.hold, 0.01, events.append
     )
     made.fault = PlannedFault(3, "kind", "family")
@@ -172,7 +172,7 @@ def stage(world: World) -> Iterator[tuple[Stage, list[Event]]]:
             thread.join(PATIENCE_S)
 
 
-Made = tuple[Stage, list[Event]]
+Made = tuple[FaultTargets, list[Event]]
 
 
 def done(made: Made, kind: str, seed: int = 1) -> dict[str, bool]:
@@ -180,7 +180,7 @@ def done(made: Made, kind: str, seed: int = 1) -> dict[str, bool]:
     stage, events = made
     FAULTS[kind](stage, random.Random(seed))
     assert [event for event in events if isinstance(event, Fault)]
-    return {event.name.split(": ")[1]: event.passed for event in events if isinstance(event, Check)}
+    return {event.name.split(": ")[1]: event.passed for event in events if isinstance(event, CheckEvent)}
 
 
 def test_a_batch_that_was_not_committed_is_written_again(stage: Made) -> None:
@@ -192,7 +192,7 @@ def test_a_batch_that_was_not_committed_is_written_again(stage: Made) -> None:
 @pytest.mark.parametrize("at", commit.BEFORE)
 def test_it_stands_still_where_it_is_to_be_killed(stage: Made, at: tuple[Step, Phase], world: World) -> None:
     running = commit._kill_at(stage[0], at)
-    assert running.last == Said(Word.HELD, "rows", world.noted)
+    assert running.last == DriverEvents(Word.HELD, "rows", world.noted)
     assert not list(world.hold.iterdir()), "the next batch is not held"
     assert running.last.batch not in world.log
 

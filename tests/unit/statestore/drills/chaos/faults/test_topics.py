@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
+from statestore.drills.chaos.driver_events import held_by
+from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults import FAULTS, topics
 from statestore.drills.chaos.faults.commit import At
 from statestore.drills.chaos.job import JobSpec
-from statestore.drills.chaos.said import held_by
-from statestore.drills.chaos.stage import Stage
 
 TOPIC = "persistent://public/default/rows"
 
@@ -56,7 +56,7 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
 @pytest.fixture
 def stage(admin: Admin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     @contextmanager
-    def held(stage: Stage, running: Any, at: At) -> Iterator[int]:
+    def held(stage: FaultTargets, running: Any, at: At) -> Iterator[int]:
         admin.lines.append(f"held {at[1]} {at[0]}")
         yield 7
         admin.lines.append("goes on")

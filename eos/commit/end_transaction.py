@@ -1,0 +1,77 @@
+"""Ending a transaction: what an answer to END_TXN proves, and asking until it has ended.
+
+The table's only question is whether the transaction has *ended*. How it ended is for the control log to say, unless
+the coordinator itself answered "success": on a finished transaction END_TXN answers TransactionNotFound whether it was
+committed, aborted, timed out or never was, and the coordinator keeps no history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, NamedTuple
+
+from eos.commit.ports import CoordinatorsPort
+from eos.commit.retry import Retry
+from eos.errors import NetworkError, Refused
+from eos.pulsar.wire.txn import TxnId
+
+
+class TransactionEnd(Enum):
+    """What an answer to END_TXN proves."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    ENDED = "ended"  # how it ended is not known
+    NOT_YET = "not yet"  # nothing proven: ask again
+
+
+SUCCESS: Final = "Success"
+SILENCE: Final = "no answer"
+
+# (asked to commit, what was answered) -> what it proves. Anything else proves nothing.
+ENDINGS: Final[dict[tuple[bool, str], TransactionEnd]] = {
+    (True, SUCCESS): TransactionEnd.COMMITTED,
+    (False, SUCCESS): TransactionEnd.ABORTED,
+    # Gone from the coordinator, which forgets how. To a principal that may not end the transaction
+    # the answer is the same, hence the rule "another principal" of `eos.commit.decision`.
+    (True, "TransactionNotFound"): TransactionEnd.ENDED,
+    (False, "TransactionNotFound"): TransactionEnd.ENDED,
+    # On its way to either end: of four concurrent commits one is answered with success, and the others so.
+    (True, "InvalidTxnStatus"): TransactionEnd.NOT_YET,
+    (False, "InvalidTxnStatus"): TransactionEnd.NOT_YET,
+    # The coordinator moved, or is not loaded yet after a crash.
+    (True, "TransactionCoordinatorNotFound"): TransactionEnd.NOT_YET,
+    (False, "TransactionCoordinatorNotFound"): TransactionEnd.NOT_YET,
+    # The frame may have arrived, or may still arrive.
+    (True, SILENCE): TransactionEnd.NOT_YET,
+    (False, SILENCE): TransactionEnd.NOT_YET,
+}
+
+
+class EndAnswer(NamedTuple):
+    """An answer to END_TXN: what it proves, and the error that it came as; None for success."""
+
+    ending: TransactionEnd
+    error: NetworkError | None
+
+
+def ask(client: CoordinatorsPort, txn: TxnId, commit: bool, sent: Callable[[], None] | None = None) -> EndAnswer:
+    """Ask once for the end of `txn`, at the coordinator that opened it, which need not be the sink's.
+
+    `sent` is called once the request was handed to the socket. Raises nothing of the network's.
+    """
+    said, error = SUCCESS, None
+    try:
+        client.coordinator(txn.coordinator).end(txn, commit, sent)
+    except NetworkError as why:
+        said, error = why.code if isinstance(why, Refused) else SILENCE, why
+    return EndAnswer(ENDINGS.get((commit, said), TransactionEnd.NOT_YET), error)
+
+
+def end(client: CoordinatorsPort, txn: TxnId, commit: bool, patience: Retry) -> EndAnswer:
+    """Ask for the end of `txn` until it has ended; NOT_YET when patience is at an end."""
+    while True:
+        answer = ask(client, txn, commit)
+        if answer.ending is not TransactionEnd.NOT_YET or not patience.pause():
+            return answer

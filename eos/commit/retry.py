@@ -1,0 +1,112 @@
+"""How long the driver waits, and how it waits: pauses that double, on a clock that tests replace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from eos.errors import EosError, InvalidInput, NetworkError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerSettings:
+    """How long to wait, and how much of the log to retain.
+
+    Attributes:
+        ttl_s: seconds after which the coordinator aborts a batch's transaction. Default 600.
+        patience_s: the longest wait for any one thing, such as the end of a transaction. Default 120.
+        stop_patience_s: the same, once the query was stopped. Default 5.
+        read_timeout_s: seconds without a record after which a reader has seen all there is. Default 1.
+        first_pause_s, longest_pause_s: the pauses between two tries; each is twice the one before.
+        housekeeping_ttl_s: ttl of the empty transactions that free the log. Default 30.
+        markers_retained: how many of the newest markers are retained. Default 1000.
+        markers_retained_since: retain all markers from this batch on as well, or None.
+    """
+
+    ttl_s: float = 600.0
+    patience_s: float = 120.0
+    stop_patience_s: float = 5.0
+    read_timeout_s: float = 1.0
+    first_pause_s: float = 0.02
+    longest_pause_s: float = 0.5
+    housekeeping_ttl_s: float = 30.0
+    markers_retained: int = 1000
+    markers_retained_since: int | None = None
+
+
+class Retry:
+    """Pauses between tries that double, until the time is up or the query was stopped.
+
+    Args:
+        settings: the pauses.
+        limit_s: seconds to wait in all; `stopped_s` once the query was stopped.
+        sleep, clock: seconds. Default: the machine's.
+        stopped: says whether the query was stopped. Default: there is none that could be.
+    """
+
+    def __init__(
+        self,
+        settings: OwnerSettings,
+        limit_s: float,
+        stopped_s: float,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._pause = settings.first_pause_s
+        self._longest = settings.longest_pause_s
+        self._limit_s, self._stopped_s = limit_s, stopped_s
+        self._sleep, self._clock, self._stopped = sleep, clock, stopped
+        self._started = clock()
+
+    def pause(self) -> bool:
+        """Sleep a little; False when there is nothing left to wait for."""
+        limit_s = min(self._limit_s, self._stopped_s) if self._stopped() else self._limit_s
+        left = self._started + limit_s - self._clock()
+        if left <= 0:
+            return False
+        self._sleep(min(self._pause, left))
+        self._pause = min(2 * self._pause, self._longest)
+        return True
+
+
+class GaveUp(EosError):
+    """Patience is at an end. The message says what was waited for; `Owner` turns it into what is known then."""
+
+
+@dataclass(slots=True)
+class Waits:
+    """How one driver waits.
+
+    Attributes:
+        settings: how long.
+        sleep, clock: seconds; replaced by tests.
+        stopped: says whether the query was stopped; waits end soon after.
+    """
+
+    settings: OwnerSettings
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    stopped: Callable[[], bool] = lambda: False
+
+    def patience(self, stopped_s: float = 0.0) -> Retry:
+        """Begin to wait; `stopped_s` is the longest once the query was stopped."""
+        limit_s = self.settings.patience_s
+        return Retry(
+            self.settings, limit_s, stopped_s, sleep=self.sleep, clock=self.clock, stopped=lambda: self.stopped()
+        )
+
+    def insist(self, action: Callable[[], T], what: str) -> T:
+        """Try until it works, or is refused for good. Raises GaveUp with `what` it was for."""
+        patience = self.patience()
+        while True:
+            try:
+                return action()
+            except NetworkError as why:
+                if isinstance(why, InvalidInput) or not patience.pause():
+                    raise GaveUp(what) from why

@@ -1,0 +1,84 @@
+"""What the cluster does with what sinks have written: policies that delete records or rows, or shut producers out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+
+from eos.commit.control_topic import HOLD, control_topic_in
+from eos.doctor.check import Check, care, good, unknown
+from eos.doctor.quotas import backlogs
+from eos.doctor.retention import dangers
+from eos.doctor.sinks import SinkState
+from eos.errors import NetworkError, TopicMissing
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.policies import TopicPolicies
+from eos.pulsar.protocol.topics import namespace_of, physical_topics
+
+Kept = Callable[[str], TopicPolicies]
+"""Returns the policies of a topic; the admin API is asked once for each, in five requests."""
+
+
+def keeping(client: Client, admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Check]:
+    """Look at the control topic of each sink of a "tenant/namespace", and at the topics of its newest batch."""
+    kept, of_quotas = cache(admin.keeping), partial(_of_quotas, client)
+    for one in sinks:
+        log = control_topic_in(namespace, one.name)
+        yield from _asked(_of_log, f"log of {one.name}", admin, kept, log)
+        for topic in one.topics:
+            yield from _asked(_of_rows, f"rows of {one.name}", admin, kept, topic)
+        for topic in (log, *one.topics):
+            yield from _asked(of_quotas, f"backlog quota of {one.name}", admin, kept, topic)
+
+
+def _asked(
+    look: Callable[[str, Admin, Kept, str], Iterator[Check]], about: str, admin: Admin, kept: Kept, topic: str
+) -> Iterator[Check]:
+    try:
+        yield from look(about, admin, kept, topic)
+    except (NetworkError, TopicMissing) as error:
+        yield unknown(about, f"What the cluster does with {topic} is not told: {error}")
+
+
+def _of_log(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
+    found = [care(about, danger) for danger in dangers(kept(topic), topic)]
+    if not any(one.endswith(HOLD) for one in admin.subscriptions(topic)):  # perhaps behind the sink's prefix
+        found.append(
+            care(
+                about,
+                f'The subscription "{HOLD}" of {topic} is gone, which retains its records: retention may delete them '
+                "by now. The sink makes it again when its query starts; let nobody delete it.",
+            )
+        )
+    yield from found or [good(about, "No TTL and no backlog quota touch it, and a subscription retains its records.")]
+
+
+def _of_rows(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
+    try:
+        found = kept(topic)
+    except TopicMissing:
+        yield care(
+            about,
+            f"{topic}, to which its newest batch wrote, is not there any more, nor are its rows. A sink makes no "
+            f"topics: its next batch for this one is refused until somebody does: pulsar-admin topics create {topic}",
+        )
+        return
+    if not admin.subscriptions(topic) and 0 in (found.retention_minutes, found.retention_mb):
+        yield care(
+            about,
+            f"{topic} has no retention and no subscription: rows are deleted as soon as their ledger is closed, and "
+            "who reads later misses them. Subscribe first, or set a retention: pulsar-admin namespaces set-retention "
+            f"--time 7d --size -1 {namespace_of(topic)}",
+        )
+        return
+    told = f" A message TTL of {found.ttl_s} s passes over what a subscription leaves so long." if found.ttl_s else ""
+    yield good(about, f"{topic} keeps rows for those who read later.{told}")
+
+
+def _of_quotas(client: Client, about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
+    try:
+        quotas = kept(topic).quotas
+    except TopicMissing:  # it is told as such
+        return
+    yield from backlogs(about, admin, quotas, physical_topics(topic, client.partitions(topic)) if quotas else ())

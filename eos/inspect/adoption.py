@@ -1,0 +1,194 @@
+"""Whether a query that wrote by another sink can go on with this one, from its own checkpoint.
+
+Spark hands over the batch behind the last one that the old sink returned from. What of that batch the old sink has
+written already can't be asked of anyone; only that nothing was written since the batch was planned can be seen.
+Everything else that decides about the change can be looked at: who still writes, which hash placed the keys, which
+schema the values have, and whether the sink's name is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from eos.commit.control_topic import control_topic
+from eos.commit.registration import refuse_deduplicated
+from eos.config import KEY_HASHES, Cluster, KeyHash
+from eos.doctor.check import Check, care, good, unknown
+from eos.doctor.sinks import sink
+from eos.doctor.times import in_utc
+from eos.errors import InvalidInput, TopicMissing
+from eos.inspect.checkpoints import Checkpoint
+from eos.inspect.rows import TopicRows
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.topics import namespace_of, partition_name
+from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.routing import partition_of
+
+_LOOKED_AT = 50  # entries at the end of each partition, for their keys
+_VALUE_FORMATS = {"JSON": "json", "AVRO": "avro", "PROTOBUF_NATIVE": "protobuf"}
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What to know before the first start with this sink.
+
+    Attributes:
+        query_id: of the checkpoint.
+        next_batch: the first batch that this sink will be handed.
+        options: of `eos.sink`, as far as they follow from the topic.
+        findings: what was looked at.
+    """
+
+    query_id: str
+    next_batch: int
+    options: dict[str, str]
+    findings: tuple[Check, ...]
+
+
+def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic: str, name: str) -> Adoption:
+    """Look at all that counts. Nothing is changed.
+
+    Args:
+        client: the cluster.
+        admin: asked who writes to the topic; None: that can't be known.
+        checkpoint: of the query that is to go on.
+        topic: the full name of the topic that the old sink wrote to.
+        name: the name that the sink is to have.
+
+    Raises:
+        InvalidInput: the checkpoint has a sink of this project already, or a batch in doubt that one without
+            transactions has begun; the name can't name a sink, another query has it, or there are no transactions.
+        DamagedLog: the control log of this name can't be read.
+        NetworkError: the cluster did not answer, or the topic does not exist.
+    """
+    _refuse(client, checkpoint, topic, name)
+    partitions = client.partitions(topic)
+    physical = [partition_name(topic, number) for number in range(partitions)] or [topic]
+    schema = client.schema(topic)
+    options = {"name": name, "topic": topic}
+    if schema is not None:
+        options["value_format"] = _VALUE_FORMATS.get(schema.kind, "schema")
+    findings = [_last_batch(client.cluster, checkpoint, topic), _writers(admin, physical)]
+    if partitions > 1:
+        keys, fitting = _hashes(client.cluster, physical)
+        findings.append(_placing(keys, fitting))
+        if fitting and fitting != list(KEY_HASHES):
+            options["key_hash"] = fitting[0]
+    return Adoption(checkpoint.query_id, checkpoint.next_batch, options, tuple(findings))
+
+
+def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> None:
+    if checkpoint.registered is not None:
+        raise InvalidInput(
+            f'this checkpoint belongs to the sink "{checkpoint.registered.name}" already: start its query with '
+            "that name"
+        )
+    if checkpoint.unlogged is not None:
+        checkpoint.unlogged.refuse_in_doubt(checkpoint.next_batch)
+    refuse_deduplicated(checkpoint.deduplicated, checkpoint.next_batch)
+    client.coordinators()  # refuses a cluster without transactions
+    log = control_topic(name, topic)  # refuses what can't name a sink
+    try:
+        client.partitions(log)
+    except TopicMissing:  # there is none of this name
+        return
+    taken = sink(client, name, namespace_of(topic))
+    if taken.query_id not in (None, checkpoint.query_id):
+        raise InvalidInput(
+            f'the sink "{name}" belongs to query {taken.query_id}, and this checkpoint to query {checkpoint.query_id}: '
+            "choose another name. Two queries never share a sink"
+        )
+
+
+def _last_batch(cluster: Cluster, checkpoint: Checkpoint, topic: str) -> Check:
+    about, begun = "last batch", checkpoint.begun
+    if begun is None:
+        return good(about, "No batch was begun. This sink is handed batch 0.")
+    if checkpoint.committed == begun:
+        said = f"The old sink returned from batch {begun}, the last one. This sink is handed batch {begun + 1}."
+        return good(about, said)
+    if checkpoint.begun_ms is None:
+        since, when = None, "begun"
+    else:
+        since = _published_since(cluster, topic, checkpoint.begun_ms)
+        when = f"begun at {in_utc(checkpoint.begun_ms)}"
+    if since == 0:
+        said = (
+            f"Batch {begun} was {when}, and nothing that was published since is in the topic. If the clocks of the "
+            "driver and of the old sink's tasks agree, none of it was written. This sink writes it whole."
+        )
+        return good(about, said)
+    rows = "" if since is None else f" {since} messages were published since, by this query or by others."
+    said = (
+        f"Batch {begun} was {when}, and the old sink did not return from it: how much of it is in the topic can't be "
+        f"known.{rows} This sink writes it whole, so readers may see rows of this one batch twice."
+    )
+    return unknown(about, said)
+
+
+def _published_since(cluster: Cluster, topic: str, time_ms: int) -> int:
+    return sum(
+        entry.num_messages
+        for _, entries in TopicRows(cluster, topic, str(time_ms), lambda lost: None).entries()
+        for entry in entries
+    )
+
+
+def _writers(admin: Admin | None, physical: list[str]) -> Check:
+    about = "producers"
+    if admin is None:
+        said = "Who writes to the topic was not asked: give --admin-url. The old query must have been stopped."
+        return unknown(about, said)
+    connected = sorted({producer for topic in physical for producer in admin.producers(topic)})
+    if not connected:
+        return good(about, "No producer is connected to the topic: the old query has stopped.")
+    said = (
+        f"Connected to the topic: {', '.join(connected)}. If the old query is among them, stop it first: two queries "
+        "on one checkpoint write everything twice."
+    )
+    return care(about, said)
+
+
+def _hashes(cluster: Cluster, physical: list[str]) -> tuple[int, list[KeyHash]]:
+    """Return how many keys were looked at, and the hashes that place each of them where it lies."""
+    fitting, looked_at = list(KEY_HASHES), 0
+    for number, topic in enumerate(physical):
+        keys = pa.array(_last_keys(cluster, topic), pa.binary())
+        looked_at += len(keys)
+        fitting = [one for one in fitting if (partition_of(keys, len(physical), one) == number).all()]
+    return looked_at, fitting
+
+
+def _last_keys(cluster: Cluster, topic: str) -> Iterator[bytes]:
+    try:
+        with Client.shared(cluster).entry_reader(topic, None, permits=1) as reader:
+            last, _ = reader.last_message_id()
+    except TopicMissing:
+        return  # the broker has removed the partition, since it held nothing
+    if last is None:
+        return
+    start = EntryId(last.ledger, max(0, last.entry - _LOOKED_AT))
+    for row in TopicRows(cluster, topic, f"{start.ledger}:{start.entry}", lambda lost: None).stored():
+        if row.key is not None:
+            yield row.key
+
+
+def _placing(keys: int, fitting: list[KeyHash]) -> Check:
+    about = "keys"
+    if keys == 0:
+        return good(about, "The last messages have no keys.")
+    if fitting:
+        said = (
+            f"{keys} keys of the last messages lie where key_hash={fitting[0]!r} puts them: rows of a key stay there."
+        )
+        return good(about, said)
+    said = (
+        f"{keys} keys of the last messages lie where none of {', '.join(KEY_HASHES)} puts them: the old sink chose the "
+        "partitions in a way of its own. Rows of a key will lie in another partition from now on; a reader that needs "
+        "their order must have read the old ones first. Or give the column partition."
+    )
+    return care(about, said)

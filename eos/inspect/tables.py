@@ -1,0 +1,43 @@
+"""The topics of a namespace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.topics import check_namespace, is_hidden, split_partition
+
+
+@dataclass(frozen=True, slots=True)
+class TopicTable:
+    """A topic.
+
+    Attributes:
+        topic: "persistent://tenant/namespace/name".
+        partitions: how many; 0: it is not partitioned.
+        schema: the kind of its newest schema, such as "JSON", "INT32" or "KEY_VALUE"; None where it has none.
+    """
+
+    topic: str
+    partitions: int
+    schema: str | None
+
+
+def tables(client: Client, namespace: str) -> list[TopicTable]:
+    """Return the topics of a "tenant/namespace" by name, but for those that begin with two underscores.
+
+    A namespace that does not exist has none. Raises InvalidInput for a malformed name, and what `Client.topics` raises.
+    """
+    check_namespace(namespace)
+    parts = (split_partition(physical) for physical in client.topics(namespace))
+    partitions = Counter[str]()
+    for topic, number in parts:
+        partitions[topic] += number is not None
+    shown = [topic for topic in sorted(partitions) if not is_hidden(topic)]
+    return [TopicTable(topic, partitions[topic], _kind(client, topic)) for topic in shown]
+
+
+def _kind(client: Client, topic: str) -> str | None:
+    registered = client.schema(topic)
+    return None if registered is None else registered.kind

@@ -1,0 +1,64 @@
+"""`eos.catalog`: a cluster's topics as views in a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pyspark.sql import SparkSession
+
+from eos.by_name.data_source import NAME
+from eos.errors import InvalidInput
+from eos.inspect.tables import tables
+from eos.pulsar.net.client import Client
+from eos.source.options import parse_options
+from eos.source.value_schema import shared_schema
+
+_OF_CLUSTER = "service.url"
+
+
+def catalog(
+    spark: SparkSession,
+    service_url: str,
+    *,
+    namespaces: Iterable[str] = ("public/default",),
+    options: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Make a temporary view of each topic, named `tenant/namespace/topic`; return the names, sorted.
+
+    A view is a batch read of what is committed when it is queried, such as by "select * from `public/default/flights`".
+    A namespace is the first part of its views' names, as a database is that of its tables'. The value has the type of
+    the topic's registered schema, and is bytes where there is none that Spark has a counterpart of. Topics that begin
+    with two underscores are left out, and topics that are made later come with the next call. Each view takes Spark a
+    moment.
+
+    Args:
+        spark: the session that gets the views; one of the same name is replaced.
+        service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651".
+        namespaces: which topics. Default: those of public/default.
+        options: further options of a batch read by the source, such as token, or valueFormat. Default: none.
+
+    Raises:
+        InvalidInput: a namespace or an option is wrong.
+        NetworkError: the cluster can't be reached.
+    """
+    given = {_OF_CLUSTER: service_url, **(options or {})}
+    with Client(parse_options({**given, "topic": "any"}, "batch").cluster) as client:
+        found = [table.topic for namespace in namespaces for table in tables(client, namespace)]
+        typed = {topic: _value_format(client, topic) for topic in found}
+    for topic, value_format in typed.items():
+        read = spark.read.format(NAME).options(**(value_format | given)).option("topic", topic)
+        read.load().createOrReplaceTempView(f"`{_name(topic)}`")
+    return sorted(map(_name, typed))
+
+
+def _name(topic: str) -> str:
+    return topic.removeprefix("persistent://")
+
+
+def _value_format(client: Client, topic: str) -> dict[str, str]:
+    """Return the option by which values are typed; none where they can't be."""
+    try:
+        _ = shared_schema({topic: client.schema(topic)}).spark_type
+    except InvalidInput:
+        return {}
+    return {"valueFormat": "schema"}

@@ -1,0 +1,111 @@
+"""Messages that were sent in chunks, put together: one belongs to the range in which its last chunk lies.
+
+Where a range begins between the chunks of a message, its task looks back for the earlier ones, up to a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+from eos.errors import DamagedFrame, EntriesGone
+from eos.pulsar.wire.chunks import ChunkAssembler, ChunksMissing
+from eos.pulsar.wire.compression import MAX_BYTES
+from eos.pulsar.wire.encryption import Decrypt
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.entry_port import SILENCE_S, Open
+from eos.source.errors import Damaged, lost, refused
+
+LOOK_BACK = (100, 10_000)
+"""Entries to look back for the first chunk of a message: so many, and if it is not among them, so many."""
+
+
+def whole_messages(
+    topic: str,
+    entries: Iterator[Entry],
+    open_reader: Open,
+    lose: Callable[[str], None],
+    decrypt: Decrypt,
+    damaged: Damaged = refused,
+    max_bytes: int = MAX_BYTES,
+) -> Iterator[Entry]:
+    """Yield the entries of a range, with each chunked message in one, in the place of its last chunk.
+
+    Args: the physical topic; the entries in their order; opens a reader; is told of a message whose first chunks
+    are gone; decrypts; is told of an entry that can't be read; bytes of a message, at most.
+    """
+    assembler = ChunkAssembler(max_bytes, decrypt)
+    for entry in entries:
+        try:
+            whole = assembler.take(entry)
+        except DamagedFrame as damage:
+            damaged(damage)
+            continue
+        except ChunksMissing as missing:
+            try:
+                whole = _look_back(topic, entry, open_reader, decrypt)
+            except DamagedFrame as damage:
+                damaged(damage)
+                continue
+            except ChunksMissing:
+                lose(
+                    lost(
+                        topic,
+                        f"{missing}. They are not among the {LOOK_BACK[-1]:,} entries before it either: retention has "
+                        "deleted them, the producer was slow between them, or it has more bytes than maxMessageBytes",
+                    )
+                )
+                continue
+        if whole is not None:
+            yield whole
+
+
+def _look_back(topic: str, last: Entry, open_reader: Open, decrypt: Decrypt) -> Entry | None:
+    """Return the message whose last chunk this is; None when this chunk came a second time.
+
+    Raises ChunksMissing.
+    """
+    for count in LOOK_BACK[:-1]:
+        try:
+            return _read_again(topic, back_from(topic, last.id, count, open_reader), last, open_reader, decrypt)
+        except ChunksMissing:
+            continue
+    return _read_again(topic, back_from(topic, last.id, LOOK_BACK[-1], open_reader), last, open_reader, decrypt)
+
+
+def back_from(topic: str, entry: EntryId, count: int, open_reader: Open) -> EntryId:
+    """Return the entry that is so many before this one, or the first one of the topic."""
+    while entry.entry < count:
+        # A reader that begins with a ledger's first entry stands behind the last one of the ledger before.
+        with closing(open_reader(topic, EntryId(entry.ledger, 0), 1)) as reader:
+            _, behind = reader.last_message_id()
+        if behind is None or behind.ledger >= entry.ledger:
+            return EntryId(entry.ledger, 0)
+        count -= entry.entry + 1
+        entry = behind
+    return EntryId(entry.ledger, max(entry.entry - count, 0))
+
+
+def _read_again(topic: str, first: EntryId, last: Entry, open_reader: Open, decrypt: Decrypt) -> Entry | None:
+    assembler = ChunkAssembler(last.most, decrypt)
+    with closing(open_reader(topic, first, None)) as reader:
+        while True:
+            try:
+                arrived = reader.read(SILENCE_S)
+            except EntriesGone as gone:
+                raise ChunksMissing(str(gone), last.id) from gone
+            end = arrived[-1].id if arrived else reader.last_message_id()[0]
+            for entry in arrived:
+                if entry.metadata.uuid != last.metadata.uuid:
+                    continue  # of an earlier range: perhaps of a key that nobody has any more
+                try:
+                    whole = assembler.take(entry)
+                except ChunksMissing:
+                    if entry.id == last.id:
+                        raise
+                    continue  # the last chunk came twice, and this is the first time
+                if entry.id == last.id:
+                    return whole
+            if end is None or end > last.id or (end < last.id and not arrived):
+                raise ChunksMissing(f"the last chunk of a message, entry {last.id} of {topic}, is gone by now", last.id)

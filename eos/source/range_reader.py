@@ -1,0 +1,230 @@
+"""How a task reads its range: from the start on, that one included, until the end has come.
+
+A reader begins *at* a message that is known to be stored: the start, where it is one, or else the first message behind
+it. It must come first; anything else proves that data was lost. The reader itself proves that nothing was left out
+behind it (`eos.pulsar.net.read_proof`). The end can be delivered, so it comes, and reading never hangs.
+Silence is no end: long passages of aborted entries are skipped inside the broker, which says
+nothing meanwhile. After a while of it the broker is asked for the last message: when that lies
+before the end, the end was deleted, and otherwise it is still to come. In a long silence a second reader looks whether
+the end itself still comes, and the first one begins again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+
+from eos.errors import EntriesGone, TopicMissing
+from eos.pulsar.wire.compression import MAX_BYTES
+from eos.pulsar.wire.encryption import Decrypt, as_it_is
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.chunked_messages import whole_messages
+from eos.source.entry_port import SILENCE_S, Entries, Open
+from eos.source.errors import Damaged, DataLost, lost, refused
+from eos.source.offsets import Position
+from eos.source.ranges import Found, Range
+
+log = logging.getLogger("eos.source")
+
+BATCH_BYTES = 1024 * 1024
+"""Bytes of the entries that are decoded together, about, once they are decompressed; a larger entry comes alone."""
+
+LONG_SILENCE = 4
+"""Silences until the end is looked for by itself, and again after twice as many each time."""
+
+_SAID_AFTER = 64
+_LOOKS_AT_END = 8
+
+
+def read_range(
+    part: Range,
+    open_reader: Open,
+    lose: Callable[[str], None],
+    decrypt: Decrypt = as_it_is,
+    damaged: Damaged = refused,
+    max_bytes: int = MAX_BYTES,
+    stored: Iterator[Entry] | None = None,
+) -> Iterator[list[Entry]]:
+    """Yield the entries of a range, in order, in groups to be decoded together; chunked messages in one piece.
+
+    Args:
+        part: the range.
+        open_reader: opens a reader.
+        lose: called with what was lost; it raises, or only warns.
+        decrypt: what is yielded. Default: encrypted entries stay so.
+        damaged: called with what is wrong with an entry that can't be read; it raises, or the entry is left out.
+        max_bytes: of a message in chunks, and of an entry once it is decompressed.
+        stored: the first of its entries, as far as they could be read past the brokers. Default: none.
+
+    Raises what the reader raises, and decrypting.
+    """
+    entries = _through_brokers(part, open_reader, lose)
+    if stored is not None:
+        entries = _stored_first(part, stored, open_reader, lose)
+    try:
+        yield from _groups(whole_messages(part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes))
+    except TopicMissing as missing:
+        lose(lost(part.topic, f"{missing} It was deleted before {part} was read"))
+
+
+def _through_brokers(part: Range, open_reader: Open, lose: Callable[[str], None]) -> Iterator[Entry]:
+    proof = _proof(part, open_reader, lose)
+    begin = _first(part) if proof is None else proof
+    with closing(open_reader(part.topic, begin, None, stored=proof is not None)) as reader:
+        yield from _entries(part, proof, reader, open_reader, lose)
+
+
+def _stored_first(
+    part: Range, stored: Iterator[Entry], open_reader: Open, lose: Callable[[str], None]
+) -> Iterator[Entry]:
+    """Yield what could be read past the brokers, and what is left of the range through them.
+
+    They begin with the last message that came, so that nothing between the two can be left out.
+    """
+    last = part.start.entry
+    for entry in stored:
+        yield entry
+        last = entry.id
+    if last < part.end:
+        rest = part if last == part.start.entry else replace(part, start=Position(last), first=None)
+        yield from _through_brokers(rest, open_reader, lose)
+
+
+def first_behind(topic: str, entry: EntryId, open_reader: Open) -> Found:
+    """Return the first message at or behind an entry, waiting for it.
+
+    Raises DataLost when there is none any more, and what the reader raises.
+    """
+    found = _behind(topic, entry, open_reader)
+    if isinstance(found, str):
+        raise DataLost(found)
+    return found
+
+
+def _behind(topic: str, entry: EntryId, open_reader: Open) -> Found | str:
+    """Return the first message at or behind an entry, waiting for it; the words of the loss, where there is none."""
+    with closing(open_reader(topic, entry if entry.ledger >= 0 else None, 1)) as reader:
+        while True:
+            try:
+                arrived = reader.read(SILENCE_S)
+            except EntriesGone as gone:
+                return lost(topic, str(gone))
+            for found in arrived:
+                if found.id >= entry:
+                    return Found(found.id, found.size)
+            last, _ = reader.last_message_id()
+            if last is None or last < entry:
+                return lost(topic, f"a message was stored behind {entry}, but the last one is now {last}")
+
+
+def _first(part: Range) -> EntryId | None:
+    entry = part.start.entry
+    return EntryId(entry.ledger, max(entry.entry, 0)) if entry.ledger >= 0 else None
+
+
+def _proof(part: Range, open_reader: Open, lose: Callable[[str], None]) -> EntryId | None:
+    """Return the message with which the reader must begin; None where it may begin with any."""
+    if part.compacted:
+        return None
+    if part.start.delivered or part.first is not None:
+        return part.start.entry if part.start.delivered else part.first
+    entry = part.start.entry
+    found = _behind(part.topic, EntryId(entry.ledger, entry.entry + 1), open_reader)
+    if isinstance(found, Found):
+        return found.entry
+    lose(found)
+    return None
+
+
+def _entries(
+    part: Range, proof: EntryId | None, reader: Entries, open_reader: Open, lose: Callable[[str], None]
+) -> Iterator[Entry]:
+    """Yield the entries of a range."""
+    silences = 0
+    while True:
+        try:
+            arrived = reader.read(SILENCE_S)
+        except EntriesGone as gone:
+            lose(_left_out(part, proof, gone))
+            if gone.found is None:
+                return
+            continue
+        for entry in arrived:
+            if part.start.entry < entry.id <= part.end:
+                yield entry
+            if entry.id >= part.end:
+                if entry.id > part.end and part.end_delivered and not part.compacted:
+                    lose(lost(part.topic, f"{part} ends with a message, but {entry.id} came in its place"))
+                return
+        if arrived:
+            silences = 0
+            continue
+        silences += 1
+        last, _ = reader.last_message_id()
+        if last is None or last < part.end:
+            if not part.compacted:
+                lose(lost(part.topic, f"{part} was to be read, but the last message is now {last}"))
+            return
+        if silences >= LONG_SILENCE and silences & (silences - 1) == 0:
+            if hidden := _end_gone(part, open_reader):
+                lose(hidden)
+                return
+            _say_that_it_waits(part, silences)
+            reader.begin_again()
+
+
+def _end_gone(part: Range, open_reader: Open) -> str:
+    """Return the words of a loss when the end of a range, which is a message, does not come by itself either."""
+    if part.compacted or not part.end_delivered:
+        return ""
+    with closing(open_reader(part.topic, part.end, 1, stored=True)) as reader:
+        try:
+            any(reader.read(SILENCE_S) for _ in range(_LOOKS_AT_END))
+        except EntriesGone as gone:
+            return lost(part.topic, f"{part} ends with a message that does not come: {gone}")
+    return ""
+
+
+def _say_that_it_waits(part: Range, silences: int) -> None:
+    if silences >= _SAID_AFTER:
+        log.warning(
+            "nothing of %s has come for %d s, although its end is stored: its broker skips many aborted entries, or "
+            "its bookies do not answer. The task waits on",
+            part,
+            silences * SILENCE_S,
+        )
+
+
+def _groups(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
+    group: list[Entry] = []
+    held = 0
+    for entry in entries:
+        if group and held + entry.unpacked_size > BATCH_BYTES:
+            yield group
+            group, held = [], 0
+        group.append(entry)
+        held += entry.unpacked_size
+    if group:
+        yield group
+
+
+_CAUSES = "deleted by retention, or by a command such as skip, expire or truncate that moved the subscription"
+
+
+def _left_out(part: Range, proof: EntryId | None, gone: EntriesGone) -> str:
+    if gone.found is None or gone.after != proof or proof is None:
+        return lost(part.topic, f"{part} cannot be read whole: {gone}")
+    if part.start.delivered:
+        return lost(
+            part.topic,
+            f"the query has read up to {part.start.entry}, and the broker still had to have it, but reading there "
+            f"begins with {gone.found}. Messages behind {part.start.entry} and before {gone.found} are gone: {_CAUSES}",
+        )
+    return lost(
+        part.topic,
+        f"when the read was planned its first message was {proof}, and now it begins with {gone.found}. Messages "
+        "between them were deleted meanwhile, by retention or by a command such as truncate",
+    )

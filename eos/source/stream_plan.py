@@ -1,0 +1,381 @@
+"""What a micro-batch covers: its end, and the range of each task. Pure: the brokers are reached by a port.
+
+The rules, each of which a broker taught by breaking something else:
+
+- The end is the last message that can be delivered now, never a marker or an aborted entry, so a
+  task that reads towards it always arrives. It is never before the start.
+- A start that is a delivered message must still be stored. If it lies behind the last message, this
+  is another cluster, or the topic was made again.
+- The first position of a topic is pinned in the query's durable subscription before anything is
+  planned: Spark asks for it again after an early crash, and has not kept it.
+- Acknowledged is what lies before `start`, in `latest(start)`: Spark asks that once its commit log
+  has `start`. The start itself stays, as the proof for the next batch.
+- A topic that appears while the query runs is first pinned, with no data, and read from the next
+  micro-batch on. So the start of every range is in the checkpoint.
+- A topic that is deleted goes partition by partition, and last its number of partitions. So one that
+  is told to be there may be gone when it is asked, and is a loss like one that is not told of. Not so a
+  partition of which the query has read nothing: a broker removes those that hold nothing.
+- A pinned position proves nothing by itself. It is where the query's subscription stood; where that stands
+  elsewhere now, or had to be made again, what lies behind the position must still be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Protocol
+
+from eos.errors import TopicMissing
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.batch_pace import Pace
+from eos.source.boundaries import Boundary, check_named
+from eos.source.errors import DataLost, lost, named_by
+from eos.source.offsets import BEGINNING, Offsets, Position
+from eos.source.options import Limits
+from eos.source.range_splitter import Splitter, whole
+from eos.source.ranges import Found, Range, Standing
+
+_MOST_ENTRIES = 2**31 - 1
+"""More than a ledger has. A number of 63 bits behind a start would be a negative one for the broker."""
+
+
+class Brokers(Protocol):
+    """What a plan asks of the brokers."""
+
+    def topics(self, *, all_named: bool) -> Iterable[str]:
+        """Return the physical topics that the options select now.
+
+        Raises TopicMissing for a named one that is missing, if all of them must be there.
+        """
+        ...
+
+    def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
+        """Make sure that the query's durable subscription exists on a topic; return the last entry that it lets go.
+
+        A subscription that exists stays where it is, and a new one begins at `start`. A new query is refused where
+        the two differ. Raises TopicMissing, InvalidInput.
+        """
+        ...
+
+    def look(self, topic: str) -> Standing:
+        """Return where a topic ends and the query's subscription stands; it is made again if it is gone.
+
+        Raises TopicMissing.
+        """
+        ...
+
+    def unmake(self, topic: str) -> None:
+        """Delete the query's subscription again that a look has made."""
+        ...
+
+    def place(self, topic: str, entry: EntryId) -> EntryId:
+        """Return the entry behind which the broker puts a cursor that is sent behind an entry: the same one, if the
+        topic stores it, the end of the topic, or the place before the first entry that is left."""
+        ...
+
+    def is_removed_partition(self, topic: str) -> bool:
+        """Whether a physical topic that is missing is a partition that its topic still has."""
+        ...
+
+    def last(self, topic: str) -> EntryId | None:
+        """Return the last message that can be delivered now, None where there is none. Raises TopicMissing."""
+        ...
+
+    def first(self, topic: str, entry: EntryId) -> Found:
+        """Return the first message at or behind an entry; there must be one. Raises DataLost when it was lost."""
+        ...
+
+    def release(self, topic: str, start: EntryId) -> None:
+        """Let the brokers delete what lies before the entry up to which the query has read, except for the chunks of
+        messages that are not complete there."""
+        ...
+
+
+class StreamPlan:
+    """The plan of one streaming query; it lives as long as the query's planner process."""
+
+    def __init__(
+        self,
+        brokers: Brokers,
+        start: Boundary,
+        *,
+        fail_on_data_loss: bool,
+        warn: Callable[[str], None],
+        split: Splitter = whole,
+        pace: Pace | None = None,
+    ) -> None:
+        """Args: reaches the brokers; where a new query begins; whether a loss ends the query; takes warnings; cuts
+        ranges; limits batches to what takes the wanted time."""
+        self._brokers = brokers
+        self._start = start
+        self._fail_on_data_loss = fail_on_data_loss
+        self._warn = warn
+        self._split = split
+        self._pace = pace
+        self._acknowledged: dict[str, EntryId] = {}
+        self._sizes: dict[str, int] = {}
+        self._until: dict[str, EntryId | None] | None = None
+        self._turn = 0
+
+    def first(self) -> Offsets:
+        """Return where the query begins: the same again until its first batch is committed.
+
+        Raises TopicMissing, InvalidInput.
+        """
+        topics = sorted(self._brokers.topics(all_named=True))
+        check_named(self._start, topics, "startingOffsets")
+        pinned = {}
+        for topic in topics:
+            try:
+                pinned[topic] = self._pinned(topic, self._start, new_query=True)
+            except TopicMissing:
+                if not self._brokers.is_removed_partition(topic):
+                    raise  # else it holds nothing, and is pinned when it comes again
+        return Offsets(pinned)
+
+    def stop_at_what_is_there(self) -> None:
+        """From now on behave as if nothing came after what the topics hold now (Trigger.AvailableNow)."""
+        self._until = self._lasts()
+
+    def latest(self, start: Offsets, limits: Limits | None) -> Offsets:
+        """Return the end of the batch that begins at `start`, and let go of what lies before `start`.
+
+        Args: what Spark's commit log has; the options' limits, or None for all that there is.
+        Raises InvalidInput for what is lost, unless a loss is only warned of.
+        """
+        there = sorted(self._topics_now(start))
+        starts = {topic: start.topics[topic] for topic in there if topic in start.topics}
+        ends = {}
+        for topic, position in starts.items():
+            try:
+                ends[topic] = self._end(topic, position)
+            except TopicMissing:
+                if not position.delivered and self._brokers.is_removed_partition(topic):
+                    ends[topic] = self._removed(topic, position)
+                else:
+                    self._lose(_gone(topic, position))
+        if limits is not None:
+            self._limit(starts, ends, limits)
+        fresh = {}
+        for topic in there:
+            if topic not in start.topics:
+                with suppress(TopicMissing):
+                    fresh[topic] = self._pinned(topic, Boundary("earliest"), new_query=False)
+        return Offsets({**ends, **fresh})
+
+    def newest(self) -> Offsets:
+        """Return the position behind the last message of each topic that has one, for Spark's progress."""
+        return Offsets({topic: Position(last) for topic, last in self._lasts().items() if last is not None})
+
+    def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
+        """Return what the tasks of a batch read. The same offsets give the same ranges.
+
+        Raises InvalidInput when an end lies before its start, unless a loss is only warned of.
+        """
+        ranges = []
+        for topic, finish in sorted(end.topics.items()):
+            begin = start.topics.get(topic)
+            if begin is None or not finish.delivered or begin.entry == finish.entry:
+                continue  # the topic is only pinned in this batch, or brought nothing
+            if finish.entry < begin.entry:
+                self._lose(_moved(topic, begin, finish.entry))
+                if begin.delivered and begin.entry.ledger == finish.entry.ledger:
+                    continue  # what is left lies before the start in its own ledger, and was read
+                begin = BEGINNING
+            elif not begin.delivered:
+                begin = self._proven(topic, begin)
+            ranges.append(Range(topic, begin, finish.entry))
+        return self._split(ranges)
+
+    def _pinned(self, topic: str, start: Boundary, *, new_query: bool) -> Position:
+        return Position(self._brokers.pin(topic, start, new_query=new_query), delivered=False)
+
+    def _there(self) -> list[str]:
+        return sorted(self._brokers.topics(all_named=False))
+
+    def _topics_now(self, start: Offsets) -> set[str]:
+        there = set(self._there())
+        for topic in sorted(start.topics.keys() - there):
+            self._lose(_gone(topic, start.topics[topic]))
+        return there if self._until is None else there & (self._until.keys() | start.topics.keys())
+
+    def _lasts(self) -> dict[str, EntryId | None]:
+        """Return the last message of each topic, None where there is none; nothing of a topic that is gone."""
+        lasts = {}
+        for topic in self._there():
+            with suppress(TopicMissing):
+                lasts[topic] = self._brokers.last(topic)
+        return lasts
+
+    def _end(self, topic: str, start: Position) -> Position:
+        now = self._brokers.look(topic)
+        last = now.last
+        if now.made:
+            self._acknowledged.pop(topic, None)
+        if not start.delivered:
+            start = self._stored(topic, start, now)
+        else:
+            if last is None or last < start.entry:
+                self._lose(_moved(topic, start, last))
+                return BEGINNING if last is None else Position(last)
+            self._release(topic, start.entry)
+        if self._until is not None:
+            bound = self._until.get(topic)
+            last = None if bound is None or last is None else min(last, bound)
+        return start if last is None or last <= start.entry else Position(last)
+
+    def _proven(self, topic: str, start: Position) -> Position:
+        """Return the pinned start of a range, checked again: a batch may be read again without being planned again."""
+        try:
+            return self._stored(topic, start, self._brokers.look(topic))
+        except TopicMissing:
+            return start  # the task that reads it tells
+
+    def _stored(self, topic: str, start: Position, now: Standing) -> Position:
+        """Return a pinned start; the beginning of the topic, where a loss of what lay behind it is only warned of."""
+        pinned, stands = start.entry, now.stands
+        if start == BEGINNING or stands == pinned:
+            return start
+        if pinned < stands and stands.entry < 0 and not now.made:
+            return start  # the broker has moved it itself, from the end of a ledger before the next one
+        found = self._brokers.place(topic, pinned)
+        if found == pinned:
+            return start
+        if now.made and self._fail_on_data_loss:
+            self._brokers.unmake(topic)  # it would stand as if it had been moved on, and the next start would go on
+        self._lose(_elsewhere(topic, pinned, found) if found < pinned else _unproven(topic, pinned, found, now))
+        return BEGINNING
+
+    def _removed(self, topic: str, start: Position) -> Position:
+        if start != BEGINNING:
+            self._warn(
+                f"the partition {topic} is gone, of which the query has read nothing yet. A broker removes partitions "
+                "that hold nothing (brokerDeleteInactiveTopicsEnabled). It is read from its beginning when it is there "
+                "again."
+            )
+        return BEGINNING
+
+    def _release(self, topic: str, start: EntryId) -> None:
+        # The start stays stored, as the proof of the next batch. The first entry of a ledger has none before it.
+        if start.entry > 0 and self._acknowledged.get(topic) != start:
+            self._brokers.release(topic, start)
+            self._acknowledged[topic] = start
+
+    def _limit(self, starts: Mapping[str, Position], ends: dict[str, Position], limits: Limits) -> None:
+        """Move the ends back so that the batch has at most so many entries, or about so many bytes."""
+        pace = self._pace.entries() if self._pace is not None else None
+        moving = [topic for topic in ends if starts[topic].entry < ends[topic].entry]
+        if not moving:
+            return
+        self._turn += 1
+        turn = self._turn % len(moving)
+        moving = moving[turn:] + moving[:turn]  # the first is served when there is not one entry for each
+        uncut = dict(ends)
+        entries = min((limit for limit in (limits.entries, pace) if limit is not None), default=None)
+        if entries is not None:
+            sizes = {topic: _most_entries(starts[topic], ends[topic].entry) for topic in moving}
+            for topic, share in shares(sizes, entries).items():
+                ends[topic] = self._cut(topic, starts[topic], ends[topic], share)
+        paced = dict(ends)
+        if limits.bytes is not None:
+            for topic in moving:
+                share = max(1, limits.bytes // len(moving) // self._size(topic, starts[topic]))
+                ends[topic] = self._cut(topic, starts[topic], ends[topic], share)
+        if self._pace is not None and entries == pace and uncut != paced == ends:
+            self._pace.has_cut()
+
+    def _cut(self, topic: str, start: Position, end: Position, entries: int) -> Position:
+        """Return the end of at most so many entries behind `start`: a delivered one, or `start` for none.
+
+        Entries are numbered without a gap within a ledger, so the first message at or behind `start`
+        plus `entries` ends a range of at most that many, also where the ledger ends before it.
+        """
+        if entries == 0:
+            return start
+        place = EntryId(start.entry.ledger, start.entry.entry + min(entries, _MOST_ENTRIES))
+        if place >= end.entry:
+            return end
+        try:
+            found = self._brokers.first(topic, place)
+        except DataLost as gone:
+            self._lose(str(gone))
+            return end
+        self._sizes[topic] = found.size
+        return Position(found.entry)  # never behind `end`, which is a message too
+
+    def _size(self, topic: str, start: Position) -> int:
+        if topic not in self._sizes:
+            behind = EntryId(start.entry.ledger, start.entry.entry + 1)
+            try:
+                self._sizes[topic] = self._brokers.first(topic, behind).size
+            except DataLost as gone:
+                self._lose(str(gone))
+                return 1
+        return max(1, self._sizes[topic])
+
+    def _lose(self, what: str) -> None:
+        if self._fail_on_data_loss:
+            raise DataLost(what)
+        self._warn(what)
+
+
+def shares(sizes: Mapping[str, int | None], budget: int) -> dict[str, int]:
+    """Divide a number of entries among topics: evenly, but none gets more than it has.
+
+    Where there is less than one for each, the first topics get one.
+
+    Args: {topic: entries that it has at most, None where that is not known}; entries to divide.
+    """
+    if budget < len(sizes):
+        return {topic: int(place < budget) for place, topic in enumerate(sizes)}
+    given: dict[str, int] = {}
+    order = sorted(sizes, key=lambda topic: (sizes[topic] is None, sizes[topic] or 0))
+    for served, topic in enumerate(order):
+        share = -(-budget // (len(order) - served))
+        size = sizes[topic]
+        given[topic] = min(share, budget) if size is None else min(share, size, budget)
+        budget -= given[topic]
+    return given
+
+
+def _most_entries(start: Position, end: EntryId) -> int | None:
+    return end.entry - start.entry.entry if end.ledger == start.entry.ledger else None
+
+
+def _gone(topic: str, start: Position) -> str:
+    return (
+        f"the topic {topic} is gone; the query had read it behind {start.entry}. "
+        f"What it held and was not read is lost.{named_by('failOnDataLoss')}"
+    )
+
+
+def _moved(topic: str, start: Position, last: EntryId | None) -> str:
+    found = "no message at all" if last is None else f"nothing behind {last}"
+    return lost(
+        topic,
+        f"the query has read up to {start.entry}, but the topic now holds {found}. It was made again or truncated, its "
+        "subscription was moved, or this is another cluster than the one the checkpoint was written with",
+    )
+
+
+def _elsewhere(topic: str, pinned: EntryId, end: EntryId) -> str:
+    return (
+        f"the query was to begin behind {pinned} on {topic}, but the topic ends with {end}. This is another cluster "
+        "than the one the checkpoint was written with, or the topic was restored from an older copy. "
+        f"Nothing would ever be read there. Start with a new checkpoint.{named_by('failOnDataLoss')}"
+    )
+
+
+def _unproven(topic: str, pinned: EntryId, found: EntryId, now: Standing) -> str:
+    why = (
+        "and the query's subscription was gone: deleted, expired (subscriptionExpirationTimeMinutes), or the topic was "
+        "deleted and made again"
+        if now.made
+        else f"and the query's subscription was moved to {now.stands}, by a message TTL or by a command such as skip, "
+        "expire or reset-cursor"
+    )
+    return lost(
+        topic,
+        f"the query was to begin behind {pinned}, but the topic now begins with what lies behind {found}, {why}. "
+        "Messages between them may have been deleted unread",
+    )

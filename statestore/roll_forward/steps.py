@@ -1,0 +1,298 @@
+"""Rolling forward, step by step; what each step leaves behind in a crash is told in `statestore.roll_forward`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from eos.commit.registration import REGISTRATION, Registration, fits
+from eos.config import Cluster
+from eos.doctor.abort import refuse_if_owned
+from eos.pulsar.net.client import Client
+from statestore.checkpoint import Files, batch_ids, committed, read_query_id
+from statestore.checkpoint.files import join
+from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.logs import COMMITS, OFFSETS
+from statestore.checkpoint.sources import source_logs
+from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
+from statestore.hadoop.file_systems import Hadoop
+from statestore.roll_forward.inputs import Input, InputLog
+from statestore.roll_forward.jobs import Job
+from statestore.roll_forward.plan import Output, behind, check_sources, numbered
+from statestore.savepoints import bookkeeper, portable
+from statestore.savepoints.topic import is_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_ENDS_S = 60.0
+_LOOK_S = 0.5
+
+
+class RollForwardStep(StrEnum):
+    """A step of a roll forward."""
+
+    RESTORE = "restore"
+    DECLARE = "declare"
+    SOURCES = "sources"
+    OFFSETS = "offsets"
+    REPLAY = "replay"
+    FINISH = "finish"
+
+
+Observer = Callable[[RollForwardStep, int], None]
+"""Told after each step, with the batch that the state is at, or that is being replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollForward:
+    """A checkpoint that is in step with its output.
+
+    Attributes:
+        checkpoint: its address.
+        began_at: the batch that its state was at.
+        batch: the batch that its state and the output are at.
+    """
+
+    checkpoint: str
+    began_at: int
+    batch: int
+
+    @property
+    def replayed(self) -> int:
+        """How many batches were run again."""
+        return self.batch - self.began_at
+
+
+def restore_in_step(
+    savepoint: str,
+    target: str,
+    job: Job,
+    output: Output,
+    spark: SparkSession,
+    *,
+    name: str | None = None,
+    source_logs_of: str | None = None,
+    options: Mapping[str, object] | None = None,
+    cluster: Cluster | None = None,
+    observer: Observer = lambda step, batch: None,
+) -> RollForward:
+    """Restore a savepoint, and roll it forward to the sink's output. Run again, it goes on from where it stopped.
+
+    Args:
+        savepoint: its name in the target's tree, or the topic that it is on.
+        target: the new checkpoint. What an interrupted call has left there is gone on with.
+        job: the user's query; its sink must be the one of `output`.
+        output: what the state is to be in step with.
+        spark: the session that the job runs in.
+        name: which savepoint on the topic; None: the only one.
+        source_logs_of: where to take the logs of file sources from; None: the checkpoint that the savepoint is of.
+        options: Hadoop options `fs.bk.…`.
+        cluster: credentials and TLS for the savepoint's topic.
+        observer: told after each step.
+
+    Raises:
+        InvalidInput: it can't be brought in step, or a driver is at work on the sink (`OwnerAlive`); found
+            before anything is changed, but for offsets that differ and state that is ahead: then what was restored
+            is removed.
+        NotFound, Damaged: there is no such savepoint, or what is stored of it is not what was written.
+        Unavailable: a batch could not be replayed, or what holds the savepoint does not answer. Call again.
+        NetworkError: the sink's cluster does not answer (`eos.errors`). Call again.
+    """
+    hadoop = Hadoop.of(spark, options)
+    if is_topic(savepoint):
+        found = portable.find(savepoint, name, cluster)
+        batch, query, source = found.batch, found.query, found.source
+    else:
+        held = bookkeeper.find(savepoint, target, options)
+        batch, query, source = held.batch, held.query, held.source
+    logs_of = source_logs_of or source
+    if hadoop.status(target) is None:
+        with Client(output.cluster) as client:
+            log = output.log(client)
+            lacked = behind(log, query, batch, known=False)
+            refuse_if_owned(client, output.name, output.topic)
+        if lacked:
+            kept = log.inputs.get(batch)
+            needed = numbered(None if kept is None else kept.offsets, lacked[-1].offsets)
+            check_sources(HadoopFiles(hadoop, logs_of), logs_of, needed)
+        if is_topic(savepoint):
+            portable.restore(savepoint, target, name, options=options, spark=spark, cluster=cluster)
+        else:
+            bookkeeper.restore(savepoint, target, options=options, spark=spark)
+        try:
+            lacked_by(HadoopFiles(hadoop, target), log, query, batch)
+        except InvalidInput:
+            hadoop.delete(target, recursive=True)
+            raise
+        observer(RollForwardStep.RESTORE, batch)
+    elif _query_of(hadoop, target) != query:
+        raise InvalidInput(f"{target} is the checkpoint of another query than savepoint {savepoint}: name a new place")
+    return roll_forward(target, job, output, spark, source_logs_of=logs_of, options=options, observer=observer)
+
+
+def roll_forward(
+    checkpoint: str,
+    job: Job,
+    output: Output,
+    spark: SparkSession,
+    *,
+    source_logs_of: str,
+    options: Mapping[str, object] | None = None,
+    observer: Observer = lambda step, batch: None,
+) -> RollForward:
+    """Roll a checkpoint forward to the sink's output, which its query has been ahead of it.
+
+    No query may run on it, and no driver be at work on the sink. For the arguments and errors see `restore_in_step`.
+    """
+    hadoop = Hadoop.of(spark, options)
+    files = HadoopFiles(hadoop, checkpoint)
+    query = _query_of(hadoop, checkpoint)
+    with Client(output.cluster) as client:
+        began_at = newest_batch(files)
+        log = output.log(client)
+        lacked = lacked_by(files, log, query, began_at)
+        if lacked:
+            declare(hadoop, files, output, began_at + 1)
+            observer(RollForwardStep.DECLARE, began_at)
+            own = files.read(join(OFFSETS, str(began_at))).decode()
+            take_logs(hadoop, files, source_logs_of, numbered(own, lacked[-1].offsets))
+            observer(RollForwardStep.SOURCES, began_at)
+        while lacked:
+            planned = lacked[0]
+            plan_next(hadoop, files, planned)
+            observer(RollForwardStep.OFFSETS, planned.batch_id)
+            run_once(job, spark, checkpoint, files, planned.batch_id)
+            observer(RollForwardStep.REPLAY, planned.batch_id)
+            # Read again: the sink may have found more in the log than could be read before it took over.
+            lacked = behind(output.log(client), query, planned.batch_id)
+    declare(hadoop, files, output, None)
+    batch = newest_batch(files)
+    observer(RollForwardStep.FINISH, batch)
+    return RollForward(checkpoint, began_at, batch)
+
+
+def _query_of(hadoop: Hadoop, checkpoint: str) -> str:
+    try:
+        return read_query_id(HadoopFiles(hadoop, checkpoint))
+    except (NotFound, Damaged) as error:
+        raise InvalidInput(
+            f"There is something at {checkpoint} that is not a whole checkpoint, perhaps what an interrupted restore "
+            f"has left: delete it, and restore again ({error})"
+        ) from error
+
+
+def newest_batch(files: HadoopFiles) -> int:
+    """Return the newest committed batch. Raises InvalidInput where there is none."""
+    batches = committed(files)
+    if not batches:
+        raise InvalidInput(f"{files.uri('')} has no committed batch to roll forward from")
+    return batches[-1]
+
+
+def lacked_by(files: HadoopFiles, log: InputLog, query: str, batch: int) -> tuple[Input, ...]:
+    """Return the MARKERs of the batches that a checkpoint at `batch` lacks, lowest first. Raises as `behind`."""
+    registered = _registered(files)
+    offsets = files.read(join(OFFSETS, str(batch))).decode()
+    return behind(log, query, batch, offsets, None if registered is None else registered.jumped)
+
+
+def _registered(files: HadoopFiles) -> Registration | None:
+    try:
+        return Registration.parse(files.read(REGISTRATION).decode())
+    except NotFound:
+        return None
+
+
+def declare(
+    hadoop: Hadoop, files: HadoopFiles, output: Output, since: int | None, *, shadow: bool | None = None
+) -> None:
+    """Write into the sink's file what the checkpoint is.
+
+    Args:
+        since: it is rolled forward from this batch on; None: it no longer is.
+        shadow: whether it is a copy beside a live query, whose runs write nothing; None: as it was.
+
+    Raises:
+        InvalidInput: it was not used with this sink.
+    """
+    registered = _registered(files)
+    if registered is None:
+        raise InvalidInput(
+            f"{files.uri(REGISTRATION)} is missing: this checkpoint was not used with an exactly-once sink of "
+            "this project"
+        )
+    fits(registered, output.name, output.topic)
+    already = registered.rolls_forward_from
+    if since is not None and already is not None:
+        since = min(since, already)
+    shadow = registered.shadow if shadow is None else shadow
+    changed = replace(registered, rolls_forward_from=since, shadow=shadow)
+    if changed != registered:
+        hadoop.replace(files.uri(REGISTRATION), changed.text.encode())
+
+
+def take_logs(hadoop: Hadoop, files: HadoopFiles, source: str, needed: Mapping[str, int]) -> None:
+    """Replace the logs of sources by those of the original: they know the files behind each number."""
+    original = HadoopFiles(hadoop, source)
+    check_sources(original, source, needed)
+    for folder in needed:
+        hadoop.delete(files.uri(folder), recursive=True)
+        for path in source_logs(original)[folder].files:
+            hadoop.copy(original.uri(path), files.uri(path))
+
+
+def plan_next(hadoop: Hadoop, files: HadoopFiles, planned: Input) -> None:
+    """Write the offsets of the next batch; what a query that was refused has planned instead is removed."""
+    batch, text = planned.batch_id, planned.offsets.encode()
+    plans = batch_ids(files, OFFSETS)
+    for later in (number for number in plans if number > batch):
+        hadoop.delete(files.uri(join(OFFSETS, str(later))))
+    path = join(OFFSETS, str(batch))
+    if batch not in plans or files.read(path) != text:
+        hadoop.replace(files.uri(path), text)
+
+
+def run_once(job: Job, spark: SparkSession, checkpoint: str, files: Files, batch: int) -> None:
+    """Start the user's query for the one batch that is planned, and wait for its end.
+
+    Raises:
+        InvalidInput: the job goes on after it.
+        Unavailable: the query failed, or ended without it.
+    """
+    from eos.spark.query import reason
+
+    try:
+        query = job(spark, checkpoint, {"once": True})
+        try:
+            _await_end(query, files, batch)
+        finally:
+            query.stop()
+    except InvalidInput:
+        raise
+    except Exception as error:
+        raise Unavailable(
+            f"Batch {batch} could not be replayed: {reason(error)}. When its cause is gone, run the same command "
+            "again: it goes on with this batch"
+        ) from error
+    plans, done = batch_ids(files, OFFSETS), batch_ids(files, COMMITS)
+    if max(plans) != batch or batch not in done:
+        raise Unavailable(
+            f"The job's query ended without having run exactly batch {batch}: its newest offsets are {max(plans)}, its "
+            f"newest commit {max(done)}. Does it use the checkpoint and the trigger that it is given?"
+        )
+
+
+def _await_end(query: StreamingQuery, files: Files, batch: int) -> None:
+    waited = 0.0
+    while not query.awaitTermination(_LOOK_S):  # type: ignore[arg-type]  # seconds may have a fraction
+        if batch in batch_ids(files, COMMITS):
+            waited += _LOOK_S
+        if waited > _ENDS_S:
+            raise InvalidInput(
+                "The job goes on after its batch: it must give the trigger that it gets to its query, "
+                ".trigger(**trigger)"
+            )

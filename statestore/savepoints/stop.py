@@ -1,0 +1,86 @@
+"""Stopping a query with a savepoint: output and state are in step in it.
+
+1. END         the query ends after the batch in hand, which is committed by then. Before: it runs. After: it has ended
+               in good order, and its checkpoint is what a restart goes on from.
+2. SAVEPOINT   of that batch. Fails it, or dies the process: the query has ended all the same, and the savepoint can be
+               made by `statestore savepoint create`; a half-made one shows as abandoned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from statestore.bk.address import is_bk
+from statestore.errors import InvalidInput, StateStoreError, Unavailable
+from statestore.savepoints import bookkeeper
+from statestore.savepoints.savepoint import Savepoint, check_name
+from statestore.savepoints.store import SavepointStore
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PATIENCE_S = 600.0
+
+
+def stop_with_savepoint(
+    query: StreamingQuery,
+    name: str,
+    *,
+    timeout_s: float = PATIENCE_S,
+    options: Mapping[str, object] | None = None,
+) -> Savepoint:
+    """Let a query end after the batch in hand, and make a savepoint of its checkpoint on bk://.
+
+    `query.stop()` cuts a batch short, and whether its rows are in the output is then for the next start to find out.
+    Here the savepoint, the checkpoint and the output are at the same batch.
+
+    Args:
+        query: runs in this process; one that has ended without an error will do.
+        name: of the savepoint, unique in the tree that the checkpoint lies in.
+        timeout_s: how long the batch in hand may take. Default 600.
+        options: Hadoop options `fs.bk.…`.
+
+    Raises:
+        InvalidInput: the checkpoint is not on bk://, the name is taken or is none, the time is none, or the query is of
+            Spark Connect: the query runs on.
+        Unavailable: the batch took longer: the query still ends after it, and the call may be made again. Or the query
+            has ended with an error, or no savepoint could be made: it says so, and what to do. Or ZooKeeper did not
+            answer before all that: the query runs on.
+    """
+    from eos.spark.query import checkpoint_of, reason
+    from eos.spark.query_stop import end_after_batch
+
+    check_name(name)
+    if not isinstance(timeout_s, int | float) or not timeout_s > 0:
+        raise InvalidInput(f"timeout_s is {timeout_s!r}: give seconds, a number above 0. The query runs on")
+    source = checkpoint_of(query)
+    if not is_bk(source):
+        raise InvalidInput(
+            f"The checkpoint of the query is {source}, and savepoints are of checkpoints on bk://. Of others, end the "
+            "query with trigger(availableNow=True), and copy the checkpoint: statestore cp"
+        )
+    store = SavepointStore.of(source, options)
+    if any(one.name == name and one.state in ("ready", "building") for one in store.all()):
+        state = "runs on" if query.isActive else "has ended before"
+        raise InvalidInput(f"There is a savepoint {name} already: the query {state}. Name another")
+    if not end_after_batch(query, timeout_s):
+        raise Unavailable(
+            f"The batch in hand has not ended in {timeout_s:g} s. The query ends when it has; call again to wait, and "
+            "for the savepoint"
+        )
+    failed = query.exception()
+    if failed is not None:
+        raise Unavailable(
+            f"The query has ended with an error, and no savepoint was made: {reason(failed)}. Its checkpoint is at the "
+            "last batch that was committed: start it again"
+        ) from failed
+    try:
+        return bookkeeper.create(name, source, options=options)
+    except InvalidInput:
+        raise
+    except StateStoreError as error:
+        raise Unavailable(
+            f"The query has ended in good order, but no savepoint could be made of {source}: {error}. Make it by "
+            f"`statestore savepoint create {name} {source}`, or start the query again"
+        ) from error

@@ -1,0 +1,107 @@
+"""A record before the abort, on each topic where a frame may be under way; against a scripted broker."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from math import inf
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from eos.config import Cluster
+from eos.delivery import abort_record
+from eos.delivery.abort_record import physical_topics, seal
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.net.producer_group import give_up_producers, open_producers
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.batch import Chunk
+from eos.pulsar.wire.pulsar_pb2 import ServerError
+from eos.pulsar.wire.txn import TxnId
+from tests.unit.pulsar.net.fake_broker import FakeBroker, refusing, silent
+from tests.waiting import PATIENCE_S
+
+TXN = TxnId(0, 7)
+CHUNK = Chunk(messages=1, payload=b"x", uncompressed_size=1, rows_bytes=1, compression="none")
+
+
+@pytest.fixture
+def client(broker: FakeBroker) -> Iterator[Client]:
+    with broker.client() as client:
+        yield client
+
+
+def test_a_record_of_the_transaction_is_stored_on_each_topic_that_was_added_first(
+    broker: FakeBroker, client: Client
+) -> None:
+    assert seal(client, TXN, {"a", "b"}, None) == set()
+    sends = [command.send for command in broker.commands(Type.SEND)]
+    assert [(send.txnid_most_bits, send.txnid_least_bits) for send in sends] == [(TXN.most, TXN.least)] * 2
+    added = {
+        topic
+        for command in broker.commands(Type.ADD_PARTITION_TO_TXN)
+        for topic in command.add_partition_to_txn.partitions
+    }
+    assert added == {"persistent://public/default/a", "persistent://public/default/b"}
+
+
+def test_a_transaction_that_has_ended_leaves_every_topic_to_be_freed(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.TransactionNotFound)
+    assert seal(client, TXN, {"a", "b"}, None) == {"a", "b"}
+    assert broker.commands(Type.SEND) == [], "nothing is sent where the partition could not be added"
+
+
+def test_a_topic_that_takes_no_messages_is_left_alone(broker: FakeBroker, client: Client) -> None:
+    """An empty transaction there could never end, and would hold its coordinator's low watermark."""
+    broker.handlers[Type.PRODUCER] = refusing(ServerError.TopicTerminatedError)
+    assert seal(client, TXN, {"a"}, None) == set()
+    assert broker.commands(Type.ADD_PARTITION_TO_TXN) == []
+
+
+def test_a_broker_that_is_silent_is_waited_for_some_seconds_only(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(abort_record, "PATIENCE_S", 0.2)
+    broker.handlers[Type.SEND] = silent
+    assert seal(client, TXN, {"a"}, None) == {"a"}
+
+
+def test_partitions_are_those_that_are_known_and_else_asked_for(broker: FakeBroker, client: Client) -> None:
+    assert physical_topics(client, {"persistent://public/default/t"}, {"persistent://public/default/t": 2}) == {
+        "persistent://public/default/t-partition-0",
+        "persistent://public/default/t-partition-1",
+    }
+    assert physical_topics(client, {"persistent://public/default/u"}, {}) == {"persistent://public/default/u"}
+
+
+def test_a_producer_is_closed_with_the_brokers_confirmation_or_given_up(broker: FakeBroker, client: Client) -> None:
+    budget = InFlight()
+    kept = open_producers(client, ["a"], budget)
+    kept[0].send(CHUNK, TXN)
+    assert give_up_producers(kept, inf) == []
+    broker.handlers[Type.SEND] = silent
+    (late,) = open_producers(client, ["b"], budget)
+    late.send(CHUNK, TXN)
+    assert give_up_producers([late], time.monotonic() + 0.2) == [late]
+
+
+def test_a_cluster_out_of_reach_names_no_topic(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abort_record, "PATIENCE_S", 0.0)
+    with Client(Cluster("pulsar://127.0.0.1:1", connect_timeout_s=0.1, request_timeout_s=0.1)) as nowhere:
+        assert physical_topics(nowhere, {"persistent://public/default/t"}, {}) == set()
+
+
+def test_topics_are_asked_for_sixteen_at_a_time() -> None:
+    """One by one, thousands of topics that rows name took longer than is waited, and were not sealed."""
+    gate = threading.Barrier(16)
+
+    def partitions(topic: str) -> int:
+        gate.wait(PATIENCE_S)
+        return 0
+
+    client: Any = SimpleNamespace(partitions=partitions)
+    topics = {f"persistent://public/default/t-{number}" for number in range(32)}
+    assert physical_topics(client, topics, {}) == topics

@@ -1,0 +1,140 @@
+"""The driver's way of rows into a transaction, against a scripted broker. That of the tasks needs a Spark job."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from eos.config import Cluster
+from eos.delivery.delivery import Delivery
+from eos.delivery.path import DriverPath, TaskPath
+from eos.delivery.producers import KeptProducers
+from eos.delivery.row_writer import BatchTransaction, WriteSettings
+from eos.delivery.task import new_carrier, transaction_property
+from eos.errors import NetworkError, Unanswered
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.protocol.topics import full_name
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.pulsar_pb2 import ServerError
+from eos.pulsar.wire.txn import TxnId
+from eos.steps import unobserved
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing
+from tests.waiting import PATIENCE_S, until
+
+MIB = 1 << 20
+TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved)
+
+
+@pytest.fixture
+def path(broker: FakeBroker) -> Iterator[DriverPath]:
+    """Three rows for two topics."""
+    cluster = broker.client().cluster
+    rows = pa.table({"value": [b"a", b"b", b"c"], "topic": ["s", "t", "t"]})
+    yield DriverPath(rows, WriteSettings(cluster, None, "murmur3", "none", MIB), KeptProducers(cluster, MIB), {})
+    Client.shared(cluster).close()
+
+
+def closed(broker: FakeBroker) -> set[int]:
+    return {command.close_producer.producer_id for command in broker.commands(Type.CLOSE_PRODUCER)}
+
+
+def test_it_is_finished_when_every_frame_has_its_receipt_and_not_before(broker: FakeBroker, path: DriverPath) -> None:
+    """A driver that asks for the commit first may commit a batch that isn't whole."""
+    held: list[tuple[Session, Frame]] = []
+    broker.handlers[Type.SEND] = lambda session, frame: held.append((session, frame))
+    assert path.send(TRANSACTION).rows == {full_name("s"): 1, full_name("t"): 2}
+    finished = threading.Event()
+
+    def finish() -> None:
+        path.finish()
+        finished.set()
+
+    threading.Thread(target=finish, daemon=True).start()
+    until(lambda: len(held) == 2, "two frames")
+    for session, frame in held:
+        assert not finished.wait(0.1)
+        session.send(receipt(frame))
+    assert finished.wait(PATIENCE_S)
+    assert closed(broker) == set()
+
+
+def test_a_receipt_that_does_not_come_fails_the_finish(
+    broker: FakeBroker, path: DriverPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.handlers[Type.SEND] = lambda session, frame: None
+    path.send(TRANSACTION)
+    monkeypatch.setattr(InFlight, "patience", lambda *_: 0.0)
+    with pytest.raises(Unanswered, match="no receipt for 1 frames"):
+        path.finish()
+    path.abandon()
+    until(lambda: closed(broker) == {0, 1}, "a producer was left open")
+
+
+def test_after_a_failed_send_its_producers_are_given_up(broker: FakeBroker, path: DriverPath) -> None:
+    broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.InvalidTxnStatus)
+    with pytest.raises(NetworkError, match="InvalidTxnStatus"):
+        path.send(TRANSACTION)
+    path.abandon()
+    until(lambda: closed(broker) == {0, 1}, "a producer was left open")
+
+
+def test_what_has_not_sent_has_nothing_to_finish_or_to_give_up(broker: FakeBroker, path: DriverPath) -> None:
+    path.finish()
+    path.abandon()
+    assert broker.commands(Type.SEND) == []
+
+
+@pytest.mark.parametrize(
+    ("transaction", "retries"),
+    [
+        (TRANSACTION, False),
+        (replace(TRANSACTION, txn=None), True),
+    ],
+)
+def test_a_task_may_run_again_only_without_a_transaction(
+    monkeypatch: pytest.MonkeyPatch, transaction: BatchTransaction, retries: bool
+) -> None:
+    proven: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("eos.spark.jobs.local_property", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr("eos.spark.stages.prove_run", lambda *given, retries: proven.append((*given, retries)))
+    row = SimpleNamespace(stage=5, partition=0, problem=None, report='[{"t": 1}, {"t": 2}, {"t": 1}]')
+    job: Any = SimpleNamespace(sparkSession="session", collect=lambda: [row])
+    client: Any = None
+    by_tasks = TaskPath(job, client, {}, "carrier", lambda: {"t-partition-0"})
+    assert by_tasks.abandon() == set(), "no task has begun"
+    assert by_tasks.send(transaction).rows == {"t": 1}
+    assert by_tasks.abandon() == {"t-partition-0"}, "a task of another attempt of the stage may be sending"
+    by_tasks.finish()
+    assert by_tasks.abandon() == set()
+    assert proven == [("session", [5], [0], retries)]
+
+
+def test_threads_that_share_their_properties_give_each_job_its_own_transaction() -> None:
+    """As threads do that run one function of `pyspark.inheritable_thread_target`, for two sinks or two jobs."""
+    properties: dict[str, str | None] = {}
+    session = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=properties.__setitem__))
+    row = SimpleNamespace(stage=5, partition=0, problem=None, report="[{}, {}, {}]")
+    other, client, seen = replace(TRANSACTION, txn=TxnId(0, 8)), cast(Any, None), list[list[str | None]]()
+
+    def job(meanwhile: Callable[[], object]) -> Any:
+        def collect() -> list[Any]:
+            meanwhile()
+            return [row]
+
+        return SimpleNamespace(sparkSession=session, collect=collect)
+
+    second = TaskPath(job(lambda: seen.append([*properties.values()])), client, {}, new_carrier(), set)
+    first = TaskPath(job(lambda: second.send(other)), client, {}, new_carrier(), set)
+    first.send(TRANSACTION)
+    assert seen == [[transaction_property(TRANSACTION), transaction_property(other)]]
+    settings = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", MIB)
+    assert len({Delivery(settings, unobserved, 0)._carrier for _ in range(3)}) == 3

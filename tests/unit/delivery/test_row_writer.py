@@ -1,0 +1,359 @@
+"""The writer of one task or small batch, against a scripted broker."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from eos.config import Batching
+from eos.delivery.path import DriverPath
+from eos.delivery.producers import FreshProducers, KeptProducers
+from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteSettings, send_all
+from eos.errors import InvalidInput, NetworkError, Unanswered
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.net.producer import Producer
+from eos.pulsar.protocol.requests import Type
+from eos.pulsar.protocol.topics import full_name
+from eos.pulsar.wire.batch import FRAME_RESERVE, unpack
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, ServerError
+from eos.pulsar.wire.txn import TxnId
+from eos.steps import unobserved
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing
+from tests.unit.schema.registered import field, golden, record, registered
+from tests.waiting import PATIENCE_S, until
+
+MIB = 1 << 20
+TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved)
+ROWS = pa.RecordBatch.from_pydict({"value": [b"a", b"b", b"c"]})
+
+
+@pytest.fixture
+def settings(broker: FakeBroker) -> Iterator[WriteSettings]:
+    cluster = broker.client().cluster
+    yield WriteSettings(cluster, "t", "murmur3", "none", MIB)
+    Client.shared(cluster).close()
+
+
+def writer(settings: WriteSettings) -> RowWriter:
+    kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
+    return RowWriter(settings, TRANSACTION, kept)
+
+
+def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroker, settings: WriteSettings) -> None:
+    held: list[tuple[Session, Frame]] = []
+    broker.handlers[Type.SEND] = lambda session, frame: held.append((session, frame))
+    writing = writer(settings)
+    assert sum(send_all(writing, [ROWS]).rows.values()) == 3
+    finished = threading.Event()
+
+    def finish() -> None:
+        writing.finish()
+        finished.set()
+
+    threading.Thread(target=finish, daemon=True).start()
+    until(lambda: bool(held))
+    assert not finished.wait(0.1)
+    for session, frame in held:
+        session.send(receipt(frame))
+    assert finished.wait(PATIENCE_S)
+
+
+def test_the_report_counts_the_frames_of_each_topic_as_the_broker_gets_them(
+    broker: FakeBroker, settings: WriteSettings
+) -> None:
+    writing = writer(settings)
+    rows = ROWS.append_column("topic", pa.array(["a", "b", "b"]))
+    for _ in range(2):
+        writing.write(rows)
+        report = writing.send_rest()
+    writing.finish()
+    a, b = map(full_name, "ab")
+    assert report.rows == {a: 2, b: 4}
+    assert report.frames == {a: 2, b: 2}
+    assert len(broker.commands(Type.SEND)) == 4
+
+
+def test_after_a_failed_send_every_producer_is_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
+    """By the caller of the writer: here the driver's path, as `eos.commit.attempt` uses it; a task does so too."""
+    broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.InvalidTxnStatus)
+    kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
+    path = DriverPath(pa.Table.from_batches([ROWS]), settings, kept, {})
+    path.abandon()  # nothing is open yet
+    with pytest.raises(NetworkError, match="InvalidTxnStatus"):
+        path.send(TRANSACTION)
+    path.abandon()
+    until(lambda: len(broker.commands(Type.CLOSE_PRODUCER)) == 1)
+
+
+def test_after_a_missing_receipt_every_producer_is_given_up(
+    broker: FakeBroker, settings: WriteSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.handlers[Type.SEND] = lambda session, frame: None
+    writing = writer(settings)
+    send_all(writing, [ROWS.append_column("topic", pa.array(["a", "b", "b"]))])
+    monkeypatch.setattr(InFlight, "patience", lambda *_: 0.0)
+    with pytest.raises(Unanswered, match="no receipt for 1 frames on"):
+        writing.finish()
+    writing.abandon()
+
+    def closed() -> bool:
+        return {command.close_producer.producer_id for command in broker.commands(Type.CLOSE_PRODUCER)} == {0, 1}
+
+    until(closed, "a producer was left open")
+
+
+def test_writing_ends_with_the_life_of_its_transaction_though_receipts_keep_coming(
+    broker: FakeBroker, settings: WriteSettings
+) -> None:
+    sent: list[Frame] = []
+
+    def late(session: Session, frame: Frame) -> None:
+        def answer() -> None:
+            with contextlib.suppress(OSError):
+                session.send(receipt(frame))
+
+        sent.append(frame)
+        if len(sent) < 8:  # so that one is awaited for ever, however slow the machine
+            threading.Timer(0.3 * len(sent), answer).start()
+
+    broker.handlers[Type.SEND] = late
+    writing = writer(replace(settings, time_limit_s=0.5))
+    for _ in range(8):
+        writing.write(ROWS)
+        writing.send_rest()
+    with pytest.raises(Unanswered, match=r"no receipt for \d frames on t from .* before the time given for it ended"):
+        writing.finish()
+
+
+def test_what_was_given_back_is_not_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
+    """The MARKER may fail when the rows are finished: the producers are put by, and serve the next transaction."""
+    kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
+    for _ in range(2):
+        path = DriverPath(pa.Table.from_batches([ROWS]), settings, kept, {})
+        path.send(TRANSACTION)
+        path.finish()
+        path.abandon()
+    assert len(broker.commands(Type.PRODUCER)) == 1
+    assert broker.commands(Type.CLOSE_PRODUCER) == []
+    kept.close()
+    until(lambda: len(broker.commands(Type.CLOSE_PRODUCER)) == 1)
+
+
+def declared(broker: FakeBroker) -> dict[str, bytes]:
+    """Return {topic: the definition of the schema that its producer declared}."""
+    asked = [command.producer for command in broker.commands(Type.PRODUCER)]
+    return {one.topic.rpartition("/")[2]: one.schema.schema_data for one in asked}
+
+
+AVRO = registered("AVRO", record(field("a", "int"), field("b", ["null", "string"])))
+TYPED = pa.RecordBatch.from_pydict(
+    {"value": pa.array([{"a": 1, "b": "x"}, {"a": -1, "b": None}]), "key": pa.array([b"k1", b"k2"])}
+)
+
+
+def sent(broker: FakeBroker) -> list[bytes]:
+    """Return the values that were sent."""
+    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    return [value for one in frames for _, value in unpack(one.metadata or MessageMetadata(), one.payload or b"")]
+
+
+def test_values_are_encoded_by_the_schema_that_the_producer_declares(
+    broker: FakeBroker, settings: WriteSettings
+) -> None:
+    writing = writer(replace(settings, schema=AVRO))
+    assert send_all(writing, [TYPED]).rows == {"t": 2}
+    writing.finish()
+    assert sent(broker) == [b"\x02\x02\x02x", b"\x01\x00"]
+    assert declared(broker) == {"t": AVRO.definition}
+
+
+def test_values_that_are_bytes_are_declared_and_left_as_they_are(broker: FakeBroker, settings: WriteSettings) -> None:
+    writing = writer(replace(settings, schema=registered("JSON", record(field("a", "int")))))
+    rows = ROWS.append_column("topic", pa.array(["t", "u", None]))
+    send_all(writing, [rows])
+    writing.finish()
+    assert sorted(sent(broker)) == [b"a", b"b", b"c"]
+    known = declared(broker)
+    assert known["t"]
+    assert not known["u"], "the schema is that of one topic"
+
+
+def test_two_spellings_of_a_topic_are_one_topic_whose_rows_keep_their_order(
+    broker: FakeBroker, settings: WriteSettings
+) -> None:
+    writing = writer(replace(settings, topic="persistent://public/default/t"))
+    report = send_all(writing, [ROWS.append_column("topic", pa.array(["t", None, "public/default/t"]))])
+    writing.finish()
+    assert report.rows == {"persistent://public/default/t": 3}
+    assert sent(broker) == [b"a", b"b", b"c"]
+
+
+def test_a_topic_that_is_no_text_is_named_by_its_row(settings: WriteSettings) -> None:
+    topics = pa.array([b"t", b"\xff", b"t"]).view(pa.string())
+    with pytest.raises(InvalidInput, match="row 1 has a topic that is no text"):
+        send_all(writer(settings), [ROWS.append_column("topic", topics)])
+
+
+def test_a_row_that_can_not_be_encoded_is_named_by_its_number_and_key(settings: WriteSettings) -> None:
+    writing = writer(replace(settings, schema=AVRO))
+    wrong = pa.RecordBatch.from_pydict(
+        {"value": pa.array([{"a": 1, "b": "x"}, {"a": None, "b": "x"}]), "key": pa.array([b"k1", b"k2"])}
+    )
+    writing.write(TYPED)
+    writing.write(TYPED)
+    with pytest.raises(
+        InvalidInput,
+        match=r'row 5 \(key "k2"\) can\'t be written by version 0 of .*: field \'a\' of its value: it is null, and',
+    ):
+        writing.write(wrong)
+
+
+def test_the_key_of_a_separated_pair_is_the_messages_and_routes_it(broker: FakeBroker, settings: WriteSettings) -> None:
+    schema, value = golden("KEY_VALUE SEPARATED")
+    keys = [*"abcdefgh" * 2, None]
+    rows = pa.RecordBatch.from_pydict({"value": pa.array([{"key": key, "value": 7} for key in keys])})
+    kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
+    writing = RowWriter(replace(settings, schema=schema), replace(TRANSACTION, partitions={"t": 2}), kept)
+    send_all(writing, [rows])
+    writing.finish()
+    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    parts = [list(unpack(one.metadata or MessageMetadata(), one.payload or b"")) for one in frames]
+    assert {payload for part in parts for _, payload in part} == {value}
+    of_parts = [Counter(one.partition_key for one, _ in part if one.HasField("partition_key")) for part in parts]
+    assert len(of_parts) == 2
+    assert sum(of_parts, Counter()) == Counter(key.encode() for key in keys if key)
+    assert all(set(part.values()) == {2} for part in of_parts), "a key is in one partition alone"
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_frame_holds_one_key_where_batching_is_by_keys(
+    broker: FakeBroker, settings: WriteSettings, partitions: int
+) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": [*"0123"], "key": [*"abab"]})
+    kept = KeptProducers(settings.cluster, settings.max_in_flight_bytes)
+    to = replace(TRANSACTION, partitions={"t": partitions})
+    writing = RowWriter(replace(settings, batching="key-based"), to, kept)
+    assert send_all(writing, [rows]).rows == {"t": 4}
+    writing.finish()
+    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    assert sorted(one.metadata.partition_key for one in frames if one.metadata) == [b"a", b"b"]
+    assert sorted(sent(broker)) == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("batching", ["default", "key-based"])
+def test_a_frame_holds_one_time_of_delivery(broker: FakeBroker, settings: WriteSettings, batching: Batching) -> None:
+    soon, later = 1_790_000_001_000, 1_790_000_002_000
+    times = pa.array([soon, None, later, soon, -5, later], pa.int64())
+    rows = pa.RecordBatch.from_pydict({"value": [*"012345"], "key": [*"aabbaa"], "deliver_at": times})
+    writing = writer(replace(settings, batching=batching))
+    assert send_all(writing, [rows]).rows == {"t": 6}
+    writing.finish()
+    found: dict[int | None, list[bytes]] = {}
+    for frame in (frame for frame in broker.received if frame.command.type == Type.SEND):
+        metadata = frame.metadata or MessageMetadata()
+        at = metadata.deliver_at_time if metadata.HasField("deliver_at_time") else None
+        values = b"".join(value for _, value in unpack(metadata, frame.payload or b""))
+        found.setdefault(at, []).append(values)
+    if batching == "default":
+        assert found == {soon: [b"03"], None: [b"14"], later: [b"25"]}
+    else:
+        assert {at: sorted(one) for at, one in found.items()} == {
+            soon: [b"0", b"3"],
+            None: [b"14"],
+            later: [b"2", b"5"],
+        }
+
+
+def test_a_row_with_an_impossible_time_of_delivery_is_named(settings: WriteSettings) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": [*"01"], "deliver_at": [None, 253_402_300_800_000]})
+    with pytest.raises(InvalidInput, match=r"row 1 is to be delivered at 253402300800000 ms, .* after the year 9999"):
+        send_all(writer(settings), [rows])
+
+
+def test_a_large_message_is_sent_in_pieces_and_its_parts_are_counted_as_frames(
+    broker: FakeBroker, settings: WriteSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Producer, "max_message_size", FRAME_RESERVE + 1_000)
+    rows = pa.RecordBatch.from_pydict({"value": [b"a", b"x" * 2_500, b"b"]})
+    with pytest.raises(InvalidInput, match=r"row 1 makes a message of 2507 bytes; .* Use chunking=True"):
+        send_all(writer(settings), [rows])
+    broker.received.clear()
+    writing = writer(replace(settings, chunking=True))
+    report = send_all(writing, [rows])
+    writing.finish()
+    assert (report.rows, report.bytes, report.frames) == ({"t": 3}, {"t": 2_502}, {"t": 5})
+    sends = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    assert [frame.command.send.sequence_id for frame in sends] == [0, 1, 1, 1, 2]
+    assert [frame.command.send.is_chunk for frame in sends] == [False, True, True, True, False]
+
+
+def test_where_a_topic_has_taught_a_limit_what_is_above_it_is_cut(broker: FakeBroker, settings: WriteSettings) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": [b"a", b"x" * 2_500, b"b"]})
+    writing = RowWriter(
+        replace(settings, chunking=True),
+        replace(TRANSACTION, frame_limits={"persistent://public/default/t": 1_000}),
+        KeptProducers(settings.cluster, settings.max_in_flight_bytes),
+    )
+    assert send_all(writing, [rows]).frames == {"t": 5}
+    writing.finish()
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["driver", "task"])
+def test_without_a_transaction_no_command_of_one_is_sent(
+    broker: FakeBroker, settings: WriteSettings, kept: bool
+) -> None:
+    """A broker that has transactions turned off knows none of them."""
+    producers = (KeptProducers if kept else FreshProducers)(settings.cluster, settings.max_in_flight_bytes)
+    writing = RowWriter(settings, replace(TRANSACTION, txn=None), producers)
+    rows = ROWS.append_column("topic", pa.array(["a", "b", "b"]))
+    assert send_all(writing, [rows]).rows == {full_name("a"): 1, full_name("b"): 2}
+    writing.finish()
+    sent = broker.commands(Type.SEND)
+    assert len(sent) == 2
+    assert not any(command.send.HasField("txnid_most_bits") for command in sent)
+    kinds = {Type.Name(frame.command.type) for frame in broker.received}
+    assert not {kind for kind in kinds if "TXN" in kind or kind.startswith("TC_")}
+    assert len(broker.commands(Type.CLOSE_PRODUCER)) == (0 if kept else 2)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["driver", "task"])
+def test_encrypted_frames_stay_below_the_limit(broker: FakeBroker, settings: WriteSettings, kept: bool) -> None:
+    """Two dozen encrypted data keys are longer than what a frame's metadata has room for else."""
+    from tests.encryption import key_pair
+
+    text = key_pair().public
+    keys = tuple((f"key {number:02}", text) for number in range(24))
+    producers = (KeptProducers if kept else FreshProducers)(settings.cluster, MIB)
+    writing = RowWriter(replace(settings, encryption_keys=keys), TRANSACTION, producers)
+    send_all(writing, [pa.RecordBatch.from_pydict({"value": [b"x" * 1_000] * 2_000})])
+    writing.finish()
+    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
+    assert len(frames) > 1
+    for frame in frames:
+        assert frame.metadata is not None
+        assert frame.payload is not None
+        assert [one.key for one in frame.metadata.encryption_keys] == [name for name, _ in keys]
+        assert frame.metadata.ByteSize() + len(frame.payload) < broker_limit(broker)
+        assert b"x" * 100 not in bytes(frame.payload)
+
+
+def broker_limit(broker: FakeBroker) -> int:
+    return broker.client().producer("other").max_message_size
+
+
+def test_a_task_without_the_library_for_encryption_says_so_as_of_a_wrong_row(
+    settings: WriteSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    writing = writer(replace(settings, encryption_keys=(("of no process before", "text"),)))
+    with pytest.raises(InvalidInput, match=r"pip install \"spark-pulsar-eos\[encryption\]\""):
+        send_all(writing, [ROWS])

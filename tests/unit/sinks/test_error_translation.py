@@ -1,0 +1,130 @@
+"""What leaves the sink is short, unchained, and read by Spark for what it is."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import traceback
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from eos.errors import (
+    CommitUnknown,
+    EosError,
+    Fenced,
+    IdentityMismatch,
+    InvalidInput,
+    NotCommitted,
+    ReplayFailed,
+    Stopped,
+    Unacknowledged,
+)
+from eos.sinks.error_translation import as_it_leaves, log_in_one_line
+from eos.spark.query import Query
+
+LONG = "py4j.protocol.Py4JJavaError: An error occurred while calling o1.collect\n" * 50
+RUN = "ab5b42a8-6f71-4d37-a0f5-d69a8b7fce0d"
+SPARKS_WORDS = ("org.apache.spark.SparkException", "cancelled", RUN)
+
+
+def query(*, active: bool) -> Query:
+    return cast(Query, SimpleNamespace(run_id=RUN, is_active=lambda failed: active))
+
+
+def leave(error: Exception, of: Query | None) -> Exception:
+    try:
+        try:
+            raise error from Py4JError(LONG)
+        except (EosError, Py4JError, PySparkException) as caught:
+            left = as_it_leaves(caught, 3, of)
+        raise left from None
+    except EosError as seen:
+        return seen
+
+
+def text_of(error: Exception) -> str:
+    """What Spark gets of it."""
+    return "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "known"),
+    [
+        (NotCommitted("why"), Stopped, "batch 3 is not committed"),
+        (Stopped("why"), Stopped, "batch 3 is not committed"),
+        (CommitUnknown("why"), CommitUnknown, "before the outcome of batch 3 was known. The control log decides"),
+        (Unacknowledged("why"), Unacknowledged, "before each row of batch 3 had its receipt. Some may be visible"),
+        (ReplayFailed("why"), ReplayFailed, "batch 3, of which nothing was to be written"),
+        (Py4JError("why"), Stopped, "before the control log was asked about batch 3. It decides"),
+        (PySparkException("why"), Stopped, "before the control log was asked about batch 3. It decides"),
+    ],
+)
+def test_what_fails_in_a_stopped_query_is_a_stop_to_spark_and_tells_what_is_known(
+    error: Exception, kind: type[Exception], known: str
+) -> None:
+    left = leave(error, query(active=False))
+    assert type(left) is kind
+    assert known in str(left)
+    assert all(words in str(left) for words in SPARKS_WORDS)
+
+
+@pytest.mark.parametrize("error", [Fenced("why"), InvalidInput("why"), IdentityMismatch("why")])
+def test_what_the_caller_must_mend_is_told_in_a_stopped_query_too(error: EosError) -> None:
+    assert leave(error, query(active=False)) is error
+
+
+@pytest.mark.parametrize("of", [None, query(active=True)], ids=["no query", "running"])
+def test_an_error_of_a_running_query_stays_what_it_is(of: Query | None) -> None:
+    for error in (CommitUnknown("why"), NotCommitted("why"), ReplayFailed("why")):
+        assert leave(error, of) is error
+
+
+@pytest.mark.parametrize("of", [None, query(active=True)], ids=["no query", "running"])
+@pytest.mark.parametrize("error", [Py4JError("why"), PySparkException("why")])
+def test_a_call_into_the_jvm_before_the_log_was_asked_leaves_open_what_an_earlier_run_has_done(
+    of: Query | None, error: Exception
+) -> None:
+    left = leave(error, of)
+    assert type(left) is CommitUnknown
+    assert re.search("Batch 3: a call into Spark's JVM failed before the control log was asked .*: .*why", str(left))
+
+
+@pytest.mark.parametrize("error", [NotCommitted("why"), Fenced("why"), Py4JError("why")])
+@pytest.mark.parametrize("active", [True, False])
+def test_no_java_error_and_no_chain_leaves(error: Exception, active: bool) -> None:
+    text = text_of(leave(error, query(active=active)))
+    assert "Py4JJavaError" not in text
+    assert text.count("Traceback") == 1
+    assert re.search(r"^eos\.errors\.\w+: .*$", text.splitlines()[-1])
+
+
+def test_py4j_logs_an_error_of_the_sink_in_one_line_and_a_stop_not_at_all(caplog: Any) -> None:
+    log_in_one_line()
+    log_in_one_line()
+    logger = logging.getLogger("py4j.clientserver")
+    errors = (
+        Stopped("stopped"),
+        ReplayFailed("stopped", stopped=True),
+        Fenced("fenced"),
+        ReplayFailed("no memory"),
+        KeyError("the user's own"),
+    )
+    for error in errors:
+        try:
+            raise error
+        except Exception:
+            logger.exception("There was an exception")
+    records = [
+        record for record in caplog.records if record.thread == threading.get_ident()
+    ]  # Py4J's own threads log too
+    assert [record.getMessage() for record in records] == [
+        "Fenced: fenced",
+        "ReplayFailed: no memory",
+        "There was an exception",
+    ]
+    assert [record.exc_info is None for record in records] == [True, True, False]

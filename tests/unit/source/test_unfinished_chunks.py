@@ -1,0 +1,63 @@
+"""A query releases no chunk of a message that is not complete where it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos.source import unfinished_chunks
+from eos.source.unfinished_chunks import Unfinished
+from tests.unit.source.fake_brokers import at
+from tests.unit.source.test_chunked_messages import Topic, entry
+
+
+def test_within_one_ledger_nothing_is_read() -> None:
+    topic = Topic([entry("5:0", "m", 0, 3), entry("5:1")])
+    assert Unfinished("t", topic.open, within=5).bound(at("5:1")) == at("5:0")
+    assert topic.opened == []
+
+
+def test_the_first_chunk_stays_until_the_last_one_was_read() -> None:
+    topic = Topic(
+        [entry("5:0"), entry("5:1", "m", 0, 3), entry("5:2"), entry("7:0"), entry("7:1", "m", 1, 3), entry("7:2")]
+    )
+    found = Unfinished("t", topic.open, within=5)
+    assert found.bound(at("5:2")) == at("5:1"), "its ledger stays"
+    assert found.bound(at("7:1")) == at("5:0")
+    assert found.bound(at("7:2")) == at("5:0")
+    topic.entries += [entry("7:3", "m", 2, 3), entry("7:4")]
+    assert found.bound(at("7:4")) == at("7:3")
+    opened = len(topic.opened)
+    assert found.bound(at("7:4")) == at("7:3")
+    assert len(topic.opened) == opened, "nothing is left to wait for"
+
+
+def test_messages_between_one_another_are_kept_from_the_first_that_is_not_complete() -> None:
+    topic = Topic(
+        [
+            entry("5:0", "a", 0, 2), entry("5:1", "b", 0, 2), entry("5:2", "a", 1, 2), entry("5:3", "c", 0, 2),
+            entry("7:0"), entry("7:1"),
+        ]
+    )  # fmt: skip
+    assert Unfinished("t", topic.open).bound(at("7:1")) == at("5:0")
+
+
+def test_a_message_that_began_before_the_entries_looked_at_is_looked_for_further_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unfinished_chunks, "LOOKED_AT", 2)
+    topic = Topic([entry("5:3", "m", 0, 3), *(entry(f"5:{n}") for n in range(4, 9)), entry("5:9", "m", 1, 3)])
+    topic.entries += [entry("7:0"), entry("7:1")]
+    assert Unfinished("t", topic.open).bound(at("7:1")) == at("5:2")
+
+
+def test_a_message_that_no_task_could_put_together_is_kept_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unfinished_chunks, "LOOK_BACK", (2, 4))
+    topic = Topic([entry("5:3", "m", 0, 3), *(entry(f"7:{n}") for n in range(9))])
+    found = Unfinished("t", topic.open)
+    assert found.bound(at("7:1")) == at("5:2")
+    assert found.bound(at("7:5")) == at("7:4")
+
+
+def test_a_loss_before_the_start_is_left_to_the_task() -> None:
+    topic = Topic([entry("5:3", "m", 0, 3)])
+    assert Unfinished("t", topic.open).bound(at("7:1")) == at("5:2")
