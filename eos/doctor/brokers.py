@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from eos.doctor.check import Check, care, good, unknown
-from eos.doctor.recovery import danger
 from eos.errors import InvalidInput, NetworkError, Unanswered
+from eos.preflight.recovery import danger
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 

@@ -8,9 +8,9 @@ from functools import cache, partial
 from eos.commit.control_topic import HOLD, control_topic_in
 from eos.doctor.check import Check, care, good, unknown
 from eos.doctor.quotas import backlogs
-from eos.doctor.retention import dangers
 from eos.doctor.sinks import SinkState
 from eos.errors import NetworkError, TopicMissing
+from eos.preflight.retention import dangers
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.policies import TopicPolicies

@@ -58,7 +58,7 @@ class Ports:
 # Retention without end: topics without a subscription would lose their data as soon as they have no reader.
 # Ledgers 1/1/1: there is one bookie. No fsync: a local instance must survive kill -9, not a power cut.
 # The journal gathers writes for 1 ms, as in the bookkeeper.conf that Pulsar ships; BookKeeper's own default is 2 ms.
-# One thread recovers topics: several may take a topic with transactions for a new one, see eos/doctor/recovery.py.
+# One thread recovers topics: several may take a topic with transactions for a new one, see eos/preflight/recovery.py.
 # The disk thresholds: free space is checked before the start; a bookie on a disk that is 95% full refuses to write.
 DEFAULTS: Mapping[str, Setting] = {
     "metadataStoreUrl": "",

@@ -24,9 +24,9 @@ from eos.commit.registration import KEEP, REGISTRATION, Registration, keeps_stat
 from eos.commit.retry import OwnerSettings
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, Write, least_care
-from eos.doctor.recovery import danger
-from eos.doctor.retention import check_retention, holders
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong, Unacknowledged
+from eos.preflight.recovery import danger
+from eos.preflight.retention import check_retention, holders
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.sinks.metrics import Metrics, timing

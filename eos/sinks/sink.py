@@ -21,9 +21,9 @@ from pyspark.sql.types import StructType
 
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
-from eos.doctor.retention import check_admin
 from eos.errors import EosError, InvalidInput, NetworkError, Refused
 from eos.metrics.observers import ObserverNotifier
+from eos.preflight.retention import check_admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.schemas import Registered

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from eos.doctor.recovery import SETTING, danger
 from eos.local import jars
+from eos.preflight.recovery import SETTING, danger
 from eos.pulsar.net.admin import Admin
 from tests.java_peer import JavaPeer
 
 
 def test_a_topic_that_is_recovered_beside_another_misses_its_snapshot(tmp_path: Path) -> None:
-    """When Pulsar has mended it, this fails, and `eos.doctor.recovery` can stop warning of that version."""
+    """When Pulsar has mended it, this fails, and `eos.preflight.recovery` can stop warning of that version."""
     source = Path(__file__).with_name("SnapshotRace.java")
     with JavaPeer(source, tmp_path, jars.classpath(), flags=("-Xmx256m",)) as race:
         assert race.answer("beside") == "null"

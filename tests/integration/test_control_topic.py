@@ -10,9 +10,9 @@ import pytest
 
 from eos.config import Cluster
 from eos.doctor.deletion_policies import keeping
-from eos.doctor.retention import check_admin, check_retention, holders
 from eos.doctor.sinks import SinkState, Standing
 from eos.errors import InvalidInput, NetworkError
+from eos.preflight.retention import check_admin, check_retention, holders
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from tests.waiting import until

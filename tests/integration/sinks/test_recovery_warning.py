@@ -14,7 +14,7 @@ import eos
 def test_a_sink_that_knows_the_admin_api_warns_at_its_start(
     spark: SparkSession, pulsar: Any, make_topic: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("eos.doctor.recovery.SETTING", "numIOThreads")  # of which a broker has two or more
+    monkeypatch.setattr("eos.preflight.recovery.SETTING", "numIOThreads")  # of which a broker has two or more
     topic = make_topic("warned")
     name = topic.rsplit("/")[-1]
     sink = eos.sink(pulsar.service_url, topic=topic, name=name, admin_url=pulsar.admin_url)

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from eos.doctor.recovery import Danger, danger
 from eos.errors import Refused
+from eos.preflight.recovery import Danger, danger
 from eos.pulsar.net.admin import Admin
 
 
