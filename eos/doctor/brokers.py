@@ -8,11 +8,9 @@ from typing import Final
 from eos.doctor.check import Check, care, good, unknown
 from eos.errors import InvalidInput, NetworkError, Unanswered
 from eos.preflight.recovery import danger
+from eos.preflight.tried_versions import PULSAR
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-
-SEEN: Final = "4.2.4"
-"""The version of Pulsar that every test runs on."""
 
 SKEW_S: Final = 5.0
 """Seconds that a broker's clock may differ from ours. It tells its time in whole seconds."""
@@ -32,7 +30,7 @@ def brokers(client: Client, admin: Admin, namespace: str) -> Iterator[Check]:
     told = danger(admin)
     about = "recovery of topics"
     if told is None:
-        yield good(about, "The broker recovers topics in one thread, or is of a version that does it otherwise.")
+        yield good(about, "The broker recovers topics in one thread.")
     else:
         yield (care if told.certain else unknown)(about, told.text)
     yield clock(admin.clock_ahead_s())
@@ -43,9 +41,11 @@ def brokers(client: Client, admin: Admin, namespace: str) -> Iterator[Check]:
 def broker_version(version: str) -> Check:
     """Say whether this version was tried."""
     about = "Pulsar"
-    if version == SEEN:
-        return good(about, f"Pulsar {version}: every test runs on this version.")
-    return unknown(about, f"Pulsar {version}: the tests run on {SEEN} alone.")
+    whole = PULSAR.get(version)
+    if whole:
+        return good(about, f"Pulsar {version}: every test runs with this version.")
+    tried = "was tried in part only" if whole is False else "was not tried"
+    return unknown(about, f"Pulsar {version}: this version {tried}, see docs/reference/versions.md.")
 
 
 def clock(ahead_s: float | None) -> Check:

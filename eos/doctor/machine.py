@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -17,17 +16,7 @@ from typing import Final
 import google_crc32c
 
 from eos.doctor.check import Check, care, good, unknown
-
-SEEN: Final[Mapping[tuple[str, str], bool]] = {
-    ("3.11", "4.3"): True,
-    ("3.13", "4.2"): False,
-    ("3.13", "4.1"): False,
-    ("3.12", "4.0"): False,
-}
-"""{(Python, Spark): every test runs with each change}; False: tried in part, as docs/reference/versions.md says."""
-
-PACKAGES: Final[Mapping[str, str]] = {"pyarrow": "26.0.1", "pulsar-client": "3.13.0"}
-"""{package: the version that every test runs with}, as requirements/constraints.txt has them."""
+from eos.preflight.tried_versions import PACKAGES, SPARK, minor, numbers
 
 _OLDEST_SPARK: Final = (4, 0)
 _OLDEST_PYARROW: Final = 18
@@ -56,9 +45,9 @@ def versions(python: str, spark: str | None) -> Check:
         said = "PySpark is not installed here: nothing is known of the job's. Run eos doctor where its driver runs."
         return unknown(about, said)
     ours = f"Python {python}, Spark {spark}"
-    if _numbers(spark) < _OLDEST_SPARK:
+    if numbers(spark) < _OLDEST_SPARK:
         return care(about, f"{ours}: Spark older than 4.0 is not supported. Install pyspark 4.0 or newer.")
-    whole = SEEN.get((_minor(python), _minor(spark)))
+    whole = SPARK.get((minor(python), minor(spark)))
     if whole:
         return good(about, f"{ours}: every test runs with these.")
     tried = "was tried in part only" if whole is False else "was not tried"
@@ -68,7 +57,7 @@ def versions(python: str, spark: str | None) -> Check:
 def pyarrow(ours: str | None) -> Check:
     """Say how far this version of pyarrow was tried. Args: the version; None: it is not installed."""
     about = "pyarrow"
-    if ours is None or _numbers(ours)[0] < _OLDEST_PYARROW:
+    if ours is None or numbers(ours) < (_OLDEST_PYARROW,):
         had = "pyarrow is not installed here" if ours is None else f"pyarrow {ours}"
         newer = f'pip install "pyarrow>={_OLDEST_PYARROW}"'
         return care(about, f"{had}: rows reach the sink as its record batches. Install {newer}")
@@ -85,7 +74,7 @@ def pulsar_client(ours: str | None) -> Check:
 
 def _tried(package: str, ours: str, besides: str) -> Check:
     tried = PACKAGES[package]
-    if _minor(ours) == _minor(tried):
+    if minor(ours) == minor(tried):
         return good(package, f"{package} {ours}: every test runs with {tried}.{besides}")
     said = f"{package} {ours}: the tests run with {tried} alone, see docs/reference/versions.md.{besides}"
     return unknown(package, said)
@@ -119,7 +108,7 @@ def workers(environment: Mapping[str, str]) -> Check:
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return care(about, f"{what}, and {path} does not run: {error}. Set PYSPARK_PYTHON to a Python with eos.")
     ours = platform.python_version()
-    if _minor(python) != _minor(ours):
+    if minor(python) != minor(ours):
         said = (
             f"{what}: Python {python}, and the driver's is {ours}. Spark refuses workers of another minor version: set "
             "PYSPARK_PYTHON to the same one."
@@ -140,12 +129,3 @@ def _installed(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _minor(told: str) -> str:
-    return ".".join(map(str, _numbers(told)))
-
-
-def _numbers(told: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version: (4, 3) of "4.3.0.dev1"."""
-    return tuple(int(number) for number in re.findall(r"\d+", told)[:2])

@@ -2,11 +2,11 @@
 
 When a broker loads a topic it reads from the namespace's `__transaction_buffer_snapshot` how far the topic's
 transactions had come, and then the topic from there. All topics of a namespace share one reader of it and one map of
-what was read (`TableView.readLatest` of Pulsar 4.2.4), and several threads use both without a lock. A thread that looks
-while another decodes the last entry finds no snapshot, and takes the topic for one that never had a transaction: the
-rows of open and aborted transactions become readable, and an abort that comes later is answered with success and
-changes nothing. Two threads that wait for the same last entry hold their topics up for 30 s, which is how often it
-was seen. With one thread neither can happen. docs/why/one-recovery-thread.md has the measurements.
+what was read (`TableView.readLatest` of Pulsar 4.2.4 and 5.0.0-M1), and several threads use both without a lock. A
+thread that looks while another decodes the last entry finds no snapshot, and takes the topic for one that never had a
+transaction: the rows of open and aborted transactions become readable, and an abort that comes later is answered with
+success and changes nothing. Two threads that wait for the same last entry hold their topics up for 30 s, which is how
+often it was seen. With one thread neither can happen. docs/why/one-recovery-thread.md has the measurements.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from eos.errors import NetworkError
+from eos.preflight.tried_versions import RACE_SEEN, numbers
 from eos.pulsar.net.admin import Admin
 
 SETTING: Final = "numTransactionReplayThreadPoolSize"
 """Of broker.conf; its default is the number of the machine's cores."""
 
-_LAST_SEEN: Final = (4, 2, 4)
-"""The newest version that was looked at."""
+_RACE_UP_TO: Final = (4, 2, 4)
+"""Releases before this one are taken for racing too: the class was there without a lock before."""
 
 
 class Danger(NamedTuple):
@@ -31,17 +32,31 @@ class Danger(NamedTuple):
 
 
 def danger(admin: Admin) -> Danger | None:
-    """Say what is to be changed on the broker that answers; None where nothing is, or of a version newer than 4.2.4."""
+    """Say what is to be changed on the broker that answers, or why that can't be known; None where nothing is.
+
+    One thread has nobody to race with, in every version. Of more threads it is known for versions up to 4.2.4, and for
+    those of `RACE_SEEN`, that they race. Of no other version it is known that they don't.
+    """
     try:
-        version, threads = admin.version(), admin.setting(SETTING)
+        version, told = admin.version(), admin.setting(SETTING)
     except NetworkError as error:
-        return Danger(
-            "Whether the broker may show readers rows of aborted transactions after a restart can't be known, since it "
-            f"does not tell its settings: {error}. Ask as a superuser, or look for {SETTING}=1 in its broker.conf.",
-            certain=False,
+        return _not_known(
+            f"since it does not tell its settings: {error}. Ask as a superuser, or look for {SETTING}=1 in its "
+            "broker.conf"
         )
-    if threads is None or not threads.isdigit() or int(threads) < 2 or _numbers(version) > _LAST_SEEN:
+    threads = int(told) if told is not None and told.isdecimal() else 0
+    if threads == 1:
         return None
+    if threads == 0:
+        has = f"has no setting {SETTING}" if told is None else f'has {SETTING}="{told}"'
+        return _not_known(
+            f"since Pulsar {version} {has}. Set {SETTING}=1 in broker.conf of each broker, and restart them"
+        )
+    if version not in RACE_SEEN and numbers(version) > _RACE_UP_TO:
+        return _not_known(
+            f"since it recovers topics in {threads} threads, and no test looked at Pulsar {version}. "
+            f"{', '.join(RACE_SEEN)} do so. Set {SETTING}=1 in broker.conf of each broker, and restart them"
+        )
     return Danger(
         f"The broker recovers topics in {threads} threads. After a restart or a move, Pulsar {version} may then take a "
         "topic with transactions for a new one, and readers get rows of transactions that were open or aborted. Set "
@@ -50,7 +65,6 @@ def danger(admin: Admin) -> Danger | None:
     )
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers at the front of a version; "4.2.4-SNAPSHOT" counts as 4.2.4."""
-    parts = version.strip().partition("-")[0].split(".")
-    return tuple(int(part) for part in parts if part.isdigit())
+def _not_known(why: str) -> Danger:
+    said = f"Whether the broker may show readers rows of aborted transactions after a restart can't be known, {why}."
+    return Danger(said, certain=False)

@@ -12,7 +12,9 @@ import pytest
 
 from eos.doctor import machine as looking
 from eos.doctor.check import Check, CheckVerdict
-from eos.doctor.machine import PACKAGES, SEEN, checksums, machine, pulsar_client, pyarrow, versions, workers
+from eos.doctor.machine import checksums, machine, pulsar_client, pyarrow, versions, workers
+from eos.local.jars import PULSAR_VERSION
+from eos.preflight.tried_versions import PACKAGES, PULSAR, SPARK
 
 CONSTRAINTS = Path(__file__).resolve().parents[3] / "requirements/constraints.txt"
 VERSIONS = Path(__file__).resolve().parents[3] / "docs/reference/versions.md"
@@ -39,7 +41,13 @@ def test_versions_are_held_against_those_that_were_tried(
 def test_the_page_of_versions_has_what_was_tried() -> None:
     """A row is tried as a whole where it lacks nothing."""
     rows = re.findall(r"^\| (3\.\d+) \| (4\.\d+) \| (.*?) \| .*? \|$", VERSIONS.read_text(), re.MULTILINE)
-    assert {(python, spark): tried.startswith("every test") for python, spark, tried in rows} == SEEN
+    assert {(python, spark): tried.startswith("every test") for python, spark, tried in rows} == SPARK
+
+
+def test_the_pulsar_of_every_test_is_the_one_that_is_started_and_the_one_of_the_page() -> None:
+    whole = [version for version, every_test in PULSAR.items() if every_test]
+    page = re.findall(r"^\| \S+ \| [\d.]+ \| ([\d.]+) \|.*every test", VERSIONS.read_text(), re.MULTILINE)
+    assert whole == [PULSAR_VERSION] == page
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -34,7 +34,7 @@ def said(admin: FakeAdmin) -> Danger | None:
     return danger(cast(Admin, admin))
 
 
-@pytest.mark.parametrize("version", ["4.2.4", "4.2.4-SNAPSHOT", "4.0.9"])
+@pytest.mark.parametrize("version", ["4.2.4", "4.2.4-SNAPSHOT", "4.0.9", "5.0.0-M1"])
 def test_more_than_one_thread_is_told_with_the_setting_to_change(version: str) -> None:
     told = said(FakeAdmin("16", version))
     assert told is not None
@@ -43,18 +43,29 @@ def test_more_than_one_thread_is_told_with_the_setting_to_change(version: str) -
         assert word in told.text
 
 
+@pytest.mark.parametrize("version", ["4.2.4", "4.0.0", "4.2.5", "5.0.0-M1", "5.0.0", "6.1.0"])
+def test_one_thread_has_nobody_to_race_with_in_every_version(version: str) -> None:
+    assert said(FakeAdmin("1", version)) is None
+
+
 @pytest.mark.parametrize(
-    "admin",
+    ("admin", "why"),
     [
-        FakeAdmin("1"),
-        FakeAdmin(None),
-        FakeAdmin("many"),
-        FakeAdmin("16", "4.2.5"),
-        FakeAdmin("16", "5.0.0"),
+        (FakeAdmin(None), "Pulsar 4.2.4 has no setting"),
+        (FakeAdmin(None, "5.0.0-M1"), "Pulsar 5.0.0-M1 has no setting"),
+        (FakeAdmin("many"), '="many"'),
+        (FakeAdmin("0"), '="0"'),
+        (FakeAdmin("16", "4.2.5"), "no test looked at Pulsar 4.2.5"),
+        (FakeAdmin("16", "5.0.0"), "no test looked at Pulsar 5.0.0"),
+        (FakeAdmin("16", "5.0.0-M2"), "4.2.4, 5.0.0-M1 do so"),
     ],
 )
-def test_nothing_is_said_where_it_is_well_or_of_a_version_not_looked_at(admin: Any) -> None:
-    assert said(admin) is None
+def test_no_version_is_safe_because_nobody_has_looked_at_it(admin: FakeAdmin, why: str) -> None:
+    told = said(admin)
+    assert told is not None
+    assert not told.certain
+    for words in ("can't be known", why, "numTransactionReplayThreadPoolSize"):
+        assert words in told.text
 
 
 def test_a_broker_that_tells_no_settings_is_not_taken_for_a_safe_one() -> None:

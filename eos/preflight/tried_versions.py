@@ -1,0 +1,41 @@
+"""The versions that this library was tried with: the one table that `eos doctor` and its warnings go by.
+
+docs/reference/versions.md shows the same, and a test compares them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+PULSAR: Final[Mapping[str, bool]] = {"4.2.4": True}
+"""{Pulsar: every test runs with each change}; False: tried in part, as docs/reference/versions.md says."""
+
+SPARK: Final[Mapping[tuple[str, str], bool]] = {
+    ("3.11", "4.3"): True,
+    ("3.13", "4.2"): False,
+    ("3.13", "4.1"): False,
+    ("3.12", "4.0"): False,
+}
+"""{(Python, Spark): every test runs with each change}; False: tried in part, as docs/reference/versions.md says."""
+
+PACKAGES: Final[Mapping[str, str]] = {"pyarrow": "26.0.1", "pulsar-client": "3.13.0"}
+"""{package: the version that every test runs with}, as requirements/constraints.txt has them."""
+
+RACE_SEEN: Final = ("4.0.0", "4.2.4", "5.0.0-M1")
+"""The versions of Pulsar whose class `TableView` was seen to have the race of eos/preflight/recovery.py.
+
+Seen by tests/contract/SnapshotRace.java, with the broker's own class.
+"""
+
+
+def minor(version: str) -> str:
+    """Return "4.3" of "4.3.0.dev1"."""
+    return ".".join(map(str, numbers(version)[:2]))
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers at the front of a version: (4, 2, 4) of "4.2.4-SNAPSHOT", (4, 3, 0) of "4.3.0.dev1"."""
+    front = re.match(r"\s*(\d+(?:\.\d+)*)", version)
+    return tuple(int(number) for number in front[1].split(".")) if front else ()
