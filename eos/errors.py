@@ -185,6 +185,13 @@ class FrameTooLarge(Refused):
         self.size = size
 
 
+class LimitReached(Refused):
+    """A limit or a policy of the topic forbids it until somebody makes room or changes the policy.
+
+    That can happen at any time, so tries go on for a while. Restarting alone does not help.
+    """
+
+
 class RefusedForGood(Refused, InvalidInput):
     """The broker refuses it each time, until the caller changes something.
 

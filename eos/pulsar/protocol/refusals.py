@@ -1,4 +1,4 @@
-"""What a broker's error code means for the one who asked: can it pass with time, and what helps?
+"""What a broker's answer means for the one who asked: can it pass, who must change something, and what helps?
 
 The codes are those of `ServerError` in PulsarApi.proto. Which exception of the broker becomes which code is told by
 BrokerServiceException.getClientErrorCode; a code that stands for many exceptions is taken for one that can pass.
@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from eos.errors import EncryptionRequired, FrameTooLarge, Refused, RefusedForGood
+from eos.errors import EncryptionRequired, FrameTooLarge, LimitReached, Refused, RefusedForGood
 
 
-class Meaning(NamedTuple):
-    """What a code means.
+class Answer(NamedTuple):
+    """A row of the table of answers.
 
     Attributes:
-        passes: the same request can be granted later, though the caller changes nothing.
-        advice: what the caller can do, as sentences; "" where the broker's words are all that is known.
+        code: the broker's.
+        words: what the broker's words contain, where they tell more than the code; "" for the code alone.
+        kind: the error that the answer becomes. Refused: the same request can be granted later, though nobody changes
+            anything. LimitReached: once somebody has made room, or has changed a policy; tries go on meanwhile.
+            RefusedForGood: never, until the caller changes something.
+        advice: what helps, as sentences without the last full stop; "" where the broker's words are all that is known.
     """
 
-    passes: bool
+    code: str
+    words: str = ""
+    kind: type[Refused] = Refused
     advice: str = ""
 
 
@@ -33,105 +39,142 @@ _QUOTA = (
 
 _GRANT = "pulsar-admin topics grant-permission TOPIC --role ROLE --actions"
 
-MEANINGS: Mapping[str, Meaning] = {
-    "UnknownError": Meaning(passes=True),
-    "MetadataError": Meaning(passes=True),
-    "PersistenceError": Meaning(passes=True),
-    "AuthenticationError": Meaning(
-        passes=False,
+ANSWERS: Final = (
+    Answer("UnknownError"),
+    Answer(
+        "MetadataError",
+        "Encryption is required",
+        EncryptionRequired,
+        "The namespace takes encrypted messages alone (pulsar-admin namespaces set-encryption-required). A sink "
+        "encrypts rows by its encryption_keys, and never its control topic, which must be in another namespace: "
+        "control_namespace",
+    ),
+    Answer("MetadataError"),
+    Answer("PersistenceError"),
+    Answer(
+        "AuthenticationError",
+        kind=RefusedForGood,
         advice="The broker does not accept the credentials, or there are none. Check the options token, basic or "
         "oauth2, or tls_certificate and tls_key",
     ),
-    "AuthorizationError": Meaning(
-        passes=False,
+    Answer(
+        "AuthorizationError",
+        "prefixed by the authentication role",
+        RefusedForGood,
+        "The namespace demands that names of subscriptions begin with the role (subscription-auth-mode Prefix). Give "
+        "the role by subscription_prefix of the sink, subscriptionPrefix of the source, and --subscription-prefix of "
+        "the commands; the name of a stream's subscription begins with it too",
+    ),
+    Answer(
+        "AuthorizationError",
+        "to Produce",
+        RefusedForGood,
+        f"The role lacks the permission to produce: {_GRANT} produce",
+    ),
+    Answer(
+        "AuthorizationError",
+        "to subscribe",
+        RefusedForGood,
+        f"The role lacks the permission to consume: {_GRANT} consume",
+    ),
+    Answer(
+        "AuthorizationError",
+        "to GetTopicsOfNamespace",
+        RefusedForGood,
+        "The role lacks a permission on the whole namespace: pulsar-admin namespaces grant-permission NAMESPACE "
+        "--role ROLE --actions consume",
+    ),
+    Answer(
+        "AuthorizationError",
+        kind=RefusedForGood,
         advice=f"The role lacks a permission: {_GRANT} produce,consume",
     ),
-    "ConsumerBusy": Meaning(passes=True),
-    "ServiceNotReady": Meaning(passes=True),
-    "ProducerBlockedQuotaExceededError": Meaning(passes=True, advice=_QUOTA),
-    "ProducerBlockedQuotaExceededException": Meaning(passes=True, advice=_QUOTA),
-    "ChecksumError": Meaning(passes=True),
-    "UnsupportedVersionError": Meaning(passes=False, advice="Use a newer broker"),
-    "TopicNotFound": Meaning(passes=False),
-    "SubscriptionNotFound": Meaning(passes=False),
-    "ConsumerNotFound": Meaning(passes=True),
-    "TooManyRequests": Meaning(passes=True),
-    "TopicTerminatedError": Meaning(
-        passes=False,
+    Answer(
+        "ConsumerBusy",
+        "Topic reached max consumers limit",
+        LimitReached,
+        "The topic's policy allows no more consumers at a time, and each reader is one; of its control topic a sink "
+        "needs two. Allow more: pulsar-admin namespaces set-max-consumers-per-topic NAMESPACE "
+        "--max-consumers-per-topic N",
+    ),
+    Answer("ConsumerBusy"),
+    Answer("ServiceNotReady"),
+    Answer("ProducerBlockedQuotaExceededError", kind=LimitReached, advice=_QUOTA),
+    Answer("ProducerBlockedQuotaExceededException", kind=LimitReached, advice=_QUOTA),
+    Answer("ChecksumError"),
+    Answer("UnsupportedVersionError", kind=RefusedForGood, advice="Use a newer broker"),
+    Answer(
+        "TopicNotFound",
+        kind=RefusedForGood,
+        advice="The topic does not exist. Check its name, or create it: pulsar-admin topics create TOPIC",
+    ),
+    Answer(
+        "SubscriptionNotFound",
+        kind=RefusedForGood,
+        advice="The subscription does not exist. Create it: pulsar-admin topics create-subscription --subscription "
+        "NAME TOPIC",
+    ),
+    Answer("ConsumerNotFound"),
+    Answer("TooManyRequests"),
+    Answer(
+        "TopicTerminatedError",
+        kind=RefusedForGood,
         advice="The topic was terminated: nothing can be written to it any more. Use another topic. No transaction "
         "that has the terminated one can end while it is there: a sink that writes exactly once goes on once it is "
         "deleted, with the rows that it holds",
     ),
-    "ProducerBusy": Meaning(passes=True),
-    "InvalidTopicName": Meaning(passes=False, advice="Correct the name of the topic"),
-    "IncompatibleSchema": Meaning(
-        passes=False,
+    Answer(
+        "ProducerBusy",
+        "max producers limit",
+        LimitReached,
+        "The topic's policy allows no more producers at a time, and each task that writes to a partition opens one. "
+        "Allow more, pulsar-admin namespaces set-max-producers-per-topic NAMESPACE --max-producers-per-topic N, or "
+        "write by fewer tasks, df.coalesce(N)",
+    ),
+    Answer("ProducerBusy"),
+    Answer("InvalidTopicName", kind=RefusedForGood, advice="Correct the name of the topic"),
+    Answer(
+        "IncompatibleSchema",
+        kind=RefusedForGood,
         advice="Where none was declared, the topic's namespace demands one: pulsar-admin namespaces "
         "set-schema-validation-enforce --disable NAMESPACE lifts that. Where one was, the topic takes none such by its "
         "compatibility strategy: pulsar-admin namespaces get-schema-compatibility-strategy NAMESPACE shows it",
     ),
-    "ConsumerAssignError": Meaning(passes=True),
-    "TransactionCoordinatorNotFound": Meaning(passes=True),
-    "InvalidTxnStatus": Meaning(passes=True),
-    "NotAllowedError": Meaning(passes=False),
-    "TransactionConflict": Meaning(passes=True),
-    "TransactionNotFound": Meaning(passes=True),
-    "ProducerFenced": Meaning(passes=True),
-}
-"""{code: its meaning}. A code passes also where it takes another transaction: a finished one never opens again."""
-
-TELLING: Mapping[tuple[str, str], type[Refused]] = {
+    Answer("ConsumerAssignError"),
+    Answer("TransactionCoordinatorNotFound"),
+    Answer("InvalidTxnStatus"),
     # A send into a transaction that its ttl or a successor has ended: another transaction can pass.
-    ("NotAllowedError", "has been ended"): Refused,
-    ("NotAllowedError", "Exceed maximum message size"): FrameTooLarge,
-    ("MetadataError", "Encryption is required"): EncryptionRequired,
-}
-"""{(code, words): the error}, where words of the broker (4.2.4) tell more than their code."""
-
-ADVICE: Mapping[tuple[str, str], str] = {
-    (
-        "MetadataError",
-        "Encryption is required",
-    ): "The namespace takes encrypted messages alone (pulsar-admin namespaces "
-    "set-encryption-required). A sink encrypts rows by its encryption_keys, and never its control topic, which must be "
-    "in another namespace: control_namespace",
-    (
-        "ProducerBusy",
-        "max producers limit",
-    ): "The topic's policy allows no more producers at a time, and each task that writes to a partition opens one. "
-    "Allow more, pulsar-admin namespaces set-max-producers-per-topic NAMESPACE --max-producers-per-topic N, or write "
-    "by fewer tasks, df.coalesce(N)",
-    (
-        "ConsumerBusy",
-        "Topic reached max consumers limit",
-    ): "The topic's policy allows no more consumers at a time, and each reader is one; of its control topic a sink "
-    "needs two. Allow more: pulsar-admin namespaces set-max-consumers-per-topic NAMESPACE --max-consumers-per-topic N",
-    (
+    Answer("NotAllowedError", "has been ended"),
+    Answer("NotAllowedError", "Exceed maximum message size", FrameTooLarge),
+    Answer(
         "NotAllowedError",
         "maximum number of subscriptions",
-    ): "Allow the topic one more: pulsar-admin namespaces set-max-subscriptions-per-topic NAMESPACE "
-    "--max-subscriptions-per-topic N",
-    (
+        RefusedForGood,
+        "Allow the topic one more: pulsar-admin namespaces set-max-subscriptions-per-topic NAMESPACE "
+        "--max-subscriptions-per-topic N",
+    ),
+    Answer(
         "NotAllowedError",
         "sub type",
-    ): "The namespace or the topic allows only some types of subscriptions, and readers, sinks "
-    "and queries need Exclusive. Allow it: pulsar-admin namespaces "
-    "set-subscription-types-enabled --types Exclusive,Failover,… NAMESPACE",
-    (
-        "AuthorizationError",
-        "prefixed by the authentication role",
-    ): "The namespace demands that names of subscriptions begin with the role (subscription-auth-mode Prefix). Give "
-    "the role by subscription_prefix of the sink, subscriptionPrefix of the source, and --subscription-prefix of the "
-    "commands; the name of a stream's subscription begins with it too",
-    ("AuthorizationError", "to Produce"): f"The role lacks the permission to produce: {_GRANT} produce",
-    ("AuthorizationError", "to subscribe"): f"The role lacks the permission to consume: {_GRANT} consume",
-    (
-        "AuthorizationError",
-        "to GetTopicsOfNamespace",
-    ): "The role lacks a permission on the whole namespace: pulsar-admin namespaces "
-    "grant-permission NAMESPACE --role ROLE --actions consume",
-}
-"""{(code, words): what helps}, where words of the broker (4.2.4) tell more than their code."""
+        RefusedForGood,
+        "The namespace or the topic allows only some types of subscriptions, and readers, sinks "
+        "and queries need Exclusive. Allow it: pulsar-admin namespaces "
+        "set-subscription-types-enabled --types Exclusive,Failover,… NAMESPACE",
+    ),
+    Answer(
+        "NotAllowedError",
+        kind=RefusedForGood,
+        advice="A setting of the broker, the namespace or the topic forbids the request. Change the setting that the "
+        "broker names",
+    ),
+    Answer("TransactionConflict"),
+    Answer("TransactionNotFound"),
+    Answer("ProducerFenced"),
+)
+"""The one table of answers. The first row counts whose code is the answer's and whose words the answer's contain.
+
+Words are of a broker 4.2.4. A code passes also where it takes another transaction: a finished one never opens again.
+"""
 
 
 _RELAYED = re.compile(r'\{"errorMsg":"(?P<words>.*)","reqId":\d+.*\}', re.DOTALL)
@@ -161,15 +204,9 @@ def told_by_proxy(problem: Refused) -> bool:
 
 
 def refused(asked: str, code: str, detail: str) -> Refused:
-    """Return the error for a refusal, as `TELLING` says, else as `MEANINGS` does. Args: as of `Refused`.
-
-    RefusedForGood: no later try can be granted. FrameTooLarge: smaller frames can.
-    """
+    """Return the error for a refusal, as `ANSWERS` says; a code that it does not know can pass. Args: of `Refused`."""
     words = relayed(detail) if code in _VAGUE else None
     if words is not None:
         code = next((known for part, known in _CODES_OF_WORDS.items() if part in words), code)
-    meaning = MEANINGS.get(code, Meaning(passes=True))
-    told = (kind for (of, words), kind in TELLING.items() if of == code and words in detail)
-    kind = next(told, Refused if meaning.passes else RefusedForGood)
-    advice = (helps for (of, words), helps in ADVICE.items() if of == code and words in detail)
-    return kind(asked, code, detail, next(advice, meaning.advice))
+    row = next((row for row in ANSWERS if row.code == code and row.words in detail), Answer(code))
+    return row.kind(asked, code, detail, row.advice)
