@@ -34,6 +34,10 @@ def doctor(
     readers: Annotated[
         bool, typer.Option("--readers", help="Look at readers alone, as with --heal, and where topics are named.")
     ] = False,
+    preflight: Annotated[
+        bool, typer.Option("--preflight", help="Before a job starts: look at all that it needs, and at no reader.")
+    ] = False,
+    sink: Annotated[str | None, typer.Option(help="With --preflight: the name of the job's sink.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
     """Find the partitions whose readers are held up, say by which sink's transaction, and free the frozen ones.
@@ -47,6 +51,9 @@ def doctor(
     Of a namespace it also looks at what sinks depend on: this machine's Python, Spark and checksums, the brokers'
     version, settings, clocks and coordinators, and at each sink, who owns it and what deletes what it has written.
 
+    --preflight shows the same of a job that is about to start, a line for each thing: this machine, the brokers, the
+    control topic of --sink in --namespace, and the TOPICS: whether they exist, may be written to, and keep rows.
+
     Exit codes: 0 when all is well, 1 when readers are held up at the end or something needs care, 2 when that was not
     found out, 3 when something can't be known, such as what only a superuser is told.
     """
@@ -55,11 +62,16 @@ def doctor(
     from eos.doctor.check import CheckVerdict
     from eos.doctor.checkup import checkup, readers_not_told
     from eos.doctor.doctor import Doctor, ReaderState, summary
+    from eos.doctor.job_needs import job_needs
     from eos.errors import InvalidInput, Refused
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
-    from eos.pulsar.protocol.topics import check_namespace
+    from eos.pulsar.protocol.topics import check_namespace, full_name
 
+    if preflight and (heal or readers):
+        raise InvalidInput("--preflight looks at no reader: give it without --heal and --readers")
+    if sink is not None and not preflight:
+        raise InvalidInput(f"--sink {sink} names the sink of a job that is to start: give --preflight too")
     if not older_than >= 0:
         raise InvalidInput(f"--older-than {older_than:g} is no number of seconds: give 0 or more")
     check_namespace(namespace)
@@ -71,10 +83,13 @@ def doctor(
         checks: list[Check] = []
         alone = topics or readers or heal
         try:
-            partitions = list(one.partitions(topics)) if topics else one.namespace(namespace)
-            held_up = one.look(partitions)
+            if preflight:
+                checks += job_needs(client, admin, namespace, sink, [full_name(topic) for topic in topics or ()])
+            else:
+                partitions = list(one.partitions(topics)) if topics else one.namespace(namespace)
+                held_up = one.look(partitions)
         except Refused as error:
-            if alone:
+            if alone or preflight:
                 raise
             checks.append(readers_not_told(error))
         if heal:
@@ -83,7 +98,7 @@ def doctor(
                     one.heal(finding)
                     tell(f"{finding.partition} is free.")
             held_up = one.look(partitions)
-        if not alone:
+        if not (alone or preflight):
             checks += checkup(client, admin, namespace)
     found = [finding for finding in held_up if finding.lasts(older_than)]
     younger = len(held_up) - len(found)
@@ -95,8 +110,9 @@ def doctor(
     else:
         if found:
             _show_held_up(found)
-        _show_checks(checks)
-        tell(_told_readers(len(partitions), len(found), younger, older_than))
+        _show_checks(checks, whole=preflight)
+        if not preflight:
+            tell(_told_readers(len(partitions), len(found), younger, older_than))
         if checks:
             tell(_told_checks(checks))
     verdicts = {check.verdict for check in checks}
@@ -152,12 +168,14 @@ def _show_held_up(found: list[Finding]) -> None:
     print_table(("partition", "state", "transaction", "open for", "whose", "what to do"), rows)
 
 
-def _show_checks(checks: list[Check]) -> None:
-    """Print what is not good, and who owns the sinks."""
+def _show_checks(checks: list[Check], *, whole: bool) -> None:
+    """Print what is not good, and who owns the sinks; or the whole."""
     from eos.doctor.check import CheckVerdict
     from eos.doctor.owners import OWNER
 
-    shown = [check for check in checks if check.verdict is not CheckVerdict.GOOD or check.about.startswith(OWNER)]
+    shown = [
+        check for check in checks if whole or check.verdict is not CheckVerdict.GOOD or check.about.startswith(OWNER)
+    ]
     if shown:
         rows = [(check.about, check.verdict, check.said) for check in shown]
         print_table(("about", "verdict", "what was found"), rows)

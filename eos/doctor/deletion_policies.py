@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 
 from eos.commit.control_topic import HOLD, control_topic_in
@@ -22,14 +22,22 @@ Kept = Callable[[str], TopicPolicies]
 
 def keeping(client: Client, admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Check]:
     """Look at the control topic of each sink of a "tenant/namespace", and at the topics of its newest batch."""
-    kept, of_quotas = cache(admin.keeping), partial(_of_quotas, client)
+    kept = cache(admin.keeping)
     for one in sinks:
-        log = control_topic_in(namespace, one.name)
-        yield from _asked(_of_log, f"log of {one.name}", admin, kept, log)
-        for topic in one.topics:
-            yield from _asked(_of_rows, f"rows of {one.name}", admin, kept, topic)
-        for topic in (log, *one.topics):
-            yield from _asked(of_quotas, f"backlog quota of {one.name}", admin, kept, topic)
+        yield from keeping_of(client, admin, one.name, (control_topic_in(namespace, one.name),), one.topics, kept)
+
+
+def keeping_of(
+    client: Client, admin: Admin, name: str, logs: Iterable[str], rows: Iterable[str], kept: Kept
+) -> Iterator[Check]:
+    """Look at one sink. Args: its name, for the report; its control topic, if it has one; the topics of its rows."""
+    logs, rows, of_quotas = tuple(logs), tuple(rows), partial(_of_quotas, client)
+    for topic in logs:
+        yield from _asked(_of_log, f"log of {name}", admin, kept, topic)
+    for topic in rows:
+        yield from _asked(_of_rows, f"rows of {name}", admin, kept, topic)
+    for topic in (*logs, *rows):
+        yield from _asked(of_quotas, f"backlog quota of {name}", admin, kept, topic)
 
 
 def _asked(

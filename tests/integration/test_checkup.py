@@ -57,6 +57,13 @@ def test_what_needs_care_is_told_and_the_rest_is_good(
     assert f"Coordinator {coordinator.index} has 8 transactions open" in told
     assert "14 things looked at: 9 good, 5 to take care of" in told
     assert eos(pulsar, "doctor", "--readers").exit_code == 0
+    before = eos(pulsar, "doctor", "--preflight", "--sink", "new", "--json", "rows", "nowhere")
+    found = {one["about"]: one["verdict"] for one in json.loads(before.stdout)["checks"]}
+    rows = "persistent://public/default/rows"
+    assert found["log of new"] == "can't be known"
+    assert (found[f"topic {rows}"], found[f"right to write to {rows}"]) == ("good", "good")
+    assert found["topic persistent://public/default/nowhere"] == "take care"
+    assert before.exit_code == 1
 
     put("one-more")
     assert verdicts()["number of topics"] == "take care"

@@ -1,0 +1,98 @@
+"""What a job needs before it starts: `eos doctor --preflight` tells each thing, also what is good.
+
+It looks at what the sink will look at again when it starts with `admin_url`, and at what only the first batch would
+find out: whether its topics are there, and whether this role may write to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from eos.commit.control_topic import control_topic_in
+from eos.doctor.brokers import brokers
+from eos.doctor.check import Check, CheckVerdict, care, good, unknown
+from eos.doctor.deletion_policies import Kept, keeping_of
+from eos.doctor.machine import machine
+from eos.doctor.quotas import topics as number_of_topics
+from eos.errors import NetworkError, Refused, TopicMissing
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.topics import physical_topics
+
+_NOT_ALLOWED = ("AuthorizationError", "AuthenticationError")
+
+
+def job_needs(
+    client: Client, admin: Admin, namespace: str, sink: str | None = None, topics: Sequence[str] = ()
+) -> Iterator[Check]:
+    """Look at this machine, at the brokers, and at the topics that a job is about to use. Nothing is written or made.
+
+    Args:
+        client: connected with the job's own credentials.
+        admin: of the same cluster.
+        namespace: the "tenant/namespace" of the control topic.
+        sink: the sink's name; None: the job only reads.
+        topics: full names of the topics that it writes to or reads.
+
+    Raises NetworkError where the brokers or their admin API do not answer at all.
+    """
+    kept: Kept = cache(admin.keeping)
+    yield from machine()
+    yield from brokers(client, admin, namespace)
+    yield number_of_topics(admin, namespace)
+    if sink is not None:
+        yield from _control_topic(client, admin, sink, control_topic_in(namespace, sink), kept)
+    for topic in topics:
+        found = _topic(client, kept, topic, writes=sink is not None)
+        yield from found
+        if found[0].verdict is CheckVerdict.GOOD:
+            yield from keeping_of(client, admin, sink or "the job", (), (topic,), kept)
+
+
+def _control_topic(client: Client, admin: Admin, sink: str, topic: str, kept: Kept) -> Iterator[Check]:
+    about = f"log of {sink}"
+    try:
+        kept(topic)
+    except TopicMissing:
+        yield unknown(
+            about,
+            f"{topic} is not made yet, so which policies will be in force on it is not told. Make it now, and ask "
+            f"again: pulsar-admin topics create {topic}",
+        )
+    except NetworkError as error:
+        yield unknown(about, f"What the cluster does with {topic} is not told: {error}")
+    else:
+        yield from keeping_of(client, admin, sink, (topic,), (), kept)
+
+
+def _topic(client: Client, kept: Kept, topic: str, *, writes: bool) -> list[Check]:
+    """Say first whether the topic is there, then whether it can be written to."""
+    try:
+        physical = physical_topics(topic, client.partitions(topic))
+        kept(physical[0])  # a look-up alone would make the topic
+    except TopicMissing:
+        made = "a sink makes no topics" if writes else "a query that reads it ends at its start"
+        return [care(f"topic {topic}", f"{topic} does not exist, and {made}: pulsar-admin topics create {topic}")]
+    except NetworkError as error:
+        return [_refused(f"topic {topic}", f"Whether {topic} is there", error)]
+    parts = f"{len(physical)} partition{'s' if len(physical) > 1 else ''}"
+    found = [good(f"topic {topic}", f"{topic} is there, with {parts}.")]
+    return [*found, _may_write(client, physical[0])] if writes else found
+
+
+def _may_write(client: Client, physical: str) -> Check:
+    """Connect a producer, and close it again: nothing is sent."""
+    about = f"right to write to {physical}"
+    try:
+        client.producer(physical).close()
+    except NetworkError as error:
+        return _refused(about, f"Whether this job may write to {physical}", error)
+    return good(about, f"A producer connected to {physical}, and nothing was sent.")
+
+
+def _refused(about: str, what: str, error: NetworkError) -> Check:
+    """Rights need care. All else is not known: the job may declare the schema or encrypt, which this look does not."""
+    if isinstance(error, Refused) and error.code in _NOT_ALLOWED:
+        return care(about, f"{what}: it may not. {error}")
+    return unknown(about, f"{what} is not told: {error}")

@@ -1,0 +1,111 @@
+"""What `eos doctor --preflight` says of the topics of a job: there, missing, not allowed, not told are four answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from eos.doctor import job_needs
+from eos.doctor.check import Check, CheckVerdict
+from eos.errors import NetworkError, Refused, TopicMissing, Unanswered
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.policies import Backlog, TopicPolicies
+
+LOG, ROWS = "persistent://public/default/__eos-rows", "persistent://public/default/rows"
+KEPT = TopicPolicies(0, (), -1, -1)
+NO_RIGHT = Refused("open a producer", "AuthorizationError", "Client is not authorized to Produce")
+
+
+@dataclass
+class Cluster:
+    """Client and admin API of one cluster. `fails` has what is raised by whom: "keeping", "partitions", "producer"."""
+
+    fails: dict[tuple[str, str], Exception] = field(default_factory=dict)
+    opened: list[str] = field(default_factory=list)
+
+    def _answer(self, verb: str, topic: str) -> None:
+        if (verb, topic) in self.fails:
+            raise self.fails[verb, topic]
+
+    def keeping(self, topic: str) -> TopicPolicies:
+        self._answer("keeping", topic)
+        return KEPT
+
+    def partitions(self, topic: str) -> int:
+        self._answer("partitions", topic)
+        return 0
+
+    def producer(self, topic: str) -> Cluster:
+        self._answer("producer", topic)
+        self.opened.append(topic)
+        return self
+
+    def close(self) -> None:
+        self.opened.append("closed")
+
+    def subscriptions(self, topic: str) -> tuple[str, ...]:
+        return ("__eos-hold",)
+
+    def backlog(self, topic: str) -> Backlog:
+        return Backlog(0, 0, "", 0)
+
+
+@pytest.fixture(autouse=True)
+def no_machine_and_no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*_: object) -> Iterator[Check]:
+        return iter(())
+
+    monkeypatch.setattr(job_needs, "machine", nothing)
+    monkeypatch.setattr(job_needs, "brokers", nothing)
+    monkeypatch.setattr(job_needs, "number_of_topics", lambda *_: Check("topics", CheckVerdict.GOOD, ""))
+
+
+def verdicts(cluster: Cluster, sink: str | None = "rows") -> dict[str, CheckVerdict]:
+    found = job_needs.job_needs(cast(Client, cluster), cast(Admin, cluster), "public/default", sink, [ROWS])
+    return {one.about: one.verdict for one in found}
+
+
+def test_a_job_that_has_all_it_needs_is_told_so_line_by_line() -> None:
+    cluster = Cluster()
+    assert verdicts(cluster) == dict.fromkeys(
+        ("topics", "log of rows", f"topic {ROWS}", f"right to write to {ROWS}", "rows of rows"), CheckVerdict.GOOD
+    )
+    assert cluster.opened == [ROWS, "closed"]
+
+
+def test_a_job_that_only_reads_is_asked_for_no_right_to_write() -> None:
+    cluster = Cluster()
+    assert set(verdicts(cluster, sink=None)) == {"topics", f"topic {ROWS}", "rows of the job"}
+    assert cluster.opened == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "about", "verdict"),
+    [
+        (("keeping", LOG), TopicMissing("no topic"), "log of rows", CheckVerdict.UNKNOWN),
+        (("keeping", LOG), Refused("GET", "401", "no right"), "log of rows", CheckVerdict.UNKNOWN),
+        (("partitions", ROWS), TopicMissing("no topic"), f"topic {ROWS}", CheckVerdict.CARE),
+        (("keeping", ROWS), TopicMissing("no topic"), f"topic {ROWS}", CheckVerdict.CARE),
+        (("partitions", ROWS), NO_RIGHT, f"topic {ROWS}", CheckVerdict.CARE),
+        (("partitions", ROWS), Unanswered("no answer"), f"topic {ROWS}", CheckVerdict.UNKNOWN),
+        (("producer", ROWS), NO_RIGHT, f"right to write to {ROWS}", CheckVerdict.CARE),
+        (
+            ("producer", ROWS),
+            Refused("open", "IncompatibleSchema", ""),
+            f"right to write to {ROWS}",
+            CheckVerdict.UNKNOWN,
+        ),
+        (("producer", ROWS), Unanswered("no answer"), f"right to write to {ROWS}", CheckVerdict.UNKNOWN),
+    ],
+)
+def test_missing_and_not_allowed_need_care_and_what_is_not_told_is_not_known(
+    asked: tuple[str, str], error: NetworkError, about: str, verdict: CheckVerdict
+) -> None:
+    cluster = Cluster({asked: error})
+    assert verdicts(cluster)[about] is verdict
+    if about == f"topic {ROWS}":
+        assert cluster.opened == [], "to connect a producer might make the topic"
