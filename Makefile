@@ -16,7 +16,7 @@ SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report models mutants matrix crash situations soak soak-growth fuzz drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs clean proto format constraints
+.PHONY: help demo check test test-report models mutants matrix crash situations soak soak-growth fuzz drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs wheel clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-14s %s\n' "$$verb" "$$text"; done
@@ -154,6 +154,10 @@ docs: ## draw again what docs/ draws from code, and build the site with the API 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	$(BIN)/python tools/check_links.py --site build/site
 
+wheel: ## build wheel and sdist twice, compare, check and try them: dist/
+	@sh tools/bootstrap.sh "$(PYTHON)" tests,release
+	@sh tools/build_wheel.sh
+
 proto: ## generate the protobuf module again from eos/pulsar/wire/pulsar.proto
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint
 	$(BIN)/python tools/generate_wire.py
@@ -164,7 +168,7 @@ format: ## let ruff put the code in order
 	$(BIN)/ruff format .
 
 constraints: ## write requirements/constraints.txt from what .venv holds
-	@sh tools/bootstrap.sh "$(PYTHON)" report-tests,lint,examples,docs
+	@sh tools/bootstrap.sh "$(PYTHON)" report-tests,lint,examples,docs,release
 	@{ head -n 1 requirements/constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > requirements/constraints.new
 	@mv requirements/constraints.new requirements/constraints.txt
 

@@ -1,7 +1,11 @@
 """What the wheel's build hook refuses, on machines made of fake programs."""
 
+import hashlib
+import json
 import re
+import shutil
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -68,25 +72,71 @@ def test_what_maven_says_is_passed_on(programs: Path, module: Path) -> None:
         build_jar(module)
 
 
+class Core:
+    name = "spark-pulsar-eos"
+    license_expression = "Apache-2.0"
+    dependencies: ClassVar = ["typer>=0.15", "google_crc32c>=1.6"]
+    optional_dependencies: ClassVar = {"drills": ["spark-pulsar-eos[spark]", "typer"], "spark": ["pyspark<4.4,>=4.3"]}
+
+
+class Metadata:
+    version = "9.8.7"
+    core = Core
+
+
 def hook(root: Path) -> JarHook:
-    return JarHook(str(root), {}, None, None, str(root), "wheel")  # type: ignore[arg-type]
+    return JarHook(str(root), {}, None, Metadata, str(root), "wheel")  # type: ignore[arg-type]
 
 
-def test_the_jar_goes_into_the_wheel(programs: Path, module: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def built(programs: Path, module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the hook adds to a wheel of the real pom, with a Maven that writes five bytes for the jar."""
     put(tmp_path / "jdk" / "bin", "javac", "echo javac 17.0.1")
-    put(programs, "mvn", 'case "$*" in *package*) echo > built;; esac')
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
-        build_data: dict[str, dict[str, str]] = {"force_include": {}}
-        hook(tmp_path).initialize("standard", build_data)
-    assert build_data["force_include"] == {str(module / "target" / "eos-bk.jar"): IN_THE_WHEEL}
-    assert (module / "built").exists(), "Maven ran in the module's folder"
+    put(programs, "mvn", "printf bytes > target/eos-bk.jar")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    real = Path(hatch_build.__file__).parent / "statestore" / "java"
+    (module / "target").mkdir()
+    for name in ("pom.xml", "src/main/resources/META-INF/THIRD-PARTY.txt"):
+        (module / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(real / name, module / name)
+    build_data: dict[str, Any] = {"force_include": {}, "sbom_files": []}
+    hook(tmp_path).initialize("standard", build_data)
+    return build_data
+
+
+def test_the_jar_goes_into_the_wheel(built: dict[str, Any], module: Path) -> None:
+    assert built["force_include"] == {str(module / "target" / "eos-bk.jar"): IN_THE_WHEEL}
+    assert (module / "target" / "eos-bk.jar").read_text() == "bytes", "Maven ran in the module's folder"
+
+
+def test_the_sbom_lists_the_jar_with_its_works_and_the_dependencies_once(built: dict[str, Any]) -> None:
+    (path,) = built["sbom_files"]
+    sbom = json.loads(Path(path).read_text())
+    jar, *needed = sbom["components"]
+    assert jar["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(b"bytes").hexdigest()}]
+    assert {"bookkeeper-server", "protobuf-java", "commons-configuration2"} <= {
+        one["name"] for one in jar["components"]
+    }
+    assert not {"hadoop-common", "netty-buffer", "rocksdbjni"} & {one["name"] for one in jar["components"]}
+    assert [(one["name"], one["scope"]) for one in needed] == [
+        ("google-crc32c", "required"),
+        ("typer", "required"),
+        ("pyspark", "optional"),
+    ]
+    assert sbom["dependencies"][0]["dependsOn"] == [jar["bom-ref"], "pkg:pypi/google-crc32c", "pkg:pypi/typer"]
+
+
+def test_two_sboms_of_one_source_are_the_same_bytes(built: dict[str, Any], tmp_path: Path) -> None:
+    (path,) = built["sbom_files"]
+    first = Path(path).read_bytes()
+    hook(tmp_path).initialize("standard", {"force_include": {}, "sbom_files": []})
+    assert Path(path).read_bytes() == first
 
 
 def test_an_editable_installation_needs_neither(programs: Path, tmp_path: Path) -> None:
-    build_data: dict[str, dict[str, str]] = {"force_include": {}}
+    build_data: dict[str, Any] = {"force_include": {}, "sbom_files": []}
     hook(tmp_path).initialize("editable", build_data)
-    assert build_data == {"force_include": {}}
+    assert build_data == {"force_include": {}, "sbom_files": []}
 
 
 def test_the_jar_is_where_statestore_looks_for_it() -> None:
