@@ -2,7 +2,8 @@
 
 With `--site FOLDER` it looks at the built site instead, of which no page may load anything from another place.
 
-Every relative link of README, CONTRIBUTING, CHANGELOG and docs/ must lead to a file, and its anchor to a heading.
+Every relative link of the pages at the top, of changes/README.md and of docs/ must lead to a file, and its anchor to a
+heading.
 README and docs/index.md must state the same requirements and limits. Every
 page of docs/ must be in mkdocs.yml, every `::: name` of the API reference must be a name of the code, and every public
 name of the code must be told there.
@@ -19,7 +20,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "changes/README.md")
+PAGES = [*(ROOT / name for name in _TOP), *sorted((ROOT / "docs").rglob("*.md"))]
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
