@@ -59,9 +59,9 @@ def sink(
         service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
         name: names the sink and its control topic; keep it over restarts, and never let two jobs share one.
         topic: where rows go that name no topic themselves; without it each row or write must name one.
-        guarantee: "exactly-once": each micro-batch is one transaction, seen whole or not at all and once;
-            "at-least-once": no transaction, rows are visible as they are written, and after a failure some are there
-            twice; none is lost.
+        guarantee: "exactly-once": each micro-batch is one transaction. Each partition shows all of its rows or none,
+            each row once, and the other partitions follow some milliseconds later. "at-least-once": no transaction.
+            Rows are visible as they are written, and after a failure some are there twice. No row is lost.
         value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own;
             "avro": a record of these columns, by the topic's AVRO schema; "protobuf": a message of them, by the
             topic's descriptor (PROTOBUF_NATIVE); "schema": the column `value`, of the type
