@@ -318,12 +318,21 @@ class Hold(Subscriber[ConsumerSession]):
             self._join()
 
     def acknowledge(self, message_id: MessageId) -> None:
-        """Let go of this message and everything before it. Raises Refused, Unanswered, ConnectionLost."""
+        """Let go of this message and everything before it. Raises Refused, Unanswered, ConnectionLost.
+
+        One that is acknowledged already changes nothing. Pulsar 4.2.4 says so by a success; 5.0.0-M1 answers
+        UnknownError, which can mean anything else too, so the broker is asked where the subscription stands.
+        """
         with self._turn:
             line, connection = self._join()
             with self._arrived:
                 request = line.acknowledge(message_id)
-            line.acknowledged(connection.ask(request, f"acknowledge on {self.topic}"))
+            try:
+                line.acknowledged(connection.ask(request, f"acknowledge on {self.topic}"))
+            except Refused as refused:
+                stands = self._positions()[1] if refused.code == "UnknownError" else None
+                if stands is None or EntryId(message_id.ledger, message_id.entry) > stands:
+                    raise
 
     def positions(self) -> tuple[EntryId | None, EntryId | None]:
         """Return the last entry that a reader can get, and the last that is acknowledged; None where there is none.

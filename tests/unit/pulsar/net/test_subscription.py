@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from eos.errors import Refused
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.subscription import Initial
 from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
-from eos.pulsar.wire.pulsar_pb2 import CommandSubscribe
-from tests.unit.pulsar.net.fake_broker import FakeBroker
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSubscribe, ServerError
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, refusing
 
 
 @pytest.fixture
@@ -53,3 +55,45 @@ def test_an_entry_is_acknowledged_whole(broker: FakeBroker, client: Client) -> N
 def test_it_can_be_deleted(broker: FakeBroker, client: Client) -> None:
     client.subscription("t", "keep", initial="earliest").delete()
     assert len(broker.commands(Type.UNSUBSCRIBE)) == 1
+
+
+def standing_at(place: EntryId | None) -> Handler:
+    """Answer where the last message is, and with it how far the subscription has acknowledged."""
+
+    def handle(session: Session, frame: Frame) -> None:
+        answer = BaseCommand(type=Type.GET_LAST_MESSAGE_ID_RESPONSE)
+        answer.get_last_message_id_response.last_message_id.CopyFrom(EntryId(3, 9).written())
+        if place is not None:
+            answer.get_last_message_id_response.consumer_mark_delete_position.CopyFrom(place.written())
+        session.answer(frame.command, answer)
+
+    return handle
+
+
+@pytest.mark.parametrize("stands", [EntryId(3, 4), EntryId(3, 5), EntryId(4, -1)])
+def test_an_entry_that_is_acknowledged_already_changes_nothing_though_the_broker_refuses_it(
+    broker: FakeBroker, client: Client, stands: EntryId
+) -> None:
+    """So does Pulsar 5.0.0-M1; the brokers before it answer with success."""
+    broker.handlers[Type.ACK] = refusing(ServerError.UnknownError, "below the mark-delete position")
+    broker.handlers[Type.GET_LAST_MESSAGE_ID] = standing_at(stands)
+    with client.subscription("t", "keep", initial="earliest") as cursor:
+        cursor.acknowledge(EntryId(3, 4))
+
+
+@pytest.mark.parametrize(
+    ("code", "stands"),
+    [
+        (ServerError.UnknownError, EntryId(3, 3)),
+        (ServerError.UnknownError, EntryId(2, 7)),
+        (ServerError.UnknownError, None),
+        (ServerError.PersistenceError, EntryId(3, 5)),
+    ],
+)
+def test_any_other_refusal_of_an_acknowledgement_stays_one(
+    broker: FakeBroker, client: Client, code: ServerError, stands: EntryId | None
+) -> None:
+    broker.handlers[Type.ACK] = refusing(code, "no")
+    broker.handlers[Type.GET_LAST_MESSAGE_ID] = standing_at(stands)
+    with client.subscription("t", "keep", initial="earliest") as cursor, pytest.raises(Refused, match="acknowledge on"):
+        cursor.acknowledge(EntryId(3, 4))
