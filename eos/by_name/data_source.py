@@ -21,6 +21,7 @@ from eos.source.filters import are_asked_for
 from eos.source.options import SourceOptions, kind_of, parse_options
 from eos.source.stream import PulsarStreamReader
 from eos.source.value_schema import ValueSchema
+from eos.spark.capabilities import Capability, require
 
 NAME = "pulsar"
 
@@ -37,6 +38,11 @@ _STREAM_WAYS = (
     "neither the input of a micro-batch nor how often it has run a task, so rows could be lost or written twice. "
     "Nothing is written. Use df.writeStream.foreachBatch(eos.sink(service_url, name=..., topic=...)). Or, where a row "
     'may be there twice after a failure, ask for that: .option("guarantee", "at-least-once").'
+)
+
+_OLD_SPARK = (
+    "Without it a row could be in none of the partitions that were written. Nothing is written. Use "
+    "foreachBatch(eos.sink(...)) or eos.write(...), which need no such check."
 )
 
 
@@ -110,6 +116,7 @@ class PulsarDataSource(DataSource):
         """Refuse to write unless a guarantee is asked for that can be kept here: docs/why/no-writer-by-name.md."""
         if self._guarantee in (None, "exactly-once"):
             raise InvalidInput(ways)
+        require(Capability.COMPARES_SHUFFLES, f'guarantee="{self._guarantee}"', _OLD_SPARK)
 
     def _reading(self) -> Mapping[str, str]:
         """Return the options without those that only the writer of the same table knows."""

@@ -37,6 +37,7 @@ from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.connection_error import out_of_reach
 from eos.sinks.options import SinkOptions
 from eos.sinks.schemas import check_columns
+from eos.spark.capabilities import Capability, has
 from eos.spark.workers import ENDS_A_MICRO_BATCH, is_worker
 from eos.steps import unobserved
 
@@ -185,10 +186,13 @@ def _schema(client: Client, options: SinkOptions, topic: str, columns: WrittenCo
 
 
 def _refuse_unseen_changes(context: TaskContext) -> None:
-    """Refuse to write where Spark was told not to see that a shuffle was computed anew and is another one."""
-    if (context.getLocalProperty(COMPARES_SHUFFLES) or "").lower() == "false":
+    """Refuse to write where Spark does not see that a shuffle was computed anew and is another one."""
+    told = context.getLocalProperty(COMPARES_SHUFFLES)
+    if told is None and has(Capability.COMPARES_SHUFFLES):
+        return  # its default
+    if (told or "").lower() != "true":
         raise InvalidInput(
-            f"{COMPARES_SHUFFLES} is false: Spark would not see that a shuffle, computed anew because its files got "
-            "lost, is another one, and rows could be in none of the partitions that were written. "
+            f"{COMPARES_SHUFFLES} is {told or 'not there'}: Spark would not see that a shuffle, computed anew because "
+            "its files got lost, is another one, and rows could be in none of the partitions that were written. "
             'guarantee="at-least-once" needs it: leave it at its default, true.'
         )

@@ -17,8 +17,8 @@ import google_crc32c
 
 from eos.doctor.check import Check, care, good, unknown
 from eos.preflight.tried_versions import PACKAGES, SPARK, minor, numbers
+from eos.spark import capabilities
 
-_OLDEST_SPARK: Final = (4, 0)
 _OLDEST_PYARROW: Final = 18
 _PATIENCE_S: Final = 30.0
 _ASK: Final = """
@@ -29,7 +29,7 @@ print(platform.python_version(), *(one for one in ("eos", "pyarrow") if found.fi
 
 def machine(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
     """Look at this machine. Args: the environment variables that the driver has."""
-    spark = _installed("pyspark")
+    spark = capabilities.installed()
     yield versions(platform.python_version(), spark)
     yield pyarrow(_installed("pyarrow"))
     yield pulsar_client(_installed("pulsar-client"))
@@ -45,8 +45,10 @@ def versions(python: str, spark: str | None) -> Check:
         said = "PySpark is not installed here: nothing is known of the job's. Run eos doctor where its driver runs."
         return unknown(about, said)
     ours = f"Python {python}, Spark {spark}"
-    if numbers(spark) < _OLDEST_SPARK:
-        return care(about, f"{ours}: Spark older than 4.0 is not supported. Install pyspark 4.0 or newer.")
+    if capabilities.minor(spark) < capabilities.OLDEST:
+        oldest = ".".join(map(str, capabilities.OLDEST))
+        said = f"{ours}: Spark older than {oldest} is not supported. Install pyspark {oldest} or newer."
+        return care(about, said)
     whole = SPARK.get((minor(python), minor(spark)))
     if whole:
         return good(about, f"{ours}: every test runs with these.")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from eos.spark.capabilities import Capability, has
 from statestore.bk import tree
 from statestore.bk.address import BkAddress, is_bk
 from statestore.bk.replicas import Copy, LostLedger, check_copies
@@ -94,7 +95,7 @@ def verify(
     """
     hadoop = Hadoop.of(spark, options)
     files = HadoopFiles(hadoop, uri)
-    found = inspect(files, batches, progress, uri, stateful, _repairs())
+    found = inspect(files, batches, progress, uri, stateful, has(Capability.REPAIRS_SNAPSHOTS))
     copies, findings = None, list(found.findings)
     if replicas and is_bk(uri):
         copies, more = _replicas(hadoop, BkAddress.parse(uri, hadoop.options), found, progress)
@@ -102,14 +103,6 @@ def verify(
     findings.sort(key=by_severity)
     size = sum(found.files.values())
     return VerificationReport(uri, found.query_id, found.batches, len(found.files), size, copies, tuple(findings))
-
-
-def _repairs() -> bool:
-    """Whether the Spark that is installed here takes an older snapshot for one that it can't load."""
-    import pyspark  # loaded by now, not with the commands
-
-    major, minor = pyspark.__version__.split(".")[:2]
-    return (int(major), int(minor)) >= (4, 1)
 
 
 def _replicas(

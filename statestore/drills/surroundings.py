@@ -12,6 +12,7 @@ import httpx
 import psutil
 
 from eos.local.jars import PULSAR_VERSION
+from eos.spark import capabilities
 from statestore.drills.journal import Began, DrillKind, PlannedFault
 
 
@@ -38,7 +39,7 @@ def began(drill: DrillKind, rerun: str, seed: int | None = None, plan: Sequence[
         versions={
             "spark-pulsar-eos": version("spark-pulsar-eos"),
             "Pulsar": PULSAR_VERSION,
-            "PySpark": version("pyspark"),
+            "PySpark": capabilities.installed() or "unknown",
             "Python": platform.python_version(),
         },
         machine={

@@ -20,6 +20,8 @@ from eos.source.brokers import PulsarBrokers
 from eos.source.columns import ALL, SourceColumns
 from eos.source.options import SourceOptions
 from eos.source.value_schema import TypedValues, ValueSchema, shared_schema
+from eos.spark import capabilities
+from eos.spark.capabilities import SparkLacks
 from tests.unit.schema.registered import TOPIC, field, golden, record, registered
 from tests.unit.source.test_value_schema import entry
 
@@ -97,6 +99,17 @@ def test_neither_a_planner_without_an_admin_url_nor_a_writer_loads_an_http_clien
     code = "import sys, eos.by_name.data_source, eos.by_name.writers; print('httpx' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
+
+
+@pytest.mark.parametrize("version", ["4.0.5", "4.1.4"])
+@pytest.mark.parametrize("call", ["writer", "streamWriter"])
+def test_there_is_no_writer_by_name_where_spark_does_not_compare_shuffles(
+    monkeypatch: pytest.MonkeyPatch, call: str, version: str
+) -> None:
+    monkeypatch.setattr(capabilities, "installed", lambda: version)
+    source = PulsarDataSource({"service.url": "pulsar://nowhere", "topic": "t", "guarantee": "at-least-once"})
+    with pytest.raises(SparkLacks, match=rf"Spark {version} lacks it: it came with 4\.2\. .*foreachBatch\(eos\.sink"):
+        getattr(source, call)(StructType([StructField("value", StringType())]), False)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

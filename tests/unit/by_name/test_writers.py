@@ -17,7 +17,7 @@ from eos.by_name.writers import COMPARES_SHUFFLES, TaskDone, batch_writer, see_t
 from eos.delivery.row_writer import WriteReport
 from eos.errors import ConnectionLost, FrameTooLarge, InvalidInput, TopicMissing, Unacknowledged, Unreachable
 from eos.pulsar.net.client import Client
-from eos.spark import workers
+from eos.spark import capabilities, workers
 
 OPTIONS = parse_write_options({"service.url": "pulsar://nowhere", "topic": "t", "guarantee": "at-least-once"}, "it")
 ROWS = StructType().add("__key", StringType()).add("value", StringType())
@@ -132,6 +132,15 @@ def test_where_spark_does_not_compare_shuffles_nothing_is_sent(
     assert (problem is not None, events == []) == (refused, refused)
     if problem is not None:
         assert "leave it at its default, true" in problem
+
+
+@pytest.mark.parametrize(("compares", "refused"), [(None, True), ("false", True), ("true", False)])
+def test_a_spark_that_does_not_compare_by_default_is_not_taken_for_one_that_does(
+    monkeypatch: pytest.MonkeyPatch, asked: list[str], compares: str | None, refused: bool
+) -> None:
+    monkeypatch.setattr(capabilities, "installed", lambda: "4.1.4")
+    done, events = ran(monkeypatch, compares=compares)
+    assert (done.problem is not None, events == []) == (refused, refused)
 
 
 def test_the_topic_is_asked_for_by_the_driver_and_not_again_to_end_a_micro_batch(

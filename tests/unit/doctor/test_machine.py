@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from eos.doctor import machine as looking
 from eos.doctor.check import Check, CheckVerdict
 from eos.doctor.machine import checksums, machine, pulsar_client, pyarrow, versions, workers
 from eos.local.jars import PULSAR_VERSION
 from eos.preflight.tried_versions import PACKAGES, PULSAR, SPARK
+from eos.spark import capabilities
 
 CONSTRAINTS = Path(__file__).resolve().parents[3] / "requirements/constraints.txt"
 VERSIONS = Path(__file__).resolve().parents[3] / "docs/reference/versions.md"
@@ -111,5 +111,5 @@ def test_a_python_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
 def test_workers_are_looked_at_where_spark_is(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = [check.about for check in machine({"PYSPARK_PYTHON": sys.executable})]
     assert everything == ["Python and Spark", "pyarrow", "pulsar-client", "CRC32C", "Python of workers"]
-    monkeypatch.setattr(looking, "_installed", lambda package: None)
+    monkeypatch.setattr(capabilities, "installed", lambda: None)
     assert [check.about for check in machine({})] == ["Python and Spark", "pyarrow", "pulsar-client", "CRC32C"]

@@ -1,0 +1,88 @@
+"""What each Spark can do: one table, and the only place where this library looks at the version of Spark.
+
+The version is read from the files of PySpark, once and without importing it. In a task it is the cluster's own, since
+Spark's workers run Spark's PySpark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum, auto
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from eos.errors import InvalidInput
+
+OLDEST: Final = (4, 0)
+"""The oldest Spark that is supported; spelled in the bounds of pyproject.toml too."""
+
+
+class Capability(Enum):
+    """Something that not every supported Spark can do."""
+
+    COMPARES_SHUFFLES = auto()
+    REPAIRS_SNAPSHOTS = auto()
+
+
+class Fact(NamedTuple):
+    """Since which Spark there is a capability, and what it is, as the subject of a sentence."""
+
+    since: tuple[int, int]
+    what: str
+
+
+TABLE: Final[Mapping[Capability, Fact]] = {
+    # 4.1 knows the option, but has it off and compares in part only.
+    Capability.COMPARES_SHUFFLES: Fact((4, 2), "the check that a shuffle, computed again, has the same rows"),
+    Capability.REPAIRS_SNAPSHOTS: Fact((4, 1), "taking an older snapshot of state for one that can't be loaded"),
+}
+"""{capability: since which Spark}, read in the sources of Spark 4.0.4, 4.1.4, 4.2.1 and 4.3.0."""
+
+
+class SparkLacks(InvalidInput):
+    """The Spark that is installed can't do what was asked for."""
+
+
+@lru_cache(maxsize=1)
+def installed() -> str | None:
+    """Return the version of the PySpark that this Python would import, None where there is none; "" if it has none."""
+    spec = find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    # By its loader: under spark-submit PySpark is in a zip.
+    text = cast(Any, spec.loader).get_data(str(Path(spec.submodule_search_locations[0], "version.py"))).decode()
+    found = re.search(r"\d+\.\d+[\w.]*", text[text.index("__version__") :])
+    return found[0] if found else ""
+
+
+def minor(version: str) -> tuple[int, int]:
+    """Return (4, 3) of "4.3.0.dev1"; (0, 0) of what is no version."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def has(capability: Capability) -> bool:
+    """Whether the Spark that is installed can do this."""
+    return minor(installed() or "") >= TABLE[capability].since
+
+
+def require(capability: Capability, wanted_by: str, instead: str) -> None:
+    """Return if Spark can do this.
+
+    Args:
+        wanted_by: the option or call that needs it.
+        instead: what to do on this Spark, as a sentence.
+
+    Raises:
+        SparkLacks: it names both, and the first Spark that can.
+    """
+    if has(capability):
+        return
+    fact = TABLE[capability]
+    since = ".".join(map(str, fact.since))
+    raise SparkLacks(
+        f"{wanted_by} needs {fact.what}, and Spark {installed()} lacks it: it came with {since}. {instead}"
+    )
