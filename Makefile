@@ -115,7 +115,7 @@ lint: ## ruff, mypy, the import layers, whether what is generated is fresh, and 
 	$(BIN)/python tools/generate_wire.py --check
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/python tools/check_pins.py
-	$(BIN)/python tools/draw_rooms.py --check
+	$(BIN)/python tools/draw_packages.py --check
 	$(BIN)/python tools/draw_options.py --check
 	$(BIN)/python tools/draw_pictures.py --check
 	$(BIN)/python tools/check_links.py
@@ -149,7 +149,7 @@ bench: bench-sink bench-source bench-state bench-formats ## all benchmarks
 docs: ## draw again what docs/ draws from code, and build the site with the API reference: build/site/index.html
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,docs
 	$(BIN)/python -m eos.pulsar.protocol.diagram
-	$(BIN)/python tools/draw_rooms.py
+	$(BIN)/python tools/draw_packages.py
 	$(BIN)/python tools/draw_options.py
 	$(BIN)/python tools/draw_pictures.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -1,4 +1,4 @@
-"""Fixtures that every room's tests share: a real Pulsar, and topics on it."""
+"""Fixtures that every package's tests share: a real Pulsar, and topics on it."""
 
 from __future__ import annotations
 

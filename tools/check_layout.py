@@ -1,7 +1,7 @@
 """Check how the code lies: no file is too long, and unit tests lie as the source does. Exits with 1 otherwise.
 
 `tests/unit/commit/test_owner.py` tests `eos/commit/owner.py`; under `tests/unit/statestore` it is `statestore/…`, and
-`tests/unit/benchmarks`, `tests/unit/soak` and `tests/unit/tools` test the folders of these names. Rooms without unit
+`tests/unit/benchmarks`, `tests/unit/soak` and `tests/unit/tools` test the folders of these names. Packages without unit
 tests are named, with the reason where there is one.
 """
 
@@ -15,21 +15,21 @@ ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 400
 GENERATED = ("pulsar_pb2.py", "bookkeeper_pb2.py")
 NO_MODULE = {
-    "commit/test_no_network": "what no module of the room may load",
-    "commit/test_freed": "partitions after a try that was aborted, seen by all modules of the room",
-    "commit/test_stopped": "a query that was stopped, seen by all modules of the room",
+    "commit/test_no_network": "what no module of the package may load",
+    "commit/test_freed": "partitions after a try that was aborted, seen by all modules of the package",
+    "commit/test_stopped": "a query that was stopped, seen by all modules of the package",
     "metrics/test_dashboard": "the dashboard and the alerts, which are no modules",
-    "pulsar/net/test_limping": "one broker that limps, seen by all modules of the room",
-    "pulsar/net/test_tls": "one broker with TLS, seen by all modules of the room",
+    "pulsar/net/test_limping": "one broker that limps, seen by all modules of the package",
+    "pulsar/net/test_tls": "one broker with TLS, seen by all modules of the package",
     "pulsar/protocol/test_tables": "what holds for the tables of all machines",
-    "sinks/test_start": "what the sink says when it is made, by all modules of the room",
+    "sinks/test_start": "what the sink says when it is made, by all modules of the package",
     "statestore/drills/chaos/test_chaos_parts": "the parts of a drill's chaos together, without a cluster",
     "test_troubleshooting": "the messages that docs/troubleshooting.md quotes, of all modules",
     "test_planner": "how the tests themselves are run, by tests/planner.py",
 }
-"""Tests that are of a room, and not of one module."""
+"""Tests that are of a package, and not of one module."""
 UNTESTED: dict[str, str] = {}
-"""Rooms without unit tests, and why."""
+"""Packages without unit tests, and why."""
 
 
 def too_long(root: Path) -> Iterator[str]:
@@ -69,24 +69,24 @@ def misplaced(root: Path) -> Iterator[str]:
 
 
 def untested(root: Path) -> Iterator[str]:
-    """Say which rooms have modules and no unit test."""
-    for package in ("eos", "statestore"):
-        for room in sorted({path.parent for path in (root / package).rglob("*.py")}):
-            name = room.relative_to(root).as_posix()
-            if name == package or name.startswith("statestore/java") or not any(_modules(room)):
+    """Say which packages have modules and no unit test."""
+    for top in ("eos", "statestore"):
+        for package in sorted({path.parent for path in (root / top).rglob("*.py")}):
+            name = package.relative_to(root).as_posix()
+            if name == top or name.startswith("statestore/java") or not any(_modules(package)):
                 continue
             tests = root / "tests" / "unit" / name.removeprefix("eos/")
             if not any(tests.glob("test_*.py")) and name not in UNTESTED:
                 yield f"{name} has no unit tests in {tests.relative_to(root)}"
 
 
-def _modules(room: Path) -> Iterator[Path]:
-    return (path for path in room.glob("*.py") if path.name != "__init__.py")
+def _modules(package: Path) -> Iterator[Path]:
+    return (path for path in package.glob("*.py") if path.name != "__init__.py")
 
 
 def main() -> int:
-    """Say what is amiss, and which rooms have no unit tests for a reason."""
-    print("".join(f"{room} has no unit tests: {why}\n" for room, why in UNTESTED.items()), end="")
+    """Say what is amiss, and which packages have no unit tests for a reason."""
+    print("".join(f"{package} has no unit tests: {why}\n" for package, why in UNTESTED.items()), end="")
     amiss = [*too_long(ROOT), *misplaced(ROOT), *untested(ROOT)]
     print("\n".join(amiss), file=sys.stderr, end="\n" if amiss else "")
     return 1 if amiss else 0

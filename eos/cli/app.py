@@ -1,4 +1,4 @@
-"""The command `eos`. Each room brings its commands; this file only puts them together."""
+"""The command `eos`. Each package brings its commands; this file only puts them together."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ READER_GONE: Final = 141
 
 
 class Unprinted(Exception):
-    """A stream of the command takes no more. No error of `eos`, lest its rooms take it for one and go on.
+    """A stream of the command takes no more. No error of `eos`, lest its packages take it for one and go on.
 
     Attributes:
         error: why.

@@ -11,8 +11,8 @@ import pytest
 import eos
 
 HEAVY = ("pyarrow", "pyspark", "numpy", "pandas", "httpx", "google.protobuf", "eos.pulsar.net.client")
-ROOMS = ("statestore.checkpoint", "statestore.savepoints", "statestore.roll_forward", "statestore.drills")
-HEAVY_OF = {"eos": HEAVY, "statestore": (*HEAVY, "py4j", "xxhash", "rich.progress", *ROOMS)}
+PACKAGES = ("statestore.checkpoint", "statestore.savepoints", "statestore.roll_forward", "statestore.drills")
+HEAVY_OF = {"eos": HEAVY, "statestore": (*HEAVY, "py4j", "xxhash", "rich.progress", *PACKAGES)}
 LOADED = "import sys; from {}.cli.app import typer_app; print([name for name in sys.argv[1:] if name in sys.modules])"
 
 

@@ -1,4 +1,4 @@
-"""What is committed is decided without a network: no module of the room loads one."""
+"""What is committed is decided without a network: no module of the package loads one."""
 
 from __future__ import annotations
 

@@ -11,5 +11,5 @@ import eos
 
 @pytest.mark.parametrize("name", [name for name in eos.__all__ if not name.startswith("__")])
 def test_no_room_has_the_name_of_something_public(name: str) -> None:
-    """Importing a room would put the room in its place."""
+    """Importing a package would put the package in its place."""
     assert find_spec(f"eos.{name}") is None

@@ -9,7 +9,7 @@ from tools import check_layout
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project in good order, with one room."""
+    """A project in good order, with one package."""
     monkeypatch.setattr(check_layout, "NO_MODULE", {})
     write(tmp_path, "eos/commit/owner.py")
     write(tmp_path, "tests/unit/commit/test_owner.py")
@@ -70,7 +70,7 @@ def test_what_tests_the_root_is_of_eos_or_of_the_project(tree: Path) -> None:
 
 
 def test_an_exception_is_one_only_as_long_as_it_is_needed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_layout, "NO_MODULE", {"commit/test_all": "the room"})
+    monkeypatch.setattr(check_layout, "NO_MODULE", {"commit/test_all": "the package"})
     assert amiss(tree) == ["NO_MODULE names commit/test_all, which has a module or is gone"]
     write(tree, "tests/unit/commit/test_all.py")
     assert amiss(tree) == []
