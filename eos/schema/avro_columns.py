@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eos.schema.errors import Wrong
 
@@ -161,17 +162,25 @@ class Struct:
     def taken(self) -> pa.Array:
         """Return all values that were taken."""
         fields = list(self._target or ())
-        mask = pa.array(self._nulls, pa.bool_())
-        if not fields:
-            bits = pa.array([not null for null in self._nulls], pa.bool_()).buffers()[1]
-            return pa.StructArray.from_buffers(pa.struct([]), len(mask), [bits])
         parts = [
             self._columns[field.name].taken()
             if field.name in self._columns
-            else pa.array([self._defaults[field.name]], field.type).take(pa.array(np.zeros(len(mask), dtype=np.int64)))
+            else repeated(self._defaults[field.name], len(self._nulls), field.type)
             for field in fields
         ]
-        return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+        return structs(parts, fields, pa.array(self._nulls, pa.bool_()))
+
+
+def repeated(value: Any, count: int, kind: pa.DataType) -> pa.Array:
+    """Return a default once for each row."""
+    return pa.array([value], kind).take(pa.array(np.zeros(count, dtype=np.int64)))
+
+
+def structs(parts: Sequence[pa.Array], fields: Sequence[pa.Field], nulls: pa.Array) -> pa.Array:
+    """Return records, perhaps without fields. Args: a column for each field; the fields; which rows are null."""
+    if fields:
+        return pa.StructArray.from_arrays(parts, fields=list(fields), mask=nulls)
+    return pa.StructArray.from_buffers(pa.struct([]), len(nulls), [pc.invert(nulls).buffers()[1]])
 
 
 class Items:

@@ -18,12 +18,15 @@ from typing import Any
 import pyarrow as pa
 
 from eos.errors import InvalidInput
+from eos.schema import vector_columns
 from eos.schema.avro_columns import Column, Items, Leaf, One, Pairs, Struct, Union, sized, varint
 from eos.schema.avro_defaults import field_value
 from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node, below
+from eos.schema.avro_vector_decoder import vector_column
 from eos.schema.conversions import check, converted, decimal, text, time_of_day, written_as
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable, Wrong
+from eos.schema.vector_columns import FEWEST, Unsure
 
 _EXACT = Context(prec=100)
 _MOST = 2**63 // 1000 - 1
@@ -45,6 +48,15 @@ class AvroDecoder:
 
     def decode(self, values: pa.Array) -> pa.Array:
         """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
+        if len(values) >= FEWEST:
+            try:
+                return vector_columns.decode(values, vector_column(self._writer, self._reader, self._target))
+            except Unsure:
+                pass  # each value is looked at: that says what is wrong, or that all is well
+        return self.one_by_one(values)
+
+    def one_by_one(self, values: pa.Array) -> pa.Array:
+        """Return the values, as `decode` does; without numpy."""
         column = self._column()
         read, absent = column.read, column.absent
         for row, value in enumerate(values.to_pylist()):

@@ -80,6 +80,13 @@ def window(data: Bytes) -> npt.NDArray[np.uint64]:
     return np.ndarray((len(data) - 7,), dtype="<u8", buffer=data.data, strides=(1,))
 
 
+def groups(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the lower seven bits of each of eight bytes, as one number of 56 bits."""
+    x = (x & _ODD) >> _U(1) | (x & _EVEN)
+    x = (x & _ODD_PAIRS) >> _U(2) | (x & _PAIRS)
+    return (x & _HIGH) >> _U(4) | (x & _LOW)
+
+
 def parse(
     data: Bytes, starts: Places, ends: Places, tags: Flags, keep: Collection[int], each: Collection[int] = ()
 ) -> Fields:
@@ -152,11 +159,7 @@ def _varints(data: Bytes, seven: npt.NDArray[np.uint64], at: Places) -> tuple[Pl
         return (seven & _U(0x7F)).astype(np.int64), at + 1
     last = ~seven & _TOPS
     last &= -last  # the top bit of the last byte
-    x = seven & (last | (last - _U(1)))
-    x = (x & _ODD) >> _U(1) | (x & _EVEN)
-    x = (x & _ODD_PAIRS) >> _U(2) | (x & _PAIRS)
-    x = (x & _HIGH) >> _U(4) | (x & _LOW)
-    number = x.astype(np.int64)
+    number = groups(seven & (last | (last - _U(1)))).astype(np.int64)
     after = at + (np.bitwise_count(last - _U(1)).astype(np.int64) + 1 >> 3)
     for long in np.flatnonzero(last == 0):
         number[long], after[long] = _long_varint(data, int(at[long]))

@@ -17,6 +17,7 @@ from eos.schema.avro_values import AvroDecoder
 from eos.schema.description import Record, described
 from eos.schema.errors import Undecodable
 from eos.schema.spark_types import spark_type
+from eos.schema.vector_columns import FEWEST
 from tests.unit.schema.registered import field, golden, record, registered
 
 
@@ -199,14 +200,15 @@ def test_a_default_that_is_none_is_refused_by_name() -> None:
         decoder(record(field("a", "int")), wrong)
 
 
+@pytest.mark.parametrize("before", [1, FEWEST], ids=["few rows", "many rows"])
 @pytest.mark.parametrize("value", [b"", b"\x02", b"\x00\x08ab"])
-def test_bytes_that_end_early_are_named(value: bytes) -> None:
+def test_bytes_that_end_early_are_named(value: bytes, before: int) -> None:
     schema = record(field("a", "int"), field("b", "string"))
     with pytest.raises(
         Undecodable,
-        match=r"^row 1(, field 'b')?: it (can't be read as AVRO: it ends within a field|has 4 bytes by its size)",
+        match=rf"^row {before}(, field 'b')?: it (can't be read as AVRO: it ends within a field|has 4 bytes by)",
     ):
-        decoder(schema, schema).decode(pa.array([None, value], pa.binary()))
+        decoder(schema, schema).decode(pa.array([*[None] * before, value], pa.binary()))
 
 
 ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
@@ -236,15 +238,17 @@ LIST, MAP = {"type": "array", "items": "int"}, {"type": "map", "values": "int"}
         (LIST, b"\xfe\xff\xff\xff\x1f\x02", "it has 4294967295 items by its size, and 1 bytes are left"),
         (LIST, b"\x03\x08\x02\x04\x00", "a block of its items ends 2 bytes before the end that it names"),
         (MAP, b"\x04\x02a\x02\x02a\x04\x00", "the key 'a' twice"),
+        (LIST, b"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x02\x00", "it has|a block of its items ends"),
         (MAP, b"\x02\x02\xff\x02\x00", "a key that is no text in UTF-8"),
     ],
 )
+@pytest.mark.parametrize("before", [1, FEWEST], ids=["few rows", "many rows"])
 def test_bytes_that_say_what_the_schema_has_no_place_for_are_named_by_row_and_field(
-    kind: Any, value: bytes, words: str
+    kind: Any, value: bytes, words: str, before: int
 ) -> None:
     inside = record(field("in", record(field("a", kind), name="I")))
-    with pytest.raises(Undecodable, match=rf"^row 1, field 'in\.a': {words}"):
-        decoder(inside, inside).decode(pa.array([None, value], pa.binary()))
+    with pytest.raises(Undecodable, match=rf"^row {before}, field 'in\.a': {words}"):
+        decoder(inside, inside).decode(pa.array([*[None] * before, value], pa.binary()))
 
 
 def test_a_list_whose_number_of_items_nothing_bounds_is_refused() -> None:

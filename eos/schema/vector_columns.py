@@ -1,0 +1,350 @@
+"""Values of many rows decoded by numpy: the first field of all rows, then the second field of all rows, and so on.
+
+A `Cursor` has one place in the bytes for each of its values. A step reads one part of all of them, and moves all places
+on. So the cost of Python is paid for each step, and not for each row.
+
+Why the result cannot be wrong:
+
+- Nothing is repaired here and no error is named here. A step that meets anything it is not sure of raises `Unsure`, and
+  the values of the whole call are decoded again, one by one, by the decoder that names row and field.
+- No step reads behind the end of its row and goes on: each move is compared with the row's end. The bytes of the next
+  row, or of the padding, may be looked at before that, and are thrown away.
+- A column keeps the place that each of its values was read at. All rows lie one behind the other, and no two values of
+  a column lie at the same place unless they have no bytes. So the places alone give the order of the values, whatever
+  the order of the steps was. Nothing has to be moved to its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eos.pulsar.wire.decoding import spans
+from eos.pulsar.wire.fields import Bytes, Flags, Places, groups, window
+from eos.schema.avro_columns import repeated, structs
+from eos.schema.primitives import joined
+
+Numbers = npt.NDArray[Any]
+Finish = Callable[[Numbers, Flags | None], pa.Array]
+"""Makes an Arrow array of numbers. Args: the numbers; which of them are null, None for none. Raises Unsure."""
+
+FEWEST = 100
+"""Rows from which on numpy takes less time than a decoder of single values."""
+
+_PADDING = 32  # the longest look ahead is 16 bytes
+_MOST_BYTES = 2**31 - 1 - _PADDING  # Arrow's binary columns count by 32 bits
+_FEW, _MOST_THIN_STEPS = 24, 256  # steps for so few values take longer than a decoder of single values
+
+_U = np.uint64
+_TOPS = _U(0x8080808080808080)
+
+
+class Unsure(Exception):
+    """Something may be damaged, or is of a kind that is not decoded here."""
+
+
+class Data:
+    """The bytes of all rows.
+
+    Attributes:
+        raw: the bytes, and some more behind the last row.
+        eight: the eight bytes from each place on, as one number.
+    """
+
+    __slots__ = ("_thin_steps", "eight", "raw")
+
+    def __init__(self, raw: Bytes) -> None:
+        self.raw, self.eight = raw, window(raw)
+        self._thin_steps = 0
+
+    def count_step(self, values: int) -> None:
+        """Count one more step over items of lists. Args: its items. Raises Unsure for too many steps of few items."""
+        self._thin_steps += values < _FEW
+        if self._thin_steps > _MOST_THIN_STEPS:
+            raise Unsure
+
+
+class Cursor:
+    """One place in the bytes for each of some values, in the order of the bytes.
+
+    Attributes:
+        data: the bytes.
+        at: the places. An array that was handed out is never changed.
+        end: where the row of each value ends.
+    """
+
+    __slots__ = ("at", "data", "end")
+
+    def __init__(self, data: Data, at: Places, end: Places) -> None:
+        self.data, self.at, self.end = data, at, end
+
+    def only(self, which: Places | Flags) -> Cursor:
+        """Return a cursor of some of the values."""
+        return Cursor(self.data, self.at[which], self.end[which])
+
+    def back(self, which: Places, other: Cursor) -> None:
+        """Take over where some of the values have got to."""
+        self.at = self.at.copy()
+        self.at[which] = other.at
+
+    def move(self, at: Places) -> None:
+        """Go on at these places."""
+        if (at > self.end).any():
+            raise Unsure
+        self.at = at
+
+    def varint(self) -> npt.NDArray[np.uint64]:
+        """Read numbers of up to 64 bits, in groups of seven."""
+        head = self.data.eight[self.at]
+        if not (head & _U(0x80)).any():
+            self.move(self.at + 1)
+            return head & _U(0x7F)
+        last = ~head & _TOPS
+        last &= -last  # the top bit of the last byte; 0 where more than eight bytes follow
+        number = groups(head & (last | (last - _U(1))))
+        size = np.bitwise_count(last - _U(1)).astype(np.int64) + 1 >> 3
+        if not last.all():
+            long = np.flatnonzero(last == 0)
+            more = self.data.eight[self.at[long] + 8]
+            ninth, tenth = more & _U(0xFF), more >> _U(8) & _U(0xFF)
+            ten = ninth >= _U(0x80)
+            if (ten & (tenth > _U(1))).any():
+                raise Unsure
+            number[long] |= (ninth & _U(0x7F)) << _U(56) | np.where(ten, tenth, _U(0)) << _U(63)
+            size[long] = 9 + ten
+        self.move(self.at + size)
+        return number
+
+    def zigzag(self) -> Places:
+        """Read signed numbers as AVRO and protobuf's `sint` have them."""
+        number = self.varint()
+        return ((number >> _U(1)) ^ -(number & _U(1))).view(np.int64)
+
+
+class VectorColumn(Protocol):
+    """What one field, or one part of it, has in all values of a call."""
+
+    def read(self, cursor: Cursor) -> None:
+        """Read one value at each place. Raises Unsure."""
+        ...
+
+    def taken(self, present: Flags | None) -> pa.Array:
+        """Return all values that were read, in the order of their rows, with nulls between them.
+
+        Args: where a value that was read belongs, and where a null; None where there are no nulls. Raises Unsure.
+        """
+        ...
+
+
+def decode(values: pa.Array, column: VectorColumn) -> pa.Array:
+    """Return the values. Args: the bytes, with nulls; an empty column that reads them. Raises Unsure."""
+    rows = values.drop_null() if values.null_count else values
+    sizes = pc.binary_length(rows).to_numpy(zero_copy_only=False)
+    whole = joined(rows)
+    if len(whole) > _MOST_BYTES:
+        raise Unsure
+    raw = np.empty(len(whole) + _PADDING, np.uint8)
+    raw[: len(whole)] = np.frombuffer(whole, np.uint8)
+    raw[len(whole) :] = 0
+    ends = np.cumsum(sizes, dtype=np.int64)
+    cursor = Cursor(Data(raw), ends - sizes, ends)
+    column.read(cursor)
+    if (cursor.at != ends).any():
+        raise Unsure
+    try:
+        return column.taken(values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None)
+    except pa.ArrowInvalid as error:
+        raise Unsure from error
+
+
+class Pieces:
+    """What steps have read, and where: brought into the order of the bytes at the end."""
+
+    __slots__ = ("_at", "_values")
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._at: list[Places] = [np.empty(0, np.int64)]
+        self._values: list[Numbers] = [np.empty(0, dtype)]
+
+    def add(self, at: Places, values: Numbers) -> None:
+        """Take what one step has read: the places, which rise, and the values."""
+        self._at.append(at)
+        self._values.append(values)
+
+    def ordered(self) -> tuple[Places, Numbers]:
+        """Return the places and the values."""
+        if len(self._at) == 2:
+            return self._at[1], self._values[1]
+        at, values = np.concatenate(self._at), np.concatenate(self._values)
+        order = np.argsort(at, kind="stable")  # quick for some runs that rise
+        return at[order], values[order]
+
+
+class NumberColumn:
+    """Values of one width."""
+
+    def __init__(self, one: Callable[[Cursor], Numbers], dtype: npt.DTypeLike, finish: Finish) -> None:
+        """Args: reads one number at each place; numpy's type of them; makes the Arrow array."""
+        self.read = self.reading(one)
+        self._pieces = Pieces(dtype)
+        self._finish = finish
+
+    def reading(self, one: Callable[[Cursor], Numbers]) -> Callable[[Cursor], None]:
+        """Return another `read`, for values that are written in another way."""
+
+        def read(cursor: Cursor) -> None:
+            at = cursor.at
+            self._pieces.add(at, one(cursor))
+
+        return read
+
+    def taken(self, present: Flags | None) -> pa.Array:
+        """Return all values, as of VectorColumn."""
+        _, values = self._pieces.ordered()
+        if present is None:
+            return self._finish(values, None)
+        return self._finish(spread(values, present), ~present)
+
+
+class BytesColumn:
+    """Texts and bytes: their places and sizes are kept, and they are copied once, at the end."""
+
+    def __init__(self, sizes: Callable[[Cursor], Places], kind: pa.DataType, *, text: bool) -> None:
+        """Args: moves to where each value begins, and returns its size; the Arrow type; whether they must be UTF-8."""
+        self._sizes, self._kind, self._text = sizes, kind, text
+        self._pieces = Pieces(np.int64)
+        self._raw = np.empty(0, np.uint8)
+
+    def read(self, cursor: Cursor) -> None:
+        """Read one value at each place, as of VectorColumn."""
+        sizes = self._sizes(cursor)
+        at = cursor.at
+        if (sizes < 0).any() or (sizes > cursor.end - at).any():
+            raise Unsure
+        self._raw = cursor.data.raw
+        self._pieces.add(at, sizes)
+        cursor.at = at + sizes
+
+    def taken(self, present: Flags | None) -> pa.Array:
+        """Return all values, as of VectorColumn."""
+        at, sizes = self._pieces.ordered()
+        if present is not None:  # a null lies, without bytes, where the value before it ends
+            ends = np.concatenate(([0], at + sizes))[np.cumsum(present)]
+            ends[present] = at
+            at, sizes = ends, spread(sizes, present)
+        found = spans(self._raw, at, sizes, None if present is None else ~present)
+        return (found.cast(pa.string()) if self._text else found).cast(self._kind)
+
+
+class StructColumn:
+    """Records."""
+
+    def __init__(
+        self, given: Sequence[tuple[str | None, VectorColumn]], defaults: Mapping[str, Any], kind: pa.DataType
+    ) -> None:
+        """Args: the columns in the order of the bytes, by their names in the query, None for those that it leaves out;
+        the values of what the messages do not have; the Arrow type."""
+        self._reads = [column.read for _, column in given]
+        self._columns = {name: column for name, column in given if name is not None}
+        self._dropped = [column for name, column in given if name is None]
+        self._defaults, self._kind = defaults, kind
+        self._count = 0
+
+    def read(self, cursor: Cursor) -> None:
+        """Read one value at each place, as of VectorColumn."""
+        self._count += len(cursor.at)
+        for read in self._reads:
+            read(cursor)
+
+    def taken(self, present: Flags | None) -> pa.Array:
+        """Return all values, as of VectorColumn."""
+        for column in self._dropped:
+            column.taken(None)  # a text that is none is an error, whether or not it is asked for
+        mask = np.zeros(self._count, np.bool_) if present is None else ~present
+        parts = [
+            self._columns[field.name].taken(present)
+            if field.name in self._columns
+            else repeated(self._defaults[field.name], len(mask), field.type)
+            for field in self._kind
+        ]
+        return structs(parts, list(self._kind), pa.array(mask))
+
+
+class ListColumn:
+    """Lists; with keys maps. `counts` takes what steps have read of their sizes, and the columns take the items."""
+
+    def __init__(self, items: VectorColumn, kind: pa.DataType) -> None:
+        """Args: the items; the Arrow type: a list, or a map of texts."""
+        self.counts = Pieces(np.int64)
+        self.items, self._kind = items, kind
+        self.keys: BytesColumn | None = None
+
+    def taken(self, present: Flags | None) -> pa.Array:
+        """Return all values, as of VectorColumn."""
+        _, counts = self.counts.ordered()
+        mask = None
+        if present is not None:
+            counts, mask = spread(counts, present), pa.array(~present)
+        offsets = pa.array(np.concatenate(([0], np.cumsum(counts))).astype(np.int32))
+        items = self.items.taken(None)
+        if self.keys is None:
+            return pa.ListArray.from_arrays(offsets, items, type=self._kind, mask=mask)
+        keys = self.keys.taken(None)
+        _refuse_twice(keys, counts)
+        return pa.MapArray.from_arrays(offsets, keys, items, type=self._kind, mask=mask)
+
+
+def _refuse_twice(keys: pa.Array, counts: Places) -> None:
+    """Raise Unsure where a map has a key twice."""
+    if counts.max(initial=0) < 2:
+        return
+    codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
+    both = np.sort(np.repeat(np.arange(len(counts)), counts) * (int(codes.max()) + 1) + codes)
+    if (both[1:] == both[:-1]).any():
+        raise Unsure
+
+
+def spread(values: Numbers, present: Flags) -> Numbers:
+    """Return the values at their places among nulls, which are 0; shape (rows, …)."""
+    whole = np.zeros((len(present), *values.shape[1:]), values.dtype)
+    whole[present] = values
+    return whole
+
+
+def plain(kind: pa.DataType) -> Finish:
+    """Return what makes an Arrow array of numbers that have the width of its type."""
+
+    def finish(values: Numbers, missing: Flags | None) -> pa.Array:
+        found = pa.array(values, mask=missing)
+        return found if found.type.equals(kind) else found.view(kind)
+
+    return finish
+
+
+def symbols(names: Sequence[str]) -> Finish:
+    """Return what makes texts of their places among these."""
+    known = pa.array(names, pa.string())
+    return lambda values, missing: known.take(pa.array(values, mask=missing))
+
+
+def decimals(written: pa.DataType, kind: pa.DataType) -> Finish:
+    """Return what makes decimals of 16 bytes each, least significant first.
+
+    Args: the type that they were written as, whose digits no value exceeds; the Arrow type, which may have others.
+    """
+
+    def finish(values: Numbers, missing: Flags | None) -> pa.Array:
+        valid = None if missing is None else pa.array(~missing).buffers()[1]
+        found = pa.Array.from_buffers(written, len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
+        found.validate(full=True)
+        if not written.equals(kind):
+            found = found.cast(kind)
+            found.validate(full=True)
+        return found
+
+    return finish
