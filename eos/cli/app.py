@@ -8,6 +8,7 @@ from eos.cli import console
 from eos.cli.adopt import adopt
 from eos.cli.doctor import abort, doctor
 from eos.cli.local import app as local
+from eos.cli.plan import plan
 from eos.cli.sinks import reset, show, sinks, verify
 from eos.cli.skip import skip
 from eos.cli.tables import peek, tables
@@ -24,6 +25,7 @@ local.command()(read)
 typer_app.add_typer(local, name="local")
 typer_app.command()(tables)
 typer_app.command()(peek)
+typer_app.command()(plan)
 typer_app.command()(sinks)
 typer_app.command()(show)
 typer_app.command()(verify)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import BatchEncoder
 from tests.contract.raw import client
 from tests.contract.test_transactions import end, transaction
+from tests.integration.sparkless import eos
 from tests.waiting import until
 
 ROWS = 40
@@ -86,6 +88,17 @@ def test_a_table_has_the_same_rows_in_every_column_whatever_reads_it(
         for more in ({}, {"minPartitions": "7"}):
             options = {"read.from": read_from, "bookie.addresses": bookie, **more}
             assert rows_of(table(**options)) == brokers, options
+
+
+def test_eos_plan_tells_which_segments_bookies_are_read_for(pulsar: Any, topic: str) -> None:
+    done = eos(pulsar, "plan", topic, "--json")
+    assert done.exit_code == 0, done.output
+    *closed, written_to = json.loads(done.stdout)
+    assert [(one["storage"], one["reader"], one["bookies"]) for one in closed] == [
+        ("bookies", "bookies", ["bk0test"])
+    ] * len(closed)
+    assert (written_to["storage"], written_to["reader"]) == ("open", "brokers")
+    assert sum(one["entries"] for one in closed) >= 4 * 3
 
 
 def test_bookies_that_cannot_be_reached_leave_the_rows_to_the_brokers(table: Callable[..., DataFrame]) -> None:

@@ -1,0 +1,77 @@
+"""The segments of a topic, where each is stored, and which reader `read.from = auto` takes for it.
+
+Told by the admin API alone: nothing is read, and no reader is attached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from eos.history.segments import Segment, segments_of
+from eos.pulsar.protocol.topics import physical_topics
+
+if TYPE_CHECKING:
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+
+
+class Storage(StrEnum):
+    """Where a segment is stored."""
+
+    OPEN = "open"
+    BOOKIES = "bookies"
+    BOTH = "bookies and offloaded"
+    OFFLOADED = "offloaded"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSegment:
+    """One segment of a topic.
+
+    Attributes:
+        topic: the physical topic's full name.
+        ledger: the segment's ledger id.
+        entries: how many it holds, markers and aborted ones included.
+        bytes: of its entries; 0 of the open one, which the broker does not count.
+        storage: where it is.
+        bookies: the ids of those that store entries of it; empty where they are not told.
+        reader: "bookies" or "brokers": which one read.from = auto takes.
+    """
+
+    topic: str
+    ledger: int
+    entries: int
+    bytes: int
+    storage: Storage
+    bookies: tuple[str, ...]
+    reader: str
+
+
+def segments(client: Client, admin: Admin, topic: str) -> Iterator[TopicSegment]:
+    """Yield the segments of a topic, partition by partition, the oldest first.
+
+    Raises TopicMissing, and NetworkError where brokers or the admin API do not answer, or refuse to tell.
+    """
+    for physical in physical_topics(topic, client.partitions(topic)):
+        for one in segments_of(admin, physical).segments:
+            yield _described(physical, one)
+
+
+def _described(topic: str, one: Segment) -> TopicSegment:
+    ensembles = () if one.metadata is None else one.metadata.ensembles
+    bookies = tuple(sorted({bookie for _, ensemble in ensembles for bookie in ensemble}))
+    storage = _storage(one)
+    reader = "bookies" if storage in (Storage.BOOKIES, Storage.BOTH) else "brokers"
+    return TopicSegment(topic, one.ledger, one.last + 1, one.size, storage, bookies, reader)
+
+
+def _storage(one: Segment) -> Storage:
+    if one.open:
+        return Storage.OPEN
+    if one.metadata is None:
+        return Storage.UNKNOWN if one.offloaded is None else Storage.OFFLOADED
+    return Storage.BOOKIES if one.offloaded is None else Storage.BOTH

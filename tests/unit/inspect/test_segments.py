@@ -1,0 +1,58 @@
+"""What `eos plan` says of a segment, by where it is stored."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from eos.bookkeeper import LedgerMetadata
+from eos.bookkeeper.wire.metadata import LedgerState
+from eos.history.segments import Segment, Segments
+from eos.inspect import segments as inspected
+from eos.inspect.segments import Storage, TopicSegment
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import EntryId
+
+TOPIC = "persistent://public/default/rows"
+STORED = LedgerMetadata(
+    7, LedgerState.CLOSED, 2, 2, 2, ((0, ("b:3181", "a:3181")), (3, ("b:3181", "c:3181"))), last_entry=4
+)
+
+
+class TwoPartitions:
+    def partitions(self, topic: str) -> int:
+        return 2
+
+
+def described(monkeypatch: pytest.MonkeyPatch, *found: Segment) -> list[TopicSegment]:
+    def told(admin: Any, topic: str) -> Segments:
+        return Segments(found if topic.endswith("-0") else (), EntryId(9, 0))
+
+    monkeypatch.setattr(inspected, "segments_of", told)
+    return list(inspected.segments(cast(Client, TwoPartitions()), cast(Admin, None), TOPIC))
+
+
+@pytest.mark.parametrize(
+    ("is_open", "metadata", "offloaded", "storage", "reader"),
+    [
+        (True, STORED, None, Storage.OPEN, "brokers"),
+        (False, STORED, None, Storage.BOOKIES, "bookies"),
+        (False, STORED, "uuid", Storage.BOTH, "bookies"),
+        (False, None, "uuid", Storage.OFFLOADED, "brokers"),
+        (False, None, None, Storage.UNKNOWN, "brokers"),
+    ],
+)
+def test_the_reader_is_chosen_by_where_a_segment_is_stored(
+    monkeypatch: pytest.MonkeyPatch,
+    is_open: bool,
+    metadata: LedgerMetadata | None,
+    offloaded: str | None,
+    storage: Storage,
+    reader: str,
+) -> None:
+    (one,) = described(monkeypatch, Segment(7, 4, 90, is_open, metadata, offloaded))
+    assert (one.topic, one.ledger, one.entries, one.bytes) == (f"{TOPIC}-partition-0", 7, 5, 90)
+    assert (one.storage, one.reader) == (storage, reader)
+    assert one.bookies == (() if metadata is None else ("a:3181", "b:3181", "c:3181")), "each once, of all ensembles"
