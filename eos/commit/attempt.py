@@ -152,7 +152,8 @@ class _Attempt:
             owner.view.apply(marker, at)
             owner.log.retain()
         elif owner.decide(self._batch_id, self._identity) is Action.WRITE:
-            raise self._not_committed(f"the commit of transaction {marker.txn} came to nothing") from answer.error
+            why = f"the commit of transaction {marker.txn} came to nothing: {answer.error}"
+            raise self._not_committed(why) from answer.error
 
     def _sent(self) -> None:
         self._at(Step.END_SENT, "after")

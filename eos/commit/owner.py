@@ -27,6 +27,7 @@ from eos.errors import (
     DamagedLog,
     EosError,
     InvalidInput,
+    LimitReached,
     NetworkError,
     NewerVersion,
     NotCommitted,
@@ -198,8 +199,10 @@ class Owner:
         self.log.refuse_if_fenced()
         hand = self.in_hand
         with self._telling_what_is_known():
-            if hand is not None and self._end(hand.txn, hand.commit_sent) is TransactionEnd.NOT_YET:
-                raise GaveUp(f"the end of transaction {hand.txn}")
+            if hand is not None:
+                answer = self._end(hand.txn, hand.commit_sent)
+                if answer.ending is TransactionEnd.NOT_YET:
+                    raise GaveUp(f"the end of transaction {hand.txn}") from answer.error
             try:
                 self._takeover.again(None if hand is None else hand.txn)
             except (DamagedLog, NewerVersion) as why:
@@ -232,7 +235,7 @@ class Owner:
 
     def abort(self) -> None:
         """Abort the transaction in hand, where there is one; `settle` is due if it has not ended in time."""
-        if self.in_hand is not None and self._end(self.in_hand.txn, commit=False) is not TransactionEnd.NOT_YET:
+        if self.in_hand is not None and self._end(self.in_hand.txn, commit=False).ending is not TransactionEnd.NOT_YET:
             self.in_hand = None
 
     def free(self, topics: Collection[str]) -> None:
@@ -248,8 +251,8 @@ class Owner:
                 *(self.name, ", ".join(sorted(topics)), why),
             )
 
-    def _end(self, txn: TxnId, commit: bool) -> TransactionEnd:
-        return end(self.client, txn, commit, self.waits.patience(self.waits.settings.stop_patience_s)).ending
+    def _end(self, txn: TxnId, commit: bool) -> EndAnswer:
+        return end(self.client, txn, commit, self.waits.patience(self.waits.settings.stop_patience_s))
 
     @contextmanager
     def _telling_what_is_known(self) -> Iterator[None]:
@@ -275,5 +278,8 @@ class Owner:
         if isinstance(why, InvalidInput):
             return why
         if hand is None:
-            return CommitUnknown(f"{words}. What earlier drivers committed is not known; starting again is safe")
+            again = "starting again is safe, and helps once that has changed"
+            if not isinstance(why, LimitReached):
+                again = "starting again is safe"
+            return CommitUnknown(f"{words}. What earlier drivers committed is not known; {again}")
         return NotCommitted(words)

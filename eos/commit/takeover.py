@@ -25,6 +25,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Final
 
 from eos.commit.control_log import LogView, OwnerRecord, deleted
@@ -184,8 +185,7 @@ class Takeover:
         intent = self._log.view.unfinished
         if intent is None or intent.txn in self._ended:
             return
-        if self._end(intent.txn, commit=False) is TransactionEnd.NOT_YET:
-            raise GaveUp(f"the end of transaction {intent.txn} of the driver before us")
+        self._end(intent.txn, commit=False, of=" of the driver before us")
         self._announce(self._log.view)
 
     # ---- while the log is hidden
@@ -212,10 +212,13 @@ class Takeover:
             if record is not None:
                 self._log.send(record, txn)
         except NetworkError:
-            self._end(txn, commit=False)
+            with suppress(GaveUp):
+                self._end(txn, commit=False)
             raise
-        if self._end(txn, commit) is TransactionEnd.NOT_YET:
-            raise GaveUp(f"the end of transaction {txn}")
+        self._end(txn, commit)
 
-    def _end(self, txn: TxnId, commit: bool) -> TransactionEnd:
-        return end(self._client, txn, commit, self._waits.patience(self._waits.settings.stop_patience_s)).ending
+    def _end(self, txn: TxnId, commit: bool, of: str = "") -> None:
+        """End a transaction. Raises GaveUp where it has not ended in time, with the last answer as the cause."""
+        answer = end(self._client, txn, commit, self._waits.patience(self._waits.settings.stop_patience_s))
+        if answer.ending is TransactionEnd.NOT_YET:
+            raise GaveUp(f"the end of transaction {txn}{of}") from answer.error

@@ -34,7 +34,7 @@ class SettlesBlindly(Owner):
     def settle(self) -> None:
         """End the transaction, and leave it at that."""
         hand = self.in_hand
-        if hand is not None and self._end(hand.txn, hand.commit_sent) is not TransactionEnd.NOT_YET:
+        if hand is not None and self._end(hand.txn, hand.commit_sent).ending is not TransactionEnd.NOT_YET:
             self.in_hand = None
         if self.log.lost:
             super().settle()

@@ -235,12 +235,15 @@ class Alone:
 
     Attributes:
         failing: by kind of request, what its next ones end with, and whether they are carried out all the same.
+        refusing: after how many requests the next one is refused, and each later one of its kind; whether those of
+            other kinds are too; and by what.
         log: the requests made.
     """
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.failing: dict[str, list[tuple[BaseException, bool]]] = {}
+        self.refusing: tuple[int, bool, Callable[[str], BaseException]] | None = None
         self.log: list[str] = []
 
     def pause(self) -> None:
@@ -262,6 +265,10 @@ class Alone:
         self.log.append(label)
         if sent is not None:
             sent()
+        if self.refusing is not None:
+            number, whatever, refusal = self.refusing
+            if len(self.log) > number and (whatever or self.log[number] == label):
+                raise refusal(label)
         planned = self.failing.get(label)
         if not planned:
             return action()
