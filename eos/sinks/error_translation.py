@@ -23,12 +23,14 @@ from eos.errors import (
     CommitUnknown,
     EosError,
     InvalidInput,
+    LimitReached,
     NetworkError,
     NotCommitted,
     ReplayFailed,
     Stopped,
     Unacknowledged,
 )
+from eos.spark.failures import is_permanent_call
 from eos.spark.query import Query, reason
 
 log = logging.getLogger("eos.sink")
@@ -47,6 +49,7 @@ def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, 
         Stopped: the query was stopped, and this call has committed nothing.
         CommitUnknown, Unacknowledged, ReplayFailed: as it was; where the query was stopped, Spark reads it as a stop.
         CommitUnknown: also for a call into Spark's JVM, since an earlier run may have committed the batch.
+        InvalidInput: for such a call that fails each time, until somebody changes something.
         EosError: any other as it was, without the frames below the sink.
     """
     log.debug("batch %d failed", batch_id, exc_info=error)
@@ -98,12 +101,17 @@ def before_the_log(batch_id: int) -> Iterator[None]:
         raise _before_the_log(error, batch_id) from None
 
 
-def _before_the_log(error: NetworkError | Py4JError | PySparkException, batch_id: int) -> CommitUnknown:
+def _before_the_log(error: NetworkError | Py4JError | PySparkException, batch_id: int) -> CommitUnknown | InvalidInput:
     what = "a question to the brokers" if isinstance(error, NetworkError) else "a call into Spark's JVM"
-    return CommitUnknown(
-        f"Batch {batch_id}: {what} failed before the control log was asked about the batch: {reason(error)}. This call "
-        "has written nothing; starting the query again is safe."
+    known = (
+        f"Batch {batch_id}: {what} failed before the control log was asked about the batch: "
+        f"{reason(error).removesuffix('.')}. This call has written nothing"
     )
+    if is_permanent_call(error):
+        return InvalidInput(f"{known}. Starting the query again does not help until the cause is removed.")
+    if isinstance(error, LimitReached):
+        return CommitUnknown(f"{known}. Starting the query again is safe, and helps once that has changed.")
+    return CommitUnknown(f"{known}; starting the query again is safe.")
 
 
 class _OneLine(logging.Filter):

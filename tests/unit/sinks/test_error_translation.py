@@ -10,8 +10,16 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkAttributeError,
+    PySparkException,
+    PySparkTypeError,
+    PySparkValueError,
+)
 
 from eos.errors import (
     CommitUnknown,
@@ -19,12 +27,14 @@ from eos.errors import (
     Fenced,
     IdentityMismatch,
     InvalidInput,
+    LimitReached,
     NotCommitted,
     ReplayFailed,
     Stopped,
     Unacknowledged,
 )
-from eos.sinks.error_translation import as_it_leaves, log_in_one_line
+from eos.sinks.error_translation import as_it_leaves, before_the_log, log_in_one_line
+from eos.spark.failures import PERMANENT_IN_JAVA
 from eos.spark.query import Query
 
 LONG = "py4j.protocol.Py4JJavaError: An error occurred while calling o1.collect\n" * 50
@@ -92,6 +102,47 @@ def test_a_call_into_the_jvm_before_the_log_was_asked_leaves_open_what_an_earlie
     left = leave(error, of)
     assert type(left) is CommitUnknown
     assert re.search("Batch 3: a call into Spark's JVM failed before the control log was asked .*: .*why", str(left))
+
+
+class _Thrown:
+    """A Java exception, as far as a Py4JJavaError needs it."""
+
+    _target_id = "o1"
+    _gateway_client = None
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def toString(self) -> str:  # noqa: N802
+        return self.text
+
+
+def thrown(text: str) -> Py4JJavaError:
+    return Py4JJavaError("An error occurred while calling o7.read", _Thrown(text))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(thrown(f"{name}: why") for name in PERMANENT_IN_JAVA),
+        Py4JError("why. Trace:\nMethod checkpoint([]) does not exist"),
+        *(kind("why") for kind in (AnalysisException, ParseException, IllegalArgumentException)),
+        *(kind("why") for kind in (PySparkTypeError, PySparkValueError, PySparkAttributeError)),
+    ],
+    ids=lambda error: f"{type(error).__name__} {getattr(getattr(error, 'java_exception', ''), 'text', '')}",
+)
+def test_a_call_into_the_jvm_that_fails_each_time_is_not_to_be_started_again(error: Exception) -> None:
+    left = leave(error, query(active=True))
+    assert type(left) is InvalidInput
+    assert "is safe" not in str(left)
+    assert re.search("Batch 3: .* failed before the control log .*why.* does not help until the cause", str(left), re.S)
+
+
+def test_other_java_errors_may_pass_and_a_limit_is_to_be_lifted_first() -> None:
+    assert "; starting the query again is safe." in str(leave(thrown("java.io.IOException: why"), None))
+    lifted = r"why\. Raise it\. .* is safe, and helps once that has changed"
+    with pytest.raises(CommitUnknown, match=lifted), before_the_log(3):
+        raise LimitReached("open", "ProducerBusy", "why", "Raise it")
 
 
 @pytest.mark.parametrize("error", [NotCommitted("why"), Fenced("why"), Py4JError("why")])
