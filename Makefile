@@ -114,6 +114,7 @@ lint: ## ruff, mypy, the import layers, whether what is generated is fresh, and 
 	$(BIN)/python -m eos.pulsar.protocol.diagram --check
 	$(BIN)/python tools/generate_wire.py --check
 	$(BIN)/python tools/check_layout.py
+	$(BIN)/python tools/check_names.py
 	$(BIN)/python tools/check_pins.py
 	$(BIN)/python tools/draw_packages.py --check
 	$(BIN)/python tools/draw_options.py --check

@@ -17,19 +17,19 @@ from eos.nearest import did_you_mean
 CLIENT_CREDENTIALS = "client_credentials"
 
 
-class Unreadable(Exception):
+class SecretUnreadable(Exception):
     """Says why a file can't be read, and nothing of what it holds."""
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file that may hold a secret. Raises Unreadable, which knows no other error: some show it."""
+    """Return the text of a file that may hold a secret. Raises SecretUnreadable, which knows no other error."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         why = error.strerror or type(error).__name__
     except UnicodeDecodeError:
         why = "it is not UTF-8"
-    raise Unreadable(why)
+    raise SecretUnreadable(why)
 
 
 class OAuth2Option(NamedTuple):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from eos.cli.layers import Layer, flag
-from eos.credentials import Unreadable, text_of
+from eos.credentials import SecretUnreadable, text_of
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
 
@@ -42,7 +42,7 @@ def read_client_conf(path: Path, *, credentials: bool = True) -> Layer:
     """
     try:
         text = text_of(path)
-    except Unreadable as why:
+    except SecretUnreadable as why:
         raise InvalidInput(f"can't read {path}: {why}. Give the path of a client.conf, or none") from None
     return _layer(_keys(text), path, credentials)
 

@@ -36,7 +36,7 @@ def sinks(
     driver died; its next driver, `eos abort` or the time-out ends it. With --admin-url it is also asked whether the
     transaction is open. Exit codes: 0, or 1 when a log can't be read.
     """
-    from eos.doctor.sinks import Standing, summary
+    from eos.doctor.sinks import SinkStatus, summary
     from eos.doctor.sinks import sinks as listed
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
@@ -52,7 +52,7 @@ def sinks(
         print(json.dumps([summary(one) for one in found], indent=2))
     elif found:
         _list(found, namespace)
-    if any(one.standing is Standing.UNREADABLE for one in found):
+    if any(one.standing is SinkStatus.UNREADABLE for one in found):
         raise typer.Exit(FINDINGS)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from eos.commit.control_log import LogView, OwnerRecord, Record, encode
 from eos.commit.control_topic import HOLD
 from eos.commit.log_reader import read_on, read_retained, view_behind
-from eos.commit.ports import ClientPort, ControlProducerPort, HoldPort
+from eos.commit.ports import ClientPort, ControlProducerPort, RetainingSubscriptionPort
 from eos.commit.retry import OwnerSettings
 from eos.errors import ConnectionLost, Fenced, NetworkError, Refused, RefusedForGood, TopicMissing
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
@@ -46,7 +46,7 @@ class OwnedLog:
         self._number = 0
         self._epoch: int | None = None
         self._producer: ControlProducerPort | None = None
-        self._hold: HoldPort | None = None
+        self._hold: RetainingSubscriptionPort | None = None
         self._trimmed_to: MessageId | None = None
         self._fenced: Fenced | None = None
 
@@ -159,7 +159,7 @@ class OwnedLog:
         self._settings = replace(self._settings, markers_retained_since=batch_id)
         self.view.retain_since = batch_id
 
-    def hold(self) -> HoldPort:
+    def hold(self) -> RetainingSubscriptionPort:
         """Make sure that the durable subscription is there, and join it."""
         if self._hold is None:
             self._hold = self._client.hold(self.topic, HOLD)

@@ -103,7 +103,7 @@ class ControlReaderPort(Protocol):
         ...
 
 
-class HoldPort(Protocol):
+class RetainingSubscriptionPort(Protocol):
     """A durable subscription that retains the control topic's records."""
 
     def join(self) -> None:
@@ -155,7 +155,7 @@ class ClientPort(CoordinatorsPort, Protocol):
         """Open a reader behind a record, or at the earliest one."""
         ...
 
-    def hold(self, topic: str, subscription: str) -> HoldPort:
+    def hold(self, topic: str, subscription: str) -> RetainingSubscriptionPort:
         """Open the durable subscription, at the earliest record when it is new."""
         ...
 

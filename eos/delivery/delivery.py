@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eos.delivery.abort_record import physical_topics, seal
 from eos.delivery.path import DriverPath, TaskPath
-from eos.delivery.producers import KeptProducers
+from eos.delivery.producers import OpenProducers
 from eos.delivery.row_writer import BatchTransaction, WriteSettings
 from eos.delivery.task import SUMMARY, new_carrier, writing_task
 from eos.pulsar.net.client import Client
@@ -125,11 +125,11 @@ class Delivery:
     _functions: dict[tuple[str | None, bytes], jobs.ArrowFunction] = field(default_factory=dict)
     _functions_of: SparkContext | None = None
     _carrier: str = field(default_factory=new_carrier)
-    _producers: KeptProducers = field(init=False)
+    _producers: OpenProducers = field(init=False)
 
     def __post_init__(self) -> None:
         settings = self.settings
-        self._producers = KeptProducers(
+        self._producers = OpenProducers(
             settings.cluster, settings.max_in_flight_bytes, introduction=settings.introduced("driver")
         )
 

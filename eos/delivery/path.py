@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from eos.delivery.producers import KeptProducers
+from eos.delivery.producers import OpenProducers
 from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteReport, WriteSettings, send_all
 from eos.delivery.task import parse_report, transaction_property
 from eos.delivery.task_failure import read
@@ -32,7 +32,7 @@ class DriverPath:
 
     rows: pa.Table
     settings: WriteSettings
-    producers: KeptProducers
+    producers: OpenProducers
     partitions: Mapping[str, int]
     _writer: RowWriter | None = None
 

@@ -55,7 +55,7 @@ class FreshProducers:
         close_producers(producers)
 
 
-class KeptProducers(FreshProducers):
+class OpenProducers(FreshProducers):
     """Opened once, and kept for later transactions of the same process. For one thread at a time."""
 
     def __init__(

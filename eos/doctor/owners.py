@@ -13,7 +13,7 @@ from typing import Final
 
 from eos.commit.control_topic import DEFAULT_NAMESPACE, HOLD, abort_command, control_topic_in
 from eos.doctor.check import Check, care, good, unknown
-from eos.doctor.sinks import RECENT, SinkState, Standing
+from eos.doctor.sinks import RECENT, SinkState, SinkStatus
 from eos.errors import NetworkError
 from eos.pulsar.net.admin import Admin
 
@@ -28,7 +28,7 @@ def owners(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Che
     """Look who owns each sink of a "tenant/namespace"."""
     for one in sinks:
         about = f"{OWNER}{one.name}"
-        if one.standing is Standing.UNREADABLE:
+        if one.standing is SinkStatus.UNREADABLE:
             yield care(about, f"Its log can't be read: {one.problem}")
             continue
         try:

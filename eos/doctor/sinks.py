@@ -22,7 +22,7 @@ RECENT: Final = 20
 """Newest records of a log among which takeovers are counted."""
 
 
-class Standing(StrEnum):
+class SinkStatus(StrEnum):
     """What a sink's log ends with."""
 
     NEW = "new"
@@ -53,7 +53,7 @@ class SinkState:
     """
 
     name: str
-    standing: Standing
+    standing: SinkStatus
     query_id: str | None = None
     run_id: str | None = None
     batch_id: int | None = None
@@ -83,7 +83,7 @@ def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[Si
         try:
             found.append(sink(client, name, namespace, admin))
         except (DamagedLog, NewerVersion, NetworkError) as error:
-            found.append(SinkState(name, Standing.UNREADABLE, problem=str(error)))
+            found.append(SinkState(name, SinkStatus.UNREADABLE, problem=str(error)))
         except InvalidInput:  # no sink has such a name, or its log was deleted just now
             continue
     return found
@@ -103,7 +103,7 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
 
     view = read(client, log_of(client, name, namespace), note)
     newest, unfinished, owner = view.newest, view.unfinished, view.intent or view.owner
-    standing = Standing.UNFINISHED if unfinished else Standing.COMMITTED if newest else Standing.NEW
+    standing = SinkStatus.UNFINISHED if unfinished else SinkStatus.COMMITTED if newest else SinkStatus.NEW
     return SinkState(
         name,
         standing,

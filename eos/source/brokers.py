@@ -24,7 +24,7 @@ from eos.source.offsets import before
 from eos.source.options import SourceOptions
 from eos.source.range_reader import first_behind
 from eos.source.range_splitter import Splitter, splitter, whole
-from eos.source.ranges import Found, Range, Standing
+from eos.source.ranges import Found, Range, TopicState
 from eos.source.subscriptions import Subscriptions, too_old
 from eos.source.unfinished_chunks import Unfinished
 
@@ -93,7 +93,7 @@ class PulsarBrokers:
         return self._subscriptions.pin(topic, start, new_query=new_query)
 
     @_patient
-    def look(self, topic: str) -> Standing:
+    def look(self, topic: str) -> TopicState:
         """Return where a topic ends, and where the query's subscription stands."""
         standing = self._subscriptions.look(topic)
         self._unfinished.setdefault(topic, Unfinished(topic, self.open, standing.stands.ledger))

@@ -23,7 +23,7 @@ PART_BYTES = 128 * 1024 * 1024
 """As many as Spark puts into one partition of files, unless it is told otherwise."""
 
 
-class Places(Protocol):
+class TopicLedgers(Protocol):
     """What cutting asks of the brokers."""
 
     def ledgers(self, topic: str) -> Sequence[TopicLedger]:
@@ -43,7 +43,7 @@ def whole(ranges: list[Range]) -> list[Range]:
     return ranges
 
 
-def splitter(places: Places, min_partitions: int, part_bytes: int = PART_BYTES) -> Splitter:
+def splitter(places: TopicLedgers, min_partitions: int, part_bytes: int = PART_BYTES) -> Splitter:
     """Return what cuts ranges.
 
     Args:
@@ -66,7 +66,7 @@ def splitter(places: Places, min_partitions: int, part_bytes: int = PART_BYTES) 
     return split
 
 
-def cut_at(part: Range, ends: Iterable[EntryId], places: Places) -> list[Range]:
+def cut_at(part: Range, ends: Iterable[EntryId], places: TopicLedgers) -> list[Range]:
     """Cut a range behind these entries, which rise; where one holds no message, behind the next that does.
 
     What is lost is not cut: the task that reads it tells.
@@ -95,7 +95,7 @@ class _Stretch:
         return self.entries * self.each
 
 
-def _known(places: Places, part: Range) -> Sequence[TopicLedger]:
+def _known(places: TopicLedgers, part: Range) -> Sequence[TopicLedger]:
     try:
         return places.ledgers(part.topic) if part.start.entry.ledger < part.end.ledger else ()
     except TopicMissing:

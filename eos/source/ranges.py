@@ -47,7 +47,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TopicState:
     """Where a topic and the query's subscription on it are.
 
     Attributes:

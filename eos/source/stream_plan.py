@@ -33,7 +33,7 @@ from eos.source.errors import DataLost, lost, named_by
 from eos.source.offsets import BEGINNING, Offsets, Position
 from eos.source.options import Limits
 from eos.source.range_splitter import Splitter, whole
-from eos.source.ranges import Found, Range, Standing
+from eos.source.ranges import Found, Range, TopicState
 
 _MOST_ENTRIES = 2**31 - 1
 """More than a ledger has. A number of 63 bits behind a start would be a negative one for the broker."""
@@ -57,7 +57,7 @@ class Brokers(Protocol):
         """
         ...
 
-    def look(self, topic: str) -> Standing:
+    def look(self, topic: str) -> TopicState:
         """Return where a topic ends and the query's subscription stands; it is made again if it is gone.
 
         Raises TopicMissing.
@@ -231,7 +231,7 @@ class StreamPlan:
         except TopicMissing:
             return start  # the task that reads it tells
 
-    def _stored(self, topic: str, start: Position, now: Standing) -> Position:
+    def _stored(self, topic: str, start: Position, now: TopicState) -> Position:
         """Return a pinned start; the beginning of the topic, where a loss of what lay behind it is only warned of."""
         pinned, stands = start.entry, now.stands
         if start == BEGINNING or stands == pinned:
@@ -366,7 +366,7 @@ def _elsewhere(topic: str, pinned: EntryId, end: EntryId) -> str:
     )
 
 
-def _unproven(topic: str, pinned: EntryId, found: EntryId, now: Standing) -> str:
+def _unproven(topic: str, pinned: EntryId, found: EntryId, now: TopicState) -> str:
     why = (
         "and the query's subscription was gone: deleted, expired (subscriptionExpirationTimeMinutes), or the topic was "
         "deleted and made again"

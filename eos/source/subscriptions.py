@@ -12,7 +12,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary, place_of
 from eos.source.offsets import before
 from eos.source.options import SourceOptions
-from eos.source.ranges import Found, Standing
+from eos.source.ranges import Found, TopicState
 
 log = logging.getLogger("eos.source")
 
@@ -25,7 +25,7 @@ def too_old(topic: str) -> str:
     return f"the broker does not say where a subscription stands on {topic}: it is older than Pulsar 2.10"
 
 
-class Places(Protocol):
+class TopicEntries(Protocol):
     """What is asked of the brokers about places of a topic, apart from the subscription."""
 
     def last(self, topic: str) -> EntryId | None:
@@ -56,7 +56,7 @@ class Places(Protocol):
 class Subscriptions:
     """Joins them when they are first needed, and leaves them at the end."""
 
-    def __init__(self, client: Client, options: SourceOptions, places: Places) -> None:
+    def __init__(self, client: Client, options: SourceOptions, places: TopicEntries) -> None:
         """Args: this process's client; the checked options; answers about places."""
         self._client = client
         self._options = options
@@ -89,7 +89,7 @@ class Subscriptions:
         self._ours.add(topic)
         return self._stands(topic)[1]
 
-    def look(self, topic: str) -> Standing:
+    def look(self, topic: str) -> TopicState:
         """Return where the topic ends and the subscription stands; it is made again, at the beginning, if it is gone.
 
         Raises TopicMissing.
@@ -104,7 +104,7 @@ class Subscriptions:
                 self._options.subscription,
                 topic,
             )
-        return Standing(last, stands, made)
+        return TopicState(last, stands, made)
 
     def unmake(self, topic: str) -> None:
         """Delete the subscription again that a look has made."""

@@ -16,7 +16,7 @@ from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import check_whole
 from statestore.checkpoint.needs import committed_batch
 from statestore.checkpoint.operators import Operator
-from statestore.checkpoint.raw_state import Kept, read_kept, reader_of, session_for
+from statestore.checkpoint.raw_state import BatchState, read_kept, reader_of, session_for
 from statestore.errors import InvalidInput
 from statestore.hadoop.file_systems import Hadoop
 
@@ -60,7 +60,7 @@ class Side:
     """
 
     uri: str
-    kept: Kept
+    kept: BatchState
     parts: tuple[StatePart, ...]
 
 

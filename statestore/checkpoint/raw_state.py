@@ -28,7 +28,7 @@ _ALL_FAMILIES = "_readAllColumnFamilies"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class BatchState:
     """The state that a query keeps after a batch.
 
     Attributes:
@@ -60,7 +60,7 @@ class Kept:
         return ((operator, store) for operator in self.operators for store in operator.stores)
 
 
-def read_kept(files: Files, batch: int) -> Kept:
+def read_kept(files: Files, batch: int) -> BatchState:
     """Return what the logs and the operators' metadata tell of the state after a committed batch.
 
     Raises:
@@ -68,10 +68,10 @@ def read_kept(files: Files, batch: int) -> Kept:
         Damaged: a log or metadata can't be read.
     """
     operators = tuple(read_operator(files, number, batch) for number in operator_ids(files))
-    return Kept(batch, logs.read_offsets(files, batch), logs.read_commit(files, batch).version, operators)
+    return BatchState(batch, logs.read_offsets(files, batch), logs.read_commit(files, batch).version, operators)
 
 
-def session_for(spark: SparkSession, kept: Kept, options: Mapping[str, object] | None = None) -> SparkSession:
+def session_for(spark: SparkSession, kept: BatchState, options: Mapping[str, object] | None = None) -> SparkSession:
     """Return a session like this one that reads and writes the checkpoint's format.
 
     Args:
@@ -89,7 +89,7 @@ def reader_of(session: SparkSession, batch: int, operator: int) -> DataFrameRead
     return session.read.format("statestore").option("batchId", batch).option("operatorId", operator)
 
 
-def raw_rows(session: SparkSession, uri: str, kept: Kept, batch: int, operator: int, store: str) -> DataFrame:
+def raw_rows(session: SparkSession, uri: str, kept: BatchState, batch: int, operator: int, store: str) -> DataFrame:
     """Return the rows of a store after a batch.
 
     Args:

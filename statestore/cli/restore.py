@@ -59,7 +59,7 @@ def restore(
     With --in-step the batches between the savepoint and the sink's output are run again one by one, with exactly the
     input that they had, and without being written. Run the same command again if it was interrupted.
     """
-    from statestore.savepoints import bookkeeper, portable
+    from statestore.savepoints import bookkeeper, pulsar_topic
     from statestore.savepoints.topic import is_topic
 
     options = parse_options(option)
@@ -82,7 +82,7 @@ def restore(
         cluster = cluster_of(source, token_file, trust_certs)
         with console.bar(f"Reading {name or 'the savepoint'}") as show:
             progress = console.bytes_of(show)
-            manifest = portable.restore(source, target, name, options=options, cluster=cluster, progress=progress)
+            manifest = pulsar_topic.restore(source, target, name, options=options, cluster=cluster, progress=progress)
         console.show(asdict(manifest), as_json, f"{target} is at batch {manifest.batch} of savepoint {manifest.name}")
 
 

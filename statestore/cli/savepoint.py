@@ -41,7 +41,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make a savepoint of a checkpoint at a committed batch."""
-    from statestore.savepoints import bookkeeper, portable
+    from statestore.savepoints import bookkeeper, pulsar_topic
 
     options = parse_options(option)
     if to is None:
@@ -52,7 +52,7 @@ def create(
         return
     cluster = cluster_of(to, token_file, trust_certs)
     with console.bar(f"Writing {name}") as show:
-        manifest = portable.create(
+        manifest = pulsar_topic.create(
             name,
             checkpoint,
             to,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statestore.checkpoint.raw_state import Kept, raw_rows
+from statestore.checkpoint.raw_state import BatchState, raw_rows
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Fingerprint:
 
 
 def fingerprints(
-    session: SparkSession, uri: str, kept: Kept, batch: int, partitions: int
+    session: SparkSession, uri: str, kept: BatchState, batch: int, partitions: int
 ) -> Mapping[tuple[int, str], Fingerprint]:
     """Return the fingerprint of each store, by operator and store, after a batch.
 
@@ -49,7 +49,7 @@ def fingerprints(
 
 
 def _fingerprint(
-    session: SparkSession, uri: str, kept: Kept, batch: int, operator: int, store: str, partitions: int
+    session: SparkSession, uri: str, kept: BatchState, batch: int, operator: int, store: str, partitions: int
 ) -> Fingerprint:
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType

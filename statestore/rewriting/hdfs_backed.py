@@ -18,7 +18,7 @@ from statestore.checkpoint.files import join
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.operators import DEFAULT_STORE, PARTITIONS
-from statestore.checkpoint.raw_state import Kept
+from statestore.checkpoint.raw_state import BatchState
 from statestore.checkpoint.stores import chain, store_files
 from statestore.errors import CutFailed, InvalidInput
 from statestore.hadoop.file_systems import Hadoop
@@ -33,7 +33,7 @@ _CODEC = "spark.sql.streaming.stateStore.compression.codec"
 _ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
 
 
-def check_format(kept: Kept) -> None:
+def check_format(kept: BatchState) -> None:
     """Refuse files that are not written here.
 
     Raises:
@@ -46,7 +46,9 @@ def check_format(kept: Kept) -> None:
         raise InvalidInput(f"Each row of the state has a checksum ({_ROW_CHECKSUMS}), which is not written here")
 
 
-def rewrite(hadoop: Hadoop, files: HadoopFiles, kept: Kept, partitions: int, keys: Mapping[int, StructType]) -> None:
+def rewrite(
+    hadoop: Hadoop, files: HadoopFiles, kept: BatchState, partitions: int, keys: Mapping[int, StructType]
+) -> None:
     """Write the state after a batch into so many partitions, as the batch after it.
 
     Args:

@@ -30,7 +30,7 @@ from statestore.checkpoint.logs import METADATA, check_whole
 from statestore.checkpoint.needs import committed, needs_of, plain_files, restart_of
 from statestore.checkpoint.operators import STATE
 from statestore.checkpoint.place import check_free
-from statestore.checkpoint.raw_state import HDFS_BACKED, ROCKSDB, Kept, key_schema, read_kept, session_for
+from statestore.checkpoint.raw_state import HDFS_BACKED, ROCKSDB, BatchState, key_schema, read_kept, session_for
 from statestore.checkpoint.transfer import Progress, copy_checkpoint
 from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop
@@ -187,7 +187,7 @@ def refuse_gone_on(files: Files, source: str, batch: int) -> None:
         )
 
 
-def check(kept: Kept, partitions: int, source: str) -> None:
+def check(kept: BatchState, partitions: int, source: str) -> None:
     """Refuse state that can't be rescaled.
 
     Raises:

@@ -10,7 +10,7 @@ from eos.pulsar.wire.message_id import MessageId
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class BatchInput:
     """What a committed batch has read.
 
     Attributes:
@@ -31,10 +31,10 @@ class InputLog(LogView):
     """
 
     retain: int = sys.maxsize
-    inputs: dict[int, Input] = field(default_factory=dict)
+    inputs: dict[int, BatchInput] = field(default_factory=dict)
 
     def apply(self, record: Record, position: MessageId) -> None:
         """Add the next record. Raises what `LogView.apply` does."""
         super().apply(record, position)
         if isinstance(record, Marker):
-            self.inputs[record.batch_id] = Input(record.batch_id, record.offsets)
+            self.inputs[record.batch_id] = BatchInput(record.batch_id, record.offsets)

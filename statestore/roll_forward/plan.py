@@ -16,7 +16,7 @@ from statestore.checkpoint.logs import OFFSETS, parse_offsets
 from statestore.checkpoint.operators import PARTITIONS
 from statestore.checkpoint.sources import numbers_of, source_logs
 from statestore.errors import Damaged, InvalidInput
-from statestore.roll_forward.inputs import Input, InputLog
+from statestore.roll_forward.inputs import BatchInput, InputLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def behind(
     jumped: tuple[int, int] | None = None,
     *,
     known: bool = True,
-) -> tuple[Input, ...]:
+) -> tuple[BatchInput, ...]:
     """Return the input of the batches that state at `batch` lacks, lowest first.
 
     Args:
@@ -136,7 +136,7 @@ def behind(
     return lacked
 
 
-def _refuse_unread(batch: int, offsets: str, lacked: tuple[Input, ...]) -> None:
+def _refuse_unread(batch: int, offsets: str, lacked: tuple[BatchInput, ...]) -> None:
     """Refuse to run again the first batch that read of a source: where it began is in no offsets."""
     try:
         before = parse_offsets(OFFSETS, offsets.encode()).sources

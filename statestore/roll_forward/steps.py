@@ -18,10 +18,10 @@ from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.sources import source_logs
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop
-from statestore.roll_forward.inputs import Input, InputLog
+from statestore.roll_forward.inputs import BatchInput, InputLog
 from statestore.roll_forward.jobs import Job
 from statestore.roll_forward.plan import Output, behind, check_sources, numbered
-from statestore.savepoints import bookkeeper, portable
+from statestore.savepoints import bookkeeper, pulsar_topic
 from statestore.savepoints.topic import is_topic
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def restore_in_step(
     """
     hadoop = Hadoop.of(spark, options)
     if is_topic(savepoint):
-        found = portable.find(savepoint, name, cluster)
+        found = pulsar_topic.find(savepoint, name, cluster)
         batch, query, source = found.batch, found.query, found.source
     else:
         held = bookkeeper.find(savepoint, target, options)
@@ -120,7 +120,7 @@ def restore_in_step(
             needed = numbered(None if kept is None else kept.offsets, lacked[-1].offsets)
             check_sources(HadoopFiles(hadoop, logs_of), logs_of, needed)
         if is_topic(savepoint):
-            portable.restore(savepoint, target, name, options=options, spark=spark, cluster=cluster)
+            pulsar_topic.restore(savepoint, target, name, options=options, spark=spark, cluster=cluster)
         else:
             bookkeeper.restore(savepoint, target, options=options, spark=spark)
         try:
@@ -193,7 +193,7 @@ def newest_batch(files: HadoopFiles) -> int:
     return batches[-1]
 
 
-def lacked_by(files: HadoopFiles, log: InputLog, query: str, batch: int) -> tuple[Input, ...]:
+def lacked_by(files: HadoopFiles, log: InputLog, query: str, batch: int) -> tuple[BatchInput, ...]:
     """Return the MARKERs of the batches that a checkpoint at `batch` lacks, lowest first. Raises as `behind`."""
     registered = _registered(files)
     offsets = files.read(join(OFFSETS, str(batch))).decode()
@@ -245,7 +245,7 @@ def take_logs(hadoop: Hadoop, files: HadoopFiles, source: str, needed: Mapping[s
             hadoop.copy(original.uri(path), files.uri(path))
 
 
-def plan_next(hadoop: Hadoop, files: HadoopFiles, planned: Input) -> None:
+def plan_next(hadoop: Hadoop, files: HadoopFiles, planned: BatchInput) -> None:
     """Write the offsets of the next batch; what a query that was refused has planned instead is removed."""
     batch, text = planned.batch_id, planned.offsets.encode()
     plans = batch_ids(files, OFFSETS)

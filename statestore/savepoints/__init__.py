@@ -1,8 +1,8 @@
 """Savepoints: named, immutable, zero-copy cuts of a running query's checkpoint, and their copies on Pulsar topics.
 
-`bookkeeper` and `portable` are what programs and the command line call; `cut` chooses the files. How a savepoint lies
-in ZooKeeper, and why a crash at any step is safe, the jar's `Savepoints` and `Restoration` tell; `stream` tells how it
-lies on a topic.
+`bookkeeper` and `pulsar_topic` are what programs and the command line call; `cut` chooses the files. How a savepoint
+lies in ZooKeeper, and why a crash at any step is safe, the jar's `Savepoints` and `Restoration` tell; `stream` tells
+how it lies on a topic.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 
 from eos.errors import InvalidInput, Refused, RefusedForGood, TopicMissing
 from eos.pulsar.net.client import Client, InFlight
-from eos.pulsar.net.consumer import Hold
+from eos.pulsar.net.consumer import RetainingSubscription
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.producer_group import open_producers
 from eos.pulsar.protocol.schemas import Declared
@@ -95,7 +95,7 @@ def test_a_topic_that_has_all_the_producers_and_subscriptions_it_may_have(ours: 
     namespace.set("maxProducersPerTopic", 1)
     namespace.set("maxSubscriptionsPerTopic", 1)
 
-    def refused(ask: Callable[[], Producer | Hold]) -> bool:
+    def refused(ask: Callable[[], Producer | RetainingSubscription]) -> bool:
         try:
             ask().close()
         except Refused as refusal:

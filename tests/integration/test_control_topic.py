@@ -10,7 +10,7 @@ import pytest
 
 from eos.config import Cluster
 from eos.doctor.deletion_policies import keeping
-from eos.doctor.sinks import SinkState, Standing
+from eos.doctor.sinks import SinkState, SinkStatus
 from eos.errors import InvalidInput, NetworkError
 from eos.preflight.retention import check_admin, check_retention, holders
 from eos.pulsar.net.admin import Admin
@@ -81,7 +81,7 @@ def test_a_quota_on_a_topic_with_partitions_is_told_of_a_partition(pulsar: Any, 
     httpx.put(f"{pulsar.admin_url}/admin/v2/{path}/partitions", json=2, timeout=30).raise_for_status()
     set_quota(pulsar, f"namespaces/{namespace}", "destination_storage", {"limitSize": 1000, "limitTime": -1})
     gone = f"persistent://{namespace}/gone"
-    sinks = [SinkState("s", Standing.COMMITTED, topics=(topic, gone))]
+    sinks = [SinkState("s", SinkStatus.COMMITTED, topics=(topic, gone))]
     httpx.put(f"{pulsar.admin_url}/admin/v2/persistent/{namespace}/__eos-s", timeout=30).raise_for_status()
     with Client(Cluster(pulsar.service_url)) as client, Admin(pulsar.admin_url) as admin:
         told = [f"{one.about}: {one.said}" for one in keeping(client, admin, sinks, namespace)]

@@ -140,16 +140,16 @@ class Reader:
 
 
 class Hold:
-    """See HoldPort."""
+    """See RetainingSubscriptionPort."""
 
     def __init__(self, world: Scheduler | Alone, topic: str) -> None:
         self._world, self._topic = world, topic
 
     def join(self) -> None:
-        """See HoldPort. A subscription of the simulation is never lost."""
+        """See RetainingSubscriptionPort. A subscription of the simulation is never lost."""
 
     def acknowledge(self, message_id: MessageId) -> None:
-        """See HoldPort."""
+        """See RetainingSubscriptionPort."""
         self._world.request("ACK", lambda: self._acknowledge(message_id))
 
     def _acknowledge(self, message_id: MessageId) -> None:
@@ -157,4 +157,4 @@ class Hold:
         topic.acknowledged = max(topic.acknowledged, message_id)
 
     def close(self) -> None:
-        """See HoldPort."""
+        """See RetainingSubscriptionPort."""

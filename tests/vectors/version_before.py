@@ -35,7 +35,7 @@ import eos
 from eos.local import LocalPulsar
 from eos.steps import Phase, Step
 from statestore import configure_spark, savepoints
-from statestore.savepoints import portable
+from statestore.savepoints import pulsar_topic
 
 NAME = "version-before"
 TOPIC = f"persistent://public/default/{NAME}"
@@ -107,7 +107,7 @@ def savepoints_of(checkpoint: Path, pulsar: LocalPulsar) -> dict[str, bytes]:
     """Make a savepoint on a topic, and one on BookKeeper with its whole tree of names; messages and znodes as JSON."""
     spark = session()
     source, bk = checkpoint.as_uri(), f"bk://{pulsar.zookeeper}/query"
-    portable.create("kept", source, f"{pulsar.service_url}/{SAVEPOINTS}", spark=spark)
+    pulsar_topic.create("kept", source, f"{pulsar.service_url}/{SAVEPOINTS}", spark=spark)
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     paths = [jvm.org.apache.hadoop.fs.Path(uri) for uri in (source, bk)]

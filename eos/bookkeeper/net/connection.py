@@ -11,7 +11,7 @@ from typing import Protocol
 
 from eos.bookkeeper.errors import BookieClosed, BookieUnauthorized, BookieUnavailable
 from eos.bookkeeper.wire import frames
-from eos.bookkeeper.wire.frames import Answer, BookieFrames, Code
+from eos.bookkeeper.wire.frames import BookieAnswer, BookieFrames, Code
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 """The largest answer that is taken: an entry of Pulsar is 5 MiB unless the cluster's `maxMessageSize` is larger."""
@@ -77,7 +77,7 @@ class BookieConnection:
         with suppress(OSError):
             self._socket.close()
 
-    def read(self, ledger: int, entries: Sequence[int]) -> list[Answer]:
+    def read(self, ledger: int, entries: Sequence[int]) -> list[BookieAnswer]:
         """Ask for entries one by one, all at once; return the answers in that order.
 
         Raises BookieUnavailable; BookieUnauthorized.
@@ -89,7 +89,7 @@ class BookieConnection:
             raise BookieUnavailable(f"the bookie {self._name} gave no answer about entry {ledger}:{missing[0]}")
         return [answers[entry] for entry in entries]
 
-    def read_batch(self, ledger: int, first: int, count: int, max_bytes: int) -> Answer:
+    def read_batch(self, ledger: int, first: int, count: int, max_bytes: int) -> BookieAnswer:
         """Ask for up to `count` entries from `first` on, of `max_bytes` at most, in one answer.
 
         Raises BookieClosed where the bookie is older than 4.17, and for other reasons; BookieUnavailable;
@@ -99,7 +99,7 @@ class BookieConnection:
         self._send(frames.batch_read_request(ledger, first, self._request_id, count, max_bytes))
         return self._answer(ledger)
 
-    def _answer(self, ledger: int) -> Answer:
+    def _answer(self, ledger: int) -> BookieAnswer:
         answer = frames.answer_of(self._frame())
         if answer.code == Code.UNAUTHORIZED:
             raise BookieUnauthorized(

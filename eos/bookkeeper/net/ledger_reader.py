@@ -24,7 +24,7 @@ from eos.bookkeeper.errors import (
 )
 from eos.bookkeeper.net.bookies import Bookies
 from eos.bookkeeper.wire.digest import StoredEntries
-from eos.bookkeeper.wire.frames import Answer, Code
+from eos.bookkeeper.wire.frames import BookieAnswer, Code
 from eos.bookkeeper.wire.metadata import LedgerMetadata
 
 BATCH_BYTES = 4 * 1024 * 1024
@@ -170,7 +170,7 @@ class LedgerReader:
                 break
         return payloads or _evidence_of(answers[0].code)
 
-    def _ask(self, bookie: str, metadata: LedgerMetadata, entry: int, count: int) -> Sequence[Answer]:
+    def _ask(self, bookie: str, metadata: LedgerMetadata, entry: int, count: int) -> Sequence[BookieAnswer]:
         """Ask one bookie; the answers begin with the entry's. Raises BookieUnavailable, BookieUnauthorized."""
         ledger = metadata.ledger
         if metadata.striped or count == 1:  # the next entry may lie elsewhere, or none is wanted

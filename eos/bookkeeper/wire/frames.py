@@ -55,7 +55,7 @@ class Code(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BookieAnswer:
     """The answer to a read or a batch read.
 
     Attributes:
@@ -115,7 +115,7 @@ def auth_payload(frame: bytes) -> bytes:
         raise BookieUnavailable(f"the bookie's answer to authentication can't be read: {error}") from error
 
 
-def answer_of(frame: bytes) -> Answer:
+def answer_of(frame: bytes) -> BookieAnswer:
     """Take an answer apart. Raises BookieUnavailable for a frame that is none: the connection is of no more use."""
     if len(frame) < _ANSWER.size:
         raise BookieUnavailable(f"the bookie sent a frame of {len(frame)} bytes, shorter than any answer")
@@ -123,10 +123,10 @@ def answer_of(frame: bytes) -> Answer:
     operation = _operation(head)
     rest = frame[_ANSWER.size :]
     if operation == Operation.READ:
-        return Answer(code, ledger, entry, (rest,) if code == Code.OK else ())
+        return BookieAnswer(code, ledger, entry, (rest,) if code == Code.OK else ())
     if operation != Operation.BATCH_READ:
         raise BookieUnavailable(f"the bookie sent an answer of operation {operation}, which was not asked for")
-    return Answer(code, ledger, entry, _batch(rest[_REQUEST_ID.size :]) if code == Code.OK else ())
+    return BookieAnswer(code, ledger, entry, _batch(rest[_REQUEST_ID.size :]) if code == Code.OK else ())
 
 
 class BookieFrames:

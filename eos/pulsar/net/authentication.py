@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eos.config import FILE, Credentials, OAuth2, Provider
-from eos.credentials import Unreadable, text_of
+from eos.credentials import SecretUnreadable, text_of
 from eos.errors import BadCredentials, NoCredentials
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")  # visible ASCII: all that a header of HTTP takes (RFC 9110, 5.5)
@@ -110,7 +110,7 @@ def kept_no_longer(credentials: Credentials) -> bool:
 def _read(path: Path, method: str) -> str:
     try:
         return text_of(path).strip()
-    except Unreadable as why:
+    except SecretUnreadable as why:
         raise NoCredentials(f"can't read the credentials for '{method}' authentication in {path}: {why}") from None
 
 

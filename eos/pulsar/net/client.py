@@ -10,7 +10,7 @@ from eos.closing import Closing
 from eos.config import Cluster
 from eos.errors import EncryptionRequired, InvalidInput, Refused, TopicMissing
 from eos.pulsar.net.broker_lookup import BrokerLookup, coordinators_allowed, topic_exists
-from eos.pulsar.net.consumer import PERMITS, Hold, Reader
+from eos.pulsar.net.consumer import PERMITS, Reader, RetainingSubscription
 from eos.pulsar.net.coordinator import Coordinator
 from eos.pulsar.net.entries import MAX_BYTES, MAX_PERMITS, EntryReader
 from eos.pulsar.net.frame_limits import FrameLimits
@@ -29,10 +29,10 @@ __all__ = [
     "Client",
     "Coordinator",
     "EntryReader",
-    "Hold",
     "InFlight",
     "Producer",
     "Reader",
+    "RetainingSubscription",
     "Subscription",
 ]
 
@@ -195,12 +195,12 @@ class Client(Closing):
         name = self.cluster.subscription_name("eos-reader")
         return Reader(self._finder, full_name(topic), permits, after, subscription=name)
 
-    def hold(self, topic: str, subscription: str) -> Hold:
+    def hold(self, topic: str, subscription: str) -> RetainingSubscription:
         """Make sure that the durable subscription exists, at the earliest message if new, and join it.
 
         Its name begins with the cluster's subscription prefix. Raises TopicMissing.
         """
-        hold = Hold(self._finder, full_name(topic), self.cluster.subscription_name(subscription))
+        hold = RetainingSubscription(self._finder, full_name(topic), self.cluster.subscription_name(subscription))
         hold.join()
         return hold
 
@@ -211,7 +211,9 @@ class Client(Closing):
         is missing. Its name begins with the cluster's subscription prefix. Raises TopicMissing, and Refused where it
         can't be known.
         """
-        alone = Hold(self._finder, full_name(topic), self.cluster.subscription_name(subscription), alone=True)
+        alone = RetainingSubscription(
+            self._finder, full_name(topic), self.cluster.subscription_name(subscription), alone=True
+        )
         try:
             alone.join()
         except Refused as error:
@@ -227,7 +229,7 @@ class Client(Closing):
         (-1, -1) stands for the earliest message. The subscription is made where it is missing. Raises TopicMissing,
         and Refused where it can't be known.
         """
-        alone = Hold(self._finder, full_name(topic), subscription, alone=True)
+        alone = RetainingSubscription(self._finder, full_name(topic), subscription, alone=True)
         try:
             alone.join()
         except Refused as error:

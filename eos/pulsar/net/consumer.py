@@ -275,7 +275,7 @@ class Probe(Subscriber[ConsumerSession]):
         line.receive(frame)
 
 
-class Hold(Subscriber[ConsumerSession]):
+class RetainingSubscription(Subscriber[ConsumerSession]):
     """A durable subscription that keeps the broker from deleting what it has not acknowledged.
 
     A lost connection is made again, and with it the subscription, where it was deleted meanwhile or has expired. It

@@ -13,7 +13,7 @@ from urllib.parse import quote_plus
 import httpx
 
 from eos.config import Credentials, OAuth2, Tls
-from eos.credentials import CLIENT_CREDENTIALS, Unreadable, key_of, text_of
+from eos.credentials import CLIENT_CREDENTIALS, SecretUnreadable, key_of, text_of
 from eos.errors import BadCredentials, InvalidInput, NoCredentials
 from eos.pulsar.net.transport import tls_context
 
@@ -95,7 +95,7 @@ def _client(given: OAuth2) -> tuple[str, str]:
         return given.client_id, given.client_secret
     try:
         return key_of(text_of(Path(given.key_file)), f"the key file {given.key_file}")
-    except Unreadable as why:
+    except SecretUnreadable as why:
         raise NoCredentials(f"can't read the key file {given.key_file}: {why}") from None
     except InvalidInput as error:
         raise BadCredentials(str(error)) from None

@@ -6,7 +6,7 @@ from typing import Literal
 
 from eos.closing import Closing
 from eos.pulsar.net.broker_lookup import BrokerLookup
-from eos.pulsar.net.consumer import Hold
+from eos.pulsar.net.consumer import RetainingSubscription
 from eos.pulsar.wire.message_id import EntryId, MessageId
 
 Initial = EntryId | Literal["earliest", "latest"]
@@ -31,7 +31,7 @@ class Subscription(Closing):
     ) -> None:
         """Use `Client.subscription`."""
         place: Literal["earliest", "latest"] = "latest" if initial == "latest" else "earliest"
-        self._hold = Hold(finder, topic, name, place, watched=watched, create=create)
+        self._hold = RetainingSubscription(finder, topic, name, place, watched=watched, create=create)
         self._hold.join()
         if isinstance(initial, EntryId):
             self.acknowledge(initial)

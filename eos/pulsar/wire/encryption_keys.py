@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos.config import FILE, EncryptionKeys, KeyFiles
-from eos.credentials import Unreadable, text_of
+from eos.credentials import SecretUnreadable, text_of
 from eos.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _where(option: str, name: str) -> str:
 def _read(where: str, path: str) -> str:
     try:
         return text_of(Path(path))
-    except Unreadable as why:
+    except SecretUnreadable as why:
         raise InvalidInput(f"{where}: {path} can't be read: {why}.") from None
 
 

@@ -24,7 +24,7 @@ from statestore.drills.acts.rehearsal import JOB, Live, compare, cut_of
 from statestore.drills.journal import JobEvent as JobEvent
 from statestore.errors import InvalidInput, Unavailable
 from statestore.roll_forward import behind
-from statestore.roll_forward.inputs import Input
+from statestore.roll_forward.inputs import BatchInput
 from statestore.roll_forward.jobs import Job
 from statestore.roll_forward.plan import numbered
 from statestore.roll_forward.steps import declare, plan_next, run_once, take_logs
@@ -80,7 +80,7 @@ def follow(live: Live, shadow: Shadow, acts: Acts) -> None:
         compare(live, acts, "the shadow", scratch, batch)
 
 
-def _next(live: Live, shadow: Shadow, query: str, batch: int, text: str) -> Input:
+def _next(live: Live, shadow: Shadow, query: str, batch: int, text: str) -> BatchInput:
     """Wait until the live job has committed the batch after this one, in its checkpoint too; return its input."""
     files = HadoopFiles(live.hadoop, live.checkpoint)
     deadline = time.monotonic() + shadow.patience_s

@@ -34,7 +34,7 @@ from statestore.drills.surroundings import make_topic
 from statestore.errors import Unavailable
 from statestore.hadoop.session import session
 from statestore.roll_forward import Output, RollForwardStep
-from statestore.savepoints import portable
+from statestore.savepoints import pulsar_topic
 
 PLAN = (PlannedFault(1, "total loss", "state"),)
 _JOB = "sums"
@@ -118,7 +118,7 @@ def _run_and_lose(scene: _Scene, acts: Acts, scratch: Path) -> str:
         with acts.step("run the job"):
             _wait(scene, _SAVED_AT, ended)
         with acts.step("write a savepoint to a topic of the second cluster") as note:
-            made = portable.create("drill", scene.job.checkpoint, topic)
+            made = pulsar_topic.create("drill", scene.job.checkpoint, topic)
             note.detail = f"batch {made.batch}, {made.files} files, {made.size} bytes"
         with acts.step("let the job run on") as note:
             note.detail = f"the output is at batch {_wait(scene, made.batch + _FURTHER, ended)}"
@@ -150,7 +150,7 @@ def _bring_back(scene: _Scene, acts: Acts, saved: str) -> None:
         acts.check("the state is as far as the output", scene.newest() == done.batch, note.detail)
         found = snapshots(target, spark=spark)
         versions = min(len(store.versions) for store in found.stores)
-        acts.write(StateEvent(_JOB, done.batch, versions, portable.find(saved).size / 1e6 / restored_s))
+        acts.write(StateEvent(_JOB, done.batch, versions, pulsar_topic.find(saved).size / 1e6 / restored_s))
         with acts.step("go on") as note:
             query = job.start(spark, target, EVERY)
             try:

@@ -17,7 +17,7 @@ from statestore.bk import tree as names
 from statestore.bk.tree import BkLedger, FileRecord
 from statestore.cli import app as cli
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints import portable
+from statestore.savepoints import pulsar_topic
 from tests.integration.statestore.conftest import OwnTree
 from tests.waiting import until
 
@@ -225,7 +225,7 @@ def test_a_topic_carries_a_checkpoint_from_and_to_any_file_system(tree: Tree, pu
     source, to = f"{tree.uri}q", f"{pulsar.service_url}/savepoints-{uuid.uuid4().hex[:10]}"
     files = checkpoint(tree.hadoop, source)
     told: list[tuple[int, int]] = []
-    made = portable.create(
+    made = pulsar_topic.create(
         "one", source, to, options=tree.options, progress=lambda done, total: told.append((done, total))
     )
     assert (made.batch, made.query, made.source) == (1, "3f0c", source)
@@ -238,9 +238,9 @@ def test_a_topic_carries_a_checkpoint_from_and_to_any_file_system(tree: Tree, pu
     assert list(tree.hadoop.walk(f"{tree.uri}.savepoints")) == []
     tree.hadoop.delete(source, recursive=True)
     local = (tmp_path / "local").as_uri()
-    assert portable.restore(to, local) == made
-    portable.create("two", local, to)
-    back = portable.restore(to, f"{tree.uri}back", "two", options=tree.options)
+    assert pulsar_topic.restore(to, local) == made
+    pulsar_topic.create("two", local, to)
+    back = pulsar_topic.restore(to, f"{tree.uri}back", "two", options=tree.options)
     assert back.source == local
     restored = content(tree.hadoop, f"{tree.uri}back")
     moved = json.loads(restored.pop("state/0/_metadata/v2/0").partition(b"\n")[2])
@@ -248,4 +248,4 @@ def test_a_topic_carries_a_checkpoint_from_and_to_any_file_system(tree: Tree, pu
     del files["state/0/_metadata/v2/0"], files["commits/0"]
     assert restored == files
     with pytest.raises(InvalidInput, match="There is a checkpoint at"):
-        portable.restore(to, local, "one")
+        pulsar_topic.restore(to, local, "one")

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from statestore import BkAddress, savepoints
 from statestore.bk import tree
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints import portable
+from statestore.savepoints import pulsar_topic
 from tests.integration.statestore.conftest import OwnTree
 from tests.waiting import until_batch
 
@@ -94,7 +94,7 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
     until_batch(query, 3)
     made = savepoints.create("running", source, options=job.options)
     topic = f"{pulsar.service_url}/savepoints-{uuid.uuid4().hex[:10]}"
-    copied = portable.create("copied", source, topic, options=job.options)
+    copied = pulsar_topic.create("copied", source, topic, options=job.options)
     job.add(7)
     query.processAllAvailable()
     progress = query.lastProgress
@@ -118,7 +118,7 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
         if target.endswith("zero-copy"):
             savepoints.restore("running", target, options=job.options)
         else:
-            portable.restore(topic, target, options=job.options)
+            pulsar_topic.restore(topic, target, options=job.options)
         counts, resumed = job.run(target)
         assert counts == job.expected()
         assert str(resumed.id) == made.query

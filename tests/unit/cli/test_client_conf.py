@@ -9,7 +9,7 @@ import pytest
 
 from eos.cli.client_conf import read_client_conf
 from eos.cli.layers import Layer
-from eos.credentials import Unreadable
+from eos.credentials import SecretUnreadable
 from eos.errors import InvalidInput
 
 SECRET = "s3cr3t"
@@ -120,5 +120,5 @@ def test_a_file_that_can_not_be_read_is_named(conf: Path) -> None:
     with pytest.raises(InvalidInput, match=f"can't read {conf}: it is not UTF-8") as told:
         read_client_conf(conf)
     known = told.value.__context__
-    assert isinstance(known, Unreadable)
+    assert isinstance(known, SecretUnreadable)
     assert known.__context__ is None, "the text of what it came from shows the bytes"

@@ -12,7 +12,7 @@ import eos.doctor.sinks
 import eos.inspect.audit
 from eos.cli import app as cli
 from eos.commit.control_log import Intent, Marker, OwnerRecord
-from eos.doctor.sinks import SinkState, Standing, WrittenBatch
+from eos.doctor.sinks import SinkState, SinkStatus, WrittenBatch
 from eos.inspect.audit import Audit, AuditVerdict, Discrepancy
 from eos.pulsar.wire.txn import TxnId
 
@@ -22,10 +22,10 @@ FLIGHTS = "persistent://public/default/flights"
 NOON = 1_795_521_600_000  # of 2026-11-24, in UTC
 BEGUN = Intent(9, QUERY, RUN, 813, 1, TxnId(3, 1207), None)
 SINKS = [
-    SinkState("counts", Standing.COMMITTED, "94b2", "11d0", 40, 512, committed_ms=NOON - 3_600_000),
-    SinkState("delays", Standing.NEW, "c3aa", "e801"),
-    SinkState("flights", Standing.UNFINISHED, QUERY, RUN, 812, 20_000, BEGUN, open=True, committed_ms=NOON),
-    SinkState("routes", Standing.UNREADABLE, problem="the control log has a record that is none of ours"),
+    SinkState("counts", SinkStatus.COMMITTED, "94b2", "11d0", 40, 512, committed_ms=NOON - 3_600_000),
+    SinkState("delays", SinkStatus.NEW, "c3aa", "e801"),
+    SinkState("flights", SinkStatus.UNFINISHED, QUERY, RUN, 812, 20_000, BEGUN, open=True, committed_ms=NOON),
+    SinkState("routes", SinkStatus.UNREADABLE, problem="the control log has a record that is none of ours"),
 ]
 MARKER = Marker(9, QUERY, RUN, 812, 1, TxnId(3, 1206), None, {FLIGHTS: 20_000}, {FLIGHTS: 1_900_000}, "offsets")
 RECORDS = [

@@ -15,7 +15,7 @@ import pytest
 from eos.config import Cluster
 from eos.delivery.delivery import Delivery
 from eos.delivery.path import DriverPath, TaskPath
-from eos.delivery.producers import KeptProducers
+from eos.delivery.producers import OpenProducers
 from eos.delivery.row_writer import BatchTransaction, WriteSettings
 from eos.delivery.task import new_carrier, transaction_property
 from eos.errors import NetworkError, Unanswered
@@ -39,7 +39,7 @@ def path(broker: FakeBroker) -> Iterator[DriverPath]:
     """Three rows for two topics."""
     cluster = broker.client().cluster
     rows = pa.table({"value": [b"a", b"b", b"c"], "topic": ["s", "t", "t"]})
-    yield DriverPath(rows, WriteSettings(cluster, None, "murmur3", "none", MIB), KeptProducers(cluster, MIB), {})
+    yield DriverPath(rows, WriteSettings(cluster, None, "murmur3", "none", MIB), OpenProducers(cluster, MIB), {})
     Client.shared(cluster).close()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from eos.config import Cluster
-from eos.delivery.producers import FreshProducers, KeptProducers
+from eos.delivery.producers import FreshProducers, OpenProducers
 from eos.errors import NetworkError, Refused, RefusedForGood
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.producer_identity import ProducerIdentity
@@ -40,11 +40,11 @@ def cluster(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clu
 
 
 @pytest.fixture
-def kept(cluster: Cluster) -> KeptProducers:
-    return KeptProducers(cluster, MIB)
+def kept(cluster: Cluster) -> OpenProducers:
+    return OpenProducers(cluster, MIB)
 
 
-def test_a_producer_is_kept_for_values_of_its_own_schema_alone(kept: KeptProducers, broker: FakeBroker) -> None:
+def test_a_producer_is_kept_for_values_of_its_own_schema_alone(kept: OpenProducers, broker: FakeBroker) -> None:
     opened = []
     for schema in (None, Declared("INT32"), Declared("INT32"), Declared("INT64"), None):
         (producer,) = kept.open(["a"], schema)
@@ -150,7 +150,7 @@ def test_a_tasks_producers_are_closed_when_they_are_given_back(broker: FakeBroke
     assert not any(producer.is_idle for producer in used)
 
 
-def test_the_drivers_stay_open_and_are_used_again(broker: FakeBroker, kept: KeptProducers) -> None:
+def test_the_drivers_stay_open_and_are_used_again(broker: FakeBroker, kept: OpenProducers) -> None:
     first = use(kept, "a", "b")
     assert not broker.commands(Type.CLOSE_PRODUCER)
     again = use(kept, "b", "c", "a")
@@ -159,7 +159,7 @@ def test_the_drivers_stay_open_and_are_used_again(broker: FakeBroker, kept: Kept
     assert len(broker.commands(Type.PRODUCER)) == 3
 
 
-def test_what_was_not_given_back_is_not_used_again(broker: FakeBroker, kept: KeptProducers) -> None:
+def test_what_was_not_given_back_is_not_used_again(broker: FakeBroker, kept: OpenProducers) -> None:
     (mine,) = kept.open(["a"])
     (another,) = kept.open(["a"])
     assert mine is not another
@@ -169,7 +169,7 @@ def test_what_was_not_given_back_is_not_used_again(broker: FakeBroker, kept: Kep
     assert not another.is_idle, "a second one for the same topic is given up"
 
 
-def test_one_with_a_frame_under_way_is_never_used_again(broker: FakeBroker, kept: KeptProducers) -> None:
+def test_one_with_a_frame_under_way_is_never_used_again(broker: FakeBroker, kept: OpenProducers) -> None:
     (producer,) = kept.open(["a"])
     broker.handlers[Type.SEND] = silent
     producer.send(CHUNK, TXN)
@@ -181,7 +181,7 @@ def test_one_with_a_frame_under_way_is_never_used_again(broker: FakeBroker, kept
         producer.flush()
 
 
-def test_one_that_the_broker_closed_meanwhile_is_opened_anew(broker: FakeBroker, kept: KeptProducers) -> None:
+def test_one_that_the_broker_closed_meanwhile_is_opened_anew(broker: FakeBroker, kept: OpenProducers) -> None:
     (used,) = use(kept, "a")
     number = broker.commands(Type.PRODUCER)[0].producer.producer_id
     broker.sessions[-1].send(
@@ -194,7 +194,7 @@ def test_one_that_the_broker_closed_meanwhile_is_opened_anew(broker: FakeBroker,
     assert len(broker.commands(Type.PRODUCER)) == 2
 
 
-def test_a_lost_connection_ends_them_all(broker: FakeBroker, kept: KeptProducers) -> None:
+def test_a_lost_connection_ends_them_all(broker: FakeBroker, kept: OpenProducers) -> None:
     (used,) = use(kept, "a")
     broker.sessions[-1].cut()
     until(lambda: not used.is_idle)
@@ -202,7 +202,7 @@ def test_a_lost_connection_ends_them_all(broker: FakeBroker, kept: KeptProducers
     assert again is not used
 
 
-def test_when_one_can_t_be_opened_the_kept_ones_stay(broker: FakeBroker, kept: KeptProducers) -> None:
+def test_when_one_can_t_be_opened_the_kept_ones_stay(broker: FakeBroker, kept: OpenProducers) -> None:
     (used,) = use(kept, "a")
     broker.handlers[Type.PRODUCER] = refusing(ServerError.AuthorizationError)
     with pytest.raises(Refused):
@@ -213,14 +213,14 @@ def test_when_one_can_t_be_opened_the_kept_ones_stay(broker: FakeBroker, kept: K
 def test_no_more_than_the_limit_are_kept_and_the_least_recently_used_goes_first(
     broker: FakeBroker, cluster: Cluster
 ) -> None:
-    kept = KeptProducers(cluster, MIB, limit=2)
+    kept = OpenProducers(cluster, MIB, limit=2)
     first, second = use(kept, "a"), use(kept, "b")
     use(kept, "a")
     third = use(kept, "c")
     assert [producer.is_idle for producer in (*first, *second, *third)] == [True, False, True]
 
 
-def test_closing_gives_all_of_them_up(broker: FakeBroker, kept: KeptProducers) -> None:
+def test_closing_gives_all_of_them_up(broker: FakeBroker, kept: OpenProducers) -> None:
     used = use(kept, "a", "b")
     kept.close()
     assert not any(producer.is_idle for producer in used)

@@ -9,14 +9,14 @@ import pytest
 
 from eos.doctor.check import Check, CheckVerdict
 from eos.doctor.deletion_policies import keeping
-from eos.doctor.sinks import SinkState, Standing
+from eos.doctor.sinks import SinkState, SinkStatus
 from eos.errors import Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.policies import Backlog, BacklogQuota, TopicPolicies
 
 LOG, ROWS = "persistent://public/default/__eos-rows", "persistent://public/default/rows"
-SINK = SinkState("rows", Standing.COMMITTED, "query", "run", 3, 1, topics=(ROWS,))
+SINK = SinkState("rows", SinkStatus.COMMITTED, "query", "run", 3, 1, topics=(ROWS,))
 KEPT = TopicPolicies(0, (), -1, -1)
 EVICTS = BacklogQuota("message_age", 60, "consumer_backlog_eviction")
 HOLDS = BacklogQuota("destination_storage", 60, "producer_request_hold")

@@ -10,7 +10,7 @@ import pytest
 from eos.commit.control_log import Intent
 from eos.doctor.check import CheckVerdict
 from eos.doctor.owners import owner, owners
-from eos.doctor.sinks import SinkState, Standing
+from eos.doctor.sinks import SinkState, SinkStatus
 from eos.errors import Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.wire.txn import TxnId
@@ -18,16 +18,16 @@ from eos.pulsar.wire.txn import TxnId
 HERE = ("10.0.0.1:5",)
 BEGUN = Intent(9, "query", "run", 4, 1, TxnId(3, 7), None)
 LONG_AGO_MS = round(time.time() * 1000) - 60_000
-OWNED = SinkState("rows", Standing.COMMITTED, "query", "new", 3, 1)
-FORMER = SinkState("rows", Standing.COMMITTED, "query", "new", 3, 1, owned_ms=LONG_AGO_MS, former_run_id="old")
-OPEN = SinkState("rows", Standing.UNFINISHED, "query", "run", 3, 1, BEGUN, open=True)
-ENDED = SinkState("rows", Standing.UNFINISHED, "query", "run", 3, 1, BEGUN, open=False)
-NOT_TOLD = SinkState("rows", Standing.UNFINISHED, "query", "run", 3, 1, BEGUN)
-DAMAGED = SinkState("rows", Standing.UNREADABLE, problem="none of ours")
+OWNED = SinkState("rows", SinkStatus.COMMITTED, "query", "new", 3, 1)
+FORMER = SinkState("rows", SinkStatus.COMMITTED, "query", "new", 3, 1, owned_ms=LONG_AGO_MS, former_run_id="old")
+OPEN = SinkState("rows", SinkStatus.UNFINISHED, "query", "run", 3, 1, BEGUN, open=True)
+ENDED = SinkState("rows", SinkStatus.UNFINISHED, "query", "run", 3, 1, BEGUN, open=False)
+NOT_TOLD = SinkState("rows", SinkStatus.UNFINISHED, "query", "run", 3, 1, BEGUN)
+DAMAGED = SinkState("rows", SinkStatus.UNREADABLE, problem="none of ours")
 
 
 def taken(times: int) -> SinkState:
-    return SinkState("rows", Standing.NEW, "query", "run", takeovers=times)
+    return SinkState("rows", SinkStatus.NEW, "query", "run", takeovers=times)
 
 
 class FakeAdmin:
@@ -60,12 +60,12 @@ def test_the_command_that_is_told_names_the_namespace() -> None:
         (NOT_TOLD, (), CheckVerdict.UNKNOWN, "still open is not told"),
         (OWNED, (), CheckVerdict.GOOD, "goes on when its query starts"),
         (
-            SinkState("rows", Standing.NEW, "query", "run", takeovers=5),
+            SinkState("rows", SinkStatus.NEW, "query", "run", takeovers=5),
             HERE,
             CheckVerdict.CARE,
             "second driver of query query",
         ),
-        (SinkState("rows", Standing.NEW, "query", "run", takeovers=4), HERE, CheckVerdict.GOOD, "owns it"),
+        (SinkState("rows", SinkStatus.NEW, "query", "run", takeovers=4), HERE, CheckVerdict.GOOD, "owns it"),
         (DAMAGED, HERE, CheckVerdict.CARE, "none of ours"),
         (OWNED, None, CheckVerdict.UNKNOWN, "no permission"),
     ],

@@ -9,7 +9,7 @@ from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary
 from eos.source.errors import DataLost, lost
-from eos.source.ranges import Found, Standing
+from eos.source.ranges import Found, TopicState
 
 
 def at(text: str) -> EntryId:
@@ -63,8 +63,8 @@ class FakeBrokers:
         self.pins.append((topic, start))
         return self.held[topic].stands
 
-    def look(self, topic: str) -> Standing:
-        return Standing(self.last(topic), self.held[topic].stands, topic in self.made)
+    def look(self, topic: str) -> TopicState:
+        return TopicState(self.last(topic), self.held[topic].stands, topic in self.made)
 
     def unmake(self, topic: str) -> None:
         self.unmade.append(topic)

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from eos.bookkeeper.errors import BookieUnavailable
 from eos.bookkeeper.wire import frames
 from eos.bookkeeper.wire.bookkeeper_pb2 import AuthMessage, BKPacketHeader, Request, Response
-from eos.bookkeeper.wire.frames import Answer, BookieFrames, Code
+from eos.bookkeeper.wire.frames import BookieAnswer, BookieFrames, Code
 from tests.vectors.ledgers import FRAMES, LEDGER
 
 ANSWERS = {
-    "read": Answer(Code.OK, LEDGER, 6, (b"stored",)),
-    "no entry": Answer(Code.NO_ENTRY, LEDGER, 6, ()),
-    "batch": Answer(Code.OK, LEDGER, 6, (b"one", b"three")),
-    "no batch": Answer(Code.NO_LEDGER, LEDGER, 6, ()),
+    "read": BookieAnswer(Code.OK, LEDGER, 6, (b"stored",)),
+    "no entry": BookieAnswer(Code.NO_ENTRY, LEDGER, 6, ()),
+    "batch": BookieAnswer(Code.OK, LEDGER, 6, (b"one", b"three")),
+    "no batch": BookieAnswer(Code.NO_LEDGER, LEDGER, 6, ()),
 }
 
 
@@ -29,7 +29,7 @@ def test_no_request_to_read_has_a_flag_since_flag_1_fences() -> None:
 
 
 @pytest.mark.parametrize(("name", "answer"), ANSWERS.items())
-def test_answers_are_read_as_bookkeeper_wrote_them(name: str, answer: Answer) -> None:
+def test_answers_are_read_as_bookkeeper_wrote_them(name: str, answer: BookieAnswer) -> None:
     assert frames.answer_of(FRAMES[name][4:]) == answer
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eos.config import Cluster, Credentials, Provider
-from eos.credentials import Unreadable
+from eos.credentials import SecretUnreadable
 from eos.errors import BadCredentials, ConnectionLost, InvalidInput, NetworkError, NoCredentials, Refused
 from eos.local.access import signed
 from eos.pulsar.net.authentication import auth_data, expiry, provider, secret
@@ -88,7 +88,7 @@ def test_a_file_that_is_no_text_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(NoCredentials, match="it is not UTF-8") as told:
         secret(Credentials("token", f"file://{file}"), PATIENCE_S)
     known = told.value.__context__
-    assert isinstance(known, Unreadable)
+    assert isinstance(known, SecretUnreadable)
     assert known.__context__ is None, "the text of what it came from shows the bytes"
 
 

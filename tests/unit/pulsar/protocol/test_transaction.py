@@ -4,7 +4,7 @@ import pytest
 
 from eos.errors import OutOfTurn, Refused
 from eos.pulsar.protocol.coordinator import CoordinatorHandshake
-from eos.pulsar.protocol.coordinator import State as Standing
+from eos.pulsar.protocol.coordinator import State as TopicState
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.transaction import State, Transaction
 from eos.pulsar.wire.pulsar_pb2 import (
@@ -133,12 +133,12 @@ def test_a_coordinator_that_loads_is_asked_again() -> None:
     loading = CommandTcClientConnectResponse(error=ServerError.TransactionCoordinatorNotFound, message="loading")
     assert acquaintance.connect().tc_client_connect_request.tc_id == 2
     answer = BaseCommand(type=Type.TC_CLIENT_CONNECT_RESPONSE, tc_client_connect_response=loading)
-    assert acquaintance.receive(answer) is Standing.WAITING
+    assert acquaintance.receive(answer) is TopicState.WAITING
     acquaintance.connect()
     good = BaseCommand(
         type=Type.TC_CLIENT_CONNECT_RESPONSE, tc_client_connect_response=CommandTcClientConnectResponse()
     )
-    assert acquaintance.receive(good) is Standing.CONNECTED
+    assert acquaintance.receive(good) is TopicState.CONNECTED
 
 
 def test_a_coordinator_that_refuses_is_not_asked_again_by_itself() -> None:
@@ -147,7 +147,7 @@ def test_a_coordinator_that_refuses_is_not_asked_again_by_itself() -> None:
     no = CommandTcClientConnectResponse(error=ServerError.NotAllowedError, message="no")
     with pytest.raises(Refused, match="NotAllowedError"):
         acquaintance.receive(BaseCommand(type=Type.TC_CLIENT_CONNECT_RESPONSE, tc_client_connect_response=no))
-    assert acquaintance.state is Standing.REFUSED
+    assert acquaintance.state is TopicState.REFUSED
 
 
 def test_a_moved_coordinator_and_a_lost_connection_need_a_new_acquaintance() -> None:
@@ -161,4 +161,4 @@ def test_a_moved_coordinator_and_a_lost_connection_need_a_new_acquaintance() -> 
             )
         )
         leave(acquaintance)
-        assert acquaintance.state is Standing.APART
+        assert acquaintance.state is TopicState.APART

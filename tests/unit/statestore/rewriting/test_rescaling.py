@@ -8,7 +8,7 @@ import pytest
 
 from eos.commit.registration import Registration
 from statestore.checkpoint import LocalFiles, OffsetsLogEntry, Operator
-from statestore.checkpoint.raw_state import PROVIDER, Kept
+from statestore.checkpoint.raw_state import PROVIDER, BatchState
 from statestore.errors import Damaged, InvalidInput
 from statestore.rewriting.fingerprints import Fingerprint
 from statestore.rewriting.rescaling import _check_places, _compare, _jumping, check, refuse_gone_on, refuse_in_doubt
@@ -18,10 +18,10 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
 
-def kept(name: str = "dedupe", provider: str = ROCKSDB, partitions: str | None = "2") -> Kept:
+def kept(name: str = "dedupe", provider: str = ROCKSDB, partitions: str | None = "2") -> BatchState:
     conf = {PROVIDER: provider} | ({} if partitions is None else {"spark.sql.shuffle.partitions": partitions})
     operators = (Operator(0, name, ("default",), 2, "", ()),) if name else ()
-    return Kept(4, OffsetsLogEntry(1, 0, 0, conf, (), ()), 1, operators)
+    return BatchState(4, OffsetsLogEntry(1, 0, 0, conf, (), ()), 1, operators)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def kept(name: str = "dedupe", provider: str = ROCKSDB, partitions: str | None =
         (kept(partitions="3"), "has 3 partitions already"),
     ],
 )
-def test_what_cannot_be_rescaled_is_named(state: Kept, says: str) -> None:
+def test_what_cannot_be_rescaled_is_named(state: BatchState, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         check(state, 3, "file:///c")
     check(kept(), 3, "file:///c")

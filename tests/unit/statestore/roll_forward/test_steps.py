@@ -16,7 +16,7 @@ from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.errors import InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop, Status
 from statestore.roll_forward import Output, RollForwardStep, steps
-from statestore.roll_forward.inputs import Input, InputLog
+from statestore.roll_forward.inputs import BatchInput, InputLog
 from tests.unit.statestore.roll_forward.test_plan import QUERY, log, offsets
 
 OUTPUT = Output(Cluster("pulsar://nowhere:1"), "counts")
@@ -84,7 +84,7 @@ def full_log() -> InputLog:
     view = log(*range(AT, TO + 1))
     assert view.newest is not None
     view.newest = replace(view.newest, offsets=text(TO))
-    view.inputs = {batch: Input(batch, text(batch)) for batch in view.inputs}
+    view.inputs = {batch: BatchInput(batch, text(batch)) for batch in view.inputs}
     return view
 
 

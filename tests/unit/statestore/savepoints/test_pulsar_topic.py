@@ -13,7 +13,7 @@ from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
 from statestore.errors import NotFound
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints import bookkeeper, marker_retention, portable
+from statestore.savepoints import bookkeeper, marker_retention, pulsar_topic
 from statestore.savepoints.savepoint import Savepoint
 from statestore.savepoints.store import SavepointStore
 
@@ -72,7 +72,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Played:
 
 
 def test_a_copy_leaves_nothing_and_shows_that_its_maker_lives(store: Played) -> None:
-    with portable._held("nightly", store, None) as (what, files):
+    with pulsar_topic._held("nightly", store, None) as (what, files):
         (one,) = store.all()
         assert (one.name[:13], one.state, len(one.name)) == ("nightly-copy-", "building", 25)
         assert (what.name, what.source, what.batch, files.files()) == ("nightly", SOURCE, 7, [("metadata", 5)])
@@ -88,7 +88,7 @@ def test_what_a_killed_copy_has_left_is_named_and_removed(
     killed: Any = store.tree.kill
     if when == "cut":
         monkeypatch.setattr(Played, "delete", lambda *_: killed())
-    copy = portable._held("nightly", store, None)
+    copy = pulsar_topic._held("nightly", store, None)
     copy.__enter__()
     killed()
     monkeypatch.undo()
@@ -104,7 +104,7 @@ def test_what_a_killed_copy_has_left_is_named_and_removed(
 def test_the_next_copy_removes_what_is_a_day_old(store: Played) -> None:
     store.tree.savepoints["old-copy-0123456789ab"] = Savepoint("old-copy-0123456789ab", "abandoned", SOURCE, 0)
     store.tree.savepoints["mine-cut"] = Savepoint("mine-cut", "ready", SOURCE, 0)
-    with portable._held("mine", store, None):
+    with pulsar_topic._held("mine", store, None):
         assert [one.name for one in store.all() if one.state != "building"] == ["mine-cut"]
     assert list(store.tree.savepoints) == ["mine-cut"], "a user's own"
 
