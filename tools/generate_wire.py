@@ -2,11 +2,16 @@
 
 `--check` writes nothing and exits with 1 when the committed files are stale.
 Needs grpcio-tools, a development dependency; users of eos don't.
+
+Generated code runs with the protobuf that it names and with newer ones up to the next major version, so it names the
+oldest one that we support. The protoc of that one (grpcio-tools 1.71.2) can't be installed beside the newest; it writes
+the same modules as today's, to the byte, but for this name.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from importlib import resources
@@ -18,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (Path("eos/pulsar/wire/pulsar.proto"), Path("eos/bookkeeper/wire/bookkeeper.proto"))
 STUBS = tuple(source.with_name(f"{source.stem}_pb2.pyi") for source in SOURCES)
 OUTPUTS = (*(stub.with_suffix(".py") for stub in STUBS), *STUBS)
+OLDEST_PROTOBUF = (5, 29, 0)
+"""The lower bound of protobuf in pyproject.toml."""
 
 
 def generate(into: Path) -> None:
@@ -32,6 +39,19 @@ def generate(into: Path) -> None:
         typed = stub.read_text().replace("_Mapping]", "_Mapping[str, object]]")
         # Schema.Type.KeyValue as a name of Schema itself would hide the message KeyValue from mypy.
         stub.write_text(typed.replace("    KeyValue: Schema.Type\n", ""))
+    for module in (into / name for name in OUTPUTS if name not in STUBS):
+        module.write_text(for_the_oldest(module.read_text()))
+
+
+def for_the_oldest(module: str) -> str:
+    """Return a generated module that names the oldest protobuf in place of the one that has generated it."""
+    dotted = ".".join(map(str, OLDEST_PROTOBUF))
+    named, comments = re.subn(r"(# Protobuf Python Version: )[\d.]+", rf"\g<1>{dotted}", module)
+    lines = "".join(f"    {number},\n" for number in OLDEST_PROTOBUF)
+    named, calls = re.subn(r"(Domain\.PUBLIC,\n)(?:    \d+,\n){3}", rf"\g<1>{lines}", named)
+    if (comments, calls) != (1, 1):
+        raise SystemExit("protoc names its version in another way than expected; look at what it wrote")
+    return named
 
 
 def main() -> int:

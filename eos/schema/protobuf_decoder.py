@@ -27,6 +27,8 @@ from eos.schema.protobuf_schema import (
     LAST_SECOND,
     TIMESTAMP,
     entry_of,
+    is_repeated,
+    is_required,
     leaf_node,
     message_descriptor,
     raw_descriptor,
@@ -103,7 +105,7 @@ def _reading_field(theirs: FieldDescriptor | None, ours: FieldDescriptor, path: 
         value = _reading_one(before["value"] if before else None, entry["value"], f"{path}[]")
         return lambda message: list(dict(_pair(pair, value, f"{path}[]") for pair in getattr(message, name)).items())
     one = _reading_one(theirs, ours, path)
-    if ours.is_repeated:
+    if is_repeated(ours):
         return lambda message: [one(item) for item in getattr(message, name)]
     absent = _absent(theirs, ours, path, one)
     return lambda message: one(getattr(message, name)) if message.HasField(name) else absent(message)
@@ -120,7 +122,7 @@ def _absent(theirs: FieldDescriptor | None, ours: FieldDescriptor, path: str, on
     name = ours.name
     if not (ours if theirs is None else theirs).has_presence:
         return lambda message: one(getattr(message, name))  # as its bytes say it is 0, false or nothing
-    if ours.has_presence and not ours.is_required:
+    if ours.has_presence and not is_required(ours):
         return lambda message: None
 
     def refused(message: Any) -> None:
@@ -198,7 +200,7 @@ def _check_numbers(writer: Descriptor, reader: Descriptor, path: str) -> None:
                 raise InvalidInput(f"field {at!r} was written with the number {number}, and is read with {moved}")
             continue
         alike = ours.type == theirs.type or any({ours.type, theirs.type} == set(pair) for pair in _CODED_ALIKE)
-        if not alike or (ours.name, ours.is_repeated) != (theirs.name, theirs.is_repeated):
+        if not alike or (ours.name, is_repeated(ours)) != (theirs.name, is_repeated(theirs)):
             raise InvalidInput(
                 f"field {at!r} was written with the number {number}, which is field {below(path, ours.name)!r} of "
                 "another name or type for the query"

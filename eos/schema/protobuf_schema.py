@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -55,6 +56,20 @@ _AS_IT_LIES = {
     _Type.TYPE_STRING: _Type.TYPE_BYTES,
 }
 """{type: the one that reads the same bytes, and cuts nothing off}."""
+
+
+def is_repeated(field: Any) -> bool:
+    """Whether it is a list or a map. Protobuf 5 tells by the label, of which protobuf 6 warns as deprecated."""
+    if hasattr(field, "is_repeated"):
+        return bool(field.is_repeated)
+    return bool(field.label == FieldDescriptor.LABEL_REPEATED)
+
+
+def is_required(field: Any) -> bool:
+    """Whether a message without it can't be read; told as `is_repeated`."""
+    if hasattr(field, "is_required"):
+        return bool(field.is_required)
+    return bool(field.label == FieldDescriptor.LABEL_REQUIRED)
 
 
 def message_descriptor(definition: bytes, where: str) -> Descriptor:
@@ -170,10 +185,10 @@ class _Tree:
             if entry["key"].type != FieldDescriptor.TYPE_STRING:
                 raise self._refused(at, "a map whose keys are no strings")
             return AvroField(field.name, Node("map", items=self._one(entry["value"], f"{at}[]", around)), True)
-        if field.is_repeated:
+        if is_repeated(field):
             return AvroField(field.name, Node("array", items=self._one(field, f"{at}[]", around)), True)
-        nullable = field.has_presence and not field.is_required
-        return AvroField(field.name, self._one(field, at, around, nullable=nullable), not field.is_required)
+        nullable = field.has_presence and not is_required(field)
+        return AvroField(field.name, self._one(field, at, around, nullable=nullable), not is_required(field))
 
     def _one(self, field: FieldDescriptor, path: str, around: tuple[str, ...], *, nullable: bool = False) -> Node:
         if field.type == FieldDescriptor.TYPE_GROUP:

@@ -18,7 +18,15 @@ from eos.pulsar.wire.keys import is_text
 from eos.schema.avro_text import below
 from eos.schema.description import Record
 from eos.schema.errors import Wrong, naming_the_row
-from eos.schema.protobuf_schema import FIRST_SECOND, LAST_SECOND, TIMESTAMP, entry_of, message_descriptor
+from eos.schema.protobuf_schema import (
+    FIRST_SECOND,
+    LAST_SECOND,
+    TIMESTAMP,
+    entry_of,
+    is_repeated,
+    is_required,
+    message_descriptor,
+)
 
 _MICROS = 1_000_000
 _UINT32 = (FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32)
@@ -75,13 +83,17 @@ def _refuse_two(column: pa.Array, members: list[pa.Array], group: Any, path: str
 
 
 def _field(field: FieldDescriptor, column: pa.Array, path: str) -> Iterable[Any]:
-    if column.null_count and (field.is_required or not field.has_presence):
+    if column.null_count and (is_required(field) or not field.has_presence):
         raise Wrong(path, "it is null, and a field without presence has no null")
     if entry := entry_of(field):
         keys, items = _inner(column, column.keys), _inner(column, column.items)
-        pairs = zip(_texts(keys, f"{path}[]"), _items(entry["value"], items, f"{path}[]"), strict=True)
+        found = _items(entry["value"], items, f"{path}[]")
+        if (of := entry["value"].message_type) is not None:  # protobuf 5 takes no dict for a message in a map
+            message = GetMessageClass(of)
+            found = (message(**fields) for fields in found)
+        pairs = zip(_texts(keys, f"{path}[]"), found, strict=True)
         return (dict(part) for part in _cut(list(pairs), column))
-    if field.is_repeated:
+    if is_repeated(field):
         return _cut(list(_items(field, _inner(column, column.values), f"{path}[]")), column)
     return _spread(_values(field, column.drop_null(), path), column)
 

@@ -16,6 +16,7 @@ from eos.pulsar.wire.frames import Frame, encode
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 from eos.pulsar.wire.sending import send_frame, single_message_frame
 from eos.pulsar.wire.txn import TxnId
+from eos.schema.protobuf_schema import is_repeated
 
 TXN = TxnId(3 << 48, 12)
 
@@ -107,7 +108,7 @@ def describe(message: Message) -> dict[str, Any]:
     """Return the fields that are set: bytes as hexadecimal, enums as numbers, 64-bit numbers with a sign."""
     described = {}
     for field, value in message.ListFields():
-        described[field.name] = [_plain(field, v) for v in value] if field.is_repeated else _plain(field, value)
+        described[field.name] = [_plain(field, v) for v in value] if is_repeated(field) else _plain(field, value)
     return described
 
 
@@ -128,8 +129,8 @@ def _fill(message: Message) -> None:
         if field.name in LATER:
             continue
         if field.message_type is not None:
-            _fill(getattr(message, field.name).add() if field.is_repeated else getattr(message, field.name))
-        elif field.is_repeated:
+            _fill(getattr(message, field.name).add() if is_repeated(field) else getattr(message, field.name))
+        elif is_repeated(field):
             getattr(message, field.name).append(_sample(field))
         else:
             setattr(message, field.name, _sample(field))
