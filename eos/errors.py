@@ -185,11 +185,20 @@ class FrameTooLarge(Refused):
         self.size = size
 
 
+class RateLimited(Refused):
+    """A rate limit of the broker or of a policy refuses it now. It passes by itself within the period of the rate."""
+
+
 class LimitReached(Refused):
     """A limit or a policy of the topic forbids it until somebody makes room or changes the policy.
 
     That can happen at any time, so tries go on for a while. Restarting alone does not help.
     """
+
+    def for_good(self, tried_s: float) -> RefusedForGood:
+        """Return it as an error that does not pass. Args: the seconds for which it was tried."""
+        tried = f"It was refused for {tried_s:.0f} s, so this is not the place of a client that died"
+        return RefusedForGood(self.asked, self.code, self.detail, f"{tried}. {self.advice}")
 
 
 class RefusedForGood(Refused, InvalidInput):

@@ -275,6 +275,8 @@ class Owner:
             return CommitUnknown(f"{words}. {_NOT_KNOWN}")
         if self.waits.stopped():
             return Stopped(f"{words}, because the query was stopped")
+        if isinstance(why, LimitReached):
+            return why.for_good(self.waits.settings.limit_s)
         if isinstance(why, InvalidInput):
             return why
         if hand is None:

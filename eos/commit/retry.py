@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from eos.errors import EosError, InvalidInput, NetworkError
+from eos.errors import EosError, InvalidInput, LimitReached, NetworkError
 
 T = TypeVar("T")
 
@@ -19,6 +19,9 @@ class OwnerSettings:
     Attributes:
         ttl_s: seconds after which the coordinator aborts a batch's transaction. Default 600.
         patience_s: the longest wait for any one thing, such as the end of a transaction. Default 120.
+        limit_s: the longest wait while the broker refuses by a limit that a policy sets. The room may belong to a
+            client that is dead: a broker closes a silent connection after at most twice its keepAliveIntervalSeconds
+            (30). Later only a change of the policy helps. Default 65.
         stop_patience_s: the same, once the query was stopped. Default 5.
         read_timeout_s: seconds without a record after which a reader has seen all there is. Default 1.
         first_pause_s, longest_pause_s: the pauses between two tries; each is twice the one before.
@@ -29,6 +32,7 @@ class OwnerSettings:
 
     ttl_s: float = 600.0
     patience_s: float = 120.0
+    limit_s: float = 65.0
     stop_patience_s: float = 5.0
     read_timeout_s: float = 1.0
     first_pause_s: float = 0.02
@@ -42,7 +46,7 @@ class Retry:
     """Pauses between tries that double, until the time is up or the query was stopped.
 
     Args:
-        settings: the pauses.
+        settings: the pauses, and how long a limit is waited for.
         limit_s: seconds to wait in all; `stopped_s` once the query was stopped.
         sleep, clock: seconds. Default: the machine's.
         stopped: says whether the query was stopped. Default: there is none that could be.
@@ -60,14 +64,26 @@ class Retry:
     ) -> None:
         self._pause = settings.first_pause_s
         self._longest = settings.longest_pause_s
-        self._limit_s, self._stopped_s = limit_s, stopped_s
+        self._limit_s, self._stopped_s, self._policy_s = limit_s, stopped_s, settings.limit_s
         self._sleep, self._clock, self._stopped = sleep, clock, stopped
         self._started = clock()
+        self._limited_since: float | None = None
 
-    def pause(self) -> bool:
-        """Sleep a little; False when there is nothing left to wait for."""
+    def pause(self, problem: Exception | None = None) -> bool:
+        """Sleep a little; False when there is nothing left to wait for.
+
+        Args: what failed. An InvalidInput does not pass. A LimitReached counts as passing for `settings.limit_s`.
+        """
+        if isinstance(problem, InvalidInput):
+            return False
+        now = self._clock()
         limit_s = min(self._limit_s, self._stopped_s) if self._stopped() else self._limit_s
-        left = self._started + limit_s - self._clock()
+        left = self._started + limit_s - now
+        if isinstance(problem, LimitReached):
+            self._limited_since = now if self._limited_since is None else self._limited_since
+            left = min(left, self._limited_since + self._policy_s - now)
+        else:
+            self._limited_since = None
         if left <= 0:
             return False
         self._sleep(min(self._pause, left))
@@ -108,5 +124,5 @@ class Waits:
             try:
                 return action()
             except NetworkError as why:
-                if isinstance(why, InvalidInput) or not patience.pause():
+                if not patience.pause(why):
                     raise GaveUp(what) from why

@@ -35,7 +35,7 @@ from eos.commit.owned_log import OwnedLog
 from eos.commit.ports import ClientPort
 from eos.commit.registration import Registration
 from eos.commit.retry import GaveUp, Waits
-from eos.errors import DamagedLog, InvalidInput, NetworkError, TopicMissing
+from eos.errors import DamagedLog, NetworkError, TopicMissing
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Observer, Step
@@ -125,7 +125,7 @@ class Takeover:
             except NetworkError as why:
                 log.info("%s: taking over: %s", self._name, why)
                 problem = why
-            if isinstance(problem, InvalidInput) or not patience.pause():
+            if not patience.pause(problem):
                 raise GaveUp("our own OWNER record in the control log") from problem
         view.check_whole(None)
         self._log.trust(view)
@@ -147,7 +147,7 @@ class Takeover:
                 if doubts > _DOUBTS or not patience.pause():
                     raise
             except NetworkError as why:
-                if isinstance(why, InvalidInput) or not patience.pause():
+                if not patience.pause(why):
                     raise GaveUp("the control log to be readable to its end") from why
 
     def _bound(self, seen: LogView) -> int:

@@ -12,6 +12,7 @@ from eos.errors import (
     EosError,
     InvalidInput,
     NetworkError,
+    RateLimited,
     Refused,
     RefusedForGood,
     TopicMissing,
@@ -120,7 +121,7 @@ class BrokerLookup:
             try:
                 return attempt()
             except Refused as refused:
-                if refused.code not in LOADING:
+                if refused.code not in LOADING and not isinstance(refused, RateLimited):
                     raise
                 problem: EosError = refused
             except Unreachable as unreachable:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from eos.errors import EncryptionRequired, FrameTooLarge, LimitReached, Refused, RefusedForGood
+from eos.errors import EncryptionRequired, FrameTooLarge, LimitReached, RateLimited, Refused, RefusedForGood
 
 
 class Answer(NamedTuple):
@@ -20,8 +20,8 @@ class Answer(NamedTuple):
         code: the broker's.
         words: what the broker's words contain, where they tell more than the code; "" for the code alone.
         kind: the error that the answer becomes. Refused: the same request can be granted later, though nobody changes
-            anything. LimitReached: once somebody has made room, or has changed a policy; tries go on meanwhile.
-            RefusedForGood: never, until the caller changes something.
+            anything. RateLimited: within the period of a rate. LimitReached: once somebody has made room, or has
+            changed a policy; tries go on meanwhile. RefusedForGood: never, until the caller changes something.
         advice: what helps, as sentences without the last full stop; "" where the broker's words are all that is known.
     """
 
@@ -97,6 +97,13 @@ ANSWERS: Final = (
         "needs two. Allow more: pulsar-admin namespaces set-max-consumers-per-topic NAMESPACE "
         "--max-consumers-per-topic N",
     ),
+    Answer(
+        "ConsumerBusy",
+        "Subscription reached max consumers limit",
+        LimitReached,
+        "A policy allows the subscription no more consumers at a time. Close another one, or allow more: pulsar-admin "
+        "namespaces set-max-consumers-per-subscription NAMESPACE --max-consumers-per-subscription N",
+    ),
     Answer("ConsumerBusy"),
     Answer("ServiceNotReady"),
     Answer("ProducerBlockedQuotaExceededError", kind=LimitReached, advice=_QUOTA),
@@ -115,7 +122,7 @@ ANSWERS: Final = (
         "NAME TOPIC",
     ),
     Answer("ConsumerNotFound"),
-    Answer("TooManyRequests"),
+    Answer("TooManyRequests", kind=RateLimited),
     Answer(
         "TopicTerminatedError",
         kind=RefusedForGood,
@@ -149,10 +156,11 @@ ANSWERS: Final = (
     Answer(
         "NotAllowedError",
         "maximum number of subscriptions",
-        RefusedForGood,
-        "Allow the topic one more: pulsar-admin namespaces set-max-subscriptions-per-topic NAMESPACE "
-        "--max-subscriptions-per-topic N",
+        LimitReached,
+        "Readers that are connected count too. Allow the topic one more: pulsar-admin namespaces "
+        "set-max-subscriptions-per-topic NAMESPACE --max-subscriptions-per-topic N",
     ),
+    Answer("NotAllowedError", "limited by subscribe rate limit", RateLimited),
     Answer(
         "NotAllowedError",
         "sub type",

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from eos.errors import EncryptionRequired, FrameTooLarge, LimitReached, Refused, RefusedForGood
+from eos.errors import EncryptionRequired, FrameTooLarge, LimitReached, RateLimited, Refused, RefusedForGood
 from eos.pulsar.protocol.refusals import ANSWERS, Answer, refused
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 
@@ -49,6 +49,28 @@ def test_a_limit_of_consumers_can_pass_and_is_told_with_the_way_to_raise_it() ->
     assert type(problem) is LimitReached
     assert "set-max-consumers-per-topic NAMESPACE" in str(problem)
     assert "max-consumers" not in str(refused("subscribe", "ConsumerBusy", "Exclusive consumer is already connected"))
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("ConsumerBusy", "Subscription reached max consumers limit"),
+        ("NotAllowedError", "Exceed the maximum number of subscriptions of the topic: t"),
+    ],
+)
+def test_other_limits_that_clients_may_leave_room_in(code: str, words: str) -> None:
+    assert type(refused("subscribe", code, words)) is LimitReached
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("NotAllowedError", "Subscribe limited by subscribe rate limit per consumer."),
+        ("TooManyRequests", "Failed due to too many pending lookup requests"),
+    ],
+)
+def test_a_rate_passes_by_itself(code: str, words: str) -> None:
+    assert type(refused("subscribe", code, words)) is RateLimited
 
 
 def test_encryption_that_is_demanded_is_explained() -> None:
