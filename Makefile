@@ -32,7 +32,7 @@ check: lint ## lint, and the tests that need no broker, no Spark and no Java: be
 test: $(JAR) ## unit, property, contract and integration tests, and the quick ones of the jar, with the branch coverage of eos and statestore
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python -m pytest -m "not crash and not soak and not bench" $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
+	$(BIN)/python -m pytest -m "not crash and not soak and not bench" --hypothesis-profile=ci $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder --cov=eos --cov=statestore --cov-branch --cov-report=term --cov-fail-under=$(COVERAGE_MINIMUM) $(TEST_ARGS)
 
 test-report: ## look at the report of a drill in Chromium: on a phone, on a desk, on paper, without a network
 	@sh tools/need-chromium.sh

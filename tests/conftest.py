@@ -19,6 +19,7 @@ from tests.proxy import PulsarProxy
 # A busy machine makes any example slow; how long one takes is not what is tested.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("check", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=15)
+settings.register_profile("ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
 settings.register_profile("deep", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=500)
 settings.load_profile("no clock")
 
