@@ -41,6 +41,8 @@ class Registration:
             Spark itself says it in checkpoint format 2 alone: a lost folder of state looks like a query without any.
         jumped: the first and the last of the batches in whose place the state was rewritten, as when it is rescaled:
             they read no input. Output that holds one of them is ahead of the state. None: there are none.
+        operators: how many stateful operators the query has at least; None: not known. In checkpoint format 1 Spark
+            itself says it nowhere: a lost folder of the last operator looks like a query without that operator.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Registration:
     shadow: bool = False
     stateful: bool | None = None
     jumped: tuple[int, int] | None = None
+    operators: int | None = None
 
     @property
     def text(self) -> str:
@@ -218,6 +221,18 @@ def keeps_state(registered: Registration | None, has_state: bool, batch_id: int)
     if registered is not None and registered.stateful is not None:
         return registered.stateful
     return False if batch_id == 0 else None
+
+
+def stateful_operators(registered: Registration | None, there: int) -> int | None:
+    """Return how many stateful operators a query has; None: none is known of.
+
+    Args:
+        registered: what its checkpoint remembers.
+        there: how many have a folder in the checkpoint, once Spark has planned a batch. With the first batch of a run
+            it describes each operator that is not described yet (OperatorStateMetadataV1Writer), a lost one too.
+    """
+    noted = registered.operators if registered is not None else None
+    return max(there, noted or 0) or None
 
 
 def retained_since(text: str | None) -> int | None:

@@ -20,7 +20,7 @@ from eos.commit.attempt import attempt
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.registration import KEEP, REGISTRATION, Registration, keeps_state, retained_since
+from eos.commit.registration import KEEP, REGISTRATION, Registration, keeps_state, retained_since, stateful_operators
 from eos.commit.retry import OwnerSettings
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, Write, least_care
@@ -275,7 +275,9 @@ class OwningRun(WritingRun):
         self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal, unlogged)
         if self.query is not None:
             stateful = keeps_state(self._registered, self.query.has_state(), batch_id)
-            self.query.register(REGISTRATION, replace(self._owner.registration, stateful=stateful).text)
+            operators = stateful_operators(self._registered, self.query.operators())
+            registration = replace(self._owner.registration, stateful=stateful, operators=operators)
+            self.query.register(REGISTRATION, registration.text)
 
     def _write(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
         if self._since_look >= self._look_after:

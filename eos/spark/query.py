@@ -14,6 +14,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import count
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -96,6 +97,10 @@ class Query:
     def has_state(self) -> bool:
         """Tell whether there is state in the checkpoint folder."""
         return self._files.exists("state")
+
+    def operators(self) -> int:
+        """Count the stateful operators that have a folder in the checkpoint."""
+        return next(number for number in count() if not self._files.exists(f"state/{number}"))
 
     def register(self, name: str, text: str) -> None:
         """Write a small file in the checkpoint folder; a reader sees the old text or the new. Raises NotCommitted."""

@@ -17,9 +17,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from statestore.checkpoint.compression import decompress
-from statestore.errors import Damaged
+from statestore.errors import Damaged, UnknownVersion
 
 _INT = struct.Struct(">i")
+_KNOWN = 4
 _END, _PUT, _DELETE, _MERGE = 0x00, 0x01, 0x10, 0x11
 
 
@@ -53,6 +54,7 @@ def read_changes(data: bytes) -> Changes:
 
     Raises:
         Damaged: it is cut short, or not such a file.
+        UnknownVersion: a newer Spark wrote it.
     """
     content = decompress(data)
     form, lineage, at = _head(content)
@@ -92,23 +94,25 @@ def read_lineage(data: bytes) -> tuple[Ancestor, ...]:
 
     Raises:
         Damaged: it can't be read.
+        UnknownVersion: a newer Spark wrote it.
     """
     return _head(decompress(data))[1]
 
 
 def _head(content: bytes) -> tuple[int, tuple[Ancestor, ...], int]:
     """The format, the lineage, and where the changes begin."""
-    for form in (2, 3, 4):
-        mark = f"v{form}".encode()
-        if content.startswith(b"\x00\x02" + mark):
-            # A key of v1 that looks so would be 144,000 bytes long, its length beginning 00 02 76 3x.
-            at = 4
-            if form == 2:
-                return form, (), at
-            (length,) = struct.unpack_from(">H", content.ljust(6, b"\0"), at)
-            text = content[at + 2 : at + 2 + length]
-            return form, _lineage(text), at + 2 + length
-    return 1, (), 0
+    # A key of v1 that looks so would be 144,000 bytes long, its length beginning 00 02 76 3x.
+    if content[:3] != b"\x00\x02v" or not b"2" <= content[3:4] <= b"9":
+        return 1, (), 0
+    form = int(content[3:4])
+    if form > _KNOWN:
+        raise UnknownVersion(
+            f"it is a changelog of version v{form}, which a newer Spark wrote; this statestore reads up to v{_KNOWN}"
+        )
+    if form == 2:
+        return form, (), 4
+    (length,) = struct.unpack_from(">H", content.ljust(6, b"\0"), 4)
+    return form, _lineage(content[6 : 6 + length]), 6 + length
 
 
 def _lineage(text: bytes) -> tuple[Ancestor, ...]:

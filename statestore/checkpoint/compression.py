@@ -1,7 +1,8 @@
-"""The compressed streams that Spark writes state with: lz4 (its default), zstd and snappy.
+"""The compressed streams that Spark writes state with: lz4 (its default), zstd, snappy and lzf.
 
-Their first bytes tell them apart. Only framing is done here; pyarrow decompresses. Each block of lz4 carries a
-checksum of its content, which is checked: where nothing else guards the bytes, it is what finds a flipped one.
+Their first bytes tell them apart. Only framing is done here; pyarrow decompresses, but for lzf, which it doesn't know.
+Each block of lz4 carries a checksum of its content, which is checked: where nothing else guards the bytes, it is what
+finds a flipped one.
 """
 
 from __future__ import annotations
@@ -22,22 +23,23 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 # org.xerial.snappy.SnappyOutputStream: magic, version, compatible version, then chunks: length, raw snappy
 _SNAPPY = b"\x82SNAPPY\x00"
 _SNAPPY_HEADER_BYTES = 16
+_SNAPPY_VERSIONS = struct.pack(">ii", 1, 1)
+# com.ning.compress.lzf.LZFChunk: magic, kind, length of what follows, and of what is compressed its original length
 _LZF = b"ZV"
+_LZF_PLAIN, _LZF_COMPRESSED = 0, 1
+_LZF_BLOCK = 0xFFFF  # bytes of a chunk, at most
+_LZF_LITERALS = 32  # a control byte below is the number of bytes that follow, less 1
+_LZF_LONG = 7  # a reference of at least so many bytes has its length in one byte more
 _LZ4_BLOCK = 1 << 15  # bytes, as Spark's default
 _LZ4_LEVEL = 0x05  # of blocks of that length: its logarithm, less 10
-COMPRESSED = ("lz4", "zstd")
-"""What is written here, too."""
-
-
-class UnknownCompression(Damaged):
-    """A stream of lzf, which Spark can write too, and which is not read here."""
+COMPRESSED = ("lz4", "lzf", "snappy", "zstd")
+"""Spark's codecs, all of which are read and written here."""
 
 
 def decompress(data: bytes) -> bytes:
     """Return the content of a compressed stream.
 
     Raises:
-        UnknownCompression: it is lzf.
         Damaged: cut short, a block that is not what was compressed, or no such stream at all.
     """
     try:
@@ -48,10 +50,10 @@ def decompress(data: bytes) -> bytes:
                 return bytes(stream.read())
         if data.startswith(_SNAPPY):
             return _snappy(data)
+        if data.startswith(_LZF):
+            return _lzf(data)
     except (struct.error, pa.ArrowException, OSError) as error:
         raise Damaged(f"the compressed stream is cut short or damaged: {error}") from error
-    if data.startswith(_LZF):
-        raise UnknownCompression("it is compressed with lzf, which only Spark reads")
     raise Damaged(f"no stream of lz4, zstd, snappy or lzf begins with {data[:8].hex(' ') or 'nothing'}")
 
 
@@ -59,15 +61,24 @@ def compress(content: bytes, codec: str) -> bytes:
     """Return a stream as Spark writes it; `codec` is one of `COMPRESSED`."""
     if codec == "zstd":
         return bytes(pa.compress(content, codec="zstd", asbytes=True))
+    if codec == "snappy":
+        chunks = [bytes(pa.compress(block, codec="snappy", asbytes=True)) for block in _cut(content, _LZ4_BLOCK)]
+        return b"".join([_SNAPPY, _SNAPPY_VERSIONS, *(struct.pack(">i", len(chunk)) + chunk for chunk in chunks)])
+    if codec == "lzf":  # as its own encoder writes what doesn't become smaller
+        chunks = _cut(content, _LZF_BLOCK) or [b""]
+        return b"".join(_LZF + bytes([_LZF_PLAIN]) + struct.pack(">H", len(chunk)) + chunk for chunk in chunks)
     blocks = []
-    for at in range(0, len(content), _LZ4_BLOCK):
-        block = content[at : at + _LZ4_BLOCK]
+    for block in _cut(content, _LZ4_BLOCK):
         packed, method = bytes(pa.compress(block, codec="lz4_raw", asbytes=True)), _LZ4_COMPRESSED
         if len(packed) >= len(block):
             packed, method = block, _LZ4_RAW
         checksum = xxhash.xxh32_intdigest(block, _LZ4_SEED) & 0x0FFFFFFF
         blocks.append(_LZ4_HEADER.pack(_LZ4, method | _LZ4_LEVEL, len(packed), len(block), checksum) + packed)
     return b"".join([*blocks, _LZ4_HEADER.pack(_LZ4, _LZ4_RAW | _LZ4_LEVEL, 0, 0, 0)])
+
+
+def _cut(content: bytes, length: int) -> list[bytes]:
+    return [content[at : at + length] for at in range(0, len(content), length)]
 
 
 def _lz4(data: bytes) -> bytes:
@@ -113,6 +124,52 @@ def _snappy(data: bytes) -> bytes:
         blocks.append(bytes(codec.decompress(block, _snappy_length(block))))
         at += 4 + length
     return b"".join(blocks)
+
+
+def _lzf(data: bytes) -> bytes:
+    blocks: list[bytes] = []
+    at = 0
+    while at < len(data):
+        if not data.startswith(_LZF, at):
+            raise Damaged(f"no lzf chunk begins at byte {at}")
+        kind, length = struct.unpack_from(">BH", data, at + 2)
+        at += 5
+        original = length
+        if kind == _LZF_COMPRESSED:
+            (original,) = struct.unpack_from(">H", data, at)
+            at += 2
+        block = data[at : at + length]
+        if kind not in (_LZF_PLAIN, _LZF_COMPRESSED) or len(block) < length:
+            raise Damaged(f"the lzf chunk at byte {at} is cut short or damaged")
+        blocks.append(_lzf_block(block) if kind == _LZF_COMPRESSED else block)
+        if len(blocks[-1]) != original:
+            raise Damaged(f"the lzf chunk at byte {at} has {len(blocks[-1])} bytes in place of {original}")
+        at += length
+    return b"".join(blocks)
+
+
+def _lzf_block(block: bytes) -> bytes:
+    """Runs of literal bytes, and references: 3 bits of length, 13 bits of how far back."""
+    out = bytearray()
+    at = 0
+    while at < len(block):
+        control, at = block[at], at + 1
+        if control < _LZF_LITERALS:
+            out += block[at : at + control + 1]
+            at += control + 1
+            continue
+        length = control >> 5
+        more = length == _LZF_LONG
+        if at + more >= len(block):
+            raise Damaged("an lzf chunk ends inside a reference")
+        length += (block[at] if more else 0) + 2
+        back = ((control & 0x1F) << 8 | block[at + more]) + 1
+        at += more + 1
+        if back > len(out):
+            raise Damaged("an lzf chunk refers to bytes before its beginning")
+        for _ in range(length):  # it may refer to what it is about to write
+            out.append(out[-back])
+    return bytes(out)
 
 
 def _snappy_length(block: bytes) -> int:

@@ -24,7 +24,7 @@ def check_content(file: Need, data: bytes, checksum: bytes | None) -> None:
 
     Raises:
         Damaged: it doesn't.
-        UnknownCompression: it can't be looked into.
+        UnknownVersion: a newer Spark wrote it.
     """
     if checksum is not None:
         check_checksum(file.path, data, checksum)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statestore.checkpoint.files import Files, ListedOnce, join
 from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, batch_ids, check_whole, read_query_id
 from statestore.checkpoint.needs import committed_batch, needs_of, plain_files
-from statestore.errors import CutFailed, Damaged, NotFound
+from statestore.errors import CutFailed, NotFound, Unreadable
 
 _OPERATOR = re.compile(r"state/\d+/_metadata/v2/\d+")
 
@@ -60,7 +60,7 @@ def cut_of(files: Files, where: str, batch: int | None = None) -> Cut:
         raise CutFailed(f"Batch {chosen} can't be gone on from: {path}: {reason}; files of this kind: {len(wrong)}")
     try:
         query = read_query_id(seen)
-    except (NotFound, Damaged) as error:
+    except (NotFound, Unreadable) as error:
         raise CutFailed(f"Batch {chosen} can't be gone on from: {error}") from error
     history = {
         join(log, str(number)) for log in (OFFSETS, COMMITS) for number in batch_ids(seen, log) if number <= chosen

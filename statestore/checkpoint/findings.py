@@ -21,7 +21,7 @@ class CheckpointFinding:
     Attributes:
         severity: "error": Spark can't go on from here, or would go on wrongly; "unknown": the checkpoint doesn't say
             whether it can; "warning": it can, but look at it.
-        kind: missing, damaged, unreadable, log, replica, or note.
+        kind: missing, damaged, version (an unknown one), unreadable, log, replica, or note.
         message: what is wrong and what was expected, in a sentence.
         remedy: what to do.
         file: relative to the checkpoint; None if it is about no single file.
@@ -61,6 +61,19 @@ def missing(gap: Gap, severity: Severity, batches: tuple[int, ...]) -> Checkpoin
     if gap.path == METADATA:
         remedy = 'Put it back: {"id":"…"} with the query\'s id, which the log of its last run names.'
     return CheckpointFinding(severity, "missing", f"{gap.path} is not there: {gap.reason}", remedy, gap.path, batches)
+
+
+def newer(path: str, reason: str, severity: Severity, batches: tuple[int, ...]) -> CheckpointFinding:
+    """Say that a file is of a version that isn't known here, so that whether Spark goes on isn't known."""
+    return CheckpointFinding(
+        "unknown" if severity == "error" else severity,
+        "version",
+        f"{path} is of an unknown version: {reason}",
+        "Leave the file as it is. Only the Spark that wrote it, or a newer one, goes on from it: verify with a "
+        "statestore that knows this version.",
+        path,
+        batches,
+    )
 
 
 def damaged(

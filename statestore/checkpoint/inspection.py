@@ -13,20 +13,29 @@ from dataclasses import dataclass
 from eos.commit.registration import REGISTRATION, Registration
 from eos.errors import DamagedLog, NewerVersion
 from statestore.checkpoint import logs
-from statestore.checkpoint.compression import UnknownCompression
 from statestore.checkpoint.content import check_content
 from statestore.checkpoint.files import Files, ListedOnce
-from statestore.checkpoint.findings import RESTORE, WAIT, CheckpointFinding, Severity, by_severity, damaged, missing
+from statestore.checkpoint.findings import (
+    RESTORE,
+    WAIT,
+    CheckpointFinding,
+    Severity,
+    by_severity,
+    damaged,
+    missing,
+    newer,
+)
 from statestore.checkpoint.logs import COMMITS, OFFSETS
-from statestore.checkpoint.needs import Need, Needs, committed, needs_of, restart_of
-from statestore.checkpoint.operators import STATE
+from statestore.checkpoint.needs import Need, Needs, committed, needs_of, noted_operators, restart_of
+from statestore.checkpoint.operators import STATE, operator_ids
 from statestore.checkpoint.repair import with_repairs
 from statestore.checkpoint.sources import clocks_of
 from statestore.checkpoint.stores import CHECKSUM, Gap
 from statestore.defaults import BATCHES
-from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
+from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable, UnknownVersion, Unreadable
 
 _ATTEMPTS = 5
+_COUNTED = "--operators N, the number of stateOperators in the query's progress"
 Progress = Callable[[int, int, str], None]
 
 
@@ -62,6 +71,14 @@ class _Kept(ListedOnce):
         return self._read.pop(path) if path in self._read else self._files.read(path)
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the caller knows of the query."""
+
+    stateful: bool | None
+    operators: int | None
+
+
 def inspect(
     files: Files,
     batches: int = BATCHES,
@@ -69,6 +86,7 @@ def inspect(
     where: str = "",
     stateful: bool | None = None,
     repairs: bool = True,
+    operators: int | None = None,
 ) -> Inspection:
     """Find out whether Spark would go on from here; read and compare what a restart and the last batches need.
 
@@ -83,6 +101,7 @@ def inspect(
         progress: called before each file with how many are done, how many there are, and its path.
         where: the checkpoint's address, for messages.
         stateful: whether the query keeps state; None: not known.
+        operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
         repairs: whether the query's Spark takes an older snapshot for one that it can't load: since 4.1 it does.
 
     Raises:
@@ -91,9 +110,11 @@ def inspect(
     """
     if batches < 1:
         raise InvalidInput(f"batches is {batches}; 1 or more were expected")
+    if operators is not None and operators < 0:
+        raise InvalidInput(f"operators is {operators}; 0 or more were expected")
     logs.check_checkpoint(files, where)
     for _ in range(_ATTEMPTS):
-        found = _inspect(_settled(files), batches, stateful, repairs, progress)
+        found = _inspect(_settled(files), batches, _Said(stateful, operators), repairs, progress)
         gone = any(finding.kind == "missing" for finding in found.findings)
         if not gone or committed(files)[-1:] == found.batches[-1:]:
             break
@@ -111,23 +132,29 @@ def _settled(files: Files) -> _Kept:
     return kept
 
 
-def _inspect(kept: _Kept, batches: int, stateful: bool | None, repairs: bool, progress: Progress | None) -> Inspection:
+def _inspect(kept: _Kept, batches: int, said: _Said, repairs: bool, progress: Progress | None) -> Inspection:
     findings: list[CheckpointFinding] = []
     query_id = None
-    with suppress(NotFound, Damaged, Unavailable):  # found again below, as a file that is needed
+    with suppress(NotFound, Unreadable, Unavailable):  # found again below, as a file that is needed
         query_id = logs.read_query_id(kept)
     chosen = committed(kept)[-batches:]
     after, planned = restart_of(kept)
-    restart = needs_of(kept, after, planned)
-    needs = [restart, *(needs_of(kept, batch) for batch in chosen if batch != after)]
+    restart = needs_of(kept, after, planned, said.operators)
+    needs = [restart, *(needs_of(kept, batch, expected=said.operators) for batch in chosen if batch != after)]
     vital = {*restart.files, *(gap.path for gap in restart.gaps)}
 
     def severity(path: str) -> Severity:
         return "error" if path in vital else "warning"
 
     findings += _log_of_batches(kept, needs)
-    if after >= 0 and not restart.stores and not any(gap.path.startswith(STATE) for gap in restart.gaps):
-        findings += _no_state(kept, after, stateful)
+    if (
+        after >= 0
+        and said.operators != 0
+        and not restart.stores
+        and not any(gap.path.startswith(STATE) for gap in restart.gaps)
+    ):
+        findings += _no_state(kept, after, said.stateful)
+    findings += _number_of_operators(kept, after, said.operators)
     findings += _no_clock(kept, after + planned, restart)
     needed: dict[str, Need] = {}
     users: dict[str, tuple[int, ...]] = {}
@@ -137,7 +164,9 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, repairs: bool, pr
         needed = need.files | needed
     gaps = {gap.path: gap for need in reversed(needs) for gap in need.gaps}
     for path, gap in gaps.items():
-        if gap.damaged:
+        if gap.newer:
+            findings.append(newer(path, gap.reason, severity(path), users[path]))
+        elif gap.damaged:
             findings.append(damaged(kept, path, gap.reason, severity(path), users[path], needs))
         else:
             findings.append(missing(gap, severity(path), users[path]))
@@ -146,7 +175,7 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, repairs: bool, pr
         CheckpointFinding("warning", "note", note, "")
         for note in dict.fromkeys(n for need in needs for n in need.notes)
     ]
-    sizes = {path: 0 for path, gap in gaps.items() if gap.damaged and path in needed}
+    sizes = {path: 0 for path, gap in gaps.items() if (gap.damaged or gap.newer) and path in needed}
     wanted = [file for path, file in needed.items() if path not in gaps]
     for done, file in enumerate(wanted):
         if progress is not None:
@@ -161,9 +190,8 @@ def _inspect(kept: _Kept, batches: int, stateful: bool | None, repairs: bool, pr
         except NotFound:
             del sizes[file.path]
             findings.append(missing(Gap(file.path, "the batch needs it"), severity(file.path), by))
-        except UnknownCompression as error:
-            message = f"{file.path} was read but not looked into: {error}"
-            findings.append(CheckpointFinding("warning", "note", message, "", file.path))
+        except UnknownVersion as error:
+            findings.append(newer(file.path, str(error), severity(file.path), by))
         except Unavailable as error:
             message = f"{file.path} can't be read: {error}"
             findings.append(CheckpointFinding(severity(file.path), "unreadable", message, WAIT, file.path, by))
@@ -211,9 +239,33 @@ def _no_state(files: Files, batch: int, stateful: bool | None) -> Iterable[Check
         yield CheckpointFinding("error", "missing", message, RESTORE, STATE)
 
 
+def _number_of_operators(files: Files, batch: int, said: int | None) -> Iterable[CheckpointFinding]:
+    """Without the number of operators nobody can miss the folder of the last one: it looks like a smaller query.
+
+    A commit of checkpoint format 2 names the states of all operators, and our sink notes the number in each format.
+    """
+    there = len(operator_ids(files))
+    if batch < 0 or not there:
+        return
+    if said is not None:
+        if said < there:
+            message = f"there is state of {there} stateful operators, and the query is said to have {said}"
+            yield CheckpointFinding("unknown", "note", message, f"Give their number: {_COUNTED}.", STATE)
+        return
+    with suppress(NotFound, Unreadable, Unavailable):
+        if logs.read_commit(files, batch).format == 2:
+            return
+    if noted_operators(files) is None:
+        message = (
+            f"there is state of {there} stateful operator{'s' if there > 1 else ''}, and nothing here says how many "
+            "the query has: if it has more, their state is lost, and Spark can't go on"
+        )
+        yield CheckpointFinding("unknown", "note", message, f"Give their number: {_COUNTED}.", STATE)
+
+
 def _no_clock(files: Files, plan: int, restart: Needs) -> Iterable[CheckpointFinding]:
     """A source that counts has noted nothing: right for any but Spark's rate source, and nothing tells which it is."""
-    with suppress(NotFound, Damaged, Unavailable):
+    with suppress(NotFound, Unreadable, Unavailable):
         for path in clocks_of(logs.read_offsets(files, plan)):
             if path not in restart.files:
                 message = f"{path} is not there: if the source is Spark's rate source, Spark can't go on"
@@ -228,9 +280,9 @@ def _keeps_state(files: Files, batch: int) -> bool | None:
     Of Spark's own files only a commit of checkpoint format 2 does: offsets name the same settings for each query. Our
     sink notes it in each format.
     """
-    with suppress(NotFound, Damaged, Unavailable):
+    with suppress(NotFound, Unreadable, Unavailable):
         commit = logs.read_commit(files, batch)
-        if commit.version == 2:
+        if commit.format == 2:
             return bool(commit.uids)
     with suppress(NotFound, Unavailable, DamagedLog, NewerVersion):
         return Registration.parse(files.read(REGISTRATION).decode(errors="replace")).stateful
@@ -242,7 +294,7 @@ def _lineage_against_commits(files: Files, needs: Sequence[Needs]) -> Iterable[C
     for need in needs:
         try:
             before = logs.read_commit(files, need.batch - 1).uids
-        except (NotFound, Damaged, Unavailable):
+        except (NotFound, Unreadable, Unavailable):
             continue
         named = {uid for partitions in before.values() for stores in partitions for uid in stores}
         for store in need.stores:

@@ -14,7 +14,7 @@ from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
 from statestore.checkpoint.needs import stores_of
 from statestore.checkpoint.operators import operator_ids, read_operator
 from statestore.checkpoint.stores import StoreFile, chain, store_files
-from statestore.errors import InvalidInput
+from statestore.errors import InvalidInput, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
 
 if TYPE_CHECKING:
@@ -196,13 +196,12 @@ def read_state(
 
 
 def _session(spark: SparkSession, uri: str, batch_id: int | None) -> SparkSession:
-    """A session that reads the checkpoint's format: in format 2 each commit begins with "v2"."""
-    from pyspark.errors import AnalysisException
-
-    path = join(uri.rstrip("/"), COMMITS, "" if batch_id is None else str(batch_id))
+    """A session that reads the checkpoint's format, as a commit tells it."""
+    files = HadoopFiles(Hadoop.of(spark), uri)
     try:
-        second = not spark.read.text(path).where("value = 'v2'").isEmpty()
-    except AnalysisException:
+        batch = max(logs.batch_ids(files, COMMITS)) if batch_id is None else batch_id
+        second = logs.read_commit(files, batch).format == 2
+    except (ValueError, StateStoreError):
         return spark  # there is no such batch: the data source says so
     if not second or spark.conf.get(_FORMAT, "1") == "2":
         return spark

@@ -2,7 +2,9 @@
 
 metadata      {"id": …}                         the query's id
 offsets/N     v1 or v2; JSON: watermark, time, configuration; one line for each source: its offset, or "-"
+              v2: NAME:offset, of sources with names
 commits/N     v1; JSON: watermark of the next batch        v2: also the unique ids of the state it wrote
+              v3: also the sinks, of which one is active; the unique ids if it is in checkpoint format 2
 sources/S/N   what a source notes: files, a timestamp; N.compact holds all before it too
 """
 
@@ -15,8 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from statestore.checkpoint.files import FileEntry, Files, join
-from statestore.errors import Damaged, InvalidInput, NotFound
+from statestore.errors import Damaged, InvalidInput, NotFound, UnknownVersion, Unreadable
 
+# OffsetSeqLog.MAX_VERSION, CommitLog.MAX_VERSION of Spark 4.3
+_OFFSETS_KNOWN, _COMMITS_KNOWN = 2, 3
 METADATA = "metadata"
 OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
 NOT_WHOLE = "so it is until a copy, restore, rescaling or bootstrap has ended, and where one was killed"
@@ -50,11 +54,13 @@ class CommitLogEntry:
     Attributes:
         next_watermark_ms: the watermark of the next batch.
         uids: checkpoint format 2: operator to, for each partition, the unique ids of its stores' states.
+        format: of the checkpoint, 1 or 2: whether states have unique ids. A log of v3 may be of either.
     """
 
     version: int
     next_watermark_ms: int
     uids: Mapping[int, tuple[tuple[str, ...], ...]]
+    format: int = 1
 
 
 def is_checkpoint(names: Iterable[str]) -> bool:
@@ -92,7 +98,7 @@ def check_checkpoint(files: Files, where: str = "") -> None:
     names = files.list("")
     if is_checkpoint(names):
         return
-    with suppress(NotFound, Damaged):
+    with suppress(NotFound, Unreadable):
         read_query_id(files)  # of a query that has only begun
         return
     here = f"There is no checkpoint at {where}" if where else "There is no checkpoint"
@@ -137,6 +143,7 @@ def read_offsets(files: Files, batch: int) -> OffsetsLogEntry:
     Raises:
         NotFound: Spark did not plan it, or the file was cleaned away or lost.
         Damaged: the file can't be read.
+        UnknownVersion: a newer Spark wrote it.
     """
     path = join(OFFSETS, str(batch))
     return parse_offsets(path, files.read(path))
@@ -146,11 +153,17 @@ def parse_offsets(path: str, data: bytes) -> OffsetsLogEntry:
     """Return what the bytes of a file of `offsets` say; `path` is for the error.
 
     Raises:
-        Damaged: they can't be read.
+        Damaged: they can't be read, or end before the offset of the first source.
+        UnknownVersion: a newer Spark wrote them.
     """
-    version, metadata, lines = _lines(path, data)
+    version, second, lines = _lines(path, data, _OFFSETS_KNOWN)
+    if not lines:
+        raise Damaged(f"{path} ends before the offset of its first source: it was cut short")
+    metadata = _object(path, second or "")
     conf = metadata.get("conf")
-    named = [line.partition(":")[::2] if version == 2 else (str(at), line) for at, line in enumerate(lines)]
+    named = [line.partition(":")[::2] if version > 1 else (str(at), line) for at, line in enumerate(lines)]
+    if version > 1:
+        _check_named(path, lines, metadata)
     return OffsetsLogEntry(
         version,
         _count(path, metadata, "batchWatermarkMs"),
@@ -167,9 +180,15 @@ def read_commit(files: Files, batch: int) -> CommitLogEntry:
     Raises:
         NotFound: it is not done, or the file was cleaned away or lost.
         Damaged: the file can't be read.
+        UnknownVersion: a newer Spark wrote it.
     """
     path = join(COMMITS, str(batch))
-    version, metadata, _ = _lines(path, files.read(path))
+    version, second, _ = _lines(path, files.read(path), _COMMITS_KNOWN)
+    if second is None:
+        raise Damaged(f"{path} ends after its version: it was cut short")
+    metadata = _object(path, second)
+    if version > 2:
+        _check_sinks(path, metadata)
     try:
         uids = {
             int(operator): tuple(tuple(str(uid) for uid in stores) for stores in partitions)
@@ -177,22 +196,73 @@ def read_commit(files: Files, batch: int) -> CommitLogEntry:
         }
     except (ValueError, TypeError, AttributeError) as error:
         raise Damaged(f"{path} has unique ids that can't be read: {error}") from error
-    return CommitLogEntry(version, _count(path, metadata, "nextBatchWatermarkMs"), uids)
+    second_format = version == 2 or metadata.get("stateUniqueIds") is not None
+    return CommitLogEntry(version, _count(path, metadata, "nextBatchWatermarkMs"), uids, 2 if second_format else 1)
 
 
-def _lines(path: str, data: bytes) -> tuple[int, dict[str, Any], list[str]]:
-    """The version, the JSON in the second line, and the lines after it."""
+def read_version(path: str, line: bytes | str, known: int) -> int:
+    """Return the version that a file of Spark's begins with, such as v1.
+
+    Args:
+        path: of the file, for the error.
+        known: the highest version that is read here.
+
+    Raises:
+        Damaged: it is no version.
+        UnknownVersion: it is a higher one.
+    """
+    text = (line.decode(errors="replace") if isinstance(line, bytes) else line).strip()
+    version = int(text[1:]) if text[:1] == "v" and text[1:].isascii() and text[1:].isdecimal() else 0
+    if version < 1:
+        expected = "v1" if known == 1 else f"v1 to v{known}"
+        raise Damaged(f"{path} begins with {text[:20]!r}; {expected} was expected")
+    if version > known:
+        raise UnknownVersion(
+            f"{path} has the version v{version}, which a newer Spark wrote; this statestore reads up to v{known}"
+        )
+    return version
+
+
+def _lines(path: str, data: bytes, known: int) -> tuple[int, str | None, list[str]]:
+    """The version, the second line if there is one, and the lines after it."""
     try:
-        first, _, rest = data.decode().partition("\n")
-        second, _, others = rest.partition("\n")
-        if first.strip() not in ("v1", "v2"):
-            raise Damaged(f"{path} begins with {first[:20]!r}; v1 or v2 was expected")
-        metadata = json.loads(second) if second.strip() else {}
+        lines = data.decode().split("\n")
     except ValueError as error:
         raise Damaged(f"{path} is not the text that Spark writes: {error}") from error
-    if not isinstance(metadata, dict):
+    if not lines[-1]:
+        lines.pop()  # as Spark reads it: what ends a line begins none
+    version = read_version(path, lines[0] if lines else "", known)
+    return version, lines[1] if len(lines) > 1 else None, lines[2:]
+
+
+def _object(path: str, text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        raise Damaged(f"{path} is not the text that Spark writes: {error}") from error
+    if not isinstance(found, dict):
         raise Damaged(f"{path} has no JSON object in its second line")
-    return int(first.strip()[1:]), metadata, others.split("\n") if others else []
+    return found
+
+
+def _check_named(path: str, lines: list[str], metadata: dict[str, Any]) -> None:
+    """Look whether each source with a name has its line."""
+    if unnamed := [line for line in lines if ":" not in line]:
+        raise Damaged(f"{path} has the line {unnamed[0][:40]!r}; NAME:offset was expected")
+    expected = metadata.get("sourceMetadataInfo")
+    names = {line.partition(":")[0] for line in lines}
+    lost = sorted(set(expected) - names) if isinstance(expected, dict) else []
+    if lost:
+        raise Damaged(f"{path} has no offset of the source {lost[0]!r}, which it names: it was cut short")
+
+
+def _check_sinks(path: str, metadata: dict[str, Any]) -> None:
+    """Look whether one sink is active, without which Spark refuses a commit of v3 (CommitMetadataV3)."""
+    sinks = metadata.get("sinkMetadataMap")
+    known = [sink for sink in sinks.values() if isinstance(sink, dict)] if isinstance(sinks, dict) else []
+    active = sum(sink.get("isActive") is True for sink in known)
+    if active != 1:
+        raise Damaged(f"{path} names {active} active sinks; one was expected")
 
 
 def _count(path: str, metadata: dict[str, Any], name: str) -> int:

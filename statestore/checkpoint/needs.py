@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from eos.commit.registration import REGISTRATION, Registration
+from eos.errors import DamagedLog, NewerVersion
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
 from statestore.checkpoint.operators import STATE, Operator, concluded, has_schemas, operator_ids, read_operator
+from statestore.checkpoint.progression import wrong_offsets
 from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.checkpoint.sources import numbers_of, source_logs
 from statestore.checkpoint.stores import CHECKSUM, Chain, Gap, StoreFile, chain, chain_of, store_files
-from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
+from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable, Unreadable
 
 SCHEMA = "_metadata/schema"
 
@@ -126,7 +130,14 @@ def plain_files(files: Files) -> list[str]:
     return [name for name, entry in files.list("").items() if not entry.is_directory and not name.startswith(".")]
 
 
-def needs_of(files: Files, batch: int, planned: bool = False) -> Needs:
+def noted_operators(files: Files) -> int | None:
+    """Return how many stateful operators the query has at least, as our sink has noted it; None: nothing says so."""
+    with suppress(NotFound, Unavailable, DamagedLog, NewerVersion):
+        return Registration.parse(files.read(REGISTRATION).decode(errors="replace")).operators
+    return None
+
+
+def needs_of(files: Files, batch: int, planned: bool = False, expected: int | None = None) -> Needs:
     """Return what Spark needs to go on after a batch.
 
     Reads the logs, the operators' metadata, and of each store one zip and, in checkpoint format 2, one changelog.
@@ -134,6 +145,7 @@ def needs_of(files: Files, batch: int, planned: bool = False) -> Needs:
 
     Args:
         batch: a committed one; or, with `planned`, the one before the planned one, -1 for none.
+        expected: how many stateful operators the query has, if the caller knows it better than the checkpoint.
     """
     found = Needs(batch, planned)
     found.add(logs.METADATA, "metadata")
@@ -143,18 +155,23 @@ def needs_of(files: Files, batch: int, planned: bool = False) -> Needs:
         found.add(join(OFFSETS, str(number)), "offsets")
         if number not in plans:
             found.gaps.append(Gap(join(OFFSETS, str(number)), f"Spark reads it to go on after batch {batch}"))
+    found.gaps += wrong_offsets(files, last)
     if last in plans:
         _add_sources(files, found, last)
     if batch < 0:
         return found
     commit = _add_commit(files, found)
     operators = {*operator_ids(files), *commit.uids}
-    for operator in range(max(operators, default=-1) + 1):
+    noted = expected if expected is not None else noted_operators(files) or 0
+    for operator in range(max(max(operators, default=-1) + 1, noted)):
         if operator in operators:
             _add_operator(files, found, operator, commit)
         else:
-            found.gaps.append(Gap(join(STATE, str(operator)), "operators are numbered from 0 without a gap"))
-    if not operators and STATE in files.list(""):
+            reason = (
+                f"the query has {noted} stateful operators" if operator < noted else "operators are numbered from 0"
+            )
+            found.gaps.append(Gap(join(STATE, str(operator)), f"{reason}: its state is lost"))
+    if not operators and not noted and STATE in files.list(""):
         found.gaps.append(Gap(STATE, "the folder is there, and no operator in it: its state is lost"))
     return found
 
@@ -170,9 +187,9 @@ def _add_commit(files: Files, found: Needs) -> CommitLogEntry:
             found.gaps.append(Gap(path, f"batch {found.batch} is not committed"))
         elif _has_uids(files):
             found.gaps.append(Gap(path, "in checkpoint format 2 it names the state that the next batch starts from"))
-    except (Damaged, Unavailable) as error:
+    except (Unreadable, Unavailable) as error:
         found.add(path, "commits")
-        found.gaps.append(Gap(path, str(error), damaged=True))
+        found.gaps.append(Gap.of(path, error))
     else:
         found.add(path, "commits")
         return commit
@@ -184,7 +201,7 @@ def _has_uids(files: Files) -> bool:
     for number in operator_ids(files):
         try:
             operator = read_operator(files, number, 0)
-        except (Damaged, Unavailable):
+        except (Unreadable, Unavailable):
             continue
         for store in operator.stores:
             if any(file.uid for file in store_files(files, operator.folder(0, store))):
@@ -201,7 +218,7 @@ def _add_sources(files: Files, found: Needs, plan: int) -> None:
             found.add(path, "source name")
     try:
         numbers = numbers_of(logs.read_offsets(files, plan))
-    except (Damaged, NotFound, Unavailable):
+    except (Unreadable, NotFound, Unavailable):
         return  # the offsets themselves are named as damaged
     for folder, number in numbers.items():
         newest = there[folder].newest if folder in there else -1
@@ -243,9 +260,9 @@ def _add_operator(files: Files, found: Needs, number: int, commit: CommitLogEntr
     folder = join(STATE, str(number), "_metadata")
     try:
         operator = read_operator(files, number, found.batch)
-    except (Damaged, Unavailable) as error:
-        if isinstance(error, Unavailable) or "v2" in files.list(folder):
-            found.gaps.append(Gap(folder, str(error), damaged=True))
+    except (Unreadable, Unavailable) as error:
+        if not isinstance(error, Damaged) or "v2" in files.list(folder):
+            found.gaps.append(Gap.of(folder, error))
             return
         lacks = f"metadata that can't be read ({error})"
         operator = concluded(files, number)
@@ -292,8 +309,8 @@ def _add_operator(files: Files, found: Needs, number: int, commit: CommitLogEntr
 def _add_tables(files: Files, found: Needs, folder: str, snapshot: StoreFile) -> tuple[str, ...]:
     try:
         tables = read_snapshot(files.read(snapshot.path)).tables
-    except (Damaged, NotFound, Unavailable) as error:
-        found.gaps.append(Gap(snapshot.path, f"what belongs to this snapshot can't be known: {error}", damaged=True))
+    except (Unreadable, NotFound, Unavailable) as error:
+        found.gaps.append(Gap.of(snapshot.path, error, "what belongs to this snapshot can't be known: "))
         return ()
     there = {part: files.list(join(folder, part)) for part in {table.path.partition("/")[0] for table in tables}}
     for table in tables:

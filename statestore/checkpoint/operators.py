@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from statestore.checkpoint.files import Files, join
-from statestore.checkpoint.logs import read_offsets
-from statestore.errors import Damaged, NotFound
+from statestore.checkpoint.logs import read_offsets, read_version
+from statestore.errors import Damaged, NotFound, Unreadable
 
 STATE = "state"
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -24,6 +24,7 @@ DEFAULT_STORE = "default"
 _FOLDER = "_stateSchema"
 _SCHEMAS = f"/{_FOLDER}/"
 _SCHEMA_ID = 2  # bytes
+_METADATA_KNOWN, _SCHEMAS_KNOWN = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,12 @@ def read_operator(files: Files, operator: int, batch: int) -> Operator:
 
     Raises:
         Damaged: its metadata can't be read.
+        UnknownVersion: a newer Spark wrote it.
     """
     folder = join(STATE, str(operator))
+    for name in files.list(join(folder, "_metadata")):
+        if name.startswith("v"):
+            read_version(join(folder, "_metadata"), name, _METADATA_KNOWN)
     newer = [int(name) for name in files.list(join(folder, "_metadata", "v2")) if name.isdecimal()]
     if newer:
         chosen = max((number for number in newer if number <= batch), default=min(newer))
@@ -101,7 +106,7 @@ def read_operator(files: Files, operator: int, batch: int) -> Operator:
 def _partitions(files: Files, batch: int, otherwise: int) -> int:
     try:
         return int(read_offsets(files, batch).conf[PARTITIONS])
-    except (NotFound, Damaged, KeyError, ValueError):
+    except (NotFound, Unreadable, KeyError, ValueError):
         return otherwise
 
 
@@ -153,7 +158,8 @@ def check_schema(data: bytes) -> None:
     encoded, and what values the user sees (Spark: SchemaHelper.scala).
 
     Raises:
-        Damaged: it is empty, cut short, or of a version that isn't known.
+        Damaged: it is empty or cut short.
+        UnknownVersion: a newer Spark wrote it.
     """
     try:
         version, at = _text(data, 0)
@@ -169,7 +175,8 @@ def check_schema(data: bytes) -> None:
                 at = _long_text(data, _long_text(data, at + _SCHEMA_ID) + _SCHEMA_ID)
                 at = _long_text(data, _long_text(data, at))
         else:
-            raise Damaged(f"it has the version {version[:20]!r}; v1, v2 and v3 are known here")
+            read_version("the schema", version, _SCHEMAS_KNOWN)
+            raise Damaged(f"it begins with {version[:20]!r}")
     except (struct.error, UnicodeDecodeError) as error:
         raise Damaged(f"it is empty or cut short: {error}") from error
 
@@ -208,10 +215,11 @@ def concluded(files: Files, operator: int) -> Operator:
 
 def _json(path: str, data: bytes) -> dict[str, Any]:
     version, _, text = data.partition(b"\n")
+    read_version(path, version, _METADATA_KNOWN)
     try:
         said = json.loads(text)
     except ValueError as error:
         raise Damaged(f"{path} is not the JSON that Spark writes: {error}") from error
-    if version.strip() not in (b"v1", b"v2") or not isinstance(said, dict):
-        raise Damaged(f"{path} begins with {version[:20]!r}; v1 or v2 and a JSON object were expected")
+    if not isinstance(said, dict):
+        raise Damaged(f"{path} has no JSON object after its version")
     return said

@@ -68,7 +68,7 @@ def read_kept(files: Files, batch: int) -> BatchState:
         Damaged: a log or metadata can't be read.
     """
     operators = tuple(read_operator(files, number, batch) for number in operator_ids(files))
-    return BatchState(batch, logs.read_offsets(files, batch), logs.read_commit(files, batch).version, operators)
+    return BatchState(batch, logs.read_offsets(files, batch), logs.read_commit(files, batch).format, operators)
 
 
 def session_for(spark: SparkSession, kept: BatchState, options: Mapping[str, object] | None = None) -> SparkSession:

@@ -16,7 +16,7 @@ from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.needs import Need, Needs, StoreNeeds
 from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.checkpoint.stores import CHECKSUM, Chain, StoreFile
-from statestore.errors import Damaged, NotFound, Unavailable
+from statestore.errors import NotFound, Unavailable, Unreadable
 
 # spark.sql.streaming.stateStore.autoSnapshotRepair.maxChangeFileReplay
 _MOST_CHANGES = 500
@@ -78,6 +78,6 @@ def _whole(files: Files, folder: str, file: StoreFile) -> bool:
         for table in read_snapshot(data).tables if file.kind == "zip" else ():
             path = join(folder, table.path)
             check_content(Need(path, "table", table.length), files.read(path), None)
-    except (Damaged, NotFound, Unavailable):
+    except (Unreadable, NotFound, Unavailable):
         return False
     return True

@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 
+from statestore.checkpoint.logs import read_version
 from statestore.errors import Damaged
 
 METADATA = "metadata"
@@ -50,6 +51,7 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
 
     Raises:
         Damaged: it is cut short, a member is not what was written, or it is not such a zip.
+        UnknownVersion: a newer Spark wrote it.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -59,8 +61,7 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
     if METADATA not in members:
         raise Damaged(f"the zip has no {METADATA}; it has {', '.join(sorted(members)) or 'nothing'}")
     version, _, text = members[METADATA].partition(b"\n")
-    if version.strip() != b"v1":
-        raise Damaged(f"the zip's {METADATA} has the version {version[:20]!r}; v1 is known here")
+    read_version(f"the zip's {METADATA}", version, 1)
     try:
         said = json.loads(text)
         tables = [

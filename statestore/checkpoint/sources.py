@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from statestore.checkpoint.files import Files, join
-from statestore.checkpoint.logs import SOURCES, OffsetsLogEntry
+from statestore.checkpoint.logs import SOURCES, OffsetsLogEntry, read_version
 from statestore.checkpoint.stores import Gap
 from statestore.errors import Damaged
 
@@ -99,10 +99,14 @@ def check_entry(data: bytes) -> None:
 
     Raises:
         Damaged: it is empty, a line that begins as JSON is none, or a time is one of before 2001.
+        UnknownVersion: a newer Spark wrote it.
     """
     if not data:
         raise Damaged("it is empty")
-    for line in data.splitlines()[1:]:
+    first, *lines = data.splitlines()
+    if first[:1] == b"v" and first[1:].isdigit():
+        read_version("it", first, 1)
+    for line in lines:
         if line.isdigit() and int(line) < _EARLIEST_MS:
             raise Damaged(f"it holds the time {int(line)} ms, which is long past: the last digits are missing")
         if line.startswith(b"{"):

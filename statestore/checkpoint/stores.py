@@ -20,7 +20,7 @@ import google_crc32c
 
 from statestore.checkpoint.changes import Ancestor, read_lineage
 from statestore.checkpoint.files import Files, join
-from statestore.errors import Damaged, NotFound, Unavailable
+from statestore.errors import Damaged, NotFound, StateStoreError, Unavailable, UnknownVersion, Unreadable
 
 CHECKSUM = ".crc"
 _NAME = re.compile(r"(?P<version>\d+)(?:_(?P<uid>[^.]+))?\.(?P<kind>delta|snapshot|changelog|zip)")
@@ -62,11 +62,19 @@ class Gap:
         path: of the file; for a file whose name can't be known, its name with "*".
         reason: one sentence.
         damaged: it is there, but can't be read.
+        newer: it is there, but of a version that isn't known here: nothing is known to be wrong with it.
     """
 
     path: str
     reason: str
     damaged: bool = False
+    newer: bool = False
+
+    @classmethod
+    def of(cls, path: str, error: StateStoreError, what: str = "") -> Gap:
+        """What an error says of a file that can't be read; `what` is put before it."""
+        newer = isinstance(error, UnknownVersion)
+        return cls(path, f"{what}{error}", damaged=not newer, newer=newer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +156,8 @@ def chain_of(
         return Chain(version, (), (Gap(path, f"the commit names this state of version {version}; it has no file"),))
     try:
         lineage = {*read_lineage(files.read(last.path)), Ancestor(version, uid)}
-    except (Damaged, NotFound, Unavailable) as error:
-        return Chain(version, (last,), (Gap(last.path, f"its lineage can't be read: {error}", damaged=True),))
+    except (Unreadable, NotFound, Unavailable) as error:
+        return Chain(version, (last,), (Gap.of(last.path, error, "its lineage can't be read: "),))
     steps = _back_to_a_snapshot(files, sorted(lineage, key=lambda step: step.version), zips, changes, from_empty)
     bases = [index for index, step in enumerate(steps) if (step.version, step.uid) in zips]
     gaps = []
@@ -198,7 +206,7 @@ def _back_to_a_snapshot(
         first = changes.get((longer[0].version, longer[0].uid))
         try:
             before = read_lineage(files.read(first.path)) if first else ()
-        except (Damaged, NotFound, Unavailable):
+        except (Unreadable, NotFound, Unavailable):
             return steps
         before = tuple(step for step in before if step.version < longer[0].version)
         if not before:
@@ -213,6 +221,7 @@ def check_checksum(path: str, data: bytes, checksum: bytes) -> None:
 
     Raises:
         Damaged: they differ, or the `.crc` can't be read.
+        UnknownVersion: it is made by an algorithm that isn't known here.
     """
     try:
         said = json.loads(checksum)
@@ -220,7 +229,7 @@ def check_checksum(path: str, data: bytes, checksum: bytes) -> None:
     except (ValueError, KeyError, TypeError) as error:
         raise Damaged(f"{path}{CHECKSUM} can't be read: {error}") from error
     if algorithm != "CRC32C":
-        raise Damaged(f"{path}{CHECKSUM} has the algorithm {algorithm}; CRC32C is known here")
+        raise UnknownVersion(f"{path}{CHECKSUM} has the algorithm {algorithm}; CRC32C is known here")
     if length != len(data):
         raise Damaged(f"it has {len(data)} bytes, but its {CHECKSUM} says {length}")
     actual = int(google_crc32c.value(data))

@@ -72,6 +72,7 @@ def verify(
     options: Mapping[str, object] | None = None,
     replicas: bool = True,
     stateful: bool | None = None,
+    operators: int | None = None,
     progress: Progress | None = None,
 ) -> VerificationReport:
     """Find out whether Spark would go on from a checkpoint; read and compare what its last batches need.
@@ -86,6 +87,9 @@ def verify(
         replicas: on bk://, also read each entry from each bookie.
         stateful: whether the query keeps state. Where no state is found, and nothing in the checkpoint says that there
             should be none, it can't be known whether Spark would go on.
+        operators: how many stateful operators the query has, as `stateOperators` of its progress. Default: as our sink
+            has noted in the checkpoint. Without that note, in checkpoint format 1, an operator whose folder is lost
+            can't be missed, so it can't be known whether Spark would go on.
         progress: called with how much is done, how much there is, and of what.
 
     Raises:
@@ -95,7 +99,7 @@ def verify(
     """
     hadoop = Hadoop.of(spark, options)
     files = HadoopFiles(hadoop, uri)
-    found = inspect(files, batches, progress, uri, stateful, has(Capability.REPAIRS_SNAPSHOTS))
+    found = inspect(files, batches, progress, uri, stateful, has(Capability.REPAIRS_SNAPSHOTS), operators)
     copies, findings = None, list(found.findings)
     if replicas and is_bk(uri):
         copies, more = _replicas(hadoop, BkAddress.parse(uri, hadoop.options), found, progress)

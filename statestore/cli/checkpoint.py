@@ -37,6 +37,10 @@ def verify(
     stateful: Annotated[
         bool | None, typer.Option("--stateful/--stateless", help="Whether the query keeps state, if you know.")
     ] = None,
+    operators: Annotated[
+        int | None,
+        typer.Option(help="How many stateful operators the query has: stateOperators in its progress.", min=0),
+    ] = None,
     as_json: AsJson = False,
     option: HadoopOptions = None,
 ) -> None:
@@ -57,6 +61,7 @@ def verify(
             options=parse_options(option),
             replicas=replicas,
             stateful=stateful,
+            operators=operators,
             progress=progress,
         )
     if as_json:

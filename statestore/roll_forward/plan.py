@@ -15,7 +15,7 @@ from statestore.checkpoint import Files
 from statestore.checkpoint.logs import OFFSETS, parse_offsets
 from statestore.checkpoint.operators import PARTITIONS
 from statestore.checkpoint.sources import numbers_of, source_logs
-from statestore.errors import Damaged, InvalidInput
+from statestore.errors import InvalidInput, Unreadable
 from statestore.roll_forward.inputs import BatchInput, InputLog
 
 
@@ -141,7 +141,7 @@ def _refuse_unread(batch: int, offsets: str, lacked: tuple[BatchInput, ...]) -> 
     try:
         before = parse_offsets(OFFSETS, offsets.encode()).sources
         first = next((one for one in lacked if _reads_first(before, one.offsets)), None)
-    except Damaged:
+    except Unreadable:
         return
     if first is not None:
         raise InvalidInput(
@@ -161,7 +161,7 @@ def _partitions(offsets: str | None) -> str | None:
     """How many partitions the state has, by a batch's offsets; None: they don't say."""
     try:
         return None if offsets is None else parse_offsets(OFFSETS, offsets.encode()).conf.get(PARTITIONS)
-    except Damaged:
+    except Unreadable:
         return None
 
 

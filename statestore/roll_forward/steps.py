@@ -16,7 +16,7 @@ from statestore.checkpoint.files import join
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.sources import source_logs
-from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable
+from statestore.errors import InvalidInput, NotFound, Unavailable, Unreadable
 from statestore.hadoop.file_systems import Hadoop
 from statestore.roll_forward.inputs import BatchInput, InputLog
 from statestore.roll_forward.jobs import Job
@@ -178,7 +178,7 @@ def roll_forward(
 def _query_of(hadoop: Hadoop, checkpoint: str) -> str:
     try:
         return read_query_id(HadoopFiles(hadoop, checkpoint))
-    except (NotFound, Damaged) as error:
+    except (NotFound, Unreadable) as error:
         raise InvalidInput(
             f"There is something at {checkpoint} that is not a whole checkpoint, perhaps what an interrupted restore "
             f"has left: delete it, and restore again ({error})"

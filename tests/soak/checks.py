@@ -47,7 +47,7 @@ def check_checkpoints(root: str, options: Mapping[str, str], pairs: Pairs) -> in
     """Nothing is found by `verify`; return how many files were read."""
     files = 0
     for provider, query in pairs:
-        report = statestore.verify(f"{root}{provider}-{query}", options=options)
+        report = statestore.verify(f"{root}{provider}-{query}", options=options, operators=1)
         assert report.findings == (), report.findings
         assert len(report.batches) == 2
         assert report.copies is None or report.copies > 0

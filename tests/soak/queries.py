@@ -45,9 +45,17 @@ SESSION = {
 }
 
 
+def _is_on(spark: SparkSession, name: str) -> bool:
+    """Whether a kind of evolution is on: then Spark wants a name for each source, or for the sink."""
+    return spark.conf.get(f"spark.sql.streaming.queryEvolution.{name}", "false") == "true"
+
+
 def rows(spark: SparkSession) -> DataFrame:
     """The source, with a watermark of ten seconds: ten batches."""
-    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 1)
+    reader = spark.readStream
+    if _is_on(spark, "enableSourceEvolution"):
+        reader = reader.name("rows")
+    source = reader.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 1)
     source = source.option("startTimestamp", START * 1000).option("advanceMillisPerBatch", 1000)
     return source.load().withWatermark("timestamp", "10 seconds")
 
@@ -112,6 +120,16 @@ QUERIES: dict[str, Callable[[SparkSession], tuple[DataFrame, str]]] = {
     "join": join,
     "transform": transform,
 }
+
+
+def chained(spark: SparkSession) -> tuple[DataFrame, str]:
+    """Count the keys that are let through: two stateful operators."""
+    keys = rows(spark).select("timestamp", F.floor(F.col("value") / 3).alias("k")).dropDuplicatesWithinWatermark(["k"])
+    return keys.groupBy(F.window("timestamp", "5 seconds")).agg(F.count("*").alias("n")).select("n"), "append"
+
+
+CHAINED = {"chained": chained}
+"""Not among those of the soak test."""
 # transformWithState needs RocksDB.
 PAIRS = [(provider, query) for provider in PROVIDERS for query in QUERIES if (provider, query) != ("hdfs", "transform")]
 
@@ -129,9 +147,11 @@ def start(
     for name, value in {**SESSION, **PROVIDERS[provider], **settings}.items():
         if name.startswith("spark.sql."):
             session.conf.set(name, value)
-    frame, mode = QUERIES[query](session)
+    frame, mode = (QUERIES | CHAINED)[query](session)
     writer = frame.writeStream.outputMode(mode).option("checkpointLocation", checkpoint)
     writer = writer.format("noop") if each is None else writer.foreachBatch(each)
+    if _is_on(session, "enableSinkEvolution"):
+        writer._jwrite.name("out")
     return writer.trigger(processingTime="100 milliseconds").start()
 
 

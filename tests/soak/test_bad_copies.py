@@ -23,13 +23,13 @@ def test_a_flipped_byte_and_a_dead_bookie_are_named(cluster: LocalCluster, tmp_p
     log = tmp_path / "driver.log"
     assert answer(launch("run", {**arguments, "options": options}, log), log)["failures"] == []
     checkpoint = f"{root}hdfs-deduplication"
-    assert statestore.verify(checkpoint, options=options).findings == ()
+    assert statestore.verify(checkpoint, options=options, operators=1).findings == ()
 
     metadata = Hadoop.of(options=options).read(f"{checkpoint}/metadata")
     cluster["bookie-0"].kill()
     assert flip(cluster["bookie-0"].home, json.loads(metadata)["id"].encode()) >= 1
     cluster.restart("bookie-0")
-    report = statestore.verify(checkpoint, options=options)
+    report = statestore.verify(checkpoint, options=options, operators=1)
     (finding,) = report.findings
     assert not report.ok
     assert (finding.kind, finding.file) == ("replica", "metadata")
@@ -41,7 +41,7 @@ def test_a_flipped_byte_and_a_dead_bookie_are_named(cluster: LocalCluster, tmp_p
     assert Hadoop.of(options=options).read(f"{checkpoint}/metadata") == metadata
 
     cluster["bookie-1"].kill()
-    found = statestore.verify(checkpoint, options=options).findings
+    found = statestore.verify(checkpoint, options=options, operators=1).findings
     silent = [finding for finding in found if finding.bookie == cluster["bookie-1"].address]
     assert silent
     assert {finding.severity for finding in silent} == {"warning"}

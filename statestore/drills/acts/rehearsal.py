@@ -20,7 +20,7 @@ from eos.pulsar.net.client import Client
 from statestore.bk.address import BkAddress, is_bk
 from statestore.checkpoint import read_query_id, transfer
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.operators import STATE
+from statestore.checkpoint.operators import operator_ids
 from statestore.checkpoint.verification import verify
 from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.same_state import read_stores
@@ -143,9 +143,9 @@ def _removing(remove: Callable[[], object]) -> Iterator[None]:
 def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: int) -> None:
     """Check one restored checkpoint."""
     with acts.step(f"read every file of {what}") as note:
-        # The live job runs: if it keeps state, that is there.
-        stateful = bool(HadoopFiles(live.hadoop, live.checkpoint).list(STATE))
-        report = verify(scratch, spark=live.spark, options=live.options, stateful=stateful)
+        # The live job runs: the state of each of its operators is there.
+        operators = len(operator_ids(HadoopFiles(live.hadoop, live.checkpoint)))
+        report = verify(scratch, spark=live.spark, options=live.options, operators=operators)
         note.detail = f"{len(report.findings)} findings"
     first = f"; the first: {report.findings[0]}" if report.findings else ""
     acts.check(f"{what} can be gone on from", report.ok, note.detail + first)

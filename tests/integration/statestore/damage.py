@@ -20,6 +20,7 @@ from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.logs import METADATA
 from tests.planner import again_while_late, is_late
 from tests.soak.queries import SESSION, start
+from tests.soak.queries import run as run_query
 from tests.unit.statestore.checkpoint.checkpoints import NAMES
 
 Results = Mapping[int, list[Row]]
@@ -38,13 +39,13 @@ class Kind:
     """A query, and a checkpoint that it has left behind.
 
     Attributes:
-        stateful: whether it keeps state.
+        operators: how many stateful operators it has.
         begin: starts it.
         batches: how many it is let run; None: it ends by itself.
         repeatable: its batches have the same rows in each run.
     """
 
-    stateful: bool
+    operators: int
     checkpoint: Path
     begin: Begin
     batches: int | None = _AFTER
@@ -81,7 +82,18 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+def without_sources(path: Path) -> None:
+    """Cut offsets after their second line."""
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+
+
+def in_source(path: Path) -> None:
+    """Cut offsets inside the last source's JSON."""
+    path.write_bytes(path.read_bytes()[:-2])
+
+
 DAMAGES: dict[str, Callable[[Path], None]] = {"gone": gone, "empty": empty, "cut": cut}
+OF_OFFSETS = {"without sources": without_sources, "in a source": in_source}
 
 
 def entries(checkpoint: Path) -> list[str]:
@@ -97,9 +109,12 @@ def kind_of(spark: Any, name: str, folder: Path, unpacked: Path) -> Kind:
         def begin(checkpoint: Path, each: Any) -> Any:
             return start(spark, provider, query, str(checkpoint), each)
 
-        return Kind(True, unpacked / name, begin)
+        return Kind(1, unpacked / name, begin)
+    if name == "chained":
+        run_query(spark, "hdfs", "chained", str(folder / name), 3)
+        return Kind(2, folder / name, lambda checkpoint, each: start(spark, "hdfs", "chained", str(checkpoint), each))
     if name == "rate":
-        kind = Kind(False, folder / name, lambda checkpoint, each: _rate(spark, checkpoint, each), repeatable=False)
+        kind = Kind(0, folder / name, lambda checkpoint, each: _rate(spark, checkpoint, each), repeatable=False)
         assert run(kind, kind.checkpoint).error == ""
         return kind
     return _files(spark, folder / name, counted=name != "files")
@@ -115,8 +130,8 @@ def look(kind: Kind, folder: Path, damages: Iterable[tuple[str, str]]) -> list[t
 
         def answers() -> tuple[str, list[str]]:
             copy = copied(kind.checkpoint, folder / uuid.uuid4().hex)
-            DAMAGES[damage](copy / entry)
-            found = inspect(LocalFiles(copy), stateful=kind.stateful).findings
+            (DAMAGES | OF_OFFSETS)[damage](copy / entry)
+            found = inspect(LocalFiles(copy), operators=kind.operators).findings
             says = run(kind, copy).differs_from(healthy, kind)
             shutil.rmtree(copy, ignore_errors=True)  # Spark's maintenance may still be at a file of it
             if is_late(says):
@@ -190,7 +205,7 @@ def _files(spark: Any, checkpoint: Path, counted: bool) -> Kind:
         writer = writer.option("checkpointLocation", str(checkpoint)).foreachBatch(each)
         return writer.trigger(availableNow=True).start()
 
-    kind = Kind(counted, checkpoint, begin, batches=None)
+    kind = Kind(int(counted), checkpoint, begin, batches=None)
     add(range(FILES))
     assert sorted(run(kind, checkpoint).results) == list(range(FILES))
     add(range(FILES, FILES + MORE))

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.integration.statestore.damage import DAMAGES, Kind, entries, kind_of, look
+from tests.integration.statestore.damage import DAMAGES, OF_OFFSETS, Kind, entries, kind_of, look
 from tests.unit.statestore.checkpoint.checkpoints import NAMES, unpack
 
-KINDS = (*NAMES, "files", "files-counted", "rate")
+KINDS = (*NAMES, "chained", "files", "files-counted", "rate")
 
 KindOf = Callable[[str], Kind]
 
@@ -49,7 +49,10 @@ CHOICE = {
         ("state/0/_metadata/metadata", "cut"),
         ("commits/7", "gone"),
         ("offsets/8", "gone"),
+        ("offsets/8", "without sources"),
+        ("offsets/7", "in a source"),
     ),
+    "chained": (("state/1", "gone"),),
     "changelog1-transform": (
         ("state/0/_metadata", "gone"),
         (f"state/0/_stateSchema/default/{SCHEMA}", "cut"),
@@ -85,7 +88,7 @@ def test_verify_says_what_spark_does_for_every_entry(name: str, kind: KindOf, tm
     every = [
         (entry, damage)
         for entry in entries(checkpoint)
-        for damage in DAMAGES
+        for damage in (DAMAGES | OF_OFFSETS if entry.startswith("offsets/") else DAMAGES)
         if damage == "gone" or (checkpoint / entry).is_file()
     ]
     check(kind(name), tmp_path, every)

@@ -15,6 +15,7 @@ from eos.commit.registration import (
     keeps_state,
     refuse_deduplicated,
     retained_since,
+    stateful_operators,
 )
 from eos.commit.retry import OwnerSettings
 from eos.errors import DamagedLog, InvalidInput, NewerVersion, StaleBatch
@@ -116,6 +117,14 @@ def test_what_is_noted_of_state(
 ) -> None:
     registered = None if isinstance(noted, str) else Registration("f", "t", 1, stateful=noted)
     assert keeps_state(registered, has_state, batch_id) is expected
+
+
+@pytest.mark.parametrize(
+    ("noted", "there", "expected"), [(None, 0, None), (None, 2, 2), (2, 2, 2), (2, 1, 2), (2, 3, 3), (2, 0, 2)]
+)
+def test_the_number_of_operators_never_falls(noted: int | None, there: int, expected: int | None) -> None:
+    registered = None if noted is None else Registration("f", "t", 1, operators=noted)
+    assert stateful_operators(registered, there) == expected
 
 
 def test_what_savepoints_need_is_read() -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from statestore.checkpoint import LocalFiles, committed, needs_of
+from statestore.checkpoint.inspection import inspect
 
 ARCHIVE = Path(__file__).resolve().parents[3] / "vectors" / "checkpoints.tar.xz"
 NAMES = ("hdfs-aggregation", "rocksdb-deduplication", "changelog1-transform", "changelog2-join", "changelog2-transform")
 
 Copy = Callable[[str], Path]
+
+inspect_one = partial(inspect, operators=1)
+"""`inspect` for a query with one stateful operator, which all of these have."""
 
 
 def unpack(folder: Path) -> Path:

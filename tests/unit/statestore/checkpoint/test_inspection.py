@@ -15,14 +15,14 @@ from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.needs import restart_of
 from statestore.errors import InvalidInput, NotFound
-from tests.unit.statestore.checkpoint.checkpoints import NAMES, Copy, flip, needed
+from tests.unit.statestore.checkpoint.checkpoints import NAMES, Copy, flip, inspect_one, needed
 
 CHANGES = {"hdfs": "delta", "rocksdb": "zip", "changelog1": "changelog", "changelog2": "changelog"}
 
 
 def errors(folder: Path, batches: int = 2) -> list[CheckpointFinding]:
     """The errors, for a Spark that repairs nothing."""
-    found = inspect(LocalFiles(folder), batches, repairs=False).findings
+    found = inspect_one(LocalFiles(folder), batches, repairs=False).findings
     return [finding for finding in found if finding.severity == "error"]
 
 
@@ -36,7 +36,7 @@ def only(folder: Path) -> CheckpointFinding:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_spark_wrote_is_clean(name: str, copy: Copy) -> None:
     folder = copy(name)
-    found = inspect(LocalFiles(folder))
+    found = inspect_one(LocalFiles(folder))
     assert [finding.message for finding in found.findings] == []
     last = max(int(path.name) for path in (folder / "commits").iterdir())
     assert found.batches == (last - 1, last)
@@ -142,7 +142,7 @@ def garble_commit(folder: Path) -> str:
 
 def garble_planned(folder: Path) -> str:
     last = max(int(path.name) for path in (folder / "commits").iterdir())
-    (folder / "offsets" / str(last + 1)).write_text("v9\n{}")
+    (folder / "offsets" / str(last + 1)).write_text("x9\n{}")
     return f"offsets/{last + 1}"
 
 
@@ -171,7 +171,7 @@ def test_the_logs_are_compared(damage: Callable[[Path], str], copy: Copy) -> Non
 def test_what_spark_does_not_ask_for_is_a_warning(damage: Callable[[Path], str], copy: Copy) -> None:
     folder = copy("hdfs-aggregation")
     expected = damage(folder)
-    (finding,) = inspect(LocalFiles(folder)).findings
+    (finding,) = inspect_one(LocalFiles(folder)).findings
     assert (finding.severity, finding.file) == ("warning", expected)
     assert finding.remedy
 
@@ -226,7 +226,7 @@ def test_an_operator_with_schemas_needs_the_metadata_that_name_them(lost: str, c
 def test_a_lost_schema_is_a_note_since_spark_writes_it_again(copy: Copy) -> None:
     folder = copy("hdfs-aggregation")
     (folder / "state/0/0/_metadata/schema").unlink()
-    (finding,) = inspect(LocalFiles(folder)).findings
+    (finding,) = inspect_one(LocalFiles(folder)).findings
     assert (finding.severity, finding.kind) == ("warning", "note")
     assert "state/0/0/_metadata/schema is not there" in finding.message
 
@@ -235,7 +235,7 @@ def test_a_lost_schema_is_a_note_since_spark_writes_it_again(copy: Copy) -> None
 def test_damaged_metadata_of_an_operator_is_a_note_since_spark_does_not_read_it(text: str, copy: Copy) -> None:
     folder = copy("hdfs-aggregation")
     (folder / "state/0/_metadata/metadata").write_text(text)
-    (finding,) = inspect(LocalFiles(folder)).findings
+    (finding,) = inspect_one(LocalFiles(folder)).findings
     assert (finding.severity, finding.kind) == ("warning", "note")
     assert "state/0 has metadata that can't be read" in finding.message
 
@@ -262,7 +262,7 @@ def test_a_lineage_that_the_commits_contradict(copy: Copy) -> None:
     said = json.loads(commit.read_text().partition("\n")[2])
     said["stateUniqueIds"]["0"][0][0] = "another"
     commit.write_text("v2\n" + json.dumps(said))
-    (finding,) = inspect(LocalFiles(folder), 1).findings
+    (finding,) = inspect_one(LocalFiles(folder), 1).findings
     assert "names another state" in finding.message
     assert (finding.severity, finding.batches) == ("warning", (last,)), "Spark doesn't compare them, and goes on"
 
@@ -313,7 +313,7 @@ class Running(LocalFiles):
 def test_what_a_running_query_cleans_away_is_not_missing(copy: Copy) -> None:
     folder = copy("hdfs-aggregation")
     files = Running(folder, ".delta", times=1)
-    found = inspect(files, 1)
+    found = inspect_one(files, 1)
     assert [finding.message for finding in found.findings] == []
     assert found.batches == (committed(files)[-1],)
 
@@ -332,7 +332,7 @@ def test_a_batch_that_is_committed_between_two_listings(copy: Copy) -> None:
             return listed
 
     count = len(LocalFiles(folder).list("commits"))
-    found = inspect(Quick(folder))
+    found = inspect_one(Quick(folder))
     # Its state was not written in this test; the logs agree with each other.
     assert {finding.kind for finding in found.findings} == {"missing"}
     assert all("state" in str(finding.file) for finding in found.findings)
@@ -340,6 +340,6 @@ def test_a_batch_that_is_committed_between_two_listings(copy: Copy) -> None:
 
 def test_progress_is_told(copy: Copy) -> None:
     told: list[tuple[int, int, str]] = []
-    inspect(LocalFiles(copy("hdfs-aggregation")), progress=lambda *now: told.append(now))
+    inspect_one(LocalFiles(copy("hdfs-aggregation")), progress=lambda *now: told.append(now))
     assert told[0][0] == 0
     assert told[-1][0] == told[-1][1] == len(told) - 1

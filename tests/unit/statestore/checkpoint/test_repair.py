@@ -11,15 +11,14 @@ import pytest
 
 from statestore.checkpoint import LocalFiles, committed, needs_of
 from statestore.checkpoint.findings import CheckpointFinding
-from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.needs import StoreNeeds
-from tests.unit.statestore.checkpoint.checkpoints import Copy, flip, needed
+from tests.unit.statestore.checkpoint.checkpoints import Copy, flip, inspect_one, needed
 
 REPAIRED = ["hdfs-aggregation", "changelog1-transform", "changelog2-join", "changelog2-transform"]
 
 
 def severities(folder: Path) -> set[str]:
-    return {finding.severity for finding in inspect(LocalFiles(folder)).findings}
+    return {finding.severity for finding in inspect_one(LocalFiles(folder)).findings}
 
 
 def store(folder: Path) -> StoreNeeds:
@@ -44,7 +43,7 @@ def test_a_damaged_snapshot_is_a_warning_that_says_where_spark_begins(name: str,
     folder = copy(name)
     before = base(folder)
     before.write_bytes(before.read_bytes()[:40])
-    (finding,) = {finding.message: finding for finding in inspect(LocalFiles(folder)).findings}.values()
+    (finding,) = {finding.message: finding for finding in inspect_one(LocalFiles(folder)).findings}.values()
     assert (finding.severity, finding.file) == ("warning", str(before.relative_to(folder)))
     begins = {"hdfs-aggregation": "an empty store", "changelog2-join": "3_"}.get(name, "/4")
     assert "Spark goes on without it, from " in finding.remedy
@@ -92,7 +91,7 @@ def test_without_a_snapshot_that_can_be_loaded_all_changes_are_needed(copy: Copy
     folder = copy("changelog2-join")
     of = folder / store(folder).folder
     tables_gone(of)
-    (finding, *_) = inspect(LocalFiles(folder)).findings
+    (finding, *_) = inspect_one(LocalFiles(folder)).findings
     assert finding.severity == "warning"
     assert "from an empty store" in finding.remedy
     (first,) = of.glob("1_*.changelog")
@@ -115,7 +114,7 @@ def test_column_families_come_from_a_snapshot_only(copy: Copy) -> None:
     folder = copy("changelog1-transform")
     for file in (folder / "state" / "0" / "0").glob("*.zip"):
         file.unlink()
-    (finding,) = [one for one in inspect(LocalFiles(folder)).findings if one.severity == "error"]
+    (finding,) = [one for one in inspect_one(LocalFiles(folder)).findings if one.severity == "error"]
     assert finding.file == "state/0/0/*.zip"
     assert "column families" in finding.message
 
@@ -125,5 +124,7 @@ def test_what_stands_beside_the_snapshot_stays_an_error(copy: Copy) -> None:
     flip(base(folder))
     change = needed(folder, "changelog")
     change.write_bytes(b"")
-    found: list[CheckpointFinding] = [one for one in inspect(LocalFiles(folder)).findings if one.severity == "error"]
+    found: list[CheckpointFinding] = [
+        one for one in inspect_one(LocalFiles(folder)).findings if one.severity == "error"
+    ]
     assert str(change.relative_to(folder)) in {one.file for one in found}

@@ -1,0 +1,77 @@
+"""The offsets of a batch beside those of the batch before: what a cut line of `offsets` can't tell by itself.
+
+Spark refuses offsets of fewer sources than the query has (OffsetSeq.toStreamProgress), and a source refuses an offset
+that isn't whole. How many sources there are, and what their offsets look like, only other batches tell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from statestore.checkpoint.files import Files, join
+from statestore.checkpoint.logs import OFFSETS, OffsetsLogEntry, batch_ids, read_offsets
+from statestore.checkpoint.stores import Gap
+from statestore.errors import NotFound, Unavailable, Unreadable
+
+_BEGINS_JSON = ("{", "[", '"')
+
+
+def wrong_offsets(files: Files, last: int) -> Iterator[Gap]:
+    """Yield what is wrong with the offsets of a batch and of the batch before, which a start reads.
+
+    Args:
+        last: the batch that was planned last.
+    """
+    known: dict[int, OffsetsLogEntry] = {}
+    for number in batch_ids(files, OFFSETS):
+        if last - 2 <= number <= last + 1:
+            try:
+                known[number] = read_offsets(files, number)
+            except Unreadable as error:
+                if number in (last - 1, last):
+                    yield Gap.of(join(OFFSETS, str(number)), error)
+            except (NotFound, Unavailable):
+                pass  # who reads it later says so
+    most = max((len(offsets.sources) for offsets in known.values()), default=0)
+    for number in (last - 1, last):
+        if number in known and (reason := _reason(known, number, most)):
+            yield Gap(join(OFFSETS, str(number)), reason, damaged=True)
+
+
+def _reason(known: dict[int, OffsetsLogEntry], number: int, most: int) -> str:
+    """What is wrong with the offsets of a batch; "" where nothing is."""
+    offsets = known[number]
+    if offsets.version == 1 and len(offsets.sources) < most:
+        return (
+            f"it has the offsets of {len(offsets.sources)} sources, and another batch those of {most}: it was cut short"
+        )
+    for at, offset in enumerate(offsets.sources):
+        others = [
+            other
+            for batch, one in known.items()
+            if batch != number and at < len(one.sources) and (other := one.sources[at]) is not None
+        ]
+        if offset is not None and _is_cut(offset, others):
+            return f"the offset of source {at} is not whole: {offset[-40:]!r}"
+        before = known[number - 1].sources[at : at + 1] if number - 1 in known else ()
+        if offset is not None and offset.isdecimal():
+            for earlier in before:
+                if earlier is not None and earlier.isdecimal() and int(offset) < int(earlier):
+                    return f"the offset of source {at} goes back, from {earlier} to {offset}"
+    return ""
+
+
+def _is_cut(offset: str, others: list[str]) -> bool:
+    """Whether an offset is JSON that doesn't end. A source's offset may be any text: then others are none either."""
+    if _is_json(offset):
+        return False
+    return any(_is_json(other) for other in others) or (not others and offset.startswith(_BEGINS_JSON))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,86 @@
+"""The folder of the last stateful operator is lost: the rest looks like a smaller query, unless its number is known."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from eos.commit.registration import REGISTRATION, Registration
+from statestore.checkpoint import LocalFiles
+from statestore.checkpoint.cut import cut_of
+from statestore.checkpoint.findings import CheckpointFinding
+from statestore.checkpoint.inspection import inspect
+from statestore.errors import CutFailed, InvalidInput
+from tests.unit.statestore.checkpoint.checkpoints import Copy
+
+
+@pytest.fixture
+def two(copy: Copy) -> Path:
+    """A checkpoint in format 1 with two operators."""
+    folder = copy("hdfs-aggregation")
+    shutil.copytree(folder / "state" / "0", folder / "state" / "1")
+    metadata = folder / "state" / "1" / "_metadata" / "metadata"
+    version, text = metadata.read_text().split("\n")
+    said = json.loads(text)
+    said["operatorInfo"]["operatorId"] = 1
+    metadata.write_text(f"{version}\n{json.dumps(said)}")
+    return folder
+
+
+def note(folder: Path, operators: int | None) -> None:
+    (folder / REGISTRATION).write_text(Registration("n", "t", 1, stateful=True, operators=operators).text)
+
+
+def found(folder: Path, operators: int | None = None) -> list[CheckpointFinding]:
+    return list(inspect(LocalFiles(folder), operators=operators).findings)
+
+
+def test_as_many_as_the_sink_has_noted(two: Path) -> None:
+    note(two, 2)
+    assert found(two) == []
+    cut_of(LocalFiles(two), "here")
+    shutil.rmtree(two / "state" / "1")
+    (finding,) = found(two)
+    assert (finding.severity, finding.kind, finding.file) == ("error", "missing", "state/1")
+    assert "the query has 2 stateful operators" in finding.message
+    with pytest.raises(CutFailed, match="state/1"):
+        cut_of(LocalFiles(two), "here")
+    shutil.rmtree(two / "state")
+    assert {finding.file for finding in found(two)} == {"state/0", "state/1"}
+
+
+@pytest.mark.parametrize("noted", [None, "nothing"])
+def test_where_nothing_says_it_that_is_the_answer(noted: str | None, two: Path) -> None:
+    if noted is None:
+        note(two, None)
+    for there in (2, 1):
+        (finding,) = found(two)
+        assert (finding.severity, finding.kind) == ("unknown", "note")
+        assert f"state of {there} stateful operator" in finding.message
+        assert "--operators" in finding.remedy
+        shutil.rmtree(two / "state" / str(there - 1))
+
+
+def test_the_caller_may_know_it(two: Path) -> None:
+    assert found(two, 2) == []
+    (finding,) = found(two, 1)
+    assert (finding.severity, "the query is said to have 1" in finding.message) == ("unknown", True)
+    shutil.rmtree(two / "state" / "1")
+    assert [(one.severity, one.file) for one in found(two, 2)] == [("error", "state/1")]
+    assert found(two, 1) == []
+    shutil.rmtree(two / "state")
+    assert [(one.severity, one.file) for one in found(two, 1)] == [("error", "state/0")]
+    assert found(two, 0) == []
+    with pytest.raises(InvalidInput, match="operators is -1"):
+        found(two, -1)
+
+
+@pytest.mark.parametrize("name", ["changelog2-join", "changelog2-transform"])
+def test_in_checkpoint_format_2_the_commit_says_it(name: str, copy: Copy) -> None:
+    folder = copy(name)
+    assert found(folder) == []
+    shutil.rmtree(folder / "state" / "0")
+    assert any(finding.severity == "error" for finding in found(folder))
