@@ -22,11 +22,11 @@ from eos.schema import vector_columns
 from eos.schema.avro_columns import Column, Items, Leaf, One, Pairs, Struct, Union, sized, varint
 from eos.schema.avro_defaults import field_value
 from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node, below
-from eos.schema.avro_vector_decoder import vector_column
+from eos.schema.avro_vector_decoder import FEWEST, vector_column
 from eos.schema.conversions import check, converted, decimal, text, time_of_day, written_as
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable, Wrong
-from eos.schema.vector_columns import FEWEST, Unsure
+from eos.schema.vector_columns import Unsure
 
 _EXACT = Context(prec=100)
 _MOST = 2**63 // 1000 - 1

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
-from eos.pulsar.wire.fields import Flags, Places
+from eos.pulsar.wire.fields import Places
 from eos.schema.avro_defaults import field_value
 from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node
 from eos.schema.conversions import written_as
@@ -26,15 +26,17 @@ from eos.schema.vector_columns import (
     ListColumn,
     NumberColumn,
     Numbers,
-    Pieces,
+    OptionalColumn,
     StructColumn,
     Unsure,
     VectorColumn,
     decimals,
     plain,
-    spread,
     symbols,
 )
+
+FEWEST = 100
+"""Rows from which on numpy takes less time than the decoder of single values."""
 
 _One = Callable[[Cursor], Numbers]
 _Read = Callable[[Cursor], None]
@@ -61,19 +63,19 @@ def vector_column(writer: Node, reader: Node, kind: pa.DataType) -> VectorColumn
     return _Union(inner, reads, writer.null_branch if writer.nullable and reader.nullable else None)
 
 
-class _Union:
+class _Union(OptionalColumn):
     """Values behind the place of their type in a union."""
 
     def __init__(self, column: VectorColumn, reads: Mapping[int, _Read], null: int | None) -> None:
         """Args: the values; what reads them, by the place of their type; the place of null, None where none may be."""
-        self._column, self._reads, self._null = column, reads, null
-        self._present = Pieces(np.bool_)
+        super().__init__(column)
+        self._reads, self._null = reads, null
 
     def read(self, cursor: Cursor) -> None:
         start = cursor.at
         which = cursor.zigzag()
         present = np.ones(len(which), np.bool_) if self._null is None else which != self._null
-        self._present.add(start, present)
+        self.present.add(start, present)
         known = len(which) - int(np.count_nonzero(present))
         for place, read in self._reads.items():
             there = np.flatnonzero(which == place)
@@ -86,12 +88,6 @@ class _Union:
                 cursor.back(there, some)
         if known != len(which):
             raise Unsure
-
-    def taken(self, present: Flags | None) -> pa.Array:
-        _, own = self._present.ordered()
-        if own.all():
-            return self._column.taken(present)
-        return self._column.taken(own if present is None else spread(own, present))
 
 
 def _inner(writer: Node, reader: Node, kind: pa.DataType) -> VectorColumn:
@@ -139,9 +135,7 @@ class _Blocks(ListColumn):
     """Lists: blocks of items, each behind the number of its items; a negative number has the block's size behind it."""
 
     def __init__(self, items: VectorColumn, kind: pa.DataType, *, keyed: bool) -> None:
-        super().__init__(items, kind)
-        if keyed:
-            self.keys = BytesColumn(Cursor.zigzag, pa.string(), text=True)
+        super().__init__(items, kind, BytesColumn(Cursor.zigzag, pa.string(), text=True) if keyed else None)
 
     def read(self, cursor: Cursor) -> None:
         counts = np.zeros(len(cursor.at), np.int64)

@@ -33,9 +33,6 @@ Numbers = npt.NDArray[Any]
 Finish = Callable[[Numbers, Flags | None], pa.Array]
 """Makes an Arrow array of numbers. Args: the numbers; which of them are null, None for none. Raises Unsure."""
 
-FEWEST = 100
-"""Rows from which on numpy takes less time than a decoder of single values."""
-
 _PADDING = 32  # the longest look ahead is 16 bytes
 _MOST_BYTES = 2**31 - 1 - _PADDING  # Arrow's binary columns count by 32 bits
 _FEW, _MOST_THIN_STEPS = 24, 256  # steps for so few values take longer than a decoder of single values
@@ -188,10 +185,13 @@ class Pieces:
 class NumberColumn:
     """Values of one width."""
 
-    def __init__(self, one: Callable[[Cursor], Numbers], dtype: npt.DTypeLike, finish: Finish) -> None:
-        """Args: reads one number at each place; numpy's type of them; makes the Arrow array."""
+    def __init__(
+        self, one: Callable[[Cursor], Numbers], dtype: npt.DTypeLike, finish: Finish, zero: int | None = 0
+    ) -> None:
+        """Args: reads one number at each place; numpy's type of them; makes the Arrow array; the number that stands
+        for 0, None where there is none."""
         self.read = self.reading(one)
-        self._pieces = Pieces(dtype)
+        self._pieces, self._dtype, self._zero = Pieces(dtype), dtype, zero
         self._finish = finish
 
     def reading(self, one: Callable[[Cursor], Numbers]) -> Callable[[Cursor], None]:
@@ -202,6 +202,13 @@ class NumberColumn:
             self._pieces.add(at, one(cursor))
 
         return read
+
+    def add_zeros(self, data: Data, at: Places) -> None:
+        """Take a 0 at each place, where nothing was written. Raises Unsure where none stands for it."""
+        if self._zero is None:
+            raise Unsure
+        zeros = np.zeros(len(at), self._dtype)
+        self._pieces.add(at, zeros + self._zero if self._zero else zeros)
 
     def taken(self, present: Flags | None) -> pa.Array:
         """Return all values, as of VectorColumn."""
@@ -229,6 +236,11 @@ class BytesColumn:
         self._raw = cursor.data.raw
         self._pieces.add(at, sizes)
         cursor.at = at + sizes
+
+    def add_zeros(self, data: Data, at: Places) -> None:
+        """Take a value without bytes at each place, where nothing was written."""
+        self._raw = data.raw
+        self._pieces.add(at, np.zeros(len(at), np.int64))
 
     def taken(self, present: Flags | None) -> pa.Array:
         """Return all values, as of VectorColumn."""
@@ -275,14 +287,37 @@ class StructColumn:
         return structs(parts, list(self._kind), pa.array(mask))
 
 
+class OptionalColumn:
+    """Values of which some are null: `present` takes which are not, and the column has only those."""
+
+    def __init__(self, column: VectorColumn) -> None:
+        """Args: the values that are there."""
+        self.column = column
+        self.present = Pieces(np.bool_)
+
+    def read(self, cursor: Cursor) -> None:
+        """Read one value at each place, as of VectorColumn."""
+        self.column.read(cursor)
+
+    def taken(self, present: Flags | None) -> pa.Array:
+        """Return all values, as of VectorColumn."""
+        _, own = self.present.ordered()
+        if own.all():
+            return self.column.taken(present)
+        return self.column.taken(own if present is None else spread(own, present))
+
+
 class ListColumn:
     """Lists; with keys maps. `counts` takes what steps have read of their sizes, and the columns take the items."""
 
-    def __init__(self, items: VectorColumn, kind: pa.DataType) -> None:
-        """Args: the items; the Arrow type: a list, or a map of texts."""
+    def __init__(self, items: VectorColumn, kind: pa.DataType, keys: BytesColumn | None = None) -> None:
+        """Args: the items; the Arrow type: a list, or a map of texts; the keys of a map."""
         self.counts = Pieces(np.int64)
-        self.items, self._kind = items, kind
-        self.keys: BytesColumn | None = None
+        self.items, self._kind, self.keys = items, kind, keys
+
+    def read(self, cursor: Cursor) -> None:
+        """Read one item at each place."""
+        self.items.read(cursor)
 
     def taken(self, present: Flags | None) -> pa.Array:
         """Return all values, as of VectorColumn."""

@@ -137,7 +137,7 @@ def varint(number: int, random: Random) -> bytes:
         out.append(left & 0x7F | 0x80)
         left >>= 7
     out.append(left)
-    if random.random() < 0.002 and len(out) < 10:
+    if random.random() < 0.001 and len(out) < 10:
         more = random.randint(1, 10 - len(out))
         out[-1] |= 0x80
         out += b"\x80" * (more - 1) + b"\0"

@@ -25,7 +25,7 @@ from tests.property.random_schemas import as_arrow_has_it
 from tests.unit.schema.registered import registered
 
 ROWS = 110
-MANY = pytest.mark.parametrize("schemas", [45, pytest.param(3_000, marks=pytest.mark.soak)])
+MANY = pytest.mark.parametrize("schemas", [30, pytest.param(3_000, marks=pytest.mark.soak)])
 
 
 def description(schema: Any) -> Record:

@@ -14,10 +14,10 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.errors import InvalidInput
 from eos.schema.avro_values import AvroDecoder
+from eos.schema.avro_vector_decoder import FEWEST
 from eos.schema.description import Record, described
 from eos.schema.errors import Undecodable
 from eos.schema.spark_types import spark_type
-from eos.schema.vector_columns import FEWEST
 from tests.unit.schema.registered import field, golden, record, registered
 
 

@@ -11,11 +11,11 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.schema import vector_columns
 from eos.schema.avro_values import AvroDecoder
-from eos.schema.avro_vector_decoder import vector_column
+from eos.schema.avro_vector_decoder import FEWEST, vector_column
 from eos.schema.description import Record, described
 from eos.schema.errors import Undecodable
 from eos.schema.spark_types import spark_type
-from eos.schema.vector_columns import FEWEST, Unsure
+from eos.schema.vector_columns import Unsure
 from tests.unit.schema.registered import field, record, registered
 
 LEAST = b"\xff" * 9 + b"\1"  # the least number of 64 bits

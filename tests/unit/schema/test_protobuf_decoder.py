@@ -13,6 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Registered
 from eos.schema.errors import Undecodable
+from eos.schema.protobuf_vector_decoder import FEWEST
 from tests.unit.schema.registered import native, registered
 from tests.unit.schema.test_protobuf_values import read, written
 
@@ -60,10 +61,13 @@ def changed(schema: Registered, change: Callable[[FileDescriptorProto], None]) -
         ),
     ],
 )
-def test_what_the_schema_has_no_place_for_is_named(syntax: str, line: str, value: bytes, field: str, why: str) -> None:
+@pytest.mark.parametrize("before", [1, FEWEST], ids=["few rows", "many rows"])
+def test_what_the_schema_has_no_place_for_is_named(
+    syntax: str, line: str, value: bytes, field: str, why: str, before: int
+) -> None:
     schema = native({"A": [line]}, STATUS, syntax=syntax)
-    with pytest.raises(Undecodable, match=f"^row 1(, field '{field}')?: .*{why}") as raised:
-        read(schema, [b"", value])
+    with pytest.raises(Undecodable, match=f"^row {before}(, field '{field}')?: .*{why}") as raised:
+        read(schema, [*[b""] * before, value])
     assert raised.value.field == field.replace("\\", "")
 
 
