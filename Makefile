@@ -43,7 +43,7 @@ models: ## explore the models of the commit protocol and of bk://'s names in lar
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	$(BIN)/python -m tests.models
 	$(BIN)/python -m tests.models --large
-	$(BIN)/python -m pytest --hypothesis-profile=deep tests/property/test_exactly_once.py
+	$(BIN)/python -m pytest --hypothesis-profile=deep tests/property
 
 mutants: ## change the code of commit, delivery and protocol in small ways, and list what no test notices: an hour or two
 	@sh tools/bootstrap.sh "$(PYTHON)" mutants
