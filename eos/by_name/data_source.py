@@ -17,11 +17,10 @@ from eos.errors import InvalidInput
 from eos.source.batch import FilteredReader, PulsarReader
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import ALL, all_with, checked
-from eos.source.filters import are_asked_for
 from eos.source.options import SourceOptions, kind_of, parse_options
-from eos.source.stream import PulsarStreamReader
 from eos.source.value_schema import ValueSchema
 from eos.spark.capabilities import Capability, require
+from eos.spark.workers import PUSHES_FILTERS, is_worker
 
 NAME = "pulsar"
 
@@ -43,6 +42,11 @@ _STREAM_WAYS = (
 _OLD_SPARK = (
     "Without it a row could be in none of the partitions that were written. Nothing is written. Use "
     "foreachBatch(eos.sink(...)) or eos.write(...), which need no such check."
+)
+
+_OLD_STREAM = (
+    "Without it a query that starts again could skip what it has not read. Nothing is read. "
+    'spark.read.format("pulsar") reads topics on this Spark too.'
 )
 
 
@@ -67,12 +71,15 @@ class PulsarDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read. Raises InvalidInput."""
         options = parse_options(self._reading(), "batch")
-        made = FilteredReader if are_asked_for() else PulsarReader
+        made = FilteredReader if is_worker(PUSHES_FILTERS) else PulsarReader
         return made(options, schema, self._checked(schema, options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a streaming query. Raises InvalidInput."""
         options = parse_options(self._reading(), "stream")
+        require(Capability.TELLS_START, 'spark.readStream.format("pulsar")', _OLD_STREAM)
+        from eos.source.stream import PulsarStreamReader  # its base classes came with that capability
+
         return PulsarStreamReader(options, schema, self._checked(schema, options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from eos.by_name.data_source import PulsarDataSource
 from eos.errors import InvalidInput
+from eos.spark.capabilities import Capability, require
 
 
 def register(spark: SparkSession) -> None:
@@ -19,8 +19,12 @@ def register(spark: SparkSession) -> None:
         spark: the session.
 
     Raises:
-        InvalidInput: a data source of that name is there already, such as another connector's jar.
+        InvalidInput: a data source of that name is there already, such as another connector's jar; or Spark is older
+            than 4.0, which has no data sources in Python.
     """
+    require(Capability.PYTHON_SOURCES, 'format("pulsar")', "Nothing is registered. eos.sink and eos.write need none.")
+    from eos.by_name.data_source import PulsarDataSource  # its base class came with that capability
+
     try:
         spark.dataSource.register(PulsarDataSource)
     except AnalysisException as error:

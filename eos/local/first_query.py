@@ -5,7 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+
+from eos.spark.jobs import collect
 
 
 def main() -> None:
@@ -23,13 +25,17 @@ def main() -> None:
             .groupBy("key")
             .count()
             .writeStream.outputMode("update")
-            .foreachBatch(lambda counts, _: counts.toArrow())
+            .foreachBatch(_take)
             .option("checkpointLocation", str(Path(folder, "checkpoint")))
             .trigger(availableNow=True)
             .start()
         )
         query.awaitTermination()
         spark.stop()
+
+
+def _take(counts: DataFrame, _: int) -> None:
+    collect(counts, 2)  # by Arrow, as a sink does
 
 
 if __name__ == "__main__":

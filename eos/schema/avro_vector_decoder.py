@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.pulsar.wire.fields import Places
 from eos.schema.avro_defaults import field_value
@@ -34,6 +33,7 @@ from eos.schema.vector_columns import (
     plain,
     symbols,
 )
+from eos.spark.pyspark_api import arrow_type
 
 FEWEST = 100
 """Rows from which on numpy takes less time than the decoder of single values."""
@@ -126,7 +126,7 @@ def _struct(writer: Node, reader: Node, kind: pa.DataType) -> VectorColumn:
             field = ours[theirs.name]
             given.append((field.name, vector_column(theirs.node, field.node, kind.field(field.name).type)))
         else:
-            own = to_arrow_type(spark_type(Record("AVRO", b"", theirs.node)), timezone="UTC")
+            own = arrow_type(spark_type(Record("AVRO", b"", theirs.node)))
             given.append((None, vector_column(theirs.node, theirs.node, own)))
     return StructColumn(given, defaults, kind)
 

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, Final, TypedDict, Unpack
 
 from pyspark.sql import DataFrame
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
@@ -30,6 +29,7 @@ from eos.sinks.options import SinkOptions, check_names, checked, names_checked
 from eos.sinks.run import OwningRun, RunContext
 from eos.sinks.sink import Sink
 from eos.spark import query as spark
+from eos.spark.pyspark_api import ClassicDataFrame
 from eos.steps import Observer
 
 log = logging.getLogger("eos.sink")

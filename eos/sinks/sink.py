@@ -16,7 +16,6 @@ from typing import NoReturn
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import StructType
 
 from eos.commit.decision import Identity
@@ -37,6 +36,7 @@ from eos.sinks.schemas import check_columns, new_version, not_taken
 from eos.sinks.shared_run import SharedRun, shared_run
 from eos.sinks.topics import valid_topic
 from eos.spark import query as spark
+from eos.spark.pyspark_api import ClassicDataFrame
 
 
 @dataclass(slots=True)

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from eos.source.batch_plan import EVERYTHING, Wanted, batch_ranges
 from eos.source.brokers import PulsarBrokers
-from eos.source.filters import what_passes
 from eos.source.options import SourceOptions
 from eos.source.segment_path import SegmentPlan
 from eos.source.tasks import RangePartition, losses, read_partition
 from eos.source.value_schema import ValueSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 
 class PulsarReader(DataSourceReader):
@@ -60,4 +63,6 @@ class FilteredReader(PulsarReader):
         return filters
 
     def _wanted(self) -> Wanted:
+        from eos.source.filters import what_passes  # not every Spark has filters
+
         return what_passes(self._filters)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -31,6 +30,7 @@ from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import MessageId
 from eos.source.value_schema import TypedValues
+from eos.spark.pyspark_api import arrow_schema, arrow_type
 
 _ID = StructType(
     [StructField("ledger", LongType()), StructField("entry", LongType()), StructField("batchIndex", IntegerType())]
@@ -115,7 +115,7 @@ class SourceColumns:
 
     def __init__(self, schema: StructType, topic: str, typed: TypedValues | None = None) -> None:
         """Args: a checked schema; the physical topic; what decodes `value`, None where it is bytes."""
-        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema: pa.Schema = arrow_schema(schema)
         self._parts = [_BY_NAME[field.name] for field in schema.fields]
         self._wanted = {part.decoded for part in self._parts if part.decoded is not None}
         self._typed = typed if "value" in self._wanted else None
@@ -147,7 +147,7 @@ class SourceColumns:
             return convert(column, field.type)
         except pa.ArrowInvalid as error:
             where = place_of(entries, _first_wrong(column, field.type, convert))
-            others = [kind for kind in part.types if to_arrow_type(kind, timezone="UTC") != field.type]
+            others = [kind for kind in part.types if arrow_type(kind) != field.type]
             raise InvalidInput(
                 f"message {where} of {self._topic}: column {part.name!r} can't be read as {field.type}: {error}. "
                 f"Declare it as {(others or part.types)[0].simpleString()} by .schema(…)."

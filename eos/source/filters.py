@@ -31,7 +31,6 @@ from pyspark.sql.datasource import (
 from eos.pulsar.protocol.topics import split_partition
 from eos.source.batch_plan import Wanted
 from eos.source.boundaries import LATEST_MS
-from eos.spark.workers import PUSHES_FILTERS, is_worker
 
 SLACK_MS = 3_600_000
 """What is read beyond the times that are asked for: publish times may be half of it off the order of storage."""
@@ -47,11 +46,6 @@ _OPERATORS: dict[type[Filter], Callable[[Any, Any], bool]] = {
     StringContains: operator.contains,
 }
 _OTHERS = (EqualNullSafe, In, IsNull, IsNotNull)
-
-
-def are_asked_for() -> bool:
-    """Whether this process is the worker in which Spark pushes filters down."""
-    return is_worker(PUSHES_FILTERS)
 
 
 def what_passes(filters: Sequence[Filter]) -> Wanted:

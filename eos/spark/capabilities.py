@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from eos.errors import InvalidInput
 
-OLDEST: Final = (4, 0)
+OLDEST: Final = (3, 5)
 """The oldest Spark that is supported; spelled in the bounds of pyproject.toml too."""
 
 
@@ -24,7 +24,13 @@ class Capability(Enum):
     """Something that not every supported Spark can do."""
 
     COMPARES_SHUFFLES = auto()
+    NAMES_ARROW_TIMEZONES = auto()
+    PYTHON_SOURCES = auto()
+    PUSHES_FILTERS = auto()
+    READS_STATE = auto()
     REPAIRS_SNAPSHOTS = auto()
+    SPLIT_DATAFRAMES = auto()
+    TELLS_START = auto()
 
 
 class Fact(NamedTuple):
@@ -37,9 +43,21 @@ class Fact(NamedTuple):
 TABLE: Final[Mapping[Capability, Fact]] = {
     # 4.1 knows the option, but has it off and compares in part only.
     Capability.COMPARES_SHUFFLES: Fact((4, 2), "the check that a shuffle, computed again, has the same rows"),
+    Capability.NAMES_ARROW_TIMEZONES: Fact((4, 2), "the choice of a timezone for Arrow's types"),
+    Capability.PYTHON_SOURCES: Fact((4, 0), "data sources that are written in Python"),
+    Capability.PUSHES_FILTERS: Fact((4, 1), "filters that are handed to a Python data source"),
+    Capability.READS_STATE: Fact((4, 0), 'reading state as a table, format("statestore")'),
     Capability.REPAIRS_SNAPSHOTS: Fact((4, 1), "taking an older snapshot of state for one that can't be loaded"),
+    Capability.SPLIT_DATAFRAMES: Fact((4, 0), "a class of its own for DataFrames of classic mode"),
+    Capability.TELLS_START: Fact((4, 2), "telling a Python data source where a query stands"),
 }
-"""{capability: since which Spark}, read in the sources of Spark 4.0.4, 4.1.4, 4.2.1 and 4.3.0."""
+"""{capability: since which Spark}, read in the sources of Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0."""
+
+READ_STATE: Final = (
+    "Showing, comparing or rescaling state",
+    "Nothing is changed. Run the command with a newer Spark: it reads the checkpoints of older ones too.",
+)
+"""For `require`: what is said where a command needs `Capability.READS_STATE`."""
 
 
 class SparkLacks(InvalidInput):

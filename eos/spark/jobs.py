@@ -17,7 +17,8 @@ from pyspark.serializers import read_int
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import StructType
-from pyspark.util import PythonEvalType, local_connect_and_auth
+
+from eos.spark.pyspark_api import PythonEvalType, local_connect_and_auth, map_in_arrow
 
 _SAYS_WHY_S = 60
 """Seconds for Spark to say whether a job failed, once it has sent all that it had."""
@@ -36,7 +37,7 @@ class ArrowFunction:
     def over(self, df: DataFrame) -> DataFrame:
         """Return the DataFrame of what the function yields for the partitions of `df`. Runs nothing."""
         columns = self._udf(*[df[name] for name in df.columns])
-        return DataFrame(df._jdf.mapInArrow(columns._jc, False, None), df.sparkSession)
+        return DataFrame(map_in_arrow(df._jdf, columns), df.sparkSession)
 
 
 def collect(df: DataFrame, limit: int) -> pa.Table | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eos.spark.capabilities import READ_STATE, Capability, require
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.hadoop_files import HadoopFiles
@@ -188,6 +189,7 @@ def read_state(
         "stateVarName": state_variable,
         **options,
     }
+    require(Capability.READS_STATE, *READ_STATE)
     reader = _session(spark, uri, batch_id).read.format("statestore")
     for name, value in named.items():
         if value is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eos.spark.capabilities import READ_STATE, Capability, require
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.logs import OffsetsLogEntry
@@ -86,6 +87,7 @@ def session_for(spark: SparkSession, kept: BatchState, options: Mapping[str, obj
 
 def reader_of(session: SparkSession, batch: int, operator: int) -> DataFrameReader:
     """Return Spark's reader of an operator's state after a batch."""
+    require(Capability.READS_STATE, *READ_STATE)
     return session.read.format("statestore").option("batchId", batch).option("operatorId", operator)
 
 

@@ -100,6 +100,7 @@ def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Itera
     builder = configure_spark(builder, options)
     with _jvm_on_standard_error():
         spark: SparkSession = builder.getOrCreate()
+        _ = spark.streams  # makes the coordinator of state stores, to which Spark 4.1 and 4.2 report when state is read
     try:
         yield spark
     finally:

@@ -67,6 +67,7 @@ class Job:
         fault: "kill-worker" or "gate", step, phase, and the batch it is for; see `tests.crash.moments`.
         spread: rows are shuffled into this many partitions before they are written; 0: not at all.
         witness: a file for each moment and the process it happened in; "": none.
+        bk: the checkpoint's address on bk://; "": it is in the folder.
         by_id: all input is written as one job, by `eos.write` with the job id `name`, and once more at the end.
     """
 
@@ -85,6 +86,7 @@ class Job:
     spread: int = 0
     witness: str = ""
     by_id: bool = False
+    bk: str = ""
 
     @property
     def input(self) -> Path:
@@ -167,7 +169,7 @@ def start(spark: SparkSession, job: Job, write: Callable[[DataFrame, int], None]
     return (
         out.writeStream.outputMode("update")
         .foreachBatch(write)
-        .option("checkpointLocation", str(job.checkpoint))
+        .option("checkpointLocation", job.bk or str(job.checkpoint))
         .trigger(availableNow=True)
         .start()
     )
@@ -183,6 +185,10 @@ def run(job: Job) -> None:
     builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "localhost")
     for name, value in job.conf.items():
         builder = builder.config(name, value)
+    if job.bk:
+        from statestore import configure_spark
+
+        builder = configure_spark(builder)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     observer = _observer(job)

@@ -112,6 +112,16 @@ def test_there_is_no_writer_by_name_where_spark_does_not_compare_shuffles(
         getattr(source, call)(StructType([StructField("value", StringType())]), False)
 
 
+@pytest.mark.parametrize("version", ["4.0.5", "4.1.4"])
+def test_no_stream_is_read_where_spark_does_not_say_where_a_query_stands(
+    monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.setattr(capabilities, "installed", lambda: version)
+    source = PulsarDataSource({"service.url": "pulsar://nowhere", "topic": "t", "subscription": "s"})
+    with pytest.raises(SparkLacks, match=rf"Spark {version} lacks it: it came with 4\.2\. .*Nothing is read"):
+        source.streamReader(StructType([StructField("value", BinaryType())]))
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("asked_for", [{}, {"Guarantee": "exactly-once"}])
 def test_there_is_no_writer_by_name_without_a_guarantee_it_can_keep(overwrite: bool, asked_for: dict[str, str]) -> None:

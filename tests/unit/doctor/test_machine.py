@@ -27,7 +27,8 @@ VERSIONS = Path(__file__).resolve().parents[3] / "docs/reference/versions.md"
         ("3.12.1", "4.0.1", CheckVerdict.UNKNOWN, "was tried in part only"),
         ("3.14.0", "4.3.0", CheckVerdict.UNKNOWN, "was not tried"),
         ("3.11.7", "5.0.0.dev1", CheckVerdict.UNKNOWN, "was not tried"),
-        ("3.11.7", "3.5.4", CheckVerdict.CARE, "Install pyspark 4.0 or newer"),
+        ("3.11.7", "3.5.9", CheckVerdict.UNKNOWN, "was not tried"),
+        ("3.11.7", "3.4.4", CheckVerdict.CARE, "Install pyspark 3.5 or newer"),
         ("3.11.7", None, CheckVerdict.UNKNOWN, "Run eos doctor where its driver runs"),
     ],
 )

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
+from eos.by_name.registration import register
 from eos.spark import capabilities
 from eos.spark.capabilities import OLDEST, TABLE, Capability, SparkLacks, has, installed, minor, require
+from statestore.checkpoint.listing import read_state
+from statestore.checkpoint.raw_state import reader_of
 
 ROOT = Path(__file__).parents[3]
 LOOKS = re.compile(r"pyspark\.__version__|version\(\"pyspark\"\)|\bspark\.version\b")
@@ -35,7 +40,13 @@ def test_the_spark_that_is_here_can_do_everything() -> None:
 
 @pytest.mark.parametrize(
     ("spark_is", "compares", "repairs"),
-    [("4.0.5", False, False), ("4.1.4", False, True), ("4.2.1", True, True), ("10.0.0.dev1", True, True)],
+    [
+        ("3.5.9", False, False),
+        ("4.0.5", False, False),
+        ("4.1.4", False, True),
+        ("4.2.1", True, True),
+        ("10.0.0.dev1", True, True),
+    ],
     indirect=["spark_is"],
 )
 def test_a_capability_comes_with_a_spark_and_stays(spark_is: str, compares: bool, repairs: bool) -> None:
@@ -53,3 +64,17 @@ def test_nothing_else_looks_at_the_version_of_spark() -> None:
     files = [path for folder in ("eos", "statestore", "pyspark_pulsar") for path in (ROOT / folder).rglob("*.py")]
     looking = [str(path.relative_to(ROOT)) for path in files if path != own and LOOKS.search(path.read_text())]
     assert looking == []
+
+
+@pytest.mark.parametrize("spark_is", ["3.5.9"], indirect=True)
+def test_a_data_source_is_not_registered_where_spark_has_none_in_python(spark_is: str) -> None:
+    with pytest.raises(SparkLacks, match=r"Spark 3\.5\.9 lacks it: it came with 4\.0\. Nothing is registered"):
+        register(cast(SparkSession, None))
+
+
+@pytest.mark.parametrize("spark_is", ["3.5.9"], indirect=True)
+def test_state_is_not_read_where_spark_can_not(spark_is: str) -> None:
+    with pytest.raises(SparkLacks, match=r"Showing, comparing or rescaling state needs .* it came with 4\.0\."):
+        reader_of(cast(SparkSession, None), 3, 0)
+    with pytest.raises(SparkLacks, match=r"Run the command with a newer Spark"):
+        read_state(cast(SparkSession, None), "bk://there/")

@@ -42,11 +42,11 @@ def test_the_pyspark_that_is_here_is_taken() -> None:
 
 def test_a_missing_pyspark_is_named_with_what_to_install() -> None:
     text = said()
-    assert "needs PySpark 4.0 or newer, and this Python has none" in text
+    assert "needs PySpark 3.5 or newer, and this Python has none" in text
     assert 'pip install "spark-pulsar-eos[spark]"' in text
 
 
-@pytest.mark.parametrize("version", ["3.5.4", "2.4.0.dev1"])
+@pytest.mark.parametrize("version", ["3.4.4", "2.4.0.dev1"])
 @pytest.mark.parametrize("zipped", [False, True], ids=["in a folder", "in a zip, as under spark-submit"])
 def test_a_pyspark_that_is_too_old_is_named_with_its_version(version: str, zipped: bool, tmp_path: Path) -> None:
     files = {
@@ -62,4 +62,4 @@ def test_a_pyspark_that_is_too_old_is_named_with_its_version(version: str, zippe
         (tmp_path / "pyspark").mkdir()
         for name, text in files.items():
             (tmp_path / "pyspark" / name).write_text(text)
-    assert f"needs PySpark 4.0 or newer, and this Python has {version}" in said(str(place))
+    assert f"needs PySpark 3.5 or newer, and this Python has {version}" in said(str(place))
