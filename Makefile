@@ -105,7 +105,7 @@ $(JAR): statestore/java/pom.xml $(shell find statestore/java/src/main -type f)
 java: ## all tests of the bk:// file system, on ZooKeepers and bookies of their own, and its jar: some minutes
 	cd statestore/java && mvn -B --no-transfer-progress verify
 
-lint: ## ruff, mypy, the import layers, whether what is generated is fresh, and dead links in docs/
+lint: ## ruff, mypy, the import layers, names and style, whether what is generated is fresh, and dead links in docs/
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -115,6 +115,7 @@ lint: ## ruff, mypy, the import layers, whether what is generated is fresh, and 
 	$(BIN)/python tools/generate_wire.py --check
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/python tools/check_names.py
+	$(BIN)/python tools/check_style.py
 	$(BIN)/python tools/check_pins.py
 	$(BIN)/python tools/draw_packages.py --check
 	$(BIN)/python tools/draw_options.py --check

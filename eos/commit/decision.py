@@ -174,7 +174,7 @@ OWNERSHIP: Final[tuple[Rule, ...]] = (
 DECISION: Final[tuple[Rule, ...]] = (
     *OWNERSHIP,
     Rule(
-        "rewritten behind the output",
+        "rewritten before the output's batch",
         _over_output,
         StaleBatch,
         "the output holds batch {newest}, and this checkpoint's state, which was rescaled, has nothing of it: batch"

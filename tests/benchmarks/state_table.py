@@ -88,7 +88,7 @@ def _commits(partitions: int, figures: Json) -> Sheet:
 def _costs(measured: Sequence[int], found: Json) -> Sheet:
     rows = {"ZooKeeper writes": "zookeeper_writes_per_batch", "new ledgers": "ledgers_per_batch"}
     return Sheet(
-        "What a batch costs on bk://",
+        "Cost of a batch on bk://",
         ("", *(f"{partitions} state partitions" for partitions in measured)),
         [
             (label, *(f"{found[f'state_{partitions}'][key]:g}" for partitions in measured))

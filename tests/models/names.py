@@ -91,7 +91,7 @@ class Tree(Bounds):
         entry = w.file(names)
         if entry is not None and (entry.write, entry.generation, str(entry.ledger)) == (reference, version, ledger):
             return None
-        return f"ledger {ledger} is held for ever by {reference}, which is no file's any more"
+        return f"ledger {ledger} is held for ever by {reference}, which belongs to no file any more"
 
     def stuck(self, state: World) -> str | None:
         """Say which ledger no process will free, now that all is quiet."""

@@ -16,8 +16,8 @@ class Rule(Enum):
     ACKNOWLEDGED = "A file is published only when all its bytes are acknowledged"
     PUBLISH_CHECKS_PARENT = "Publishing checks that the parent is a directory still"
     PUBLISH_REFERS = "Publishing makes the reference in the same multi as the name"
-    OVERWRITE_RELEASES = "What overwrites a file deletes the old one's reference in the same multi"
-    OVERWRITE_GENERATION = "What overwrites a file deletes the reference of the generation that it has seen"
+    OVERWRITE_RELEASES = "An overwriting writer deletes the old file's reference in the same multi"
+    OVERWRITE_GENERATION = "An overwriting writer deletes the reference of the generation that it has seen"
 
     # Changing names: Names.rename, delete, mkdirs
     RENAME_CHECKS_PARENT = "Renaming checks that the target's parent is a directory still"
@@ -26,7 +26,7 @@ class Rule(Enum):
     DELETE_GENERATION = "Deleting a file deletes the reference of the generation that it has seen"
     NAME_VERSION = "A name is deleted only where it is a file's still, not a directory's"
     MKDIR_CHECKS_PARENT = "Making a directory checks that its parent is a directory still"
-    RMDIR_VERSION = "Removing a directory checks that it is no file by now"
+    RMDIR_VERSION = "Removing a directory checks that it has not become a file"
 
     # Freeing ledgers: Sweeper
     FREE_UNREFERENCED = "A ledger's znode is deleted only where it has no reference"

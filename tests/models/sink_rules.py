@@ -25,7 +25,7 @@ class Rule(Enum):
     # What to do with a batch
     REPLAY = "A batch that has a MARKER is skipped"
     STALE = "A batch older than the newest MARKER is never written"
-    LOG_DECIDES = "What became of a transaction that has ended is for the log to say"
+    LOG_DECIDES = "The log alone says how a transaction has ended"
 
     # What user code does with a failure
     RUN_STOPS = "A run takes no batch after one that failed in it"

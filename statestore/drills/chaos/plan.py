@@ -109,7 +109,7 @@ KINDS = (
     FaultKind(
         "broker-lost",
         Family.BROKER,
-        "SIGKILL a broker; start none before the jobs have long gone on with the other; only with `--standalone`",
+        "SIGKILL a broker; start none before the jobs have run long on the other; only with `--standalone`",
         runs="standalone",
     ),
     FaultKind(

@@ -84,8 +84,8 @@ JUMPED: list[tuple[str, Known, int, Action | type[EosError]]] = [
     ("write", known(marker=4, intent=5, ended=False), 7, Action.WRITE),  # 5 was begun, and is not in the output
     ("hole", known(marker=3, intent=4, ended=False), 7, InvalidInput),
     ("hole", known(marker=4, intent=7, ended=False), 8, InvalidInput),
-    ("rewritten behind the output", known(marker=5, intent=5), 7, StaleBatch),
-    ("rewritten behind the output", known(marker=6, intent=6), 7, StaleBatch),
+    ("rewritten before the output's batch", known(marker=5, intent=5), 7, StaleBatch),
+    ("rewritten before the output's batch", known(marker=6, intent=6), 7, StaleBatch),
     ("other input", known(marker=7, intent=7, offsets="others"), 7, IdentityMismatch),
     ("stale", known(marker=8, intent=8), 7, StaleBatch),
     ("replay", known(marker=7, intent=7), 7, Action.SKIP),
