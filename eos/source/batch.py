@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -21,6 +22,8 @@ from eos.source.value_schema import ValueSchema
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
+log = logging.getLogger("eos.source")
+
 
 class PulsarReader(DataSourceReader):
     """Plans one read of what the topics hold, and reads its ranges. Spark pickles it for the tasks."""
@@ -36,6 +39,9 @@ class PulsarReader(DataSourceReader):
         brokers = PulsarBrokers(self._options)
         wanted = replace(self._wanted(), compacted=self._options.compacted)
         ranges = batch_ranges(brokers, self._options.start, self._options.end, wanted, losses(self._options))
+        brokers.warn_of_policies(
+            {part.topic for part in ranges}, log.warning, retained=self._options.retain_while_reading
+        )
         ranges = brokers.splitter()(ranges)
         # Spark makes a partition of its own, without a range, of an empty list.
         plan = SegmentPlan(self._options)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential
@@ -22,6 +23,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary
 from eos.source.offsets import before
 from eos.source.options import SourceOptions
+from eos.source.policy_warnings import policy_warnings
 from eos.source.range_reader import first_behind
 from eos.source.range_splitter import Splitter, splitter, whole
 from eos.source.ranges import Found, Range, TopicState
@@ -29,6 +31,7 @@ from eos.source.subscriptions import Subscriptions, too_old
 from eos.source.unfinished_chunks import Unfinished
 
 if TYPE_CHECKING:
+    from eos.pulsar.net.admin import Admin
     from eos.source.value_schema import ValueSchema
 
 PATIENCE_S = 60
@@ -196,11 +199,8 @@ class PulsarBrokers:
         """
         if self._options.admin_url is None:
             raise InvalidInput(f"the admin API alone knows the ledgers of {topic}: give admin.url")
-        from eos.pulsar.net.admin import Admin  # with httpx: a third of what a planner's or a worker's start takes
-
-        cluster = self._options.cluster
         try:
-            with Admin(self._options.admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
+            with self._admin(self._options.admin_url) as admin:
                 return admin.ledgers(topic)
         except Refused as refused:
             if refused.code not in _FORBIDDEN:
@@ -209,6 +209,31 @@ class PulsarBrokers:
                 f"{refused}. Ranges are cut by a topic's ledgers, of which the admin API tells a role that may consume "
                 "the topic: give it that right, or leave out admin.url and minPartitions"
             ) from refused
+
+    def warn_of_policies(self, topics: Iterable[str], warn: Callable[[str], None], *, retained: bool = False) -> None:
+        """Say what policies do to a read of these physical topics, where there is an admin URL. Raises nothing.
+
+        Args: the topics; takes each text; whether durable subscriptions keep the topics stored meanwhile.
+        """
+        if self._options.admin_url is None:
+            return
+        firsts = {split_partition(topic)[0]: topic for topic in sorted(topics, reverse=True)}  # they share policies
+        try:
+            with (
+                self._admin(self._options.admin_url) as admin,
+                ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="eos-source") as pool,
+            ):
+                told = pool.map(lambda one: policy_warnings(admin, *one, retained=retained), firsts.items())
+                for text in chain.from_iterable(told):
+                    warn(text)
+        except (InvalidInput, NetworkError) as error:
+            warn(f"Whether policies slow this read or let it stop producers can't be known: {error}.")
+
+    def _admin(self, url: str) -> Admin:
+        from eos.pulsar.net.admin import Admin  # with httpx: a third of what a planner's or a worker's start takes
+
+        cluster = self._options.cluster
+        return Admin(url, cluster.credentials, cluster.tls, cluster.request_timeout_s)
 
     def splitter(self) -> Splitter:
         """Return what cuts ranges, as the options want it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from eos.errors import EosError
 from eos.source.batch_pace import FIRST_ENTRIES, Pace
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Offsets
@@ -101,4 +103,10 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 pace=Pace(target_s, time.monotonic) if target_s is not None else None,
             )
             self._opened = brokers, plan
+            self._warn_of_policies(brokers)
         return self._opened[1]
+
+    def _warn_of_policies(self, brokers: PulsarBrokers) -> None:
+        if self._options.admin_url is not None:
+            with suppress(EosError):  # the plan, which asks the same, tells
+                brokers.warn_of_policies(brokers.topics(all_named=True), log.warning)

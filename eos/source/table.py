@@ -38,7 +38,7 @@ OPTIONS: tuple[SourceOption, ...] = (
         "admin.url",
         "",
         '`"http://host:8080"` or `"https://host:8443"`: the admin API, by whose ledgers topic partitions are cut, so '
-        "that more tasks read them",
+        "that more tasks read them. With it a read warns of policies that slow it",
     ),
     _both("topic", "", "one topic: all its partitions, or one partition by its own name"),
     _both("topics", "", "several topics, separated by commas"),

@@ -20,7 +20,7 @@ from eos.closing import Closing
 from eos.config import Credentials, OAuth2, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.authentication import secret, without
-from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in
+from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in, rates_in
 from eos.pulsar.net.service_url import refuse_user
 from eos.pulsar.net.transport import tls_advice, tls_context
 from eos.pulsar.protocol.topics import full_name
@@ -151,6 +151,11 @@ class Admin(Closing):
             retention_mb=int(retention.get("retentionSizeInMB", 0)),
             most_consumers=int(self._json(f"{at}/maxConsumers?applied=true") or 0),
         )
+
+    def read_rates(self, topic: str) -> tuple[str, ...]:
+        """Return the rates that limit the reading of a topic without partitions, or of a partition, in words."""
+        policies = ("dispatchRate", "subscriptionDispatchRate")
+        return tuple(rates_in({one: self._json(f"v2/{_path(topic)}/{one}?applied=true") for one in policies}))
 
     def backlog(self, topic: str) -> Backlog:
         """Return the backlog of a topic without partitions, or of a partition."""

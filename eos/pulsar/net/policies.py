@@ -73,3 +73,16 @@ def quotas_in(told: Mapping[str, Mapping[str, Any]]) -> Iterator[BacklogQuota]:
         limit = max(int(quota.get(name, -1)) for name in limits)
         if limit > 0:
             yield BacklogQuota(kind, limit, str(quota.get("policy")))
+
+
+_DISPATCH = {"dispatchThrottlingRateInMsg": "messages", "dispatchThrottlingRateInByte": "bytes"}
+"""{field of DispatchRate (pulsar-client-admin-api): what it counts}."""
+
+
+def rates_in(told: Mapping[str, Mapping[str, Any] | None]) -> Iterator[str]:
+    """Say which rates limit what a broker sends to readers. Args: {policy: DispatchRate of the admin API, or None}."""
+    for policy, rate in told.items():
+        for field, unit in _DISPATCH.items():
+            limit = int((rate or {}).get(field, -1))
+            if limit > 0:
+                yield f"{policy} of {limit} {unit} in {int((rate or {}).get('ratePeriodInSecond', 1))} s"

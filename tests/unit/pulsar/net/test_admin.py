@@ -95,6 +95,18 @@ def test_what_makes_a_broker_delete(server: Server) -> None:
         assert admin.keeping("persistent://public/default/t/x").quotas == ()
 
 
+def test_what_limits_reading(server: Server) -> None:
+    rate = {"dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 2}
+    server.answers = {
+        f"{TOPIC}/dispatchRate?applied=true": (200, None),
+        f"{TOPIC}/subscriptionDispatchRate?applied=true": (200, rate),
+    }
+    with Admin(server.url) as admin:
+        assert admin.read_rates("persistent://public/default/t/x") == ("subscriptionDispatchRate of 5 messages in 2 s",)
+        rate["dispatchThrottlingRateInMsg"] = 0  # as good as none
+        assert admin.read_rates("persistent://public/default/t/x") == ()
+
+
 @pytest.mark.parametrize(
     ("readable_to", "ongoing", "held_up"), [("5:1", 1, True), ("5:7", 1, False), ("5:1", 0, False)]
 )
