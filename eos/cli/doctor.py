@@ -37,6 +37,10 @@ def doctor(
     preflight: Annotated[
         bool, typer.Option("--preflight", help="Before a job starts: look at all that it needs, and at no reader.")
     ] = False,
+    leftovers: Annotated[
+        bool,
+        typer.Option("--remove-leftovers", help="Delete the subscriptions that killed reads have left on the topics."),
+    ] = False,
     sink: Annotated[str | None, typer.Option(help="With --preflight: the name of the job's sink.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
@@ -54,6 +58,9 @@ def doctor(
     --preflight shows the same of a job that is about to start, a line for each thing: this machine, the brokers, the
     control topic of --sink in --namespace, and the TOPICS: whether they exist, may be written to, and keep rows.
 
+    --remove-leftovers deletes, and names, the subscriptions spark-batch-… and spark-place-… of reads whose worker or
+    planner was killed. One that a consumer is connected to belongs to a read under way, and stays.
+
     Exit codes: 0 when all is well, 1 when readers are held up at the end or something needs care, 2 when that was not
     found out, 3 when something can't be known, such as what only a superuser is told.
     """
@@ -63,13 +70,14 @@ def doctor(
     from eos.doctor.checkup import checkup, readers_not_told
     from eos.doctor.doctor import Doctor, ReaderState, summary
     from eos.doctor.job_needs import job_needs
+    from eos.doctor.leftovers import Leftover, remove_leftovers
     from eos.errors import InvalidInput, Refused
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import check_namespace, full_name
 
-    if preflight and (heal or readers):
-        raise InvalidInput("--preflight looks at no reader: give it without --heal and --readers")
+    if preflight and (heal or readers or leftovers):
+        raise InvalidInput("--preflight looks at no reader: give it without --heal, --readers and --remove-leftovers")
     if sink is not None and not preflight:
         raise InvalidInput(f"--sink {sink} names the sink of a job that is to start: give --preflight too")
     if not older_than >= 0:
@@ -81,7 +89,8 @@ def doctor(
         partitions: list[str] = []
         held_up: list[Finding] = []
         checks: list[Check] = []
-        alone = topics or readers or heal
+        removed: list[Leftover] = []
+        alone = topics or readers or heal or leftovers
         try:
             if preflight:
                 checks += job_needs(client, admin, namespace, sink, [full_name(topic) for topic in topics or ()])
@@ -92,6 +101,10 @@ def doctor(
             if alone or preflight:
                 raise
             checks.append(readers_not_told(error))
+        if leftovers:
+            for one_left in remove_leftovers(admin, partitions):
+                removed.append(one_left)
+                tell(f"The subscription {one_left.subscription} of {one_left.topic} is deleted.")
         if heal:
             for finding in held_up:
                 if finding.state is ReaderState.FROZEN and (accept_loss or not finding.loses_rows):
@@ -104,9 +117,10 @@ def doctor(
     younger = len(held_up) - len(found)
     if as_json:
         held = [summary(finding) for finding in found]
-        print(
-            json.dumps({"held_up": held, "younger": younger, "checks": [asdict(check) for check in checks]}, indent=2)
-        )
+        told = {"held_up": held, "younger": younger, "checks": [asdict(check) for check in checks]}
+        if leftovers:
+            told["removed"] = [asdict(leftover) for leftover in removed]
+        print(json.dumps(told, indent=2))
     else:
         if found:
             _show_held_up(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from eos.commit.owner import Owner
 from eos.config import Cluster
 from eos.doctor.abort import OwnerAlive, refuse_if_owned
 from eos.errors import Fenced, NotCommitted
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -175,3 +177,22 @@ def _aborted_elsewhere(sink: Sink, topic: str) -> TxnId:
     coordinator.add_partitions(txn, [topic])
     coordinator.end(txn, commit=False)
     return txn
+
+
+def test_what_killed_reads_have_left_is_deleted_by_name_and_nothing_else(pulsar: Any, make_topic: Any) -> None:
+    topic = make_topic("leftovers", partitions=2)
+    left, used, theirs = f"spark-batch-{uuid.uuid4().hex}", f"role-spark-place-{uuid.uuid4().hex}", "job"
+    first, second = f"{topic}-partition-0", f"{topic}-partition-1"
+    with Client(Cluster(pulsar.service_url)) as dead:
+        for partition, name in ((first, left), (first, theirs), (second, used)):
+            dead.subscription(partition, name, initial="earliest")
+    with Client(Cluster(pulsar.service_url)) as alive:
+        reading = alive.subscription(second, used, initial="earliest")
+        answer = eos(pulsar, "doctor", topic, "--remove-leftovers", "--json")
+        assert answer.exit_code == 0, answer.output
+        assert json.loads(answer.stdout)["removed"] == [{"topic": first, "subscription": left}]
+        with Admin(pulsar.admin_url) as admin:
+            assert (admin.subscriptions(first), admin.subscriptions(second)) == ((theirs,), (used,))
+        reading.close()
+    answer = eos(pulsar, "doctor", topic, "--remove-leftovers")
+    assert f"The subscription {used} of {second} is deleted." in " ".join(answer.output.split())

@@ -178,6 +178,10 @@ class Admin(Closing):
         """Return the names of a topic's durable subscriptions."""
         return tuple(self._json(f"v2/{_path(topic)}/subscriptions") or ())
 
+    def unsubscribe(self, topic: str, subscription: str) -> None:
+        """Delete a durable subscription that no consumer is connected to. Raises Refused where one is."""
+        self._ask("DELETE", f"v2/{_path(topic)}/subscription/{quote(subscription, safe='')}")
+
     def producers(self, topic: str) -> tuple[str, ...]:
         """Return who is connected to write to a topic without partitions, or to a partition: "name (address)"."""
         told = self._json(f"v2/{_path(topic)}/stats")["publishers"]

@@ -1,0 +1,54 @@
+"""Which subscriptions are left behind by reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from eos.doctor.leftovers import Leftover, remove_leftovers
+from eos.errors import Refused
+
+HEX = "0123456789abcdef" * 2
+
+
+@dataclass
+class Topic:
+    names: tuple[str, ...]
+    refusals: dict[str, Refused] = field(default_factory=dict)
+    deleted: list[str] = field(default_factory=list)
+
+    def subscriptions(self, topic: str) -> tuple[str, ...]:
+        return self.names
+
+    def unsubscribe(self, topic: str, subscription: str) -> None:
+        if subscription in self.refusals:
+            raise self.refusals[subscription]
+        self.deleted.append(subscription)
+
+
+@pytest.mark.parametrize("name", [f"spark-batch-{HEX}", f"spark-place-{HEX}", f"role-spark-batch-{HEX}"])
+def test_a_subscription_of_one_read_is_removed(name: str) -> None:
+    assert list(remove_leftovers(Topic((name,)), ["t"])) == [Leftover("t", name)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["job", f"spark-{HEX}", f"spark-batch-{HEX}0", f"spark-batch-{HEX[:-1]}", f"myspark-batch-{HEX}", "__eos-hold"],
+)
+def test_any_other_is_left_alone(name: str) -> None:
+    topic = Topic((name,))
+    assert list(remove_leftovers(topic, ["t"])) == []
+    assert topic.deleted == []
+
+
+def test_one_that_a_read_uses_is_left_alone_and_the_next_is_looked_at() -> None:
+    used, free = f"spark-batch-{HEX}", f"spark-place-{HEX}"
+    topic = Topic((used, free), {used: Refused("delete", "412", "Subscription has active connected consumers")})
+    assert list(remove_leftovers(topic, ["t"])) == [Leftover("t", free)]
+
+
+def test_a_role_that_may_not_is_told() -> None:
+    used = f"spark-batch-{HEX}"
+    with pytest.raises(Refused, match="403"):
+        list(remove_leftovers(Topic((used,), {used: Refused("delete", "403", "no")}), ["t"]))
