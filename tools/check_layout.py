@@ -17,6 +17,7 @@ GENERATED = ("pulsar_pb2.py", "bookkeeper_pb2.py")
 NO_MODULE = {
     "commit/test_no_network": "what no module of the package may load",
     "commit/test_freed": "partitions after a try that was aborted, seen by all modules of the package",
+    "commit/test_terminated": "a topic that is terminated in the middle of a batch, seen by all modules of the package",
     "commit/test_stopped": "a query that was stopped, seen by all modules of the package",
     "metrics/test_dashboard": "the dashboard and the alerts, which are no modules",
     "pulsar/net/test_limping": "one broker that limps, seen by all modules of the package",

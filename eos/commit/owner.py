@@ -21,7 +21,7 @@ from eos.commit.owned_log import OwnedLog
 from eos.commit.ports import ClientPort, CoordinatorPort
 from eos.commit.registration import Registration, fits
 from eos.commit.retry import GaveUp, OwnerSettings, Waits
-from eos.commit.takeover import Takeover
+from eos.commit.takeover import Takeover, owed
 from eos.errors import (
     CommitUnknown,
     DamagedLog,
@@ -192,23 +192,28 @@ class Owner:
     def settle(self) -> None:
         """End the transaction in hand, own the log again, and read what it says.
 
-        After it, `view` tells whether the batch in hand was committed. Raises Fenced when another
+        After it, `view` tells whether the batch in hand was committed. One whose commit was never asked for is not,
+        though its transaction does not end, as when a topic of it was terminated. Raises Fenced when another
         driver owns the sink, CommitUnknown or NotCommitted when something did not end in time. DamagedLog or
         NewerVersion for a log that can't tell any more, and CommitUnknown where it was to tell of a commit.
         """
         self.log.refuse_if_fenced()
         hand = self.in_hand
         with self._telling_what_is_known():
+            ended, error = None, None
             if hand is not None:
-                answer = self._end(hand.txn, hand.commit_sent)
-                if answer.ending is TransactionEnd.NOT_YET:
-                    raise GaveUp(f"the end of transaction {hand.txn}") from answer.error
+                ending, error = self._end(hand.txn, hand.commit_sent)
+                ended = None if ending is TransactionEnd.NOT_YET else hand.txn
+                if ended is None and hand.commit_sent:
+                    raise GaveUp(f"the end of transaction {hand.txn}") from error
             try:
-                self._takeover.again(None if hand is None else hand.txn)
+                self._takeover.again(ended)
             except (DamagedLog, NewerVersion) as why:
                 if hand is None or not hand.commit_sent:
                     raise
                 raise CommitUnknown(f'sink "{self.name}": {why}. {_NOT_KNOWN}') from why
+        if hand is not None and ended is None:  # its MARKER is not in sight, though our OWNER is
+            log.warning("%s", owed(self.name, hand.txn, error))
         self.in_hand = None
 
     # ---- the transaction in hand

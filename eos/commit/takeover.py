@@ -8,7 +8,8 @@ Once for each run of the query:
 3. Write OWNER, and trust the log only once that record can be read. A topic is readable up to the
    first record of an open transaction; what lies behind it, committed markers too, is hidden. So our
    own OWNER in sight proves that every MARKER before it is either readable or gone for good.
-4. Abort the transaction of the last INTENT if it left no MARKER.
+4. Abort the transaction of the last INTENT if it left no MARKER. Where it doesn't end in time, as when a topic of it
+   was terminated, it is not committed all the same, and the takeover goes on.
 
 A crash between any two of them leaves a log that the next run takes over in the same way: docs/protocol.md tells
 why for each step.
@@ -52,6 +53,15 @@ _DOUBTS = 3
 def bound_coordinator(name: str, coordinators: int) -> int:
     """Choose the coordinator of a sink at its first use: the SHA-256 of its name, modulo their number."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % coordinators
+
+
+def owed(name: str, txn: TxnId, why: BaseException | None) -> str:
+    """Say that a transaction which can't be committed any more has not ended."""
+    return (
+        f'sink "{name}": transaction {txn} is not committed, and has not ended in time ({why}). The sink goes on. '
+        "Readers of the topics that the transaction has may wait until it ends: by itself once its time-out has "
+        "passed, or, where one of its topics was terminated, once that topic is deleted"
+    )
 
 
 class Takeover:
@@ -185,7 +195,11 @@ class Takeover:
         intent = self._log.view.unfinished
         if intent is None or intent.txn in self._ended:
             return
-        self._end(intent.txn, commit=False, of=" of the driver before us")
+        try:
+            self._end(intent.txn, commit=False)
+        except GaveUp as why:
+            # Our OWNER is in sight, and its MARKER is not: nobody can write that, or commit. Only the end is owed.
+            log.warning("%s", owed(self._name, intent.txn, why.__cause__))
         self._announce(self._log.view)
 
     # ---- while the log is hidden
@@ -217,8 +231,8 @@ class Takeover:
             raise
         self._end(txn, commit)
 
-    def _end(self, txn: TxnId, commit: bool, of: str = "") -> None:
+    def _end(self, txn: TxnId, commit: bool) -> None:
         """End a transaction. Raises GaveUp where it has not ended in time, with the last answer as the cause."""
         answer = end(self._client, txn, commit, self._waits.patience(self._waits.settings.stop_patience_s))
         if answer.ending is TransactionEnd.NOT_YET:
-            raise GaveUp(f"the end of transaction {txn}{of}") from answer.error
+            raise GaveUp(f"the end of transaction {txn}") from answer.error

@@ -10,11 +10,11 @@ Each rule is checked against a real broker by tests/contract/test_simulation_mat
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from eos.errors import ConnectionLost, Fenced, Refused, Unanswered
+from eos.errors import ConnectionLost, Fenced, Refused, RefusedForGood, Unanswered
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
 
@@ -50,6 +50,7 @@ class Topic:
     exclusive: bool = False
     acknowledged: MessageId = EARLIEST
     first: int = 0
+    terminated: bool = False
 
     def _add(self, data: bytes, txn: TxnId | None, kind: Literal["record", "commit", "abort"] = "record") -> MessageId:
         entry = Entry(MessageId(1, len(self.entries)), data, txn, kind)
@@ -104,6 +105,10 @@ class Transaction:
     partitions: list[str] = field(default_factory=list)
     state: Literal["open", "committing", "aborting"] = "open"
     left: deque[str] = field(default_factory=deque)
+
+    def stuck(self, topics: Mapping[str, Topic]) -> bool:
+        """Tell whether it is ending, and has only terminated topics left, which take no note of it."""
+        return bool(self.left) and all(one in topics and topics[one].terminated for one in self.left)
 
 
 @dataclass(slots=True)
@@ -190,7 +195,11 @@ class Broker:
             for txn, found in coordinator.open.items():
                 if found.state == "open":
                     continue
+                if found.stuck(self.topics):
+                    continue
                 if found.left:
+                    while self.topic(found.left[0]).terminated:
+                        found.left.rotate(-1)
                     low_water = min(other.least for other in coordinator.open) - 1
                     self.topic(found.left.popleft()).end(txn, found.state == "committing", low_water)
                 else:
@@ -229,6 +238,8 @@ class Broker:
     def send(self, name: str, producer: int, data: bytes, txn: TxnId | None) -> MessageId:
         """SEND: refused from a closed producer, and met with silence from one that was fenced."""
         topic = self.topic(name)
+        if topic.terminated:
+            raise RefusedForGood("SEND", "TopicTerminatedError", "Topic was already terminated", "Use another topic")
         if producer not in topic.producers:
             raise Unanswered(f"no receipt from {name}: the producer was closed")
         return topic.append(data, txn)
@@ -236,6 +247,16 @@ class Broker:
     def close_producer(self, name: str, producer: int) -> None:
         """CLOSE_PRODUCER."""
         self.topic(name).producers.discard(producer)
+
+    def terminate(self, name: str) -> None:
+        """Take nothing more, and close the producers."""
+        self.topic(name).terminated = True
+        self.topic(name).producers.clear()
+
+    def stuck(self, txn: TxnId) -> bool:
+        """Whether a transaction is ending, and can't."""
+        found = self.coordinators[txn.coordinator].open.get(txn)
+        return found is not None and found.stuck(self.topics)
 
     def unload(self, name: str) -> None:
         """The topic moves to another broker: every producer has to come back."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from eos.errors import ConnectionLost
-from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.errors import ConnectionLost, Unanswered
+from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Entry
 from tests.simulation.world import Alone, Scheduler
 
 T = TypeVar("T")
+
+_TIMEOUT_S = 30
 
 
 class Client:
@@ -79,6 +81,9 @@ class CoordinatorClient:
         while broker.knows(txn):
             if not broker.coordinators[self.index].loaded:
                 raise ConnectionLost("END_TXN: the coordinator crashed")
+            if broker.stuck(txn):
+                self._world.sleep(_TIMEOUT_S)
+                raise Unanswered("END_TXN: no answer within 30 s")
             self._world.pause()
 
 
@@ -151,6 +156,16 @@ class Hold:
     def acknowledge(self, message_id: MessageId) -> None:
         """See RetainingSubscriptionPort."""
         self._world.request("ACK", lambda: self._acknowledge(message_id))
+
+    def positions(self) -> tuple[EntryId | None, EntryId | None]:
+        """See HoldPort."""
+        return self._world.request("GET_LAST_MESSAGE_ID", self._positions)
+
+    def _positions(self) -> tuple[EntryId | None, EntryId | None]:
+        topic = self._world.broker.topic(self._topic)
+        last = topic.readable()[-1].message_id
+        passed = topic.acknowledged
+        return EntryId(last.ledger, last.entry), None if passed == EARLIEST else EntryId(passed.ledger, passed.entry)
 
     def _acknowledge(self, message_id: MessageId) -> None:
         topic = self._world.broker.topic(self._topic)

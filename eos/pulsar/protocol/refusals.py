@@ -126,9 +126,9 @@ ANSWERS: Final = (
     Answer(
         "TopicTerminatedError",
         kind=RefusedForGood,
-        advice="The topic was terminated: nothing can be written to it any more. Use another topic. No transaction "
-        "that has the terminated one can end while it is there: a sink that writes exactly once goes on once it is "
-        "deleted, with the rows that it holds",
+        advice="The topic was terminated: nothing can be written to it any more. Use another topic. A sink that writes "
+        "exactly once goes on as soon as no row goes to the terminated one. A transaction that has it can't end until "
+        "it is deleted, with the rows that it holds",
     ),
     Answer(
         "ProducerBusy",

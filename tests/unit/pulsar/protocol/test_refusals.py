@@ -41,7 +41,7 @@ def test_a_schema_that_is_demanded_is_explained() -> None:
 
 
 def test_a_terminated_topic_is_told_to_hold_transactions_until_it_is_deleted() -> None:
-    assert "goes on once it is deleted" in str(refused("open", "TopicTerminatedError", "words"))
+    assert "can't end until it is deleted" in str(refused("open", "TopicTerminatedError", "words"))
 
 
 def test_a_limit_of_consumers_can_pass_and_is_told_with_the_way_to_raise_it() -> None:

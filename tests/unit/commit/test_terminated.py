@@ -1,0 +1,92 @@
+"""A topic is terminated in the middle of a batch: its transaction never ends, and the sink goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos.commit.attempt import attempt
+from eos.commit.decision import Identity
+from eos.commit.owner import Owner
+from eos.commit.ports import Written
+from eos.commit.retry import OwnerSettings
+from eos.delivery.row_writer import WriteReport
+from eos.errors import RefusedForGood
+from eos.pulsar.wire.txn import TxnId
+from tests.simulation.broker import Broker
+from tests.simulation.client import Client
+from tests.simulation.job import CONTROL, DATA, NAME, InTurn, WriteData, rows_of
+from tests.simulation.world import Alone
+
+
+@pytest.fixture
+def world() -> Alone:
+    """A cluster of its own."""
+    return Alone(Broker())
+
+
+@pytest.fixture
+def owner(world: Alone) -> Owner:
+    """A driver that has taken the sink over."""
+    return owning(world, "run-1")
+
+
+def owning(world: Alone, run_id: str) -> Owner:
+    settings, at_once = OwnerSettings(ttl_s=60, patience_s=30), InTurn(second_first=True)
+    owner = Owner(Client(world), NAME, CONTROL, settings, at_once=at_once, sleep=world.sleep, clock=world.clock)
+    owner.take_over("query", run_id)
+    return owner
+
+
+def identity(batch_id: int) -> Identity:
+    return Identity("query", "run-1", f"offsets {batch_id}")
+
+
+def open_transactions(world: Alone) -> int:
+    return sum(len(c.open) for c in world.broker.coordinators)
+
+
+class Terminates(WriteData):
+    """Sends a batch's rows, and has one of its topics terminated meanwhile."""
+
+    def finish(self) -> None:
+        for producer in self.open:
+            if producer.topic == DATA[1]:
+                self.client._world.broker.terminate(producer.topic)
+                producer.send_record(b"one more", None)
+        super().finish()
+
+
+def test_a_batch_with_a_terminated_topic_is_not_committed_and_the_next_ones_are_written(
+    world: Alone, owner: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(RefusedForGood, match="already terminated"):
+        attempt(owner, 1, identity(1), Terminates(Client(world), 1))
+    assert open_transactions(world) == 1
+    attempt(owner, 1, identity(1), Alive(Client(world), 1))
+    assert ["is not committed, and has not ended in time" in line for line in caplog.messages] == [True]
+    assert list(owner.view.markers) == [1]
+    attempt(owning(world, "run-2"), 2, identity(2), Alive(Client(world), 2))
+    assert [e.data for e in world.broker.topic(DATA[0]).readable()] == [*rows_of(1, DATA[0]), *rows_of(2, DATA[0])]
+
+
+def test_a_driver_takes_over_from_one_whose_batch_has_a_terminated_topic(
+    world: Alone, owner: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(RefusedForGood, match="already terminated"):
+        attempt(owner, 1, identity(1), Terminates(Client(world), 1))
+    successor = owning(world, "run-2")
+    assert sum("is not committed, and has not ended in time" in line for line in caplog.messages) == 1
+    attempt(successor, 1, identity(1), Alive(Client(world), 1))
+    assert list(owning(world, "run-3").view.markers) == [1]
+    assert [e.data for e in world.broker.topic(DATA[0]).readable()] == rows_of(1, DATA[0])
+
+
+class Alive(WriteData):
+    """Writes to the topic that is still there."""
+
+    def send(self, txn: TxnId) -> Written:
+        self.add(txn, DATA[:1])
+        self.open.append(self.producer(DATA[0]))
+        for row in rows_of(self.batch_id, DATA[0]):
+            self.send_row(self.open[0], row, txn)
+        return WriteReport({DATA[0]: 2}, {DATA[0]: 20})
