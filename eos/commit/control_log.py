@@ -256,6 +256,11 @@ class LogView:
         return self.intent
 
     @property
+    def newest_at(self) -> MessageId | None:
+        """Where the MARKER of the newest committed batch lies."""
+        return None if self.newest is None else self._positions[self.newest.batch_id]
+
+    @property
     def coordinator(self) -> int | None:
         """The coordinator that the sink was bound to at its first use.
 

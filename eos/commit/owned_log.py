@@ -12,7 +12,7 @@ from eos.commit.log_reader import read_on, read_retained, view_behind
 from eos.commit.ports import ClientPort, ControlProducerPort, RetainingSubscriptionPort
 from eos.commit.retry import OwnerSettings
 from eos.errors import ConnectionLost, Fenced, NetworkError, Refused, RefusedForGood, TopicMissing
-from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 from eos.pulsar.wire.txn import TxnId
 
 log = logging.getLogger("eos.commit.owned_log")
@@ -176,6 +176,28 @@ class OwnedLog:
         except _OUT_OF_REACH as why:
             log.warning("%s could not be trimmed: %s", self.topic, why)
             self._hold = None
+
+    def warn_of_expiry(self, view: LogView) -> None:
+        """Warn where the subscription has passed the newest MARKER, which this library never acknowledges.
+
+        The records are still there, until the broker closes their ledger: it is known before anything is lost.
+        """
+        marker = view.newest_at
+        try:
+            _, passed = (None, None) if marker is None else self.hold().positions()
+        except _OUT_OF_REACH as why:
+            log.info("%s: asking for the positions of %s: %s", self.topic, HOLD, why)
+            self._hold = None
+            return
+        if marker is not None and passed is not None and passed >= EntryId(marker.ledger, marker.entry):
+            log.warning(
+                '%s: the broker no longer retains the newest MARKER for the subscription "%s". A message TTL or a '
+                "backlog quota is in force, or somebody has moved the subscription. A job that is down or idle for "
+                "long loses what it knows of its output: its next start is refused with DamagedLog. Exempt the topic "
+                "from a TTL with pulsar-admin topicPolicies set-message-ttl --ttl 0 %s, and give the sink admin_url: "
+                "it then checks at each start",
+                *(self.topic, HOLD, self.topic),
+            )
 
     def close(self) -> None:
         """Close what is open. The ownership stays until another driver takes over."""

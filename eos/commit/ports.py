@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
-from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.message_id import EntryId, MessageId
 from eos.pulsar.wire.txn import TxnId
 
 
@@ -112,6 +112,10 @@ class RetainingSubscriptionPort(Protocol):
 
     def acknowledge(self, message_id: MessageId) -> None:
         """Stop retaining everything up to and including `message_id`."""
+        ...
+
+    def positions(self) -> tuple[EntryId | None, EntryId | None]:
+        """Return the last entry that can be read, and the last that is no longer retained; None: there is none."""
         ...
 
     def close(self) -> None:

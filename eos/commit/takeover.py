@@ -151,6 +151,7 @@ class Takeover:
                 self._log.hold()
                 view = self._log.read()
                 view.check_whole(registered)
+                self._log.warn_of_expiry(view)
                 return view
             except DamagedLog:
                 doubts += 1

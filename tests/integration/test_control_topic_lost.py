@@ -115,6 +115,22 @@ def test_a_registered_sink_without_its_log_is_refused(
     assert json.loads((job.checkpoint / "eos-sink.json").read_text()) == registered
 
 
+def test_a_log_that_is_no_longer_retained_is_told_of_while_it_is_still_there(
+    spark: SparkSession, pulsar: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    admin = Admin(pulsar.admin_url)
+    job = job_in(admin, pulsar, tmp_path)
+    told = "no longer retains the newest MARKER"
+    run_here(spark, job)
+    run_here(spark, job)
+    assert not any(told in line for line in caplog.messages)
+    admin.control(f"/subscription/{HOLD}/skip_all")
+    more_input(job)
+    assert run_here(spark, job).metrics.committed == 1
+    assert sum(told in line for line in caplog.messages) == 1
+    assert account_for(pulsar.service_url, job.topic, 3, ROWS).is_exact()
+
+
 def test_a_new_name_is_the_way_out(spark: SparkSession, pulsar: Any, tmp_path: Path) -> None:
     """After looking what readers have got: the registration goes, and the sink gets a new name."""
     admin = Admin(pulsar.admin_url)

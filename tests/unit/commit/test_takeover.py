@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent, Marker, OwnerRecord, encode
+from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.registration import Registration
 from eos.commit.retry import OwnerSettings
@@ -14,7 +16,7 @@ from eos.errors import CommitUnknown, ConnectionLost, DamagedLog, NewerVersion, 
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, NAME, InTurn
+from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
 from tests.simulation.world import Alone
 
 
@@ -116,3 +118,17 @@ def test_a_newer_version_says_nothing_of_a_commit_that_was_sent() -> None:
     world.broker.topic(CONTROL).append(NEWER, None)
     with pytest.raises(CommitUnknown, match=r"version 2.* Whether the batch is committed is not known"):
         owner.settle()
+
+
+def test_records_that_a_ttl_has_taken_from_the_subscription_are_told_of_before_they_are_gone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = Alone(Broker(coordinators=4))
+    owner = owning(world, "run-1")
+    attempt(owner, 0, Identity("query", "run-1", "offsets"), WriteData(Client(world), 0))
+    owning(world, "run-2")
+    assert not any("no longer retains the newest MARKER" in line for line in caplog.messages)
+    topic = world.broker.topic(CONTROL)
+    topic.acknowledged = topic.entries[-1].message_id
+    owning(world, "run-3")
+    assert sum("set-message-ttl --ttl 0 " + CONTROL in line for line in caplog.messages) == 1
