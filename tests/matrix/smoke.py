@@ -3,7 +3,8 @@
     python -m tests.matrix.smoke --python PYTHON --service-url … --admin-url … --zookeeper … [--only PART …]
 
 PYTHON has the Spark under test. This process may have another one; it only starts drivers, and counts what they wrote.
-Prints a line of JSON for each part: its answer is "worked", "can't" (refused in words), or "failed".
+Prints a line of JSON for each part: its answer is "worked", "can't" (refused in words), or "failed". With `--out` the
+lines are merged into a file, from which tools/matrix_page.py draws a page.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from eos.pulsar.net.admin import Admin
 from tests.conftest import create_topic
 from tests.crash.job import Job, expected_rows, prepare
 from tests.reading import values_of
+from tools.matrix_page import merged
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES, ROWS = 5, 60
@@ -73,6 +76,13 @@ class Smoke:
             "SPARK_HOME": home,
             "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of Spark, Pulsar and Python that are tried."""
+        ask = "import platform, pyspark; print(pyspark.__version__, platform.python_version())"
+        said = subprocess.run([self.python, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
+        with Admin(self.admin_url) as admin:
+            return {"spark": said[0], "pulsar": admin.version(), "python": said[1]}
 
     def run(self, part: str, *module: str) -> tuple[int, str]:
         """Run a module; return its exit code and what it said in all its runs. Its log stays in the folder."""
@@ -225,16 +235,22 @@ def main(arguments: Sequence[str]) -> int:
     for name in ("--python", "--service-url", "--admin-url", "--zookeeper"):
         parser.add_argument(name, required=True)
     parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="beginnings of parts; all by default")
+    parser.add_argument("--out", type=Path, help="a file of JSON with the newest answer of each part")
     parser.add_argument("--logs", type=Path, help="where the logs stay")
     given = parser.parse_args(arguments)
     folder = given.logs or Path(tempfile.mkdtemp(prefix="smoke-"))
     folder.mkdir(parents=True, exist_ok=True)
     smoke = Smoke(given.python, given.service_url, given.admin_url, given.zookeeper, folder)
-    failed = False
+    versions = smoke.versions()
+    rows: list[dict[str, Any]] = []
     for found in smoke.answers(given.only):
-        print(json.dumps(dataclasses.asdict(found)), flush=True)
-        failed |= found.answer == FAILED
-    return int(failed)
+        rows.append({**versions, **dataclasses.asdict(found)})
+        print(json.dumps(rows[-1]), flush=True)
+        if given.out is not None:
+            before = json.loads(given.out.read_text()) if given.out.exists() else []
+            given.out.parent.mkdir(parents=True, exist_ok=True)
+            given.out.write_text(json.dumps(merged(before, rows), indent=1) + "\n")
+    return int(any(row["answer"] == FAILED for row in rows))
 
 
 if __name__ == "__main__":
