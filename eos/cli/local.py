@@ -84,6 +84,9 @@ def up(
             help="Heap, and as much again outside it, as Java writes it. Default 1g; a cluster's broker: 384m."
         ),
     ] = None,
+    version: Annotated[
+        str, typer.Option(help="Of Pulsar: 4.0.0, 4.2.4 or 5.0.0-M1. Every test runs with the default.")
+    ] = "4.2.4",
     auth: Annotated[Auth, typer.Option(help="token: clients need a token; `up` shows where one is.")] = Auth.NONE,
     tls: Annotated[
         bool, typer.Option("--tls", help="TLS alone, by an authority of its own; `up` shows its certificate.")
@@ -110,11 +113,14 @@ def up(
     """
     from eos.local import access, instances
     from eos.local.checks import LocalError
+    from eos.local.jars import PULSAR_VERSION
 
     given = {"broker": port, "http": http_port, "zookeeper": zookeeper_port, "bookkeeper": bookkeeper_port}
     chosen = {key: value for key, value in given.items() if value is not None}
     access.refuse_half(_settings(setting or []))
     if cluster:
+        if version != PULSAR_VERSION:
+            raise LocalError(f"A cluster is always of Pulsar {PULSAR_VERSION}: leave out --version, or --cluster")
         if chosen:
             raise LocalError("A cluster's ports are always picked: leave out --port and its like")
         if auth is not Auth.NONE or tls:
@@ -130,6 +136,7 @@ def up(
             pick_ports=ports is PortChoice.AUTO,
             data=data,
             memory=memory or "1g",
+            version=version,
             settings=_settings(setting or []),
             asks_token=auth is Auth.TOKEN,
             tls=tls,

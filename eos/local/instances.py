@@ -12,9 +12,10 @@ from typing import Any
 
 from eos.local import access, certificates, checks, clusters, records
 from eos.local.clusters import ClusterInstance
+from eos.local.jars import PULSAR_VERSION, major
 from eos.local.places import Tell, locked, quiet, remove_files
 from eos.local.process import ProcessId, end_other
-from eos.local.pulsar import LocalPulsar, recorded_ports
+from eos.local.pulsar import LocalPulsar, recorded_ports, recorded_version
 from eos.local.settings import OWN_FILES, Ports, Setting
 from eos.local.topics import LocalTopic
 
@@ -73,7 +74,7 @@ class Instance:
             "service_url": self.service_url,
             "admin_url": self.admin_url,
             "zookeeper": f"localhost:{self.ports.zookeeper}",
-            "bookkeeper": f"localhost:{self.ports.bookkeeper}",
+            **({} if major(recorded_version(self.data)) >= 5 else {"bookkeeper": f"localhost:{self.ports.bookkeeper}"}),
             "pid": self.process.pid,
             "data": str(self.data),
             "log": str(self.data / "pulsar.log"),
@@ -89,6 +90,7 @@ def up(
     pick_ports: bool = False,
     data: Path | None = None,
     memory: str = "1g",
+    version: str = PULSAR_VERSION,
     settings: Mapping[str, Setting] | None = None,
     asks_token: bool = False,
     tls: bool = False,
@@ -102,7 +104,7 @@ def up(
             or else free ones if `pick_ports`, or else Pulsar's own.
         pick_ports: see there.
         data: its folder. Default: one in the cache folder.
-        memory, settings: as for `LocalPulsar`.
+        memory, version, settings: as for `LocalPulsar`.
         asks_token: clients need a token; see `eos.local.access`.
         tls: it speaks TLS, and nothing else; see `eos.local.certificates`.
         tell: takes lines about what is going on.
@@ -132,6 +134,7 @@ def up(
             ports=chosen,
             data=folder,
             memory=memory,
+            version=version,
             settings={**asked, **(settings or {})},
             die_with_parent=False,
             credentials=access.credentials(folder),

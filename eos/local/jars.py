@@ -20,35 +20,59 @@ from eos.local import checks
 from eos.local.places import Tell, cache, locked, quiet
 
 PULSAR_VERSION = "4.2.4"
+VERSIONS = ("4.0.0", PULSAR_VERSION, "5.0.0-M1")
+"""The versions of Pulsar whose jars were fetched and started; `eos local up --version` takes no others."""
+
 OPENTELEMETRY_VERSION = "1.62.0"  # without it the broker stops with NoSuchMethodError
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 _TELL_EVERY_S = 2.0
 
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>eos.local</groupId>
-  <artifactId>pulsar</artifactId>
-  <version>1</version>
-  <dependencyManagement>
-    <dependencies>
-      <dependency>
+_OPENTELEMETRY = f"""      <dependency>
         <groupId>io.opentelemetry</groupId>
         <artifactId>opentelemetry-bom</artifactId>
         <version>{OPENTELEMETRY_VERSION}</version>
         <type>pom</type>
         <scope>import</scope>
       </dependency>
-    </dependencies>
+"""
+# Jackson's own bill of materials names a version of its annotations that was never released.
+_JACKSON = """      <dependency>
+        <groupId>com.fasterxml.jackson.core</groupId>
+        <artifactId>jackson-annotations</artifactId>
+        <version>2.21</version>
+      </dependency>
+"""
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>eos.local</groupId>
+  <artifactId>pulsar</artifactId>
+  <version>1</version>
+  <dependencyManagement>
+    <dependencies>
+{managed}    </dependencies>
   </dependencyManagement>
   <dependencies>
     <dependency>
       <groupId>org.apache.pulsar</groupId>
       <artifactId>pulsar-broker</artifactId>
-      <version>{PULSAR_VERSION}</version>
+      <version>{version}</version>
     </dependency>
   </dependencies>
 </project>
 """
+
+
+def pom(version: str) -> str:
+    """Return the pom that depends on a broker of this version."""
+    return _POM.format(version=version, managed=_OPENTELEMETRY + (_JACKSON if major(version) >= 5 else ""))
+
+
+def major(version: str) -> int:
+    """Return 5 of "5.0.0-M1"."""
+    return int(version.partition(".")[0])
+
+
+POM = pom(PULSAR_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +167,14 @@ class Jars:
         return jars
 
 
-PULSAR = Jars(f"Pulsar {PULSAR_VERSION}", POM, about_jars=330, about_bytes=243 * checks.MEGABYTE)
+def pulsar(version: str = PULSAR_VERSION) -> Jars:
+    """The jars of a version of Pulsar. Raises LocalError for one that was not tried."""
+    if version not in VERSIONS:
+        raise checks.LocalError(f"Pulsar {version} was not tried here. These were: {', '.join(VERSIONS)}")
+    return Jars(f"Pulsar {version}", pom(version), about_jars=330, about_bytes=243 * checks.MEGABYTE)
+
+
+PULSAR = pulsar()
 
 
 def folder() -> Path:
@@ -151,9 +182,9 @@ def folder() -> Path:
     return PULSAR.folder()
 
 
-def classpath(tell: Tell = quiet) -> str:
+def classpath(tell: Tell = quiet, version: str = PULSAR_VERSION) -> str:
     """A Java class path with the broker, the Java client and BookKeeper; raises `LocalError` as `Jars.classpath`."""
-    return PULSAR.classpath(tell)
+    return pulsar(version).classpath(tell)
 
 
 def downloaded(line: str) -> tuple[int, float]:

@@ -14,7 +14,7 @@ from eos.local import certificates, checks, class_archive, jars, jvm, process
 from eos.local.folder import InFolder
 from eos.local.jvm import QUICK_START
 from eos.local.places import Tell, quiet
-from eos.local.settings import ENVIRONMENT, OWN_FILES, Ports, Setting, broker_conf, command
+from eos.local.settings import ENVIRONMENT, OWN_FILES, VERSION_FILE, Ports, Setting, broker_conf, command
 
 _POLL_S = 0.1
 _DATA_BYTES = 500 * checks.MEGABYTE
@@ -41,6 +41,8 @@ class LocalPulsar(InFolder):
         credentials: those of an administrator, when `settings` turn authentication on.
         tls: the ports of broker and admin API are for TLS, and there are none without it; `trust` is what its clients
             need. ZooKeeper and the bookie speak none. Default False.
+        version: of Pulsar, one of `eos.local.jars.VERSIONS`. Default "4.2.4", on which every test runs. From 5 on the
+            bookie takes a free port, whatever `ports` says.
         tell: takes lines about what is going on.
     """
 
@@ -54,6 +56,7 @@ class LocalPulsar(InFolder):
     die_with_parent: bool = True
     credentials: Credentials = field(default_factory=Credentials)
     tls: bool = False
+    version: str = jars.PULSAR_VERSION
     tell: Tell = field(default=quiet, repr=False)
 
     _own_files = (*OWN_FILES, *certificates.FILES)
@@ -108,7 +111,7 @@ class LocalPulsar(InFolder):
     def launch(self) -> None:
         """Start its process and return at once. What a failing first start has written is removed."""
         self.kill()  # after a crash of the JVM alone, its watcher is left
-        java, classpath = checks.java(), jars.classpath(self.tell)
+        java, classpath = checks.java(), jars.classpath(self.tell, self.version)
         with checks.disk_errors("Starting Pulsar"):
             self._fresh = self._make_home()
             with self._removing_failure():
@@ -160,6 +163,11 @@ class LocalPulsar(InFolder):
                 f"The data in {self.data} belong to a bookie whose name holds its port, {made_with.bookkeeper}: "
                 f"use --bookkeeper-port {made_with.bookkeeper}, or another --data folder"
             )
+        if made_with is not None and (before := recorded_version(self._home())) != self.version:
+            raise checks.LocalError(
+                f"The data in {self.data} were written by Pulsar {before}, and may be unreadable for {self.version}: "
+                f"use --version {before}, or another --data folder"
+            )
         return made_with is None
 
     def _launch(self, java: Path, classpath: str) -> None:
@@ -171,12 +179,15 @@ class LocalPulsar(InFolder):
             told.touch(mode=0o600)  # they tell the password of the key store
         (home / "broker.conf").write_text(broker_conf(ports, {**secured, **self.settings}))
         jvm.prepare(home)
+        (home / VERSION_FILE).write_text(self.version)
         (home / "ports.json").write_text(json.dumps(ports.mapping()))
         scratch = None
         if self.die_with_parent:
             scratch = home if self._temporary else home / "tmp"
-        flags = class_archive.pulsar_flags(self.flags)
-        line = command(java, classpath, home, ports, self.memory, flags)
+        kept = self.version == jars.PULSAR_VERSION  # classes are kept of the default alone
+        flags = class_archive.pulsar_flags(self.flags) if kept else self.flags
+        bookie_port = jars.major(self.version) < 5
+        line = command(java, classpath, home, ports, self.memory, flags, bookie_port=bookie_port)
         self._started = process.start(line, ENVIRONMENT, self.log, scratch)
 
     @contextmanager
@@ -194,3 +205,9 @@ def recorded_ports(home: Path) -> Ports | None:
     """The ports of the instance that left its data in this folder; None when none did."""
     record = home / "ports.json"
     return Ports(**json.loads(record.read_text())) if record.exists() else None
+
+
+def recorded_version(home: Path) -> str:
+    """The version of Pulsar that last ran on this folder; the default one for data from before there was a choice."""
+    record = home / VERSION_FILE
+    return record.read_text() if record.exists() else jars.PULSAR_VERSION

@@ -99,8 +99,13 @@ def _text(value: Setting) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def command(java: Path, classpath: str, home: Path, ports: Ports, memory: str, flags: Sequence[str]) -> list[str]:
-    """The command line of the JVM that runs ZooKeeper, one bookie and the broker; `home` is the instance's folder."""
+def command(
+    java: Path, classpath: str, home: Path, ports: Ports, memory: str, flags: Sequence[str], *, bookie_port: bool = True
+) -> list[str]:
+    """The command line of the JVM that runs ZooKeeper, one bookie and the broker; `home` is the instance's folder.
+
+    Pulsar 5 has no option for the bookie's port. Its bookie has an id that stays, and listens on a free port.
+    """
     return Jvm(java, classpath, heap=memory, direct=memory, flags=flags).command(
         home,
         "org.apache.pulsar.PulsarStandaloneStarter",
@@ -108,11 +113,22 @@ def command(java: Path, classpath: str, home: Path, ports: Ports, memory: str, f
             *("--config", str(home / "broker.conf"), "--advertised-address", "localhost"),
             *("--no-functions-worker", "--no-stream-storage"),
             *("--zookeeper-dir", str(home / "zookeeper"), "--zookeeper-port", str(ports.zookeeper)),
-            *("--bookkeeper-dir", str(home / "bookkeeper"), "--bookkeeper-port", str(ports.bookkeeper)),
+            *("--bookkeeper-dir", str(home / "bookkeeper")),
+            *(("--bookkeeper-port", str(ports.bookkeeper)) if bookie_port else ()),
         ],
     )
 
 
 ENVIRONMENT = {"PULSAR_STANDALONE_USE_ZOOKEEPER": "1"}  # a real ZooKeeper, so that ledgers can be reached from outside
 # The bookie appends its number, 0, to the folder that it is given.
-OWN_FILES = ("zookeeper", "bookkeeper0", "tmp", "broker.conf", "log4j2.properties", "pulsar.log", "ports.json")
+VERSION_FILE = "pulsar-version"
+OWN_FILES = (
+    "zookeeper",
+    "bookkeeper0",
+    "tmp",
+    "broker.conf",
+    "log4j2.properties",
+    "pulsar.log",
+    "ports.json",
+    VERSION_FILE,
+)

@@ -55,7 +55,7 @@ def test_a_file_is_no_folder_for_data(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.undo()
     monkeypatch.setattr(LocalPulsar, "_launch", lambda *_: pytest.fail("it was started"))
     monkeypatch.setattr(checks, "java", lambda: Path("java"))
-    monkeypatch.setattr(jars, "classpath", lambda tell: [])
+    monkeypatch.setattr(jars, "classpath", lambda tell, version: [])
     file = tmp_path / "file"
     file.write_text("mine")
     for wrong in (file, file / "data"):

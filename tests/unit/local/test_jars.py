@@ -145,3 +145,14 @@ def test_another_pom_gets_another_folder(machine: Path) -> None:
     other = dataclasses.replace(jars.PULSAR, pom=jars.POM.replace("4.2.4", "4.2.5"))
     assert other.folder() != jars.folder()
     assert other.folder().name.startswith("pulsar-4.2.4-")
+
+
+def test_each_version_has_its_own_pom_and_folder(machine: Path) -> None:
+    folders = {jars.pulsar(version).folder() for version in jars.VERSIONS}
+    assert len(folders) == len(jars.VERSIONS)
+    assert ["jackson-annotations" in jars.pom(version) for version in jars.VERSIONS] == [False, False, True]
+
+
+def test_a_version_that_was_not_tried_is_refused() -> None:
+    with pytest.raises(LocalError, match=r"Pulsar 3\.0\.0 was not tried here\. These were: 4\.0\.0, 4\.2\.4"):
+        jars.pulsar("3.0.0")

@@ -12,7 +12,9 @@ import psutil
 import pytest
 
 from eos.local import process
+from eos.local.checks import LocalError
 from eos.local.process import ProcessId
+from eos.local.pulsar import LocalPulsar
 from eos.local.settings import ENVIRONMENT, Ports, broker_conf, command
 from tests.waiting import PATIENCE_S, until
 
@@ -139,3 +141,13 @@ def test_the_command_line_runs_a_standalone_with_a_real_zookeeper(tmp_path: Path
     assert line[line.index("--bookkeeper-port") + 1] == "4"
     assert line[line.index("-cp") + 1] == "lib/*"
     assert ENVIRONMENT == {"PULSAR_STANDALONE_USE_ZOOKEEPER": "1"}
+    without = command(Path("java"), "lib/*", tmp_path, Ports(1, 2, 3, 4), "512m", (), bookie_port=False)
+    assert "--bookkeeper-port" not in without
+
+
+def test_data_of_another_version_of_pulsar_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "ports.json").write_text('{"broker": 1, "http": 2, "zookeeper": 3, "bookkeeper": 4}')
+    (tmp_path / "pulsar-version").write_text("5.0.0-M1")
+    with pytest.raises(LocalError, match=r"by Pulsar 5\.0\.0-M1, and may be unreadable for 4\.2\.4: use --version"):
+        LocalPulsar(data=tmp_path)._make_home()
+    LocalPulsar(data=tmp_path, version="5.0.0-M1")._make_home()
