@@ -9,6 +9,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -26,6 +27,7 @@ from eos.schema.spark_types import OF_PRIMITIVES
 from eos.source.columns import PARTS
 from eos.source.table import OPTIONS as SOURCE_OPTIONS
 from statestore.hadoop.options import OPTIONS
+from tools import configuration_table
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -142,6 +144,11 @@ def primitive_types() -> str:
     return _table(rows, "schema | Spark's type | bytes of a value")
 
 
+def configuration(group: str) -> str:
+    """Return the table of a group of options, with their names at each place where they can be given."""
+    return _table(configuration_table.tables()[group], configuration_table.HEAD)
+
+
 def _layout(kind: str) -> str:
     layout = PRIMITIVES[kind]
     return "any" if layout is None else str(layout.parts.itemsize)
@@ -162,6 +169,10 @@ DRAWN = (
     (DOCS / "how-to" / "state-on-bookkeeper.md", "bk options", bk_options),
     (DOCS / "how-to" / "authentication.md", "oauth2 options", oauth2_options),
     (DOCS / "reference" / "commands.md", "connection options", connection_options),
+    *(
+        (DOCS / "reference" / "configuration.md", group, partial(configuration, group))
+        for group in configuration_table.GROUPS
+    ),
 )
 
 

@@ -1,0 +1,129 @@
+"""The tables of docs/reference/configuration.md: each option once, with its name at each place where it can be given.
+
+`tools/draw_options.py` draws them. The options, their defaults and their types come from the code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import eos
+from eos.by_name.options import OPTIONS as WRITER_OPTIONS
+from eos.by_name.options import SERVICE_URL
+from eos.cli.connection import connection
+from eos.config import Token
+from eos.source.table import OPTIONS as SOURCE_OPTIONS
+
+HEAD = (
+    'option | type | default | `eos.sink` | `format("pulsar")` writes | `format("pulsar")` reads | command | variable'
+)
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Connection": (
+        *("service_url", "admin_url", "topic", "topics", "topics_pattern", "listener_name", "request_timeout_s"),
+        *("connect_timeout_s", "client_conf"),
+    ),
+    "Security": (
+        *("token", "basic", "oauth2", "tls_trust_certs", "tls_verify_hostname", "tls_certificate", "tls_key"),
+        *("encryption_keys", "decryption_keys", "principal", "subscription_prefix"),
+    ),
+    "Rows": (
+        *("value_format", "register_schema", "ignore_null_fields", "key_hash", "compression", "batching", "chunking"),
+        "producer_properties",
+    ),
+    "Transactions": ("name", "guarantee", "transaction_timeout_s", "attempts"),
+    "Reading": (
+        *("subscription", "reset_subscription", "starting_offsets", "starting_time", "ending_offsets", "ending_time"),
+        *("retain_while_reading", "read_compacted", "fail_on_data_loss", "on_damaged_entry"),
+    ),
+    "Limits": (
+        *("max_in_flight_bytes", "max_message_bytes", "min_partitions", "max_bytes_per_partition"),
+        *("max_entries_per_trigger", "max_bytes_per_trigger", "target_batch_seconds"),
+    ),
+    "Expert": (
+        *("control_namespace", "markers_kept", "small_batch_rows", "observer", "metrics", "read_from"),
+        "bookie_addresses",
+    ),
+}
+
+
+def key_of(name: str) -> str:
+    """Return an option's name in Python's style."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace(".", "_")
+
+
+def tables() -> dict[str, list[tuple[str, ...]]]:
+    """Return the rows of each group. Raises LookupError where an option is in no group, or a group's in no code."""
+    sink = {one.name: one for one in inspect.signature(eos.sink).parameters.values()}
+    writer = {key_of(one.name): one.name for one in WRITER_OPTIONS} | {key_of(SERVICE_URL): SERVICE_URL}
+    source = {key_of(one.name): one for one in SOURCE_OPTIONS}
+    commands = inspect.signature(connection, eval_str=True).parameters
+    hints = typing.get_type_hints(eos.sink)
+    known = [*sink, *(key for key in [*source, *commands] if key not in sink)]
+    grouped = [key for keys in GROUPS.values() for key in keys]
+    if sorted(grouped) != sorted(set(known)):
+        raise LookupError(
+            f"{sorted(set(grouped) ^ set(known))}: in no group, in two, or not in code. Correct GROUPS of {__name__}"
+        )
+
+    def row(key: str) -> Iterator[str]:
+        yield f"`{key}`"
+        yield type_of(hints[key]) if key in hints else _guessed(source[key].default) if key in source else "text"
+        of_sink = _default(sink[key].default) if key in sink else None
+        of_source = _in_code(source[key].default) if key in source else None
+        if of_sink == "none" and of_source is not None:
+            of_sink = None  # what it means without the option, the source's table says in words
+        same = None in (of_sink, of_source) or of_sink == of_source
+        yield (of_sink or of_source or "none") if same else f"{of_sink}; reads: {of_source}"
+        yield f"`{key}`" if key in sink else ""
+        yield f"`{writer[key]}`" if key in writer else ""
+        yield f"`{source[key].name}`" if key in source else ""
+        yield f"`--{key.replace('_', '-')}`" if key in commands else ""
+        yield f"`{variable_of(commands[key])}`" if key in commands else ""
+
+    return {group: [tuple(row(key)) for key in keys] for group, keys in GROUPS.items()}
+
+
+def variable_of(parameter: inspect.Parameter) -> str:
+    """Return the environment's variable that a command's help names at its end."""
+    return str(parameter.annotation.__metadata__[0].help).rpartition(" Or ")[2].rstrip(".")
+
+
+def type_of(hint: object) -> str:
+    """Return a type in a user's words."""
+    if hint == Token or hint == Token | None:
+        return "text or function"
+    names = {str: "text", bool: "bool", int: "integer", float: "number", type(None): ""}
+    if isinstance(hint, type):
+        return names.get(hint, "function" if getattr(hint, "_is_protocol", False) else "dict")
+    if typing.get_origin(hint) is typing.Literal:
+        return "one of " + ", ".join(f"`{value}`" for value in typing.get_args(hint))
+    if typing.get_args(hint) and typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(text for one in typing.get_args(hint) if (text := type_of(one))))
+    return {Callable: "function", Sequence: "list"}.get(typing.get_origin(hint), "dict")
+
+
+def _guessed(default: str) -> str:
+    text = default.strip("`")
+    if text in ("true", "false"):
+        return "bool"
+    return "integer" if text.isdecimal() else "number" if text == "no limit" else "text"
+
+
+def _default(value: object) -> str:
+    if value is inspect.Parameter.empty:
+        return "required"
+    if value is None or callable(value):
+        return "none"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _in_code(text: str) -> str:
+    if not text:
+        return "none"
+    return f"`{text}`" if re.fullmatch(r"[a-z0-9]+", text) and text != "required" else text
