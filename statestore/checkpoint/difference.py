@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,9 @@ from statestore.checkpoint.files import Files
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import check_whole
 from statestore.checkpoint.needs import committed_batch
-from statestore.checkpoint.operators import Operator
+from statestore.checkpoint.operators import DEFAULT_STORE, Operator
 from statestore.checkpoint.raw_state import BatchState, read_kept, reader_of, session_for
-from statestore.errors import InvalidInput
+from statestore.errors import InvalidInput, StateStoreError, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 ONLY_IN_FIRST, ONLY_IN_SECOND, CHANGED = "only in A", "only in B", "changed"
 _COLUMNS = "operator int, operator_name string, store string, key string, change string, a string, b string"
 _PLACE = "partition_id"
+_JOIN = "symmetricHashJoin"
+_JOIN_VERSION = "spark.sql.streaming.join.stateFormatVersion"
+_FAMILIES_NAMED = "3"  # the version whose column families have the names of the stores of versions 1 and 2
+_JOIN_FAMILIES = ("keyToNumValues", "keyWithIndexToValue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +41,39 @@ class StatePart:
         operator, operator_name: its operator.
         store: the store, or of transformWithState the name of the variable.
         reading: options of Spark's state data source.
+        many: a key may have several values: they are compared together, in order.
     """
 
     operator: int
     operator_name: str
     store: str
     reading: tuple[tuple[str, str], ...]
+    many: bool = False
 
     @property
     def name(self) -> tuple[int, str]:
         """By what it is found in another checkpoint."""
         return self.operator, self.store
+
+
+@contextmanager
+def explained(side: Side, part: StatePart) -> Iterator[None]:
+    """Say what could not be read, where Spark's state data source can't.
+
+    Raises:
+        Unavailable: with what Spark says.
+    """
+    from eos.spark.query import reason
+
+    try:
+        yield
+    except StateStoreError:
+        raise
+    except Exception as error:
+        raise Unavailable(
+            f"The state of operator {part.operator} ({part.operator_name}), {part.store}, after batch "
+            f"{side.kept.batch} of {side.uri} can't be read by Spark: {reason(error)}"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +117,7 @@ def state_difference(
         NotFound: there is no checkpoint.
         InvalidInput: there is no such batch, or no state, or a checkpoint is not whole yet.
         Damaged: logs or metadata can't be read.
+        Unavailable: Spark's state data source can't read the state.
     """
     hadoop = Hadoop.of(spark, options)
     first, second = _side(hadoop, a, batch_a), _side(hadoop, b, batch_b)
@@ -109,11 +137,32 @@ def _side(hadoop: Hadoop, uri: str, batch: int | None) -> Side:
     kept = read_kept(files, committed_batch(files, uri, batch, "there is no state to compare"))
     if not kept.operators:
         raise InvalidInput(f"The query of {uri} keeps no state: there is nothing to compare")
-    parts = tuple(part for operator in kept.operators for part in _parts(files, operator))
+    version = kept.offsets.conf.get(_JOIN_VERSION, "")
+    parts = tuple(part for operator in kept.operators for part in parts_of(files, operator, version))
     return Side(uri, kept, parts)
 
 
-def _parts(files: Files, operator: Operator) -> Iterator[StatePart]:
+def _join_parts(operator: Operator, version: str) -> Iterator[StatePart]:
+    """Of a stream-stream join that keeps all in one store: what earlier versions keep in four, or the two sides.
+
+    Of a side, Spark gives all rows of one key under that key.
+    """
+    for side in ("left", "right"):
+        for what in _JOIN_FAMILIES if version == _FAMILIES_NAMED else ():
+            yield StatePart(operator.id, operator.name, f"{side}-{what}", (("storeName", f"{side}-{what}"),))
+        if version != _FAMILIES_NAMED:
+            yield StatePart(operator.id, operator.name, side, (("joinSide", side),), many=True)
+
+
+def parts_of(files: Files, operator: Operator, join_version: str) -> Iterator[StatePart]:
+    """Yield the parts of an operator's state that Spark's state data source reads by themselves.
+
+    Args:
+        join_version: the setting of the query's joins, which stays for the query's life.
+    """
+    if operator.name == _JOIN and operator.stores == (DEFAULT_STORE,):
+        yield from _join_parts(operator, join_version)
+        return
     variables = _variables(files, operator) if operator.name.startswith("transformWithState") else ()
     for name, kind in variables:
         reading = {"readRegisteredTimers": "true"} if kind == "TimerState" else {"stateVarName": name}
@@ -143,14 +192,19 @@ def _rows(spark: SparkSession, side: Side, part: StatePart | None, options: Mapp
     reader = reader_of(session, side.kept.batch, part.operator)
     for name, value in part.reading:
         reader = reader.option(name, value)
-    rows = reader.load(side.uri)
+    with explained(side, part):
+        rows = reader.load(side.uri)
     keys = [name for name in rows.columns if name in _KEYS]
     values = [name for name in rows.columns if name not in {*_KEYS, _PLACE}]
 
     def text(names: list[str]) -> Column:
         return F.to_json(F.struct(*names), {"ignoreNullFields": "false"}) if names else F.lit("{}")
 
-    return rows.select(text(keys).alias("key"), text(values).alias("value"))
+    found = rows.select(text(keys).alias("key"), text(values).alias("value"))
+    if not part.many:
+        return found
+    together = F.array_join(F.array_sort(F.collect_list("value")), ", ")
+    return found.groupBy("key").agg(F.concat(F.lit("["), together, F.lit("]")).alias("value"))
 
 
 _KEYS = ("key", "user_map_key", "expiration_timestamp_ms")

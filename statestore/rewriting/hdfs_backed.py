@@ -9,18 +9,21 @@ the next version, and a commit as the last.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import google_crc32c
+
 from statestore.checkpoint.changes import changes_in, snapshot_of
 from statestore.checkpoint.compression import COMPRESSED, compress
-from statestore.checkpoint.files import join
+from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.operators import DEFAULT_STORE, PARTITIONS
 from statestore.checkpoint.raw_state import BatchState
 from statestore.checkpoint.stores import chain, store_files
-from statestore.errors import CutFailed, InvalidInput
+from statestore.errors import CutFailed, Damaged, InvalidInput
 from statestore.hadoop.file_systems import Hadoop
 from statestore.rewriting.partitioning import partition_of
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 # Those whose state is partitioned by the whole key.
 OPERATORS = ("stateStoreSave", "dedupe", "dedupeWithinWatermark")
 _CODEC = "spark.sql.streaming.stateStore.compression.codec"
+_ROW_CHECKSUM = struct.Struct("<I")  # CRC32C
 _ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
 
 
@@ -41,9 +45,7 @@ def check_format(kept: BatchState) -> None:
     """
     codec = kept.offsets.conf.get(_CODEC, "lz4")
     if codec not in COMPRESSED:
-        raise InvalidInput(f"The state is compressed with {codec}: only {' and '.join(COMPRESSED)} are written here")
-    if kept.offsets.conf.get(_ROW_CHECKSUMS, "false") != "false":
-        raise InvalidInput(f"Each row of the state has a checksum ({_ROW_CHECKSUMS}), which is not written here")
+        raise InvalidInput(f"The state is compressed with {codec}: only {', '.join(COMPRESSED)} are written here")
 
 
 def rewrite(
@@ -63,11 +65,13 @@ def rewrite(
     codec = kept.offsets.conf.get(_CODEC, "lz4")
     places = {operator.id: partition_of(keys[operator.id], partitions) for operator in kept.operators}
     hadoop.write(files.uri(join(OFFSETS, str(new))), _planned(files.read(join(OFFSETS, str(kept.batch))), partitions))
+    checksums = kept.offsets.conf.get(_ROW_CHECKSUMS, "false") == "true"
     for operator in kept.operators:
         place = places[operator.id]
         state: list[dict[bytes, bytes]] = [{} for _ in range(partitions)]
         for partition in range(kept.partitions or 0):
-            for key, value in _load(files, operator.folder(partition, DEFAULT_STORE), kept.batch + 1).items():
+            folder = operator.folder(partition, DEFAULT_STORE)
+            for key, value in load(files, folder, kept.batch + 1, checksums).items():
                 state[place(key)][key] = value
         for partition, rows in enumerate(state):
             path = join(operator.folder(partition, DEFAULT_STORE), f"{new + 1}.snapshot")
@@ -82,19 +86,44 @@ def _planned(offsets: bytes, partitions: int) -> bytes:
     return b"\n".join([version, json.dumps(metadata, separators=(",", ":")).encode(), *sources])
 
 
-def _load(files: HadoopFiles, folder: str, version: int) -> dict[bytes, bytes]:
+def load(files: Files, folder: str, version: int, checksums: bool) -> dict[bytes, bytes]:
+    """Return the keys and values of a store, as they are stored.
+
+    Args:
+        checksums: each row has one; it stays before its value.
+
+    Raises:
+        CutFailed: a file of the state is missing.
+        Damaged: one can't be read, or a row does not have its checksum.
+    """
     made_of = chain(folder, store_files(files, folder), version)
     for gap in made_of.gaps[:1]:
         raise CutFailed(f"The state can't be read: {gap.path}: {gap.reason}")
     state: dict[bytes, bytes] = {}
     for file in made_of.files:
-        _apply(state, changes_in(files.read(file.path)))
+        _apply(state, changes_in(files.read(file.path)), file.path if checksums else None)
     return state
 
 
-def _apply(state: dict[bytes, bytes], changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+def _apply(state: dict[bytes, bytes], changes: Iterable[tuple[bytes, bytes | None]], checked: str | None) -> None:
+    """Apply changes; `checked` is the file's path where its rows have checksums, which move with their rows.
+
+    The checksum of a row is over its key and its value, and lies before the value; that of a deletion is over its key,
+    and lies before the key (KeyValueChecksumEncoder).
+    """
     for key, value in changes:
         if value is None:
-            state.pop(key, None)
+            state.pop(key if checked is None else _checked(key, b"", checked), None)
         else:
+            if checked is not None:
+                _checked(value, key, checked)
             state[key] = value
+
+
+def _checked(data: bytes, before: bytes, path: str) -> bytes:
+    """Return data without the checksum before it. Raises Damaged: it isn't that of the row."""
+    content = data[_ROW_CHECKSUM.size :]
+    wrong = len(data) < _ROW_CHECKSUM.size
+    if wrong or _ROW_CHECKSUM.unpack_from(data)[0] != google_crc32c.value(before + content):
+        raise Damaged(f"A row of {path} does not have its checksum")
+    return content
