@@ -27,7 +27,7 @@ from eos.schema.spark_types import OF_PRIMITIVES
 from eos.source.columns import PARTS
 from eos.source.table import OPTIONS as SOURCE_OPTIONS
 from statestore.hadoop.options import OPTIONS
-from tools import configuration_table
+from tools import command_pages, configuration_table
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -169,6 +169,8 @@ DRAWN = (
     (DOCS / "how-to" / "state-on-bookkeeper.md", "bk options", bk_options),
     (DOCS / "how-to" / "authentication.md", "oauth2 options", oauth2_options),
     (DOCS / "reference" / "commands.md", "connection options", connection_options),
+    (DOCS / "reference" / "commands.md", "verbs of eos", partial(command_pages.drawn, "eos")),
+    (DOCS / "reference" / "commands.md", "verbs of statestore", partial(command_pages.drawn, "statestore")),
     *(
         (DOCS / "reference" / "configuration.md", group, partial(configuration, group))
         for group in configuration_table.GROUPS
