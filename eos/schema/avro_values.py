@@ -23,13 +23,12 @@ from eos.schema.avro_columns import Column, Items, Leaf, One, Pairs, Struct, Uni
 from eos.schema.avro_defaults import field_value
 from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node, below
 from eos.schema.avro_vector_decoder import FEWEST, vector_column
-from eos.schema.conversions import check, converted, decimal, text, time_of_day, written_as
+from eos.schema.conversions import check, converted, decimal, from_millis, text, time_of_day, written_as
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable, Wrong
 from eos.schema.vector_columns import Unsure
 
 _EXACT = Context(prec=100)
-_MOST = 2**63 // 1000 - 1
 _DECIMAL_BYTES = 64  # 38 digits take 16; some writers put zeros before them
 _REALS = {"float": struct.Struct("<f"), "double": struct.Struct("<d")}
 
@@ -221,6 +220,4 @@ def _time_of_day(data: bytes, at: int, writer: Node, path: str) -> tuple[int, in
 
 def _millis(data: bytes, at: int, path: str) -> tuple[int, int]:
     number, at = varint(data, at, path)
-    if not -_MOST <= number <= _MOST:
-        raise Wrong(path, f"{number} milliseconds since 1970, which Spark has no moment for")
-    return number * 1000, at
+    return from_millis(number, path), at

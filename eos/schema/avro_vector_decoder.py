@@ -16,7 +16,7 @@ import pyarrow as pa
 from eos.pulsar.wire.fields import Places
 from eos.schema.avro_defaults import field_value
 from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node
-from eos.schema.conversions import written_as
+from eos.schema.conversions import MOST_MILLIS, written_as
 from eos.schema.description import Record
 from eos.schema.spark_types import spark_type
 from eos.schema.vector_columns import (
@@ -42,7 +42,6 @@ _One = Callable[[Cursor], Numbers]
 _Read = Callable[[Cursor], None]
 
 _DTYPES: Mapping[str, Any] = {"int": np.int32, "long": np.int64, "float": np.float32, "double": np.float64}
-_MOST_MILLIS = 2**63 // 1000 - 1
 _EXACT = 2**53  # whole numbers up to here are exact in 64 bits of a float
 _DECIMAL_BYTES = 16
 _U = np.uint64
@@ -240,7 +239,7 @@ def _range(writer: Node) -> tuple[int, int]:
         return 0, DAYS[writer.logical] - 1
     if writer.kind == "int":
         return -(2**31), 2**31 - 1
-    return (-_MOST_MILLIS, _MOST_MILLIS) if writer.logical in MILLIS else (-(2**63), 2**63 - 1)
+    return (-MOST_MILLIS, MOST_MILLIS) if writer.logical in MILLIS else (-(2**63), 2**63 - 1)
 
 
 def _real(cursor: Cursor, kind: str) -> Numbers:

@@ -48,6 +48,9 @@ CONVERTED: Mapping[tuple[Leaf, Leaf], frozenset[str]] = {
 }
 """{(type of the message, type of the query): formats in which it is converted}; equal types need no entry."""
 
+MOST_MILLIS = 2**63 // 1000 - 1
+"""Milliseconds, before and after 1970, that Spark has moments for."""
+
 _BITS = {"int": 31, "long": 63}
 _TEXTS = ("bytes", "string")
 
@@ -162,6 +165,13 @@ def time_of_day(node: Node, number: int, path: str) -> int:
     if not 0 <= number < DAYS[node.logical]:
         raise Wrong(path, f"{number}, which is no {node.logical} of a day")
     return number
+
+
+def from_millis(number: int, path: str) -> int:
+    """Return a moment in microseconds. Args: it in milliseconds. Raises Wrong for one that Spark has no place for."""
+    if not -MOST_MILLIS <= number <= MOST_MILLIS:
+        raise Wrong(path, f"{number} milliseconds since 1970, which Spark has no moment for")
+    return number * 1000
 
 
 def text(value: bytes, path: str) -> str:

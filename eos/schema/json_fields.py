@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from eos.schema.avro_text import DAYS, Node, below
-from eos.schema.conversions import converted, decimal, time_of_day, unwritten
+from eos.schema.avro_text import DAYS, MILLIS, Node, below
+from eos.schema.conversions import converted, decimal, from_millis, time_of_day, unwritten
 from eos.schema.errors import Wrong
 
 _BITS = {"int": 31, "long": 63}
@@ -68,12 +67,7 @@ def _whole(node: Node, given: int, path: str) -> Any:
         raise Wrong(path, f"{given}, which is beyond {node.kind}")
     if node.logical in DAYS:
         return time_of_day(node, given, path)
-    if node.logical not in _MOMENTS:
-        return given
-    try:
-        return _MOMENTS[node.logical](given)
-    except (OverflowError, ValueError):
-        raise Wrong(path, f"{given}, which is beyond the {node.logical} that Python knows") from None
+    return from_millis(given, path) if node.logical in MILLIS else given
 
 
 def _broken(node: Node, given: int | Decimal | float | str, path: str) -> float:
@@ -123,16 +117,6 @@ def _decimal(node: Node, given: Any, path: str) -> Decimal:
 
 def _as_given(node: Node, given: Any, path: str) -> Any:
     return given
-
-
-_EPOCH = datetime(1970, 1, 1)
-_MOMENTS: Mapping[str, Callable[[int], date | datetime]] = {
-    "date": lambda days: date(1970, 1, 1) + timedelta(days=days),
-    "timestamp-millis": lambda count: (_EPOCH + timedelta(milliseconds=count)).replace(tzinfo=UTC),
-    "timestamp-micros": lambda count: (_EPOCH + timedelta(microseconds=count)).replace(tzinfo=UTC),
-    "local-timestamp-millis": lambda count: _EPOCH + timedelta(milliseconds=count),
-    "local-timestamp-micros": lambda count: _EPOCH + timedelta(microseconds=count),
-}
 
 
 _READ: Mapping[str, tuple[Any, Callable[[Node, Any, str], Any]]] = {

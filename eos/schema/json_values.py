@@ -23,8 +23,11 @@ import pyarrow.json
 from eos.schema.avro_text import DAYS, Node
 from eos.schema.conversions import as_written, check
 from eos.schema.errors import Undecodable, Wrong
+from eos.schema.garbage import no_collection
+from eos.schema.json_columns import JsonColumns
 from eos.schema.json_fields import field_value
 from eos.schema.primitives import joined
+from eos.schema.vector_columns import Unsure
 
 _COLUMN = "v"
 _UNITS = {
@@ -61,6 +64,10 @@ class JsonDecoder:
         node = self._node = as_written(writer, reader)
         self._target = target
         self._by_arrow = _at_once(node)
+        try:
+            self._columns: JsonColumns | None = JsonColumns(node, target)
+        except Unsure:
+            self._columns = None
         if self._by_arrow:
             self._read = pa.json.ParseOptions(
                 explicit_schema=pa.schema([(_COLUMN, pa.list_(_type_of(node, counted=False)))]),
@@ -96,19 +103,43 @@ class JsonDecoder:
             return None
 
     def _one_by_one(self, values: pa.Array) -> pa.Array:
+        """Return the values as Python's parser reads each; what it has read is checked column by column, if it can be.
+
+        The parser makes no cycles, so that a collection of garbage finds nothing, however often it looks.
+        """
+        with no_collection():
+            if self._columns is not None:
+                try:
+                    return self._columns.array(
+                        [None if value is None else _parsed(value) for value in values.to_pylist()]
+                    )
+                except (Unsure, ValueError, RecursionError):
+                    pass  # each value is looked at: that says what is wrong, or that all is well
+            return self._checked(values)
+
+    def _checked(self, values: pa.Array) -> pa.Array:
         rows: list[Any] = []
         for row, value in enumerate(values.to_pylist()):
             if value is None:
                 rows.append(None)
                 continue
             try:
-                parsed = json.loads(value, parse_float=Decimal)
+                parsed = _parsed(value)
                 rows.append(None if parsed is None else field_value(self._node, parsed))
             except Wrong as wrong:
                 raise Undecodable(row, wrong.path, wrong.why) from None
             except (ValueError, RecursionError) as error:
                 raise Undecodable(row, "", f"it is no JSON: {error}") from error
         return pa.array(rows, self._target)
+
+
+_PARSER = json.JSONDecoder(parse_float=Decimal)
+
+
+def _parsed(value: bytes) -> Any:
+    """Return a value as `json.loads` does, which makes a parser for each."""
+    encoding = "utf-8" if value.startswith(b'{"') else json.detect_encoding(value)
+    return _PARSER.decode(value.decode(encoding, "surrogatepass"))
 
 
 def _at_once(node: Node) -> bool:

@@ -23,6 +23,7 @@ from eos.schema.avro_text import below
 from eos.schema.conversions import check_leaf, text
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable, Wrong
+from eos.schema.garbage import no_collection
 from eos.schema.protobuf_schema import (
     FIRST_SECOND,
     LAST_SECOND,
@@ -81,6 +82,10 @@ class ProtobufDecoder:
 
     def one_by_one(self, values: pa.Array) -> pa.Array:
         """Return the values, as `decode` does; without numpy."""
+        with no_collection():
+            return pa.array(self._rows(values), self._target)
+
+    def _rows(self, values: pa.Array) -> list[Any]:
         rows: list[Any] = []
         for row, value in enumerate(values.to_pylist()):
             try:
@@ -89,7 +94,7 @@ class ProtobufDecoder:
                 raise Undecodable(row, "", f"it can't be read as protobuf: {error}") from error
             except Wrong as wrong:
                 raise Undecodable(row, wrong.path, wrong.why) from wrong
-        return pa.array(rows, self._target)
+        return rows
 
 
 def _reading(theirs: Descriptor | None, ours: Descriptor, path: str) -> _Read:

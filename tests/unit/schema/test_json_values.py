@@ -163,7 +163,7 @@ def test_the_times_of_a_schema_are_numbers_in_json(one_by_one: list[int]) -> Non
     assert by_hand.to_pylist() == [expected]
     with pytest.raises(Undecodable, match="field 'day': '2013-01-01', where the schema has date"):
         decoded(schema, text(value | {"day": "2013-01-01"}))
-    with pytest.raises(Undecodable, match="field 'at': 9223372036854775807, which is beyond the timestamp-millis that"):
+    with pytest.raises(Undecodable, match="field 'at': 9223372036854775807 milliseconds since 1970, which Spark has no moment"):
         decoded(schema, text(value | {"at": 2**63 - 1}))
 
 
@@ -216,3 +216,18 @@ def test_what_the_java_client_wrote() -> None:
             "tail": "AP8=",
         }
     ]
+
+
+def test_a_moment_before_the_first_year_is_read_whichever_values_lie_beside_it() -> None:
+    """Arrow's reader takes it, and what is read one by one must not depend on the neighbours."""
+    kinds = [{"type": "int", "logicalType": "date"}, {"type": "long", "logicalType": "timestamp-millis"}]
+    kinds += [{"type": "long", "logicalType": "local-timestamp-micros"}]
+    numbers = [-749_897, -62_135_596_800_001, 253_402_300_800_000_000]
+    schema = record(*(field(f"f{place}", kind) for place, kind in enumerate(kinds)), field("n", "double"))
+    reader = decoder(schema)
+    row = ", ".join(f'"f{place}": {number}' for place, number in enumerate(numbers))
+    for beside in ("0.5", '"NaN"'):  # a text is read one by one, and so are its neighbours
+        rows = [f'{{{row}, "n": 0.5}}'.encode(), f'{{{row}, "n": {beside}}}'.encode()]
+        found = reader.decode(pa.array(rows, pa.binary()))
+        counted = [found.field(f"f{place}").view(pa.int32() if place == 0 else pa.int64()) for place in range(3)]
+        assert [column[0].as_py() for column in counted] == [numbers[0], numbers[1] * 1000, numbers[2]]

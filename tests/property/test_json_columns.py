@@ -1,0 +1,113 @@
+"""JSON that is read column by column is what each value alone is read as: random schemas, and values of all sorts."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_type
+
+from eos.errors import InvalidInput
+from eos.schema.description import Record, described
+from eos.schema.json_values import JsonDecoder
+from eos.schema.spark_types import spark_type
+from tests.property import evolving_avro
+from tests.property.test_avro_vector_decoder import outcome, same
+from tests.unit.schema.registered import field, record, registered
+
+ROWS = 12
+RAW = {  # as the text of the JSON has them
+    "int": ["2147483647", "2147483648", "-2147483649", "1.0", "1e2", "true", '"1"'],
+    "long": ["9223372036854775807", "9223372036854775808", "-9223372036854775808", "12345678901234567890", "1.5"],
+    "float": ["3.4028235e38", "3.5e38", "1e400", "NaN", '"NaN"', "-Infinity", "16777217", "0.1", "1" * 400],
+    "double": ["1e308", "1e309", "NaN", '"Infinity"', "9007199254740993", "0.30000000000000004", "-0.0", "5e-324"],
+    "string": ['"\\ud800"', '"\\ud83d\\ude00"', '"\\u0000"', "1", "null", '"é"'],
+    "boolean": ["0", "1", '"true"', "null"],
+}
+
+
+def text(schema: Any, random: Random, odd: float) -> str:
+    """Return a random value as JSON's text; seldom one that the schema does not allow."""
+    if isinstance(schema, list):
+        branch = random.choice(schema)
+        return "null" if branch == "null" else text(branch, random, odd)
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    if random.random() < odd:
+        return random.choice(RAW.get(kind, ["null", "{}", "[]", "1", '"x"', "[[[[1]]]]", "nul", ""]))
+    if kind == "record":
+        pairs = [(one["name"], text(one["type"], random, odd)) for one in schema["fields"] if random.random() > odd]
+        if random.random() < odd * 3:
+            pairs.append(random.choice([("other", "[1, {}]"), *pairs]))
+        return "{" + ", ".join(f'"{name}": {value}' for name, value in pairs) + "}"
+    if kind == "array":
+        return "[" + ",".join(text(schema["items"], random, odd) for _ in range(random.choice([0, 1, 3]))) + "]"
+    if kind == "map":
+        keys = [random.choice(["a", "b", "", "é", "c"]) for _ in range(random.choice([0, 1, 3]))]
+        return "{" + ",".join(f"{json.dumps(key)}:{text(schema['values'], random, odd)}" for key in keys) + "}"
+    return plain(schema if isinstance(schema, dict) else {"type": schema}, random)
+
+
+def plain(schema: dict[str, Any], random: Random) -> str:
+    kind, logical = schema["type"], schema.get("logicalType", "")
+    if logical == "decimal":
+        return random.choice(["0", "-1", "1.5" if schema["scale"] else "7", "12345678"])
+    if logical in evolving_avro.DAYS:
+        return str(random.randrange(evolving_avro.DAYS[logical] + (random.random() < 0.02)))
+    if kind in ("int", "long"):
+        bits = random.choice([3, 20, 31, 31 if kind == "int" or random.random() < 0.8 else 56])
+        return str(random.randint(-(2**bits), 2**bits - 1) if not logical else random.randint(-(10**6), 10**6))
+    if kind in ("float", "double"):
+        return random.choice(["0", "1", "0.1", "-2.5e3", "1234567.125", "0.30000000000000004", str(random.random())])
+    if kind == "boolean":
+        return random.choice(["true", "false"])
+    if kind == "enum":
+        return json.dumps(random.choice(schema["symbols"]))
+    return json.dumps("".join(random.choices('ab€\U0001f600"\\ x', k=random.randint(0, 8))))
+
+
+def decoder(writer: Any, reader: Any) -> JsonDecoder:
+    theirs, ours = described(registered("JSON", writer)), described(registered("JSON", reader))
+    assert isinstance(theirs, Record)
+    assert isinstance(ours, Record)
+    return JsonDecoder(theirs.node, ours.node, to_arrow_type(spark_type(ours), timezone="UTC"))
+
+
+@pytest.mark.parametrize("schemas", [150, pytest.param(5_000, marks=pytest.mark.soak)])
+def test_columns_give_what_each_value_gives(schemas: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(schemas):
+        random = Random(seed)
+        theirs, ours = evolving_avro.pair(random, depth=2)
+        try:
+            reader = decoder(theirs, ours)
+        except InvalidInput:
+            continue
+        odd = random.choice([0.0, 0.0, 0.002, 0.02])
+        rows: list[Any] = [text(theirs, random, odd).encode() for _ in range(ROWS)]
+        if random.random() < 0.1:
+            rows[3] = random.choice(
+                [None, b"null", b"", b" {} ", b"\xff", rows[3].decode().encode("utf-16"), rows[3] + b"x"]
+            )
+        values = pa.array(rows, pa.binary())
+        single, quick = outcome(reader._checked, values), outcome(reader._one_by_one, values)
+        where = f"seed {seed}: {theirs} as {ours}: {rows}"
+        for found in (quick, outcome(reader.decode, values)):
+            assert found == single if isinstance(single, str) else same(found, single), where
+        seen["refused" if isinstance(single, str) else "decoded"] += 1
+    print(dict(seen))
+    assert seen["refused"] > schemas // 20
+    assert seen["decoded"] > schemas // 5
+
+
+def test_the_collection_of_garbage_is_on_again_afterwards() -> None:
+    schema = record(field("a", {"type": "map", "values": "int"}))
+    reader = decoder(schema, schema)
+    assert gc.isenabled()
+    assert reader.decode(pa.array([b'{"a": {"x": 1}}'])).to_pylist() == [{"a": [("x", 1)]}]
+    assert isinstance(outcome(reader.decode, pa.array([b'{"a": {"x": "y"}}'])), str)
+    assert gc.isenabled()
