@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from eos.schema.avro_text import DAYS, MILLIS, Node, below
 from eos.schema.conversions import converted, decimal, from_millis, time_of_day, unwritten
 from eos.schema.errors import Wrong
@@ -79,7 +81,7 @@ def _broken(node: Node, given: int | Decimal | float | str, path: str) -> float:
     most = _LARGEST_FLOAT if node.kind == "float" else math.inf
     if not isinstance(given, float) and abs(number) >= most:  # a float is what JSON itself calls NaN or Infinity
         raise Wrong(path, f"{given}, which is beyond {node.kind}")
-    return number
+    return float(np.float32(number)) if node.kind == "float" else number  # as it was written, however wide it is read
 
 
 def _rounded(given: int | Decimal | float) -> float:

@@ -163,7 +163,7 @@ def test_the_times_of_a_schema_are_numbers_in_json(one_by_one: list[int]) -> Non
     assert by_hand.to_pylist() == [expected]
     with pytest.raises(Undecodable, match="field 'day': '2013-01-01', where the schema has date"):
         decoded(schema, text(value | {"day": "2013-01-01"}))
-    with pytest.raises(Undecodable, match="field 'at': 9223372036854775807 milliseconds since 1970, which Spark has no moment"):
+    with pytest.raises(Undecodable, match="field 'at': 9223372036854775807 milliseconds since 1970"):
         decoded(schema, text(value | {"at": 2**63 - 1}))
 
 
@@ -231,3 +231,13 @@ def test_a_moment_before_the_first_year_is_read_whichever_values_lie_beside_it()
         found = reader.decode(pa.array(rows, pa.binary()))
         counted = [found.field(f"f{place}").view(pa.int32() if place == 0 else pa.int64()) for place in range(3)]
         assert [column[0].as_py() for column in counted] == [numbers[0], numbers[1] * 1000, numbers[2]]
+
+
+def test_a_float_read_as_a_double_is_the_float_whichever_values_lie_beside_it() -> None:
+    theirs, ours = (described(registered("JSON", record(field("a", kind)))) for kind in ("float", "double"))
+    assert isinstance(theirs, Record)
+    assert isinstance(ours, Record)
+    reader = JsonDecoder(theirs.node, ours.node, to_arrow_type(spark_type(ours), timezone="UTC"))
+    for beside in (b'{"a": 0.5}', b'{"a": "NaN"}'):  # a text is read one by one, and so are its neighbours
+        found = reader.decode(pa.array([b'{"a": 0.1}', beside], pa.binary()))
+        assert found[0].as_py() == {"a": 0.10000000149011612}
