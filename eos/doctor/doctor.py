@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from eos.commit.control_log import Intent, Marker, Record
 from eos.commit.control_topic import CONTROL, abort_command
@@ -50,12 +51,12 @@ class Trace:
     Attributes:
         sink: the sink's name.
         intent: the batch it was opened for.
-        committed: its MARKER is readable.
+        committed: its MARKER is readable; None where that is not known, since the control log could not be read whole.
     """
 
     sink: str
     intent: Intent
-    committed: bool
+    committed: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class Finding:
         opened: what its coordinator knows of it; None when that has forgotten it.
         trace: which sink opened it, and for which batch; None when no control log of the namespace names it.
         age_s: seconds since it was opened; None where that is not known.
+        unread: sinks of the namespace whose control logs could not be read to their ends, where none of the others
+            has the transaction as one that is not committed.
     """
 
     partition: str
@@ -77,6 +80,7 @@ class Finding:
     opened: OpenTransaction | None
     trace: Trace | None
     age_s: float | None = None
+    unread: tuple[str, ...] = ()
 
     def lasts(self, older_than_s: float) -> bool:
         """Whether readers wait for something that is not known to be younger."""
@@ -84,8 +88,9 @@ class Finding:
 
     @property
     def loses_rows(self) -> bool:
-        """Whether healing hides rows that were committed."""
-        return self.state is ReaderState.FROZEN and self.trace is not None and self.trace.committed
+        """Whether healing hides rows that were committed, or may do so."""
+        committed = self.trace is not None and self.trace.committed is True
+        return self.state is ReaderState.FROZEN and (committed or bool(self.unread))
 
     @property
     def remedy(self) -> str:
@@ -96,6 +101,12 @@ class Finding:
                 abort = abort_command(self.trace.sink, namespace_of(self.partition))
                 return f"{ends}. If the sink's driver is dead: {abort}"
             return f"{ends}. No sink of this namespace opened it"
+        if self.loses_rows and self.unread:
+            return (
+                f"The control log of {' and of '.join(self.unread)} could not be read to its end. Whether the "
+                "transaction's rows here were committed is not known. If they were, healing hides them from readers "
+                "that start later. Call eos doctor again. If the log stays unreadable, eos sinks tells why"
+            )
         if self.loses_rows:
             return (
                 "Its rows here were committed, and a frame came after that. Healing hides them from readers that start "
@@ -103,6 +114,13 @@ class Finding:
                 "with --accept-loss"
             )
         return f"eos doctor --heal {self.partition}"
+
+
+class _Traces(NamedTuple):
+    """What the control logs of a namespace say of transactions, and the sinks whose logs could not be read whole."""
+
+    found: dict[TxnId, Trace]
+    unread: tuple[str, ...]
 
 
 @dataclass
@@ -118,7 +136,7 @@ class Doctor:
     client: Client
     admin: Admin
     patience_s: float = 60.0
-    _traces: dict[str, dict[TxnId, Trace]] = field(default_factory=dict)
+    _traces: dict[str, _Traces] = field(default_factory=dict)
 
     def namespace(self, namespace: str) -> list[str]:
         """The partitions of every topic of a "tenant/namespace", control topics too."""
@@ -180,7 +198,10 @@ class Doctor:
         on_it = [one for one in opened.values() if partition in one.partitions]
         state = ReaderState.WAITING if known is not None or (txn is None and on_it) else ReaderState.FROZEN
         age_s = None if known is None else max(0.0, time.time() - known.opened_ms / 1000)
-        return Finding(partition, state, txn, known, self._trace(partition, txn), age_s)
+        traces = self._traces_of(partition)
+        trace = None if txn is None else traces.found.get(txn)
+        told = trace is not None and trace.committed is not None
+        return Finding(partition, state, txn, known, trace, age_s, () if told else traces.unread)
 
     def _freed(self, partition: str) -> bool:
         """Whether a partition that seemed frozen was only about to be freed: an end takes a moment to arrive."""
@@ -207,17 +228,20 @@ class Doctor:
         named = ", ".join(f"{one.txn} on {', '.join(one.partitions) or 'no topic'}" for one in older)
         return f"These open transactions of its coordinator may hold the watermark back: {named}"
 
-    def _trace(self, partition: str, txn: TxnId | None) -> Trace | None:
+    def _traces_of(self, partition: str) -> _Traces:
         namespace = namespace_of(partition)
         if namespace not in self._traces:
-            self._traces[namespace] = dict(self._read_traces(namespace))
-        return None if txn is None else self._traces[namespace].get(txn)
+            self._traces[namespace] = self._read_traces(namespace)
+        return self._traces[namespace]
 
-    def _read_traces(self, namespace: str) -> Iterator[tuple[TxnId, Trace]]:
+    def _read_traces(self, namespace: str) -> _Traces:
+        found: dict[TxnId, Trace] = {}
+        unread: list[str] = []
         for topic in self.admin.topics(namespace):
             name = topic.rpartition("/")[2]
             if not name.startswith(CONTROL):
                 continue
+            sink = name.removeprefix(CONTROL)
             intents: list[Intent] = []
             committed: set[TxnId] = set()
 
@@ -232,11 +256,16 @@ class Doctor:
                 elif isinstance(record, Marker):
                     committed.add(record.txn)
 
-            # The records that were read until then still tell which sink a transaction belongs to.
-            with suppress(DamagedLog, NewerVersion, NetworkError):
+            without_marker: bool | None = False
+            try:
                 read_log(self.client, topic, OwnerSettings(), each=note)
+            except (DamagedLog, NewerVersion, NetworkError):
+                # The records that were read until then still tell which sink a transaction belongs to.
+                without_marker = None
+                unread.append(sink)
             for intent in intents:
-                yield intent.txn, Trace(name.removeprefix(CONTROL), intent, intent.txn in committed)
+                found[intent.txn] = Trace(sink, intent, True if intent.txn in committed else without_marker)
+        return _Traces(found, tuple(unread))
 
 
 def summary(finding: Finding) -> dict[str, object]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
+from eos.commit.control_log import Record
 from eos.doctor.check import Check, CheckVerdict, care, good, unknown
 from eos.doctor.checkup import readers_not_told
 from eos.doctor.doctor import Doctor, Finding, ReaderState, Trace, summary
@@ -25,6 +27,7 @@ from tests.unit.doctor.cluster import (
     TXN,
     FakeAdmin,
     FakeClient,
+    FakeReader,
     opened,
     refused,
     run,
@@ -69,6 +72,28 @@ def test_healing_what_was_committed_is_said_to_lose_rows() -> None:
     (found,) = doctor(FakeClient([INTENT, MARKER]), FakeAdmin({ROWS: [HELD]})).look([ROWS])
     assert found.loses_rows
     assert "--accept-loss" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("log", "trace"),
+    [
+        ([INTENT], Trace("rows", INTENT, committed=None)),
+        ([INTENT, MARKER], Trace("rows", INTENT, committed=True)),
+        ([], None),
+    ],
+)
+def test_where_a_log_ends_too_early_healing_may_lose_rows(
+    log: list[Record], trace: Trace | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A MARKER that was not read is none that is missing: healing would hide the rows without a word."""
+    last = FakeReader.last_message_id
+    monkeypatch.setattr(FakeReader, "last_message_id", lambda self: replace(last(self), entry=9))
+    (found,) = doctor(FakeClient(log), FakeAdmin({ROWS: [HELD]})).look([ROWS])
+    assert found.trace == trace
+    assert found.loses_rows
+    if trace is None or trace.committed is None:
+        assert "The control log of rows could not be read to its end" in found.remedy
+    assert "eos doctor --heal" not in found.remedy
 
 
 def test_a_partition_that_is_freed_while_we_look_is_no_finding() -> None:
