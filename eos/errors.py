@@ -16,8 +16,8 @@
     ├── Fenced             another driver owns the sink now: stop
     └── OutOfTurn          a mistake in a program that uses the protocol: never tried again
 
-`Unanswered`, `Refused`, `DamagedFrame`, `UnexpectedFrame` and `ConnectionLost` (`Unreachable`) are what
-the network layer knows; the driver turns each into one of the above before it reaches the user.
+`Unanswered`, `Refused`, `DamagedFrame`, `UnexpectedFrame` and `ConnectionLost` (`Unreachable`, `ConsumerClosed`) are
+what the network layer knows; the driver turns each into one of the above before it reaches the user.
 `RefusedForGood` is both, a Refused and an InvalidInput; and so `BadCredentials`, a `NoCredentials` (Unreachable).
 """
 
@@ -110,6 +110,10 @@ class Unanswered(NetworkError):
 
 class ConnectionLost(NetworkError):
     """The connection ended while something was under way on it."""
+
+
+class ConsumerClosed(ConnectionLost):
+    """The broker closed a consumer, since its topic moves or is closed. It can be joined again."""
 
 
 class DamagedFrame(NetworkError):

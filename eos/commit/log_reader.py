@@ -5,6 +5,10 @@ and a log of its own. Since its records are marked as local, only those of a ver
 
 Silence is not an end: a bookie that hangs makes a reader wait as well. A log ends at the topic's last readable record,
 which the broker knows; silence before it means that the log can't be read now, never that records are missing.
+
+A broker moves the position of a reader, and deletes records, where a message TTL, a quota or a command tells it to. A
+reader leaves no record out all the same, or raises EntriesGone: then it is not known what the log says, and never
+that a batch is not committed.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from contextlib import contextmanager, suppress
 from eos.commit.control_log import LogView, OwnerRecord, Record, decode
 from eos.commit.ports import ClientPort, ControlReaderPort, MessagePort
 from eos.commit.retry import OwnerSettings
-from eos.errors import NetworkError, Unanswered
+from eos.errors import EntriesGone, NetworkError, Unanswered
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 
 Each = Callable[[Record, MessagePort], None]
@@ -32,7 +36,8 @@ def read_log(
         settings: how long to wait for a record, and how many markers to retain.
         each: told every record in turn, and the message that it came in.
 
-    Raises DamagedLog, and what the network layer raises: Unanswered for a log that can't be read to its end now.
+    Raises DamagedLog, and what the network layer raises: Unanswered for a log that can't be read to its end now, and
+    EntriesGone where records were deleted while it was read.
     """
     view = LogView(settings.markers_retained, settings.markers_retained_since)
     read_on(client, topic, settings, view, each=each)
@@ -51,8 +56,12 @@ def read_on(
 
     `until` is known to have been written, but may be hidden: then the view lacks it. Raises as `read_log`.
     """
-    with _reader(client, topic, view.read_to) as reader:
+    # A record that was read is newer than the last one that is not retained: only what else deletes records takes it.
+    read = view.read_to not in (EARLIEST, view.expired)
+    with _reader(client, topic, view.read_to, stored=read) as reader:
         last = reader.last_message_id() if until is None else None
+        if last is not None and last < view.read_to:
+            raise EntriesGone(topic, view.read_to.place, None if last == EARLIEST else last.place)
         while last is None or view.read_to < last:
             message = reader.read(settings.read_timeout_s)
             if message is not None and message.replicated_from is not None:
@@ -103,8 +112,8 @@ def oldest_needed(client: ClientPort, topic: str, settings: OwnerSettings) -> Me
 
 
 @contextmanager
-def _reader(client: ClientPort, topic: str, after: MessageId) -> Iterator[ControlReaderPort]:
-    reader = client.reader(topic, after=after)
+def _reader(client: ClientPort, topic: str, after: MessageId, *, stored: bool = False) -> Iterator[ControlReaderPort]:
+    reader = client.reader(topic, after=after, stored=stored)
     try:
         yield reader
     finally:

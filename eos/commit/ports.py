@@ -88,10 +88,13 @@ class MessagePort(Protocol):
 
 
 class ControlReaderPort(Protocol):
-    """Reads the control topic, on no subscription."""
+    """Reads the control topic, on no subscription. It leaves no record out."""
 
     def read(self, timeout_s: float) -> MessagePort | None:
-        """Give the next record, or None when none became readable within `timeout_s` seconds."""
+        """Give the next record, or None when none became readable within `timeout_s` seconds.
+
+        Raises EntriesGone, a NetworkError, where it can't be shown that this is the next one.
+        """
         ...
 
     def last_message_id(self) -> MessageId:
@@ -155,8 +158,12 @@ class ClientPort(CoordinatorsPort, Protocol):
         """
         ...
 
-    def reader(self, topic: str, *, after: MessageId) -> ControlReaderPort:
-        """Open a reader behind a record, or at the earliest one."""
+    def reader(self, topic: str, *, after: MessageId, stored: bool) -> ControlReaderPort:
+        """Open a reader behind a record, or at the earliest one.
+
+        Args:
+            stored: whether that record must still be stored: reading raises EntriesGone, a NetworkError, if it is not.
+        """
         ...
 
     def hold(self, topic: str, subscription: str) -> RetainingSubscriptionPort:

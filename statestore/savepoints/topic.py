@@ -345,20 +345,19 @@ def _data(
 def _messages(client: Client, topic: str, after: MessageId) -> Iterator[Message]:
     if client.partitions(topic):
         raise InvalidInput(f"The topic {topic} has partitions: savepoints are on topics without")
-    reader = client.reader(topic, permits=_PERMITS, after=after)
+    # A savepoint's first message lies behind one that was read, unless it is the topic's first.
+    reader = client.reader(topic, permits=_PERMITS, after=after, stored=after != EARLIEST)
     try:
         last, seen = reader.last_message_id(), after
         while seen < last:
             message = reader.read(_SILENCE_S)
             if message is None:
                 last = reader.last_message_id()
-                if seen < last:
-                    raise Unavailable(
-                        f"{topic} could not be read to its end: nothing came for {_SILENCE_S:g} s behind entry "
-                        f"{seen.ledger}:{seen.entry}, and the last message is in {last.ledger}:{last.entry}. When its "
-                        "broker answers again, do the same once more"
-                    )
-                return  # what was the end has been deleted meanwhile
+                behind = f"the last message is in {last.ledger}:{last.entry}" if seen < last else "the rest is deleted"
+                raise Unavailable(
+                    f"{topic} could not be read to its end: nothing came for {_SILENCE_S:g} s behind entry "
+                    f"{seen.ledger}:{seen.entry}, and {behind}. When its broker answers again, do the same once more"
+                )
             yield message
             seen = message.message_id
     except NetworkError as error:

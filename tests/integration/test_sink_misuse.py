@@ -132,8 +132,8 @@ class CountingClient(Client):
 
     count = 0
 
-    def reader(self, topic: str, *, permits: int = 1000, after: MessageId = EARLIEST) -> Reader:
-        reader = super().reader(topic, permits=permits, after=after)
+    def reader(self, topic: str, *, permits: int = 1000, after: MessageId = EARLIEST, stored: bool = False) -> Reader:
+        reader = super().reader(topic, permits=permits, after=after, stored=stored)
         read = reader.read
 
         def counted(timeout_s: float) -> Message | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from eos.errors import ConnectionLost, Unanswered
+from eos.errors import ConnectionLost, EntriesGone, Unanswered
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Entry
@@ -41,9 +41,9 @@ class Client:
         )
         return Producer(self._world, topic, number, epoch)
 
-    def reader(self, topic: str, *, after: MessageId = EARLIEST) -> Reader:
+    def reader(self, topic: str, *, after: MessageId = EARLIEST, stored: bool = False) -> Reader:
         """See ClientPort."""
-        return self._world.request("SUBSCRIBE", lambda: Reader(self._world, topic, after))
+        return self._world.request("SUBSCRIBE", lambda: Reader(self._world, topic, after, stored=stored))
 
     def hold(self, topic: str, subscription: str) -> Hold:
         """See ClientPort."""
@@ -114,12 +114,16 @@ class Producer:
 class Reader:
     """See ControlReaderPort."""
 
-    def __init__(self, world: Scheduler | Alone, topic: str, after: MessageId) -> None:
+    def __init__(self, world: Scheduler | Alone, topic: str, after: MessageId, *, stored: bool) -> None:
         self._world, self._topic = world, topic
         self._next = after.entry + 1
+        self._must_be_stored = after if stored else None
 
     def read(self, timeout_s: float) -> Entry | None:
         """See ControlReaderPort."""
+        after = self._must_be_stored
+        if after is not None and after.entry < self._world.broker.topic(self._topic).first:
+            raise EntriesGone(self._topic, after.place, None)
         found = self._readable()
         if not found:
             self._world.sleep(timeout_s)

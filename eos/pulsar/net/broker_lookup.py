@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from eos.config import Cluster
 from eos.errors import (
+    ConsumerClosed,
     EosError,
     InvalidInput,
     NetworkError,
@@ -110,8 +111,9 @@ class BrokerLookup:
     def patiently(self, asked: str, attempt: Callable[[], T]) -> T:
         """Try until it works or the request time-out has passed.
 
-        Tried again: answers that mean "not yet", and a broker that can't be reached although
-        this client was connected before. Anything else is raised at once.
+        Tried again: answers that mean "not yet", a consumer that the broker closed before it
+        confirmed it, and a broker that can't be reached although this client was connected
+        before. Anything else is raised at once.
         Raises Unanswered, with the last problem in it, when the time is up.
         """
         limit = self._cluster.request_timeout_s
@@ -124,6 +126,8 @@ class BrokerLookup:
                 if refused.code not in LOADING and not isinstance(refused, RateLimited):
                     raise
                 problem: EosError = refused
+            except ConsumerClosed as closed:
+                problem = closed
             except Unreachable as unreachable:
                 if not self._pool.ever_connected or isinstance(unreachable, InvalidInput):
                     raise

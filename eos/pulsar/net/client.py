@@ -10,13 +10,14 @@ from eos.closing import Closing
 from eos.config import Cluster
 from eos.errors import EncryptionRequired, InvalidInput, Refused, TopicMissing
 from eos.pulsar.net.broker_lookup import BrokerLookup, coordinators_allowed, topic_exists
-from eos.pulsar.net.consumer import PERMITS, Reader, RetainingSubscription
+from eos.pulsar.net.consumer import RetainingSubscription
 from eos.pulsar.net.coordinator import Coordinator
 from eos.pulsar.net.entries import MAX_BYTES, MAX_PERMITS, EntryReader
 from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.producer import Producer
+from eos.pulsar.net.reader import PERMITS, Reader
 from eos.pulsar.net.subscription import Initial, Subscription
 from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.producer_identity import ProducerIdentity
@@ -185,15 +186,19 @@ class Client(Closing):
 
         return self._finder.patiently(f"open a producer on {name_of_topic}", attempt)
 
-    def reader(self, topic: str, *, permits: int = PERMITS, after: MessageId = EARLIEST) -> Reader:
-        """Return a reader of a physical topic; it joins at its first call.
+    def reader(
+        self, topic: str, *, permits: int = PERMITS, after: MessageId = EARLIEST, stored: bool = False
+    ) -> Reader:
+        """Return a reader of a physical topic, message by message; it joins at its first call.
 
         Args:
             permits: messages that the broker may send ahead; fewer for large ones. Default 1000.
             after: where it starts, behind that message. Default: at the earliest.
+            stored: whether that message must still be stored: if it is not, `read` raises EntriesGone. Default False.
         """
+        start = None if after == EARLIEST else EntryId(after.ledger, after.entry)
         name = self.cluster.subscription_name("eos-reader")
-        return Reader(self._finder, full_name(topic), permits, after, subscription=name)
+        return Reader(self.entry_reader(topic, start, stored=stored, permits=permits, subscription=name), after)
 
     def hold(self, topic: str, subscription: str) -> RetainingSubscription:
         """Make sure that the durable subscription exists, at the earliest message if new, and join it.

@@ -1,24 +1,21 @@
-"""Reading a topic from its beginning, and holding on to what it stores."""
+"""Joining a topic as a consumer, and holding on to what it stores."""
 
 from __future__ import annotations
 
 import threading
 import time
-import uuid
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Generic, Literal, TypeVar
 
-from eos.errors import ConnectionLost, EosError, NetworkError, Refused, Unanswered
+from eos.errors import EosError, NetworkError, Refused, Unanswered
 from eos.pulsar.net.broker_lookup import BrokerLookup, subscription_exists, topic_exists
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.protocol.consumer import ENDED, ConsumerSession, State
-from eos.pulsar.protocol.messages import Message
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
-from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
+from eos.pulsar.wire.message_id import EntryId, MessageId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 
 L = TypeVar("L", bound=ConsumerSession)
@@ -30,13 +27,13 @@ _DURABLE = "Durable subscription with the same name already exists"
 _NOT_DURABLE = "NonDurable subscription with the same name already exists"
 """Its words to a durable one, as long as it knows one that is not (PersistentTopic.getDurableSubscription)."""
 
+_LEFT = "Consumer was not connected"
+"""Its words to a consumer that leaves while its topic is closed (AbstractDispatcherSingleActiveConsumer)."""
+
 _LEAVES_WITHIN_S = 10.0
 
 _NO_TYPE = "sub type"
 """Of the broker's words where a namespace or topic does not allow a type (PersistentTopic.subscribe)."""
-
-PERMITS = 1000
-"""Messages that the broker may send ahead of a reader, unless it says otherwise."""
 
 
 class Subscriber(ABC, Generic[L]):
@@ -71,9 +68,8 @@ class Subscriber(ABC, Generic[L]):
     def _request(self, line: L) -> BaseCommand:
         """Return SUBSCRIBE."""
 
-    @abstractmethod
     def _take(self, line: L, frame: Frame) -> None:
-        """Take a MESSAGE frame; called by the reading thread, which holds `_arrived`."""
+        """Take a MESSAGE frame; called by the reading thread, which holds `_arrived`. Nothing comes without permits."""
 
     def _explained(self) -> AbstractContextManager[None]:
         """Return what says in our words why SUBSCRIBE is refused."""
@@ -163,83 +159,14 @@ class Subscriber(ABC, Generic[L]):
             with self._arrived:
                 request = line.close(unsubscribe=unsubscribe)
             answer = connection.ask(request, f"close the consumer on {self.topic}")
-            with self._arrived:
-                line.closed(answer)
+            try:
+                with self._arrived:
+                    line.closed(answer)
+            except Refused as refused:
+                # Its topic was closed meanwhile, and it has left. Whether a subscription is deleted, that does not say.
+                if unsubscribe or _LEFT not in refused.detail:
+                    raise
             connection.ignore_consumer(line.consumer_id)
-
-
-class Reader(Subscriber[ConsumerSession]):
-    """Reads what is committed, from the earliest message on or behind one. Keeps nothing at the broker once closed."""
-
-    def __init__(
-        self,
-        finder: BrokerLookup,
-        topic: str,
-        permits: int = PERMITS,
-        after: MessageId = EARLIEST,
-        *,
-        subscription: str,
-    ) -> None:
-        """Use `Client.reader`."""
-        super().__init__(finder, topic)
-        self._subscription = f"{subscription}-{uuid.uuid4().hex}"
-        self._permits = permits
-        self._start = after
-        self._granted = 0
-        self._spent = 0
-        self._messages: deque[Message] = deque()
-
-    def read(self, timeout_s: float) -> Message | None:
-        """Return the next message, or None when none came within the time-out.
-
-        Raises ConnectionLost when the connection ends while waiting; the next call goes on
-        behind the last message.
-        """
-        deadline = time.monotonic() + timeout_s
-        with self._turn:
-            line, connection = self._join()
-            self._grant(line, connection)
-            with self._arrived:
-                while not self._messages:
-                    if line.failure is not None:
-                        raise ConnectionLost(f"read {self.topic}: {line.failure}") from line.failure
-                    left = deadline - time.monotonic()
-                    if left <= 0 or not self._arrived.wait(left):
-                        return None
-                return self._messages.popleft()
-
-    def last_message_id(self) -> MessageId:
-        """Return the id of the last message that can be read now; (-1, -1) when there is none.
-
-        Raises Refused, Unanswered, ConnectionLost.
-        """
-        with self._turn:
-            line, connection = self._join()
-            with self._arrived:
-                request = line.ask_last()
-            return line.last_message_id(connection.ask(request, f"ask for the last message of {self.topic}"))
-
-    def _line(self, connection: Connection, before: ConsumerSession | None) -> ConsumerSession:
-        after = self._start if before is None else before.last
-        return ConsumerSession(self.topic, connection.listen_as_consumer(self), connection.broker, after)
-
-    def _request(self, line: ConsumerSession) -> BaseCommand:
-        self._granted = self._spent = 0
-        return line.read(self._subscription)
-
-    def _take(self, line: ConsumerSession, frame: Frame) -> None:
-        self._messages.extend(line.receive(frame))
-        assert frame.metadata is not None
-        self._spent += frame.metadata.num_messages_in_batch
-
-    def _grant(self, line: ConsumerSession, connection: Connection) -> None:
-        with self._arrived:
-            outstanding = self._granted - self._spent
-            if outstanding > self._permits // 2 or len(self._messages) > self._permits or line.failure is not None:
-                return
-            request = line.flow(self._permits - outstanding)
-            self._granted = self._permits + self._spent
-        connection.command(request)
 
 
 class Probe(Subscriber[ConsumerSession]):
@@ -270,9 +197,6 @@ class Probe(Subscriber[ConsumerSession]):
 
     def _request(self, line: ConsumerSession) -> BaseCommand:
         return line.read(self._subscription)
-
-    def _take(self, line: ConsumerSession, frame: Frame) -> None:
-        line.receive(frame)
 
 
 class RetainingSubscription(Subscriber[ConsumerSession]):
@@ -387,9 +311,6 @@ class RetainingSubscription(Subscriber[ConsumerSession]):
 
     def _request(self, line: ConsumerSession) -> BaseCommand:
         return line.hold(self.subscription, latest=self._latest, alone=self._alone, create=self._create)
-
-    def _take(self, line: ConsumerSession, frame: Frame) -> None:
-        line.receive(frame)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

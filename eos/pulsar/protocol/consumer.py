@@ -1,11 +1,9 @@
-"""A consumer: a reader of everything that is committed, or a hold on what is stored.
+"""A consumer: it reads entries (`eos.pulsar.protocol.entries`), or retains what is stored.
 
 The broker sends messages only as long as it has permits (FLOW); it sends what lies before
 the first open transaction, and leaves out what was aborted, so whatever arrives is committed.
 
-A reader is a non-durable exclusive subscription that starts at the earliest message. After
-a lost connection it subscribes again behind the last message it had; `receive` drops what
-the broker then repeats of a batch. A hold is a durable subscription that asks for no
+A reader is a non-durable exclusive subscription. A retaining subscription is durable and asks for no
 message at all: it only keeps the broker from deleting what it has not acknowledged.
 """
 
@@ -13,11 +11,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from eos.errors import DamagedFrame, EosError, NetworkError, Refused
+from eos.errors import ConsumerClosed, EosError, Refused
 from eos.pulsar.protocol.machine import Machine, TransitionTable
-from eos.pulsar.protocol.messages import Message, messages_in
 from eos.pulsar.protocol.requests import Type, granted
-from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
@@ -102,18 +98,16 @@ class ConsumerSession:
 
     Attributes:
         failure: why it ended; None while it lives and after a close that we asked for.
-        last: the last message handed out, or where reading starts.
         other_type: whether it subscribes as Failover in place of Exclusive, and as Exclusive in place of Failover.
     """
 
-    def __init__(self, topic: str, consumer_id: int, broker: str, after: MessageId = EARLIEST) -> None:
-        """Args: the topic; our number for this consumer; the broker's address; the message to start behind."""
+    def __init__(self, topic: str, consumer_id: int, broker: str) -> None:
+        """Args: the topic; our number for this consumer; the broker's address."""
         self._machine = Machine(CONSUMER)
         self.topic = topic
         self.consumer_id = consumer_id
         self.broker = broker
         self.failure: EosError | None = None
-        self.last = after
         self.other_type = False
 
     @property
@@ -122,9 +116,9 @@ class ConsumerSession:
         return self._machine.state
 
     def read(self, subscription: str) -> BaseCommand:
-        """Return SUBSCRIBE for a reader. Args: a subscription name that no other consumer uses."""
+        """Return SUBSCRIBE that leaves nothing behind. Args: a subscription name that no other consumer uses."""
         command = self._subscribe(subscription, CommandSubscribe.SubType.Exclusive, durable=False)
-        command.subscribe.start_message_id.CopyFrom(self.last.written())
+        command.subscribe.start_message_id.CopyFrom(EARLIEST.written())
         return command
 
     def hold(
@@ -151,18 +145,6 @@ class ConsumerSession:
         self._take(Input.FLOW)
         return BaseCommand(type=Type.FLOW, flow=CommandFlow(consumer_id=self.consumer_id, message_permits=permits))
 
-    def receive(self, frame: Frame) -> list[Message]:
-        """Take a MESSAGE frame; return its messages behind the last one handed out, in order."""
-        if self.failure is not None:
-            return []
-        if frame.damage:
-            raise DamagedFrame(f"a message of {self.topic}: {frame.damage}")
-        self._machine.take(Input.MESSAGE)
-        fresh = [message for message in messages_in(frame) if message.message_id > self.last]
-        if fresh:
-            self.last = fresh[-1].message_id
-        return fresh
-
     def ask_last(self) -> BaseCommand:
         """Return GET_LAST_MESSAGE_ID."""
         self._take(Input.ASK_LAST)
@@ -171,13 +153,8 @@ class ConsumerSession:
             get_last_message_id=CommandGetLastMessageId(consumer_id=self.consumer_id),
         )
 
-    def last_message_id(self, answer: BaseCommand) -> MessageId:
-        """Take its answer: the last message that a reader can get, (-1, -1) when there is none. Raises Refused."""
-        given = granted(answer, f"ask for the last message of {self.topic}").get_last_message_id_response
-        return MessageId.read(given.last_message_id)
-
     def positions(self, answer: BaseCommand) -> tuple[EntryId | None, EntryId | None]:
-        """Take the same answer: the last entry that a reader can get, and the last acknowledged one. Raises Refused."""
+        """Take its answer: the last entry that a reader can get, and the last acknowledged one. Raises Refused."""
         given = granted(answer, f"ask for the last message of {self.topic}").get_last_message_id_response
         last, acknowledged = EntryId.read(given.last_message_id), EntryId.read(given.consumer_mark_delete_position)
         known = given.HasField("consumer_mark_delete_position") and acknowledged.ledger >= 0
@@ -235,7 +212,7 @@ class ConsumerSession:
     def closed_by_broker(self) -> None:
         """Take a CLOSE_CONSUMER that we didn't ask for."""
         why = f"the consumer on {self.topic} was closed by the broker {self.broker} (the topic moves or is closed)"
-        self._end(Input.BROKER_CLOSED, NetworkError(why))
+        self._end(Input.BROKER_CLOSED, ConsumerClosed(why))
 
     def lost(self, why: EosError) -> None:
         """Note that the connection, or the wait for an answer, has ended."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eos.errors import DamagedFrame
 from eos.pulsar.wire.batch import unpack
-from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 from eos.pulsar.wire.txn import TxnId
@@ -40,18 +40,19 @@ class Message:
     replicated_from: str | None
 
 
-def messages_in(frame: Frame) -> Iterator[Message]:
-    """Take a MESSAGE frame apart, in order. Raises DamagedFrame."""
-    metadata, payload = frame.metadata, frame.payload
-    if metadata is None or payload is None:
-        raise DamagedFrame("a MESSAGE without a message")
-    stored = frame.command.message.message_id
-    in_batch = metadata.HasField("num_messages_in_batch")
-    for index, (own, data) in enumerate(unpack(metadata, payload)):
-        if isinstance(own, SingleMessageMetadata) and own.compacted_out:
-            continue
-        where = MessageId(stored.ledger_id, stored.entry_id, index if in_batch else -1)
-        yield _message(where, metadata, own, data)
+def messages_in(entry: Entry) -> list[Message]:
+    """Take an entry apart, in order. Raises DamagedFrame, naming the entry."""
+    if entry.damage:
+        raise entry.damaged(entry.damage)
+    where, metadata = entry.id, entry.metadata
+    try:
+        return [
+            _message(MessageId(where.ledger, where.entry, index if entry.batched else -1), metadata, own, data)
+            for index, (own, data) in enumerate(unpack(metadata, entry.packed))
+            if not (isinstance(own, SingleMessageMetadata) and own.compacted_out)
+        ]
+    except DamagedFrame as damage:
+        raise entry.damaged(str(damage)) from damage
 
 
 def _message(

@@ -30,6 +30,7 @@ def test_entries_removed_while_they_are_read_are_read_or_named_as_lost(removing:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_random_histories_lose_nothing_in_silence(removing: LocalPulsar) -> None:
     outcomes: Counter[str] = Counter()
     failures = []

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +20,8 @@ from eos.config import Cluster
 from eos.errors import InvalidInput as EosInvalidInput
 from eos.errors import NotCommitted
 from eos.pulsar.net.admin import Admin
-from eos.pulsar.net.client import Client
+from eos.pulsar.net.client import Client, Reader
+from eos.pulsar.protocol.messages import Message
 from eos.pulsar.wire.txn import TxnId
 from statestore.errors import Damaged, InvalidInput, NotFound, UnknownVersion
 from statestore.savepoints import topic as topics
@@ -29,6 +31,7 @@ from statestore.savepoints.topic import HOLD, What
 from tests.conftest import MakeTopic
 from tests.contract.official import fresh_consumer
 from tests.integration.statestore.conftest import ROOT
+from tests.positions import MOVES, Move, move_positions
 from tests.reading import messages_of
 from tests.waiting import until
 
@@ -139,6 +142,47 @@ def test_a_subscription_keeps_the_messages(cluster: Cluster, topic: str, pulsar:
     write(cluster, topic, folder(tmp_path / "a"))
     path = topic.replace("://", "/")
     assert HOLD in httpx.get(f"{pulsar.admin_url}/admin/v2/{path}/subscriptions", timeout=30).json()
+
+
+class Moving(Client):
+    """Moves the positions of all subscriptions of a topic once one of its readers has read its first message."""
+
+    admin_url: str
+    how: Move
+
+    def reader(self, topic: str, **given: Any) -> Reader:
+        reader = super().reader(topic, **given)
+        read = reader.read
+
+        def moved(timeout_s: float) -> Message | None:
+            message = read(timeout_s)
+            reader.read = read  # type: ignore[method-assign]
+            move_positions(self.admin_url, topic, self.how)
+            return message
+
+        reader.read = moved  # type: ignore[method-assign]
+        return reader
+
+
+def test_a_position_that_is_moved_while_a_savepoint_is_read_leaves_nothing_out(
+    cluster: Cluster, topic: str, pulsar: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a message TTL moves it. Else the list lacks savepoints, and a whole one seems to be incomplete."""
+    monkeypatch.setattr(topics, "CHUNK", 1000)
+    made = folder(tmp_path / "a", {**FILES, "state/0/0/5.zip": os.urandom(60_000)})
+    manifest = write(cluster, topic, made)
+    write(cluster, topic, made, "two")
+    assert manifest.messages > 60, "more than are sent ahead"
+    time.sleep(1.1)  # nothing younger than a second expires
+    monkeypatch.setattr(topics, "Client", Moving)
+    monkeypatch.setattr(Moving, "admin_url", pulsar.admin_url, raising=False)
+    for how in MOVES:
+        monkeypatch.setattr(Moving, "how", how, raising=False)
+        assert [(one.name, one.condition) for one in topics.list_topic(cluster, topic)] == [
+            *[("one", "ready"), ("two", "ready")],
+        ]
+        assert topics.read(cluster, topic, "one", Folder(tmp_path / how)) == manifest
+        assert content(tmp_path / how) == content(made.root)
 
 
 class Failing(Folder):

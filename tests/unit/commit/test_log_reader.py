@@ -10,10 +10,10 @@ import pytest
 from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent, Marker, OwnerRecord, Record, encode
 from eos.commit.decision import Action, Identity
-from eos.commit.log_reader import oldest_needed, read_log
+from eos.commit.log_reader import oldest_needed, read_log, read_on, read_retained
 from eos.commit.owner import Owner
 from eos.commit.retry import OwnerSettings
-from eos.errors import CommitUnknown, Unanswered
+from eos.errors import CommitUnknown, ConnectionLost, EntriesGone, Unanswered
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.steps import Phase, Step
 from tests.simulation.broker import Broker, Entry
@@ -37,8 +37,8 @@ class Watched(Client):
         self.read = 0
         self.silent_after: int | None = None
 
-    def reader(self, topic: str, *, after: MessageId = EARLIEST) -> Reader:
-        reader = super().reader(topic, after=after)
+    def reader(self, topic: str, *, after: MessageId = EARLIEST, stored: bool = False) -> Reader:
+        reader = super().reader(topic, after=after, stored=stored)
         read, given = reader.read, 0
 
         def watched(timeout_s: float) -> Entry | None:
@@ -123,6 +123,47 @@ def test_each_record_is_told_in_turn(world: Alone) -> None:
     seen: list[Record] = []
     read_log(Client(world), CONTROL, SETTINGS, each=lambda record, message: seen.append(record))
     assert [type(record) for record in seen] == [OwnerRecord, *[Intent, Marker] * 2]
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_records_that_were_deleted_behind_what_was_read_are_told_as_gone(world: Alone, left: int) -> None:
+    """As by a message TTL. Else the log would seem to end where it was read to, and a batch not to be committed."""
+    committed(world, 1)
+    client, log = Client(world), world.broker.topic(CONTROL)
+    view = read_log(client, CONTROL, SETTINGS)
+    driver(world).take_over("query", "run-2")
+    log.first = len(log.entries) - left
+    with pytest.raises(EntriesGone, match=f"^reading {CONTROL} from entry {view.read_to.place} on leaves out entries"):
+        read_on(client, CONTROL, SETTINGS, view)
+
+
+def test_what_is_not_retained_may_be_gone(world: Alone) -> None:
+    committed(world, 40)
+    begins = oldest_needed(Client(world), CONTROL, SETTINGS)
+    world.broker.topic(CONTROL).first = begins.entry + 1
+    assert list(read_retained(Client(world), CONTROL, SETTINGS).markers) == [37, 38, 39]
+
+
+def test_a_marker_that_was_deleted_while_the_log_was_read_leaves_its_batch_unknown(world: Alone) -> None:
+    """Our own OWNER in sight proves nothing of records that were passed: the batch would be written again."""
+    client, log = Watched(world), world.broker.topic(CONTROL)
+
+    def fall_silent(step: Step, phase: Phase, batch_id: int | None) -> None:
+        if (step, phase) == (Step.OWNER, "before") and owner.in_hand is not None:
+            client.silent_after = 2  # behind OWNER and INTENT, before the MARKER
+
+    def delete(seconds: float) -> None:
+        world.sleep(seconds)
+        if client.silent_after is not None and seconds < SETTINGS.read_timeout_s:  # a pause between two tries
+            client.silent_after = None
+            log.first = log.readable()[-1].message_id.entry
+
+    owner = driver(world, client, sleep=delete, observer=fall_silent)
+    owner.take_over("query", "run")
+    world.failing = {"END_TXN commit": [(ConnectionLost("planned"), True)]}
+    with pytest.raises(CommitUnknown, match=r"The last problem was: reading .* leaves out entries"):
+        attempt(owner, 0, identity(0), WriteData(Client(world), 0))
+    assert world.log.count("NEW_TXN") == 2, "the priming, and the batch: it was not written again"
 
 
 @pytest.mark.parametrize("silent_after", [0, 1, 3])

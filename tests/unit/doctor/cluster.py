@@ -133,7 +133,7 @@ class FakeClient:
 
         return Coordinator()
 
-    def reader(self, topic: str, *, after: MessageId) -> FakeReader:
+    def reader(self, topic: str, *, after: MessageId, stored: bool) -> FakeReader:
         return FakeReader(self.log if topic == LOG else [], after)
 
     def is_held(self, topic: str, subscription: str) -> bool:

@@ -59,7 +59,7 @@ def test_the_sink_of_a_newer_version_is_listed_as_unreadable_and_not_left_out() 
         def topics(self, namespace: str) -> list[str]:
             return [f"persistent://{namespace}/__eos-rows"]
 
-        def reader(self, topic: str, after: object = None) -> Any:
+        def reader(self, topic: str, **given: object) -> Any:
             raise NewerVersion("version 2, and this library reads version 1")
 
     (found,) = sinks(cast(Client, Newer([owner("run")])), NAMESPACE)

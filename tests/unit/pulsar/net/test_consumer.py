@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -14,17 +14,9 @@ from eos.errors import (
 )
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
-from eos.pulsar.wire.checksum import Buffer
-from eos.pulsar.wire.frames import Frame, encode_message
-from eos.pulsar.wire.message_id import MessageId
-from eos.pulsar.wire.pulsar_pb2 import (
-    BaseCommand,
-    CommandCloseConsumer,
-    CommandMessage,
-    MessageIdData,
-    MessageMetadata,
-    ServerError,
-)
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.message_id import EntryId, MessageId
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandCloseConsumer, ServerError
 from tests.unit.pulsar.net.fake_broker import (
     FakeBroker,
     Handler,
@@ -35,95 +27,13 @@ from tests.unit.pulsar.net.fake_broker import (
     refusing,
     silent,
 )
-from tests.waiting import PATIENCE_S, in_a_hurry, until
+from tests.waiting import in_a_hurry, until
 
 
 @pytest.fixture
 def client(broker: FakeBroker) -> Iterator[Client]:
     with broker.client() as made:
         yield made
-
-
-def message(consumer_id: int, entry: int, data: bytes) -> list[Buffer]:
-    where = MessageIdData(ledger_id=1, entry_id=entry)
-    command = BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=consumer_id, message_id=where))
-    return encode_message(command, MessageMetadata(producer_name="p", publish_time=1, sequence_id=entry), [data])
-
-
-def sending(*entries: int) -> object:
-    def flow(session: Session, frame: Frame) -> None:
-        for entry in entries:
-            session._socket.sendall(b"".join(message(frame.command.flow.consumer_id, entry, b"%d" % entry)))
-
-    return flow
-
-
-def test_a_reader_reads_in_order_and_none_when_nothing_comes(broker: FakeBroker, client: Client) -> None:
-    broker.handlers[Type.FLOW] = sending(0, 1)  # type: ignore[assignment]
-    reader = client.reader("t")
-    read = [reader.read(PATIENCE_S), reader.read(PATIENCE_S), reader.read(0.05)]
-    assert [one.data if one is not None else None for one in read] == [b"0", b"1", None]
-    reader.close()
-    assert len(broker.commands(Type.CLOSE_CONSUMER)) == 1
-
-
-def test_a_reader_goes_on_where_it_was_when_the_connection_is_lost(
-    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broker.handlers[Type.FLOW] = sending(0)  # type: ignore[assignment]
-    reader = client.reader("t")
-    first = reader.read(PATIENCE_S)
-    assert first is not None
-    wait = reader._arrived.wait
-
-    def cut_and_wait(timeout_s: float) -> bool:
-        broker.cut_all()
-        return wait(timeout_s)
-
-    with monkeypatch.context() as patch:  # a reader that has lost its connection before it waits joins anew at once
-        patch.setattr(reader._arrived, "wait", cut_and_wait)
-        with pytest.raises(ConnectionLost, match="read persistent://public/default/t"):
-            reader.read(PATIENCE_S)
-    broker.handlers[Type.FLOW] = sending(0, 1)  # type: ignore[assignment]
-    second = reader.read(PATIENCE_S)
-    assert second is not None
-    assert second.data == b"1"
-    start = broker.commands(Type.SUBSCRIBE)[1].subscribe.start_message_id
-    assert (start.ledger_id, start.entry_id) == (1, 0)
-
-
-def test_a_reader_closed_by_the_broker_joins_again(broker: FakeBroker, client: Client) -> None:
-    def close(session: Session, frame: Frame) -> None:
-        closing = CommandCloseConsumer(consumer_id=frame.command.flow.consumer_id)
-        session.send(BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=closing))
-
-    broker.handlers[Type.FLOW] = close
-    reader = client.reader("t")
-    with pytest.raises(ConnectionLost, match="closed by the broker"):
-        reader.read(PATIENCE_S)
-    broker.handlers[Type.FLOW] = sending(0)  # type: ignore[assignment]
-    assert reader.read(PATIENCE_S) is not None
-
-
-def test_permits_are_given_again_as_messages_are_read(broker: FakeBroker, client: Client) -> None:
-    entries = iter(range(1500))
-
-    def flow(session: Session, frame: Frame) -> None:
-        for _ in range(frame.command.flow.message_permits):
-            entry = next(entries, None)
-            if entry is not None:
-                session._socket.sendall(b"".join(message(0, entry, b"%d" % entry)))
-
-    broker.handlers[Type.FLOW] = flow
-    reader = client.reader("t")
-    read = [reader.read(PATIENCE_S) for _ in range(1500)]
-    assert [one.data for one in read if one is not None] == [b"%d" % entry for entry in range(1500)]
-
-
-def test_a_reader_of_a_missing_topic(broker: FakeBroker, client: Client) -> None:
-    broker.handlers[Type.SUBSCRIBE] = refusing(ServerError.TopicNotFound)
-    with pytest.raises(TopicMissing):
-        client.reader("t").read(PATIENCE_S)
 
 
 def test_a_hold_acknowledges_and_waits_for_the_answer(broker: FakeBroker, client: Client) -> None:
@@ -177,6 +87,48 @@ def test_a_consumer_whose_subscribing_had_no_answer_in_time_is_closed(broker: Fa
     assert [command.close_consumer.consumer_id for command in broker.commands(Type.CLOSE_CONSUMER)] == [first]
     held.close()
     assert broker.commands(Type.CLOSE_CONSUMER)[-1].close_consumer.consumer_id == second
+
+
+JOINS: dict[str, Callable[[Client], object]] = {
+    "reader of entries": lambda client: client.entry_reader("t", None).last_message_id(),
+    "reader of messages": lambda client: client.reader("t").last_message_id(),
+    "hold": lambda client: client.hold("t", "s"),
+    "subscription": lambda client: client.subscription("t", "s", initial="latest"),
+    "watched subscription": lambda client: client.subscription("t", "s", initial="latest", watched=True),
+    "whether it is held": lambda client: client.is_held("t", "s"),
+    "moved subscription": lambda client: client.move_subscription("t", "s", EntryId(-1, -1)),
+}
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_a_consumer_that_the_broker_closes_before_it_confirms_it_joins_again(
+    broker: FakeBroker, client: Client, join: str
+) -> None:
+    """As where its topic is unloaded just then (seen on 4.2.4)."""
+
+    def close_first(session: Session, frame: Frame) -> None:
+        closing = CommandCloseConsumer(consumer_id=frame.command.subscribe.consumer_id)
+        session.send(BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=closing))
+        answer_well(session, frame)
+
+    broker.handlers[Type.SUBSCRIBE] = first_then_well(close_first)
+    JOINS[join](client)
+    assert len(broker.commands(Type.SUBSCRIBE)) >= 2
+
+
+def test_a_consumer_that_is_closed_while_its_topic_is_has_left(broker: FakeBroker, client: Client) -> None:
+    """As where its topic is unloaded just then (seen on 4.2.4)."""
+    left = refusing(ServerError.MetadataError, "Consumer was not connected")
+    broker.handlers[Type.CLOSE_CONSUMER] = broker.handlers[Type.UNSUBSCRIBE] = left
+    with client.entry_reader("t", None) as reader:
+        reader.last_message_id()
+    client.hold("t", "s").close()
+    assert not client.is_held("t", "s")
+    with pytest.raises(Refused, match="Consumer was not connected"):
+        client.hold("t", "s").delete()
+    broker.handlers[Type.CLOSE_CONSUMER] = refusing(ServerError.MetadataError, "another reason")
+    with pytest.raises(Refused, match="another reason"):
+        client.hold("t", "s").close()
 
 
 @pytest.mark.parametrize("answer", [refusing(ServerError.ConsumerBusy), refusing(ServerError.TopicNotFound), cut])

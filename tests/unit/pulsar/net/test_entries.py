@@ -60,6 +60,11 @@ class Stored:
         """Delete so many entries from the front."""
         self.trimmed = entries
 
+    def move(self, session: Session, number: int, to: int) -> None:
+        """Move the position of a consumer, so that it goes on with an entry."""
+        self.stands[id(session), number] = to - 1
+        self._consumers[id(session), number][0] = to
+
     def _subscribe(self, session: Session, frame: Frame) -> None:
         wanted = frame.command.subscribe
         begin = max(self.trimmed, wanted.start_message_id.entry_id)
@@ -90,7 +95,8 @@ class Stored:
         where = MessageIdData(ledger_id=LEDGER, entry_id=entry)
         command = BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=number, message_id=where))
         metadata = MessageMetadata(producer_name="p", sequence_id=entry, publish_time=1)
-        metadata.num_messages_in_batch = self.messages
+        if self.messages > 1:
+            metadata.num_messages_in_batch = self.messages
         frame = bytearray(b"".join(encode_message(command, metadata, [self.payloads[entry]])))
         if self.garbled.get(entry):
             self.garbled[entry] -= 1
@@ -303,8 +309,7 @@ def test_a_position_that_is_moved_is_noticed_and_what_was_left_out_is_read(
     topic = ten(broker)
 
     def skip_to_7(session: Session, number: int) -> bool:
-        topic.stands[id(session), number] = 6
-        topic._consumers[id(session), number][0] = 7
+        topic.move(session, number, 7)
         return False
 
     topic.before[3] = skip_to_7

@@ -3,47 +3,23 @@ from __future__ import annotations
 import pytest
 from google.protobuf.text_format import MessageToString
 
-from eos.errors import DamagedFrame, NetworkError, OutOfTurn, Refused
+from eos.errors import NetworkError, OutOfTurn, Refused
 from eos.pulsar.protocol.consumer import ENDED, ConsumerSession, State
-from eos.pulsar.protocol.messages import messages_in
 from eos.pulsar.protocol.requests import Type
-from eos.pulsar.wire.frames import Frame
-from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
+from eos.pulsar.wire.message_id import EntryId, MessageId
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     CommandError,
-    CommandGetLastMessageIdResponse,
-    CommandMessage,
     CommandSubscribe,
     CommandSuccess,
-    KeyValue,
-    MessageIdData,
-    MessageMetadata,
     ServerError,
-    SingleMessageMetadata,
 )
-from eos.pulsar.wire.txn import TxnId
 
 SUCCESS = BaseCommand(type=Type.SUCCESS, success=CommandSuccess())
 
 
-def frame(ledger: int, entry: int, payload: bytes = b"data", **metadata: object) -> Frame:
-    where = MessageIdData(ledger_id=ledger, entry_id=entry)
-    command = BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=1, message_id=where))
-    described = MessageMetadata(producer_name="p", publish_time=11, **metadata)  # type: ignore[arg-type]
-    return Frame(command, described, payload)
-
-
-def batch(ledger: int, entry: int, *messages: bytes, compacted: int | None = None) -> Frame:
-    payload = b""
-    for index, data in enumerate(messages):
-        single = SingleMessageMetadata(payload_size=len(data), compacted_out=index == compacted).SerializeToString()
-        payload += len(single).to_bytes(4, "big") + single + data
-    return frame(ledger, entry, payload, num_messages_in_batch=len(messages))
-
-
-def reader(after: MessageId = EARLIEST) -> ConsumerSession:
-    line = ConsumerSession("t", 1, "pulsar://b:6650", after)
+def reader() -> ConsumerSession:
+    line = ConsumerSession("t", 1, "pulsar://b:6650")
     line.read("s")
     line.subscribed(SUCCESS)
     return line
@@ -57,15 +33,6 @@ def test_a_reader_leaves_nothing_behind_and_starts_at_the_earliest() -> None:
     assert not subscribe.force_topic_creation
 
 
-def test_a_reader_goes_on_behind_the_last_message() -> None:
-    start = ConsumerSession("t", 1, "b", MessageId(3, 4, 5)).read("s").subscribe.start_message_id
-    assert (start.ledger_id, start.entry_id, start.batch_index) == (3, 4, 5)
-    line = reader(MessageId(3, 4, 0))
-    assert [message.data for message in line.receive(batch(3, 4, b"a", b"b", b"c"))] == [b"b", b"c"]
-    assert line.receive(batch(3, 4, b"a", b"b", b"c")) == []
-    assert line.last == MessageId(3, 4, 2)
-
-
 def test_a_hold_is_durable_and_shared_with_its_successor() -> None:
     subscribe = ConsumerSession("t", 1, "b").hold("keep").subscribe
     assert subscribe.durable
@@ -76,50 +43,11 @@ def test_a_hold_is_durable_and_shared_with_its_successor() -> None:
     assert (alone.durable, alone.sub_type) == (True, CommandSubscribe.SubType.Exclusive)
 
 
-def test_a_message_tells_all_about_itself() -> None:
-    (message,) = messages_in(
-        frame(
-            1,
-            2,
-            b"x",
-            partition_key=b"k",
-            event_time=9,
-            properties=[KeyValue(key="a", value="b")],
-            txnid_most_bits=0,
-            txnid_least_bits=4,
-        )
-    )
-    assert (message.message_id, message.data, message.key) == (MessageId(1, 2), b"x", b"k")
-    assert (message.publish_time_ms, message.event_time_ms, message.producer_name) == (11, 9, "p")
-    assert (message.properties, message.txn) == ({"a": "b"}, TxnId(0, 4))
-    (plain,) = messages_in(frame(1, 2, b"", null_value=True))
-    assert (plain.data, plain.key, plain.event_time_ms, plain.txn) == (None, None, None, None)
-
-
-def test_messages_of_a_batch_are_numbered_and_compacted_ones_left_out() -> None:
-    messages = list(messages_in(batch(1, 2, b"a", b"b", b"c", compacted=1)))
-    assert [(message.message_id.batch_index, message.data) for message in messages] == [(0, b"a"), (2, b"c")]
-
-
-def test_a_message_without_a_body_is_damage() -> None:
-    with pytest.raises(DamagedFrame):
-        list(messages_in(Frame(BaseCommand(type=Type.MESSAGE, message=CommandMessage()))))
-
-
-def test_a_damaged_message_ends_a_reader_that_has_no_way_past_it() -> None:
-    given = frame(1, 2)
-    with pytest.raises(DamagedFrame, match=r"^a message of t: checksum"):
-        reader().receive(Frame(given.command, damage="checksum 1 and not 2"))
-
-
-def test_last_message_id() -> None:
+def test_the_last_position_may_be_refused() -> None:
     line = reader()
     assert line.ask_last().get_last_message_id.consumer_id == 1
-    response = CommandGetLastMessageIdResponse(last_message_id=MessageIdData(ledger_id=-1, entry_id=-1))
-    answer = BaseCommand(type=Type.GET_LAST_MESSAGE_ID_RESPONSE, get_last_message_id_response=response)
-    assert line.last_message_id(answer) == EARLIEST
     with pytest.raises(Refused, match="MetadataError"):
-        line.last_message_id(BaseCommand(type=Type.ERROR, error=CommandError(error=ServerError.MetadataError)))
+        line.positions(BaseCommand(type=Type.ERROR, error=CommandError(error=ServerError.MetadataError)))
 
 
 def test_a_refused_subscription() -> None:
@@ -136,7 +64,6 @@ def test_closed_by_the_broker() -> None:
     line = reader()
     line.closed_by_broker()
     assert line.state is State.CLOSED_BY_BROKER
-    assert line.receive(frame(1, 1)) == []
     with pytest.raises(NetworkError, match="closed by the broker"):
         line.flow(1)
 
@@ -173,14 +100,14 @@ def test_an_acknowledgement_covers_everything_before_it() -> None:
 
 def test_each_command_says_which_consumer_and_nothing_else() -> None:
     """The whole of each frame: a field that is missing is one that the broker takes for zero."""
-    line = ConsumerSession("t", 7, "b", MessageId(3, 4))
+    line = ConsumerSession("t", 7, "b")
     said = [MessageToString(line.read("s"), as_one_line=True)]
     line.subscribed(SUCCESS)
     commands = [line.flow(5), line.ask_last(), line.acknowledge(MessageId(3, 9)), line.close()]
     said += [MessageToString(command, as_one_line=True) for command in commands]
     assert said == [
         'type: SUBSCRIBE subscribe { topic: "t" subscription: "s" sub_type: Exclusive consumer_id: 7'
-        " durable: false start_message_id { ledger_id: 3 entry_id: 4 } initial_position: Earliest"
+        " durable: false start_message_id { ledger_id: -1 entry_id: -1 } initial_position: Earliest"
         " force_topic_creation: false }",
         "type: FLOW flow { consumer_id: 7 message_permits: 5 }",
         "type: GET_LAST_MESSAGE_ID get_last_message_id { consumer_id: 7 }",
@@ -199,14 +126,6 @@ def test_a_hold_begins_where_it_is_told_and_can_be_deleted() -> None:
     line.subscribed(SUCCESS)
     unsubscribe = MessageToString(line.close(unsubscribe=True), as_one_line=True)
     assert unsubscribe == "type: UNSUBSCRIBE unsubscribe { consumer_id: 7 }"
-
-
-@pytest.mark.parametrize(
-    ("metadata", "payload"), [(None, b"data"), (MessageMetadata(producer_name="p", publish_time=1), None)]
-)
-def test_a_message_without_its_half_is_damaged(metadata: MessageMetadata | None, payload: bytes | None) -> None:
-    with pytest.raises(DamagedFrame, match=r"^a MESSAGE without a message$"):
-        list(messages_in(Frame(frame(1, 1).command, metadata, payload)))
 
 
 def test_a_subscription_is_moved_to_an_entry_or_to_a_time() -> None:
