@@ -18,7 +18,7 @@ from eos.pulsar.wire.message_id import EntryId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
 from tests.contract.test_transactions import end, transaction
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
 
 def read_to(reader: EntryReader, last: EntryId) -> list[Entry]:
@@ -111,6 +111,27 @@ def test_reading_goes_on_without_gap_or_double_when_the_topic_is_unloaded(
             assert more
             entries += more
     assert values(entries) == [value for batch in batches for value in batch]
+
+
+def test_a_topic_of_several_ledgers_that_has_room_for_one_consumer_is_read_whole(
+    pulsar: Running, ours: Client, make_topic: MakeTopic
+) -> None:
+    """Whether a ledger that was left is stored still is asked by a consumer of its own."""
+    topic = make_topic("e-one")
+    for row in range(3):
+        write(ours, topic, [b"%d" % row])
+        unload(pulsar, topic)
+    limit = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/maxConsumers"
+    httpx.post(limit, json=1, timeout=30).raise_for_status()
+    until(lambda: httpx.get(f"{limit}?applied=true", timeout=30).json() == 1)
+    with ours.entry_reader(topic, None) as reader:
+        found: list[Entry] = []
+        while len(found) < 3:
+            more = reader.read(PATIENCE_S)
+            assert more
+            found += more
+    assert values(found) == [b"0", b"1", b"2"]
+    assert len({entry.id.ledger for entry in found}) == 3
 
 
 def test_a_topic_that_vanished_is_missing_at_the_next_read(

@@ -135,14 +135,14 @@ class EntryReader(Subscriber[EntrySession], Closing):
     def _proves(self, line: EntrySession, entries: list[Entry]) -> bool:
         """Whether no entry was left out before the last of these; else they are dropped, and reading begins again."""
         self._dropped = True
+        positions = self._asked(line)
+        if positions is None or line.first is None:
+            return False
         crossed = None if self._compacted or self._proof.gone else _last_of_ledger(self._proof.proven, entries)
         if crossed is not None and not self._is_there(crossed):
             with self._beginning_again():
                 self._proof.unproven(line.first)
             self.begin_again()  # with an entry that is gone by now, or is not
-            return False
-        positions = self._asked(line)
-        if positions is None or line.first is None:
             return False
         with self._beginning_again():
             if not self._proof.arrived(line.first, positions[1], entries[-1].id):
@@ -176,6 +176,14 @@ class EntryReader(Subscriber[EntrySession], Closing):
 
     def _is_there(self, entry: EntryId) -> bool:
         """Whether an entry is stored. With it are all behind it: ledgers are deleted whole, the oldest first."""
+        try:
+            return self._comes(entry)
+        except Refused:  # such as that the topic has room for one consumer
+            self.begin_again()
+            return self._comes(entry)
+
+    def _comes(self, entry: EntryId) -> bool:
+        """Whether the broker gives a reader of its own this entry."""
         looking = EntryReader(
             self._finder,
             self.topic,
