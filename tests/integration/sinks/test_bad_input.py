@@ -21,7 +21,7 @@ from tests.integration.sinks.bad_input import HOURS_S, TABLE, Bad, World
 def test_bad_input_is_refused(
     row: Bad, spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eos.sinks.run.Settings", partial(OwnerSettings, patience_s=HOURS_S))
+    monkeypatch.setattr("eos.sinks.run.OwnerSettings", partial(OwnerSettings, patience_s=HOURS_S))
     world = World(spark, pulsar.service_url, pulsar.admin_url, make_topic("bad", partitions=2), tmp_path)
     began = time.monotonic()
     with pytest.raises(row.error) as caught:

@@ -175,6 +175,7 @@ def test_what_a_new_jvm_says_does_not_come_between_what_was_asked_for(
 ) -> None:
     class Talking(Builder):
         stopped = False
+        streams = None
 
         def getOrCreate(self) -> Talking:  # noqa: N802
             os.write(1, b"WARN of the JVM\n")
