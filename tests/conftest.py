@@ -114,10 +114,10 @@ def make_topic(pulsar: LocalPulsar | RunningPulsar) -> MakeTopic:
     return make
 
 
-def create_topic(admin_url: str, stem: str, partitions: int = 0) -> str:
-    """Create persistent://public/default/STEM-<random> through the admin API and return its name."""
+def create_topic(admin_url: str, stem: str, partitions: int = 0, namespace: str = "public/default") -> str:
+    """Create persistent://NAMESPACE/STEM-<random> through the admin API and return its name."""
     name = f"{stem}-{uuid.uuid4().hex[:10]}"
-    path = f"{admin_url}/admin/v2/persistent/public/default/{name}"
+    path = f"{admin_url}/admin/v2/persistent/{namespace}/{name}"
     where, body = (f"{path}/partitions", partitions) if partitions else (path, None)
     httpx.put(where, json=body, timeout=30, follow_redirects=True).raise_for_status()
-    return f"persistent://public/default/{name}"
+    return f"persistent://{namespace}/{name}"

@@ -20,6 +20,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
+from tests.conftest import create_topic
 from tests.contract.official import readable_now
 from tests.contract.raw import RawProducer
 from tests.integration.sparkless import Sink, eos
@@ -29,6 +30,16 @@ from tests.waiting import until
 @pytest.fixture
 def sink(pulsar: Any, make_topic: Any) -> Iterator[Sink]:
     made = Sink(pulsar, make_topic)
+    yield made
+    made.client.close()
+
+
+@pytest.fixture
+def alone(pulsar: Any) -> Iterator[Sink]:
+    """A sink in a namespace of its own: a control log there that another test has damaged would forbid a healing."""
+    namespace = f"public/doctor-{uuid.uuid4().hex[:8]}"
+    httpx.put(f"{pulsar.admin_url}/admin/v2/namespaces/{namespace}", timeout=30).raise_for_status()
+    made = Sink(pulsar, lambda stem: create_topic(pulsar.admin_url, stem, namespace=namespace))
     yield made
     made.client.close()
 
@@ -137,36 +148,36 @@ def unload(pulsar: Any, topic: str) -> None:
 
 
 def test_a_late_frame_of_an_aborted_batch_freezes_a_partition_until_it_is_healed(
-    pulsar: Any, sink: Sink, make_topic: Any
+    pulsar: Any, alone: Sink, make_topic: Any
 ) -> None:
     other = make_topic("other")
-    zombie = RawProducer(pulsar.service_url, sink.topic)
-    sink.write(0)
-    txn = _aborted_elsewhere(sink, other)
+    zombie = RawProducer(pulsar.service_url, alone.topic)
+    alone.write(0)
+    txn = _aborted_elsewhere(alone, other)
     late(pulsar, zombie, txn)
-    plain(sink, "behind it")
-    finding = found(pulsar, sink.topic)
+    plain(alone, "behind it")
+    finding = found(pulsar, alone.topic)
     assert (finding["state"], finding["transaction"], finding["committed"]) == ("frozen", str(txn), None)
 
-    answer = eos(pulsar, "doctor", sink.topic, "--heal")
+    answer = eos(pulsar, "doctor", alone.topic, "--heal")
     assert answer.exit_code == 0, answer.output
-    assert readable_now(pulsar.service_url, sink.topic) == [b"row of batch 0", b"behind it"]
+    assert readable_now(pulsar.service_url, alone.topic) == [b"row of batch 0", b"behind it"]
     zombie.connection.close()
 
 
-def test_a_late_frame_of_a_committed_batch_is_healed_only_when_its_loss_is_accepted(pulsar: Any, sink: Sink) -> None:
-    zombie = RawProducer(pulsar.service_url, sink.topic)
-    txn = sink.write(0)
+def test_a_late_frame_of_a_committed_batch_is_healed_only_when_its_loss_is_accepted(pulsar: Any, alone: Sink) -> None:
+    zombie = RawProducer(pulsar.service_url, alone.topic)
+    txn = alone.write(0)
     late(pulsar, zombie, txn)
-    plain(sink, "behind it")
-    finding = found(pulsar, sink.topic)
-    assert (finding["state"], finding["sink"], finding["committed"]) == ("frozen", sink.name, True)
+    plain(alone, "behind it")
+    finding = found(pulsar, alone.topic)
+    assert (finding["state"], finding["sink"], finding["committed"]) == ("frozen", alone.name, True)
     assert "write these rows again" in finding["remedy"]
 
-    assert eos(pulsar, "doctor", sink.topic, "--heal").exit_code == 1
-    assert readable_now(pulsar.service_url, sink.topic) == [b"row of batch 0"]
-    assert eos(pulsar, "doctor", sink.topic, "--heal", "--accept-loss").exit_code == 0
-    assert readable_now(pulsar.service_url, sink.topic) == [b"behind it"]
+    assert eos(pulsar, "doctor", alone.topic, "--heal").exit_code == 1
+    assert readable_now(pulsar.service_url, alone.topic) == [b"row of batch 0"]
+    assert eos(pulsar, "doctor", alone.topic, "--heal", "--accept-loss").exit_code == 0
+    assert readable_now(pulsar.service_url, alone.topic) == [b"behind it"]
     zombie.connection.close()
 
 
