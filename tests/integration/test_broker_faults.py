@@ -138,6 +138,7 @@ def test_the_broker_dies_while_a_successor_takes_over(spark: SparkSession, broke
     assert sorted(map(int, values_of(broker.service_url, topic))) == list(range(len(moments) * ROWS))
 
 
+@pytest.mark.crash
 def test_a_broker_that_stays_away_leaves_the_outcome_to_the_log(
     spark: SparkSession, broker: LocalPulsar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,7 @@ def test_each_step_once(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     crash_at(pulsar, make_topic, tmp_path, points, turn=1)
 
 
+@pytest.mark.crash
 @pytest.mark.timeout(3_600)
 def test_each_step_of_a_task_once(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     crash_at(pulsar, make_topic, tmp_path, first_batch(apart(WRITER_STEPS)), turn=2)

@@ -58,6 +58,7 @@ def expect_exact(job: Job) -> None:
     assert result.found == FILES * ROWS
 
 
+@pytest.mark.crash
 def test_a_killed_executor_makes_spark_run_partitions_twice(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     """The executor holds shuffle blocks; its writing task lives on as a zombie, and sends when all is over."""
     job = by_tasks(

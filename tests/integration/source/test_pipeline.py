@@ -84,6 +84,7 @@ class Pipeline:
         return self.log.read_text()[-20_000:]
 
 
+@pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_each_message_is_copied_once_over_kills_of_the_driver(

@@ -179,6 +179,7 @@ def rocksdb(spark: SparkSession) -> SparkSession:
     return session
 
 
+@pytest.mark.crash
 def test_the_sink_goes_on_exactly_once(spark: SparkSession, bk: str, pulsar: Any, make_topic: MakeTopic) -> None:
     session = rocksdb(spark)
     job = CountingJob(pulsar.service_url, make_topic("counts"), f"s{uuid.uuid4().hex[:10]}")

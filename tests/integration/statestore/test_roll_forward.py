@@ -153,6 +153,7 @@ def test_files_are_read_again_as_the_original_has_noted_them(
     assert hadoop.status(f"{live}/eos-keep.json") is None
 
 
+@pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_the_command_goes_on_after_it_was_killed(

@@ -27,6 +27,7 @@ PATIENCE_S = 180
 TOLD_BY_SPARK = ("CONCURRENT_STREAM_LOG_UPDATE", "concurrently using")
 
 
+@pytest.mark.crash
 @pytest.mark.parametrize("provider", [pytest.param("hdfs", marks=pytest.mark.soak), "changelog2"])
 def test_spark_ends_one_of_two_drivers_and_the_other_goes_on(provider: str, zookeeper: str, tmp_path: Path) -> None:
     root, options = tree(zookeeper, f"d{uuid.uuid4().hex[:10]}")

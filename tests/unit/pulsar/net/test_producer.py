@@ -186,9 +186,10 @@ def test_a_cut_connection_loses_the_frame_and_never_sends_it_again(broker: FakeB
 
 def test_close_waits_for_the_brokers_word(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.CLOSE_PRODUCER] = silent
-    producer = client.producer("t")
-    with in_a_hurry(client), pytest.raises(Unanswered, match="close the producer on t: no answer"):
-        producer.close()
+    with in_a_hurry(client):
+        producer = client.producer("t")
+        with pytest.raises(Unanswered, match="close the producer on t: no answer"):
+            producer.close()
 
 
 def test_a_closed_producer_sends_nothing(broker: FakeBroker, client: Client) -> None:

@@ -209,9 +209,12 @@ def rehearsal() -> list[Event]:
     ]
 
 
+_ANY: TypeAdapter[Event] = TypeAdapter(Event)
+
+
 def to_plain(event: Event) -> dict[str, object]:
     """Return an event as the JSON object that stands in the journal."""
-    plain: dict[str, object] = TypeAdapter(Event).dump_python(event, mode="json")
+    plain: dict[str, object] = _ANY.dump_python(event, mode="json")
     return plain
 
 
