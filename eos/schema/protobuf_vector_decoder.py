@@ -23,7 +23,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from eos.pulsar.wire.fields import Flags, Places
 from eos.schema.protobuf_numbers import EIGHT, FOUR, SIZED, VARINT, enum_column, number_column
-from eos.schema.protobuf_schema import FIRST_SECOND, LAST_SECOND, TIMESTAMP, entry_of
+from eos.schema.protobuf_schema import FIRST_SECOND, LAST_SECOND, TIMESTAMP, entry_of, is_repeated, is_required
 from eos.schema.vector_columns import (
     BytesColumn,
     Cursor,
@@ -109,7 +109,7 @@ def vector_message(
 def _absent(theirs: FieldDescriptor | None, ours: FieldDescriptor) -> Absent:
     if not (ours if theirs is None else theirs).has_presence:
         return Absent.ZERO
-    return Absent.NULL if ours.has_presence and not ours.is_required else Absent.REFUSED
+    return Absent.NULL if ours.has_presence and not is_required(ours) else Absent.REFUSED
 
 
 class _Message(StructColumn):
@@ -262,9 +262,10 @@ def _field(
         key = pair[0].column
         assert isinstance(key, BytesColumn)
         return _Field(ours.number, ours.name, ListColumn(pair[1].column, kind, key), [(SIZED, _nested(pairs))], None)
-    wire, column = _one(theirs, ours, kind.value_type if ours.is_repeated else kind, enum_names)
+    many = is_repeated(ours)
+    wire, column = _one(theirs, ours, kind.value_type if many else kind, enum_names)
     take = _nested(column) if isinstance(column, StructColumn) else _single(column)
-    if ours.is_repeated:
+    if many:
         ways = [(wire, take)] if wire == SIZED else [(wire, take), (SIZED, _packed(wire, column))]
         return _Field(ours.number, ours.name, ListColumn(column, kind), ways, None)
     if absent is Absent.NULL:

@@ -19,7 +19,7 @@ from eos.pulsar.wire.encryption import Decrypt
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import FrameDecoder
 from eos.schema.errors import Undecodable
-from eos.schema.protobuf_schema import message_descriptor
+from eos.schema.protobuf_schema import is_repeated, message_descriptor
 from tests.fuzz.corpus import TOPIC, Value
 from tests.one_by_one import rows_one_by_one
 
@@ -148,7 +148,7 @@ def _message(message: Any) -> dict[str, Any]:
         given = getattr(message, field.name)
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             found[field.name] = {key: _message(inner) for key, inner in given.items()}
-        elif field.is_repeated:
+        elif is_repeated(field):
             found[field.name] = [_symbol(field, item) for item in given]
         elif field.has_presence and not message.HasField(field.name):
             found[field.name] = None

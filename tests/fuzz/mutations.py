@@ -9,6 +9,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
+from eos.schema.protobuf_schema import is_repeated
 
 _NUMBERS = (0, 1, 2, 5, 127, 128, 2**16, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1)
 _TOKENS = (
@@ -62,7 +63,7 @@ def with_other_metadata(metadata: MessageMetadata, random: Random) -> MessageMet
     changed.CopyFrom(metadata)
     for _ in range(random.choice((1, 1, 2, 4))):
         one = random.choice(_FIELDS)
-        if one.is_repeated or random.randrange(6) == 0:
+        if is_repeated(one) or random.randrange(6) == 0:
             changed.ClearField(one.name)
         elif one.cpp_type in _RANGES:
             least, most = _RANGES[one.cpp_type]

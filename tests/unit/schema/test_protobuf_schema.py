@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +87,15 @@ def test_two_versions_are_told_apart() -> None:
     one, again = described(native(WHOLE, STATUS)), described(native(WHOLE, STATUS, number=1))
     assert same(one, again)
     assert not same(one, described(native({"Flight": ["int32 delay = 2"]})))
+
+
+def test_labels_are_asked_for_in_one_place_alone() -> None:
+    """Protobuf 5, with which no test of CI runs, has neither attribute: `is_repeated` and `is_required` know both."""
+    root = Path(__file__).parents[3]
+    found = {
+        path.relative_to(root).as_posix()
+        for folder in ("eos", "statestore", "tests")
+        for path in (root / folder).rglob("*.py")
+        if re.search(r"\w\.is_(?:repeated|required)\b", path.read_text(encoding="utf-8"))
+    }
+    assert found == {"eos/schema/protobuf_schema.py"}
