@@ -285,8 +285,5 @@ class Owner:
         if isinstance(why, InvalidInput):
             return why
         if hand is None:
-            again = "starting again is safe, and helps once that has changed"
-            if not isinstance(why, LimitReached):
-                again = "starting again is safe"
-            return CommitUnknown(f"{words}. What earlier drivers committed is not known; {again}")
+            return CommitUnknown(f"{words}. What earlier drivers committed is not known; starting again is safe")
         return NotCommitted(words)
