@@ -55,6 +55,15 @@ _patient = retry(
 )
 
 
+def admin_api(options: SourceOptions) -> Admin:
+    """Return a client of the admin API of a query that has `admin.url`."""
+    from eos.pulsar.net.admin import Admin  # with httpx: a third of what a planner's or a worker's start takes
+
+    assert options.admin_url is not None, "whoever asks has looked whether there is one"
+    cluster = options.cluster
+    return Admin(options.admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s)
+
+
 class PulsarBrokers:
     """Reaches them by this process's client. Holds one durable subscription on each topic of a streaming query."""
 
@@ -200,7 +209,7 @@ class PulsarBrokers:
         if self._options.admin_url is None:
             raise InvalidInput(f"the admin API alone knows the ledgers of {topic}: give admin.url")
         try:
-            with self._admin(self._options.admin_url) as admin:
+            with admin_api(self._options) as admin:
                 return admin.ledgers(topic)
         except Refused as refused:
             if refused.code not in _FORBIDDEN:
@@ -220,7 +229,7 @@ class PulsarBrokers:
         firsts = {split_partition(topic)[0]: topic for topic in sorted(topics, reverse=True)}  # they share policies
         try:
             with (
-                self._admin(self._options.admin_url) as admin,
+                admin_api(self._options) as admin,
                 ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="eos-source") as pool,
             ):
                 told = pool.map(lambda one: policy_warnings(admin, *one, retained=retained), firsts.items())
@@ -228,12 +237,6 @@ class PulsarBrokers:
                     warn(text)
         except (InvalidInput, NetworkError) as error:
             warn(f"Whether policies slow this read or let it stop producers can't be known: {error}.")
-
-    def _admin(self, url: str) -> Admin:
-        from eos.pulsar.net.admin import Admin  # with httpx: a third of what a planner's or a worker's start takes
-
-        cluster = self._options.cluster
-        return Admin(url, cluster.credentials, cluster.tls, cluster.request_timeout_s)
 
     def splitter(self) -> Splitter:
         """Return what cuts ranges, as the options want it."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from eos.bookkeeper import Bookies, LedgerMetadata, LedgerReadError, MetadataUnreadable, by_map
 from eos.errors import EosError
@@ -18,11 +17,9 @@ from eos.history.reader import HistoryReader, HistoryUnavailable
 from eos.history.segments import Segments, segments_of
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.brokers import admin_api
 from eos.source.options import SourceOptions
 from eos.source.ranges import Range
-
-if TYPE_CHECKING:
-    from eos.pulsar.net.admin import Admin
 
 log = logging.getLogger("eos.source")
 
@@ -69,7 +66,7 @@ class SegmentPlan:
         return part.start.entry.ledger == part.end.ledger == self._written_to.get(part.topic)
 
     def _asked(self, topic: str) -> Segments:
-        with _admin(self._options) as admin:
+        with admin_api(self._options) as admin:
             segments = segments_of(admin, topic)
         self._written_to[topic] = max((one.ledger for one in segments.segments), default=-1)
         return segments
@@ -118,7 +115,7 @@ class _Refresh:
 
     def __call__(self, ledger: int) -> LedgerMetadata:
         try:
-            with _admin(self._options) as admin:
+            with admin_api(self._options) as admin:
                 segments = segments_of(admin, self._topic)
         except EosError as error:
             raise LedgerReadError(f"the metadata of ledger {ledger} can't be read again: {error}") from error
@@ -126,11 +123,3 @@ class _Refresh:
         if found is None:
             raise MetadataUnreadable(f"ledger {ledger} is no longer on bookies")
         return found
-
-
-def _admin(options: SourceOptions) -> Admin:
-    from eos.pulsar.net.admin import Admin  # with httpx: a third of what a planner's or a worker's start takes
-
-    assert options.admin_url is not None, "read.from needs admin.url"
-    cluster = options.cluster
-    return Admin(options.admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s)

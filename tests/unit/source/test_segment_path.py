@@ -80,7 +80,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         topics.append(topic)
         return SEGMENTS
 
-    monkeypatch.setattr(segment_path, "_admin", lambda options: Admin())
+    monkeypatch.setattr(segment_path, "admin_api", lambda options: Admin())
     monkeypatch.setattr(segment_path, "segments_of", segments_of)
     return topics
 
