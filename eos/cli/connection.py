@@ -23,6 +23,8 @@ from eos.errors import InvalidInput
 from eos.pulsar.net.service_url import refuse_tls_in_vain
 
 DEFAULT_SERVICE_URL = "pulsar://localhost:6650"
+DEFAULT_ADMIN_URL = "http://localhost:8080"
+"""Of the commands that can do nothing without an admin API."""
 CLIENT_CONF = "PULSAR_CLIENT_CONF"
 """The variable by which pulsar-admin and pulsar-client find their client.conf, too."""
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import ConnectionOptions, ControlNamespace, Namespace, connecting
+from eos.cli.connection import DEFAULT_ADMIN_URL, ConnectionOptions, ControlNamespace, Namespace, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, tell
 from eos.commit.control_topic import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from eos.doctor.check import Check
     from eos.doctor.doctor import Finding
-
-DEFAULT_ADMIN_URL = "http://localhost:8080"
 
 
 @connecting

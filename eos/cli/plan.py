@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from eos.cli.connection import ConnectionOptions, connecting
+from eos.cli.connection import DEFAULT_ADMIN_URL, ConnectionOptions, connecting
 from eos.cli.console import print_table, tell
-from eos.cli.doctor import DEFAULT_ADMIN_URL
 
 
 @connecting

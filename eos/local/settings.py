@@ -120,11 +120,10 @@ def command(
 
 
 ENVIRONMENT = {"PULSAR_STANDALONE_USE_ZOOKEEPER": "1"}  # a real ZooKeeper, so that ledgers can be reached from outside
-# The bookie appends its number, 0, to the folder that it is given.
 VERSION_FILE = "pulsar-version"
 OWN_FILES = (
     "zookeeper",
-    "bookkeeper0",
+    "bookkeeper0",  # the bookie appends its number, 0, to the folder that it is given
     "tmp",
     "broker.conf",
     "log4j2.properties",
