@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 import fastavro
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_type
@@ -22,6 +21,7 @@ from eos.schema.errors import Undecodable
 from eos.schema.spark_types import spark_type
 from tests.property import evolving_avro
 from tests.property.random_schemas import as_arrow_has_it
+from tests.property.vector_comparison import compared, same
 from tests.unit.schema.registered import registered
 
 ROWS = 110
@@ -38,35 +38,11 @@ def arrow_type(record: Record) -> pa.DataType:
     return to_arrow_type(spark_type(record), timezone="UTC")
 
 
-def same(one: pa.Array, other: pa.Array) -> bool:
-    """Compare two arrays; a NaN is a NaN."""
-    if one.type != other.type or len(one) != len(other) or one.is_valid() != other.is_valid():
-        return False
-    one, other = one.drop_null(), other.drop_null()
-    if pa.types.is_floating(one.type):
-        return np.array_equal(one.to_numpy(), other.to_numpy(), equal_nan=True)
-    if pa.types.is_struct(one.type):
-        return all(same(mine, theirs) for mine, theirs in zip(one.flatten(), other.flatten(), strict=True))
-    if pa.types.is_list(one.type):
-        return one.value_lengths() == other.value_lengths() and same(one.flatten(), other.flatten())
-    if pa.types.is_map(one.type):
-        lengths = [np.diff(np.asarray(column.offsets)).tolist() for column in (one, other)]
-        return lengths[0] == lengths[1] and same(one.keys, other.keys) and same(one.items, other.items)
-    return bool(one.equals(other))
-
-
 def by_numpy(decoder: AvroDecoder, writer: Record, reader: Record, values: pa.Array) -> pa.Array | None:
     try:
         return vector_columns.decode(values, vector_column(writer.node, reader.node, arrow_type(reader)))
     except vector_columns.Unsure:
         return None
-
-
-def outcome(decode: Any, values: pa.Array) -> pa.Array | str:
-    try:
-        return decode(values)
-    except Undecodable as error:
-        return str(error)
 
 
 @MANY
@@ -89,17 +65,10 @@ def test_numpy_gives_what_the_decoder_of_single_values_gives(schemas: int) -> No
         if random.random() < 0.3:
             rows = [None if random.random() < 0.2 else row for row in rows]
         values = pa.array([b"before", *rows], pa.binary()).slice(1)  # as Arrow hands on a part of a column
-        single, quick = outcome(decoder.one_by_one, values), by_numpy(decoder, writer, reader, values)
-        where = f"seed {seed}: {theirs} as {ours}"
-        if quick is not None:
-            assert not isinstance(single, str), f"{where}: {single}"
-            quick.validate(full=True)
-            assert same(quick, single), where
-        whole = outcome(decoder.decode, values)
-        assert whole == single if isinstance(single, str) else same(whole, single), where
         kind = "damaged" if damaged else "whole"
-        told = "refused" if isinstance(single, str) else "decoded"
-        seen[f"{kind}, {told}, {'by numpy' if quick is not None else 'one by one'}"] += 1
+        quick = by_numpy(decoder, writer, reader, values)
+        became = compared(decoder, quick, values, f"seed {seed}: {theirs} as {ours}")
+        seen[f"{kind}, {became}"] += 1
     print(schemas, "schemas:", dict(sorted(seen.items())))
     assert seen["damaged, refused, one by one"] > schemas // 10
     assert seen["whole, decoded, by numpy"] > 4 * seen["whole, decoded, one by one"]

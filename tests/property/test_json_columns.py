@@ -17,7 +17,7 @@ from eos.schema.description import Record, described
 from eos.schema.json_values import JsonDecoder
 from eos.schema.spark_types import spark_type
 from tests.property import evolving_avro
-from tests.property.test_avro_vector_decoder import outcome, same
+from tests.property.vector_comparison import outcome, same
 from tests.unit.schema.registered import field, record, registered
 
 ROWS = 12

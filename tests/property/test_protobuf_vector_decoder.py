@@ -20,7 +20,7 @@ from eos.schema.vector_columns import Unsure
 from tests.property import evolving_protobuf
 from tests.property.evolving_avro import damaged
 from tests.property.evolving_protobuf import SYMBOLS
-from tests.property.test_avro_vector_decoder import outcome, same
+from tests.property.vector_comparison import compared
 
 ROWS = FEWEST + 10
 
@@ -67,16 +67,8 @@ def test_numpy_gives_what_googles_library_gives(schemas: int) -> None:
         if random.random() < 0.3:
             rows = [None if random.random() < 0.2 else row for row in rows]
         values = pa.array([b"before", *rows], pa.binary()).slice(1)
-        single, quick = outcome(decoder.one_by_one, values), by_numpy(decoder, values)
-        where = f"seed {seed}: {messages}"
-        if quick is not None:
-            assert not isinstance(single, str), f"{where}: {single}"
-            quick.validate(full=True)
-            assert same(quick, single), where
-        whole = outcome(decoder.decode, values)
-        assert whole == single if isinstance(single, str) else same(whole, single), where
-        told = "refused" if isinstance(single, str) else "decoded"
-        seen[f"{kind}, {told}, {'by numpy' if quick is not None else 'one by one'}"] += 1
+        became = compared(decoder, by_numpy(decoder, values), values, f"seed {seed}: {messages}")
+        seen[f"{kind}, {became}"] += 1
     print(schemas, "schemas:", dict(sorted(seen.items())))
     assert seen["damaged, refused, one by one"] > schemas // 10
     assert seen["plain, decoded, by numpy"] > 4 * seen["plain, decoded, one by one"]

@@ -15,7 +15,7 @@ from eos.schema.protobuf_decoder import ProtobufDecoder
 from eos.schema.protobuf_vector_decoder import FEWEST
 from eos.schema.spark_types import spark_type
 from eos.schema.vector_columns import Unsure
-from tests.property.test_avro_vector_decoder import outcome
+from tests.property.vector_comparison import outcome
 from tests.unit.schema.registered import native
 
 STATUS = {"Status": ["UNKNOWN", "LATE"]}
