@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from eos.commit.control_log import Intent, Marker
 from eos.commit.decision import Action, Identity
-from eos.commit.end_transaction import TransactionEnd
 from eos.commit.owner import Owner
 from eos.commit.ports import DeliveryPort, Written
+from eos.commit.transaction import TransactionEnd
 from eos.errors import InvalidInput, NotCommitted, OutOfTurn, RefusedForGood, Stopped, TookTooLong
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId

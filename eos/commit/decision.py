@@ -1,7 +1,7 @@
 """What to do with a micro-batch: a table, and nothing that touches a network or a clock.
 
 It decides about a batch before anything is written, by the log alone, never by the coordinator, which
-can't tell how a transaction ended (`eos.commit.end_transaction`).
+can't tell how a transaction ended (`eos.commit.transaction`).
 
 Each row carries its reason. The first row that applies decides. The tests are the rows.
 """

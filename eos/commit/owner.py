@@ -1,7 +1,7 @@
 """A driver's hold on a sink: what it knows of each batch, and the transaction that it has in hand.
 
 The log is `eos.commit.owned_log`, how it is taken over `eos.commit.takeover`, and how a transaction is ended
-`eos.commit.end_transaction`.
+`eos.commit.transaction`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, Final
 from eos.commit import decision
 from eos.commit.control_log import LogView, deleted
 from eos.commit.decision import Action, Identity, Past
-from eos.commit.end_transaction import EndAnswer, TransactionEnd, ask, end
 from eos.commit.owned_log import OwnedLog
 from eos.commit.ports import ClientPort, CoordinatorPort
 from eos.commit.registration import Registration, fits
 from eos.commit.retry import GaveUp, OwnerSettings, Waits
 from eos.commit.takeover import Takeover, owed
+from eos.commit.transaction import EndAnswer, TransactionEnd, ask, end
 from eos.errors import (
     CommitUnknown,
     DamagedLog,

@@ -26,16 +26,15 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Collection
-from contextlib import suppress
 from typing import Final
 
 from eos.commit.control_log import LogView, OwnerRecord, deleted
 from eos.commit.decision import Identity, check_ownership
-from eos.commit.end_transaction import TransactionEnd, ask, end
 from eos.commit.owned_log import OwnedLog
 from eos.commit.ports import ClientPort
 from eos.commit.registration import Registration
-from eos.commit.retry import GaveUp, Waits
+from eos.commit.retry import GaveUp, Retry, Waits
+from eos.commit.transaction import TransactionEnd, ask, end, open_transaction
 from eos.errors import DamagedLog, NetworkError, TopicMissing
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -220,20 +219,17 @@ class Takeover:
 
     def _housekeep(self, topics: Collection[str], record: bytes | None, commit: bool) -> None:
         """Open a transaction of the sink's coordinator on topics, put a record for the control topic in it, end it."""
-        coordinator = self._client.coordinator(self.coordinator)
-        txn = coordinator.new_transaction(round(self._waits.settings.housekeeping_ttl_s * 1000))
-        try:
-            coordinator.add_partitions(txn, sorted(topics))
+        ttl_s = self._waits.settings.housekeeping_ttl_s
+        with open_transaction(self._client, self.coordinator, topics, ttl_s, self._patience) as txn:
             if record is not None:
                 self._log.send(record, txn)
-        except NetworkError:
-            with suppress(GaveUp):
-                self._end(txn, commit=False)
-            raise
         self._end(txn, commit)
 
     def _end(self, txn: TxnId, commit: bool) -> None:
         """End a transaction. Raises GaveUp where it has not ended in time, with the last answer as the cause."""
-        answer = end(self._client, txn, commit, self._waits.patience(self._waits.settings.stop_patience_s))
+        answer = end(self._client, txn, commit, self._patience())
         if answer.ending is TransactionEnd.NOT_YET:
             raise GaveUp(f"the end of transaction {txn}") from answer.error
+
+    def _patience(self) -> Retry:
+        return self._waits.patience(self._waits.settings.stop_patience_s)

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from eos.commit.control_log import Intent
 from eos.commit.control_topic import DEFAULT_NAMESPACE, HOLD
-from eos.commit.end_transaction import TransactionEnd, end
 from eos.commit.log_reader import read_retained
 from eos.commit.retry import OwnerSettings, Retry
+from eos.commit.transaction import TransactionEnd, end
 from eos.doctor.sinks import is_open, log_of
 from eos.errors import EosError, InvalidInput, NetworkError, Refused
 from eos.pulsar.net.admin import Admin

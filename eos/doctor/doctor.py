@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -28,13 +27,14 @@ from eos.commit.control_topic import CONTROL, abort_command
 from eos.commit.log_reader import read_log
 from eos.commit.ports import MessagePort
 from eos.commit.retry import OwnerSettings, Retry
+from eos.commit.transaction import ask, open_transaction
 from eos.errors import DamagedLog, NetworkError, NewerVersion, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import namespace_of, partition_name, persistent_name
 from eos.pulsar.wire.txn import TxnId
 
-_HOUSEKEEPING_TTL_MS = 30_000
+_HOUSEKEEPING_TTL_S = 30.0
 
 
 class ReaderState(StrEnum):
@@ -170,8 +170,8 @@ class Doctor:
             raise ValueError(f"{finding.partition} is {finding.state}; only a frozen partition can be healed")
         patience = Retry(OwnerSettings(), self.patience_s, self.patience_s)
         while True:
-            for coordinator in self._coordinators(finding.txn):
-                self._end_an_empty_transaction(finding.partition, coordinator)
+            coordinators = self._coordinators(finding.txn)
+            refusals = [self._end_an_empty_transaction(finding.partition, index) for index in coordinators]
             left = self._look_at(finding.partition, {one.txn: one for one in self.admin.open_transactions()})
             if left is None or left.state is ReaderState.WAITING:
                 return
@@ -179,7 +179,7 @@ class Doctor:
             if not patience.pause():
                 raise Unanswered(
                     f"{finding.partition} is still frozen by transaction {finding.txn} after {self.patience_s:g} s. "
-                    f"{self._held_back(finding.txn)}"
+                    f"{self._held_back(finding.txn)}{''.join(f'. {refused}' for refused in refusals if refused)}"
                 )
 
     def _look_at(self, partition: str, opened: dict[TxnId, OpenTransaction]) -> Finding | None:
@@ -214,12 +214,19 @@ class Doctor:
     def _coordinators(self, txn: TxnId | None) -> Iterable[int]:
         return range(self.client.coordinators()) if txn is None else (txn.coordinator,)
 
-    def _end_an_empty_transaction(self, partition: str, index: int) -> None:
-        coordinator = self.client.coordinator(index)
-        txn = coordinator.new_transaction(_HOUSEKEEPING_TTL_MS)
-        with suppress(Refused):  # a coordinator that moves: the partition stays frozen, and the next round tries again
-            coordinator.add_partitions(txn, [partition])
-            coordinator.end(txn, commit=True)
+    def _end_an_empty_transaction(self, partition: str, index: int) -> Refused | None:
+        """Return what a coordinator refuses that moves: the partition stays frozen, and the next round tries again."""
+        try:
+            with open_transaction(
+                self.client, index, [partition], _HOUSEKEEPING_TTL_S, lambda: Retry(OwnerSettings(), 0, 0)
+            ) as txn:
+                pass  # empty: its end alone frees the partition
+        except Refused as refused:
+            return refused
+        error = ask(self.client, txn, commit=True).error
+        if error is not None and not isinstance(error, Refused):
+            raise error
+        return error
 
     def _held_back(self, txn: TxnId | None) -> str:
         older = [one for one in self.admin.open_transactions() if txn is None or one.txn.most == txn.most]

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from eos.commit.end_transaction import TransactionEnd, end
 from eos.commit.retry import OwnerSettings, Retry
+from eos.commit.transaction import TransactionEnd, end, open_transaction
 from eos.config import Cluster
 from eos.errors import ConnectionLost, Unanswered
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.coordinator import Coordinator
 from eos.pulsar.protocol.topics import partition_name
 from eos.pulsar.wire.txn import TxnId
 
-_TTL_MS = 120_000
+_TTL_S = 120
 _PATIENCE_S = 110  # less than the transaction lives
 _patiently = retry(
     retry=retry_if_exception_type((Unanswered, ConnectionLost)),
@@ -35,14 +34,16 @@ def end_later_transactions(service_url: str, topic: str, coordinators: int | Non
     with Client(Cluster(service_url)) as client:
         names = [partition_name(topic, number) for number in range(client.partitions(topic))] or [topic]
         for index in range(client.coordinators() if coordinators is None else coordinators):
-            txn = _open(client.coordinator(index), names)
-            answer = end(client, txn, commit=True, patience=Retry(OwnerSettings(), _PATIENCE_S, _PATIENCE_S))
+            answer = end(client, _open(client, index, names), commit=True, patience=_patience())
             if answer.ending is TransactionEnd.NOT_YET and answer.error is not None:
                 raise answer.error
 
 
 @_patiently
-def _open(coordinator: Coordinator, names: Sequence[str]) -> TxnId:
-    txn = coordinator.new_transaction(_TTL_MS)
-    coordinator.add_partitions(txn, names)
-    return txn
+def _open(client: Client, index: int, names: Sequence[str]) -> TxnId:
+    with open_transaction(client, index, names, _TTL_S, _patience) as txn:
+        return txn
+
+
+def _patience() -> Retry:
+    return Retry(OwnerSettings(), _PATIENCE_S, _PATIENCE_S)

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from eos.commit.end_transaction import TransactionEnd, end
 from eos.commit.retry import OwnerSettings, Retry
+from eos.commit.transaction import TransactionEnd, end, open_transaction
 from eos.config import Cluster
 from eos.errors import CommitUnknown, EosError, NetworkError, NotCommitted
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.coordinator import Coordinator
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.messages import Message
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
@@ -117,7 +116,7 @@ def write(
     with Client(cluster) as client:
         client.ensure_topic(topic)
         client.hold(topic, HOLD).close()
-        coordinator = client.coordinator(zlib.crc32(topic.encode()) % client.coordinators())
+        coordinator = zlib.crc32(topic.encode()) % client.coordinators()
         _prime(client, coordinator, topic)
         writing = _Writing(what, uuid.uuid4().hex, source, progress)
         txn = _in_transaction(client, coordinator, topic, timeout_s, writing.send)
@@ -269,28 +268,20 @@ class _Writing:
 
 
 def _in_transaction(
-    client: Client,
-    coordinator: Coordinator,
-    topic: str,
-    timeout_s: float,
-    send: Callable[[Producer, TxnId], None],
+    client: Client, coordinator: int, topic: str, timeout_s: float, send: Callable[[Producer, TxnId], None]
 ) -> TxnId:
     """Send into a new transaction; when this returns, it is open, and nothing can be sent into it any more."""
-    txn = coordinator.new_transaction(round(timeout_s * 1000))
     try:
-        coordinator.add_partitions(txn, [topic])
-        # Closed, with the broker's confirmation, before the end: a send that comes later would undo the commit.
-        with client.producer(topic) as producer:
-            send(producer, txn)
-    except BaseException as error:
-        _end(client, txn, commit=False)
-        if isinstance(error, NetworkError):
-            raise NotCommitted(f"The transaction {txn} on {topic} was aborted: {error}") from error
-        raise
-    return txn
+        with open_transaction(client, coordinator, [topic], timeout_s, _patience) as txn:
+            # Closed, with the broker's confirmation, before the end: a send that comes later would undo the commit.
+            with client.producer(topic) as producer:
+                send(producer, txn)
+            return txn
+    except NetworkError as error:
+        raise NotCommitted(f"The transaction on {topic} was aborted, or none was opened: {error}") from error
 
 
-def _prime(client: Client, coordinator: Coordinator, topic: str) -> None:
+def _prime(client: Client, coordinator: int, topic: str) -> None:
     """End one transaction on the topic: until then it forgets aborts, and a late send would hide all that follows."""
 
     def send(producer: Producer, txn: TxnId) -> None:
@@ -301,7 +292,11 @@ def _prime(client: Client, coordinator: Coordinator, topic: str) -> None:
 
 def _end(client: Client, txn: TxnId, commit: bool) -> TransactionEnd:
     """Ask for the end of a transaction until it has ended; NOT_YET when patience is at an end."""
-    return end(client, txn, commit, Retry(OwnerSettings(), _END_PATIENCE_S, _END_PATIENCE_S)).ending
+    return end(client, txn, commit, _patience()).ending
+
+
+def _patience() -> Retry:
+    return Retry(OwnerSettings(), _END_PATIENCE_S, _END_PATIENCE_S)
 
 
 def _was_committed(client: Client, topic: str, manifest: Manifest) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 
 from eos.commit import decision as commit
 from eos.commit.control_log import LogView
-from eos.commit.end_transaction import TransactionEnd
 from eos.commit.owner import Owner
 from eos.commit.takeover import bound_coordinator
+from eos.commit.transaction import TransactionEnd
 from eos.errors import NetworkError
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId

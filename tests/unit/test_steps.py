@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eos.commit.decision import DECISION
-from eos.commit.end_transaction import ENDINGS, SILENCE, SUCCESS
+from eos.commit.transaction import ENDINGS, SILENCE, SUCCESS
 from eos.steps import Step
 
 TEXT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")

@@ -143,6 +143,13 @@ def test_what_stays_frozen_says_which_open_transactions_may_hold_it() -> None:
         one.heal(FROZEN)
 
 
+def test_what_stays_frozen_says_what_its_coordinator_refuses() -> None:
+    client = FakeClient([], ends=[refused("TransactionNotFound")] * 100)
+    one = doctor(client, FakeAdmin({ROWS: [HELD]}), patience_s=0.1)
+    with pytest.raises(Unanswered, match=r"No transaction is open in its coordinator.*TransactionNotFound"):
+        one.heal(FROZEN)
+
+
 def test_what_waits_can_not_be_healed() -> None:
     with pytest.raises(ValueError, match="only a frozen partition"):
         doctor(FakeClient([]), FakeAdmin({})).heal(Finding(ROWS, ReaderState.WAITING, TXN, opened(), None))

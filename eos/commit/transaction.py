@@ -1,4 +1,4 @@
-"""Ending a transaction: what an answer to END_TXN proves, and asking until it has ended.
+"""A transaction beside a batch's own is opened for a block. Any is ended here, with what an answer to END_TXN proves.
 
 The table's only question is whether the transaction has *ended*. How it ended is for the control log to say, unless
 the coordinator itself answered "success": on a finished transaction END_TXN answers TransactionNotFound whether it was
@@ -7,7 +7,8 @@ committed, aborted, timed out or never was, and the coordinator keeps no history
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -54,6 +55,32 @@ class EndAnswer(NamedTuple):
 
     ending: TransactionEnd
     error: NetworkError | None
+
+
+@contextmanager
+def open_transaction(
+    client: CoordinatorsPort, coordinator: int, topics: Collection[str], ttl_s: float, patience: Callable[[], Retry]
+) -> Iterator[TxnId]:
+    """Open a transaction on physical topics for a block that may send into it. Abort it where the block fails.
+
+    After a block that did not fail the transaction is open, and the caller asks for its end.
+
+    Nothing of a block that failed is ever read. Its messages can't be read before the transaction's end, since their
+    topics are added before the block begins. Nobody asks for a commit, since only the caller could, after the block.
+    So the abort, or else the coordinator after `ttl_s` seconds, ends the transaction, and either end hides them.
+
+    Args: who knows the coordinators; the coordinator's number; the topics; seconds until the coordinator aborts it;
+        how long to ask for the abort.
+    Raises what the coordinator's requests raise, and what the block raises.
+    """
+    opening = client.coordinator(coordinator)
+    txn = opening.new_transaction(round(ttl_s * 1000))
+    try:
+        opening.add_partitions(txn, sorted(topics))
+        yield txn
+    except (Exception, KeyboardInterrupt):
+        end(client, txn, commit=False, patience=patience())
+        raise
 
 
 def ask(client: CoordinatorsPort, txn: TxnId, commit: bool, sent: Callable[[], None] | None = None) -> EndAnswer:

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from eos.commit.end_transaction import ENDINGS, TransactionEnd, ask, end
 from eos.commit.ports import CoordinatorPort
 from eos.commit.retry import OwnerSettings, Retry
+from eos.commit.transaction import ENDINGS, TransactionEnd, ask, end, open_transaction
 from eos.errors import ConnectionLost, NetworkError, OutOfTurn, Refused, Unanswered
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
 from tests.simulation.world import Alone
 
+ROOT = Path(__file__).resolve().parents[3]
 NOT_FOUND = Refused("END_TXN", "TransactionNotFound", "")
 INVALID = Refused("END_TXN", "InvalidTxnStatus", "")
 LOADING = Refused("END_TXN", "TransactionCoordinatorNotFound", "")
@@ -22,7 +25,8 @@ class Answers(Client):
     """Coordinators whose answers to END_TXN are given; the rest is success."""
 
     def __init__(self, *answers: Exception | None) -> None:
-        super().__init__(Alone(Broker(coordinators=4)))
+        self.world = Alone(Broker(coordinators=4))
+        super().__init__(self.world)
         self.answers = list(answers)
         self.asked: list[tuple[int, TxnId, bool]] = []
 
@@ -40,7 +44,7 @@ class Answers(Client):
 
 
 def patience(client: Answers, limit_s: float = 30) -> Retry:
-    world = client._world
+    world = client.world
     return Retry(OwnerSettings(), limit_s, limit_s, sleep=world.sleep, clock=world.clock)
 
 
@@ -90,7 +94,7 @@ def test_it_is_asked_for_until_it_has_ended(commit: bool) -> None:
 def test_patience_has_an_end_and_the_last_answer_is_told() -> None:
     client = Answers(*[INVALID] * 1_000)
     assert end(client, TxnId(0, 1), True, patience(client, 5)) == (TransactionEnd.NOT_YET, INVALID)
-    assert 5 <= client._world.clock() < 6
+    assert 5 <= client.world.clock() < 6
 
 
 def test_a_mistake_of_the_caller_is_not_asked_again() -> None:
@@ -98,3 +102,53 @@ def test_a_mistake_of_the_caller_is_not_asked_again() -> None:
     with pytest.raises(OutOfTurn):
         end(client, TxnId(0, 1), True, patience(client))
     assert len(client.asked) == 1
+
+
+# ---- opening
+
+
+class Failed(Exception):
+    pass
+
+
+def test_topics_are_in_the_transaction_before_the_block_and_it_is_open_after_it() -> None:
+    client = Answers()
+    with open_transaction(client, 2, ["b", "a"], 30, lambda: patience(client)) as txn:
+        assert client.world.log == ["NEW_TXN", "ADD_PARTITION"]
+        assert client.world.broker.coordinators[2].open[txn].partitions == ["a", "b"]
+    assert (txn.coordinator, client.asked, client.world.log) == (2, [], ["NEW_TXN", "ADD_PARTITION"])
+
+
+@pytest.mark.parametrize("error", [Failed(), Unanswered("?"), KeyboardInterrupt()])
+def test_a_block_that_fails_leaves_an_aborted_transaction(error: BaseException) -> None:
+    client = Answers(LOADING)
+    with pytest.raises(type(error)), open_transaction(client, 0, ["t"], 30, lambda: patience(client)) as txn:
+        raise error
+    assert client.asked == [(0, txn, False)] * 2
+
+
+def test_topics_that_are_refused_leave_an_aborted_transaction_and_no_block_begins() -> None:
+    client = Answers()
+    client.world.failing["ADD_PARTITION"] = [(Unanswered("?"), True)]
+    with pytest.raises(Unanswered), open_transaction(client, 0, ["t"], 30, lambda: patience(client)):
+        pytest.fail("the block began")
+    assert [commit for _, _, commit in client.asked] == [False]
+
+
+def test_where_nothing_was_opened_nothing_is_aborted() -> None:
+    client = Answers()
+    client.world.failing["NEW_TXN"] = [(Unanswered("?"), True)]
+    with pytest.raises(Unanswered), open_transaction(client, 0, ["t"], 30, lambda: patience(client)):
+        pytest.fail("the block began")
+    assert client.asked == []
+
+
+def test_a_batch_opens_its_own_transaction_and_everything_else_opens_one_here() -> None:
+    """Only then the sentence that proves the abort of what failed holds of each transaction."""
+    places = {
+        str(path.relative_to(ROOT))
+        for folder in ("eos", "statestore")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"(?<!def )\bnew_transaction\(", path.read_text(encoding="utf-8"))
+    }
+    assert places == {"eos/commit/owner.py", "eos/commit/transaction.py"}
