@@ -37,7 +37,7 @@ MAX_BYTES = 16 * 1024 * 1024
 
 _LOSSES = 5  # lines lost in a row, without an entry between them
 _TRIES = 3  # to read an entry that comes damaged
-_SILENCE_S = 1.0  # without the one entry that is looked for, until it is asked whether it can still come
+_SILENCE_S = 1.0  # until the broker is asked whether more can come: it may have moved the position past what is stored
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
@@ -80,6 +80,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
         """Return all entries that have arrived, at least one unless none came within the time-out.
 
         An empty list is silence, never an end: an open transaction, many aborted ones, or nothing written.
+        However long the caller waits, the broker is asked each second whether more can come.
         A lost connection is made anew within the call, which may last longer for it, by the cluster's
         request time-out at most; entries go on behind the last one handed out.
 
@@ -94,9 +95,10 @@ class EntryReader(Subscriber[EntrySession], Closing):
                 line, connection = self._connected()
                 if (entries := self._taken()) and self._proves(line, entries):
                     return entries
-                if not entries and not self._wait(line, connection, deadline):
+                if not entries and not self._wait(line, connection, min(deadline, time.monotonic() + _SILENCE_S)):
                     self._look_at_silence(line)
-                    return []
+                    if time.monotonic() >= deadline:
+                        return []
 
     def begin_again(self) -> None:
         """Leave the topic, so that the next `read` joins it anew behind the last entry handed out."""
