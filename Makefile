@@ -117,6 +117,7 @@ lint: ## ruff, mypy, the import layers, names and style, whether what is generat
 	$(BIN)/python tools/check_names.py
 	$(BIN)/python tools/check_style.py
 	$(BIN)/python tools/check_pins.py
+	$(BIN)/python tools/count_words.py --check
 	$(BIN)/python tools/draw_packages.py --check
 	$(BIN)/python tools/draw_options.py --check
 	$(BIN)/python tools/draw_pictures.py --check

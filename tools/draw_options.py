@@ -162,7 +162,7 @@ def _table(rows: Iterable[tuple[str, ...]], head: str = "option | default | mean
 DRAWN = (
     (DOCS / "reference" / "sink.md", "sink options", sink_options),
     (DOCS / "how-to" / "by-name.md", "writer options", writer_options),
-    (DOCS / "how-to" / "metrics.md", "sink figures", sink_figures),
+    (DOCS / "reference" / "metrics.md", "sink figures", sink_figures),
     (DOCS / "reference" / "source.md", "source options", source_options),
     (DOCS / "reference" / "source.md", "source columns", source_columns),
     (DOCS / "reference" / "schemas.md", "primitive types", primitive_types),

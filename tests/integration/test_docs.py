@@ -23,6 +23,7 @@ from statestore.cli.app import typer_app as statestore
 from tests.notebook import Notebook
 from tests.planner import again_while_late
 from tests.quick_start import quick_start
+from tools.count_words import path
 
 # `up` leaves its process running on purpose; here it is called within a process that goes on.
 pytestmark = [
@@ -31,7 +32,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
-FIRST = [ROOT / "README.md", ROOT / "docs/tutorials/quick-start.md"]
+FIRST = path()
 PAGES = [*FIRST, *sorted(page for page in (ROOT / "docs").rglob("*.md") if page not in FIRST), ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 AWAIT = re.compile(r"query\.awaitTermination\(\d+\)")

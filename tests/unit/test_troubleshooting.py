@@ -21,7 +21,7 @@ def code() -> str:
 
 
 def test_the_page_quotes_messages() -> None:
-    assert len(QUOTED) == 25
+    assert len(QUOTED) == 28
 
 
 @pytest.mark.parametrize("text", QUOTED)

@@ -50,8 +50,8 @@ def asked(board: Any) -> Iterator[str]:
 
 
 def alerts() -> list[str]:
-    """What runbook.md advises to ask."""
-    return re.findall(r"`([^`\n]*eos_sink_[^`\n]*)`", (DOCS / "runbook.md").read_text(encoding="utf-8"))
+    """What metrics.md advises to ask."""
+    return re.findall(r"`([^`\n]*eos_sink_[^`\n]*)`", (DOCS / "metrics.md").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("expression", [*asked(dashboard()), *alerts()])
@@ -84,7 +84,7 @@ def test_the_dashboard_is_one_that_grafana_can_place() -> None:
 
 def test_each_alert_names_a_command_that_there_is() -> None:
     verbs = {command.name or command.callback.__name__ for command in typer_app.registered_commands if command.callback}
-    rows = re.findall(r"^\| `[^|]*eos_sink_.*\|$", (DOCS / "runbook.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| `[^|]*eos_sink_.*\|$", (DOCS / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(rows) == len(alerts())
     for row in rows:
         named = re.findall(r"`eos (\w+)", row.rpartition("|")[0].rpartition("|")[2])
