@@ -2,8 +2,9 @@
 
 `--check` writes nothing. It exits with 1 when a picture is missing or differs from its description, or when a page
 shows a picture without an alt text. A description has one statement a line, `word … : text`. Its first line names
-the kind (flow, sequence or entries) and the title, its second line the alt text. "|" breaks a line within a box. The
-pictures follow the reader's light or dark setting, and load nothing.
+the kind (flow, sequence, entries or bars) and the title, its second line the alt text. "|" breaks a line within a box.
+Bars are drawn from a table of a page, so that the picture has the page's figures. The pictures follow the reader's
+light or dark setting, and load nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from html import escape
+from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,30 +102,67 @@ def sequence(lines: list[Line]) -> tuple[list[str], int, int]:
 
 
 def entries(lines: list[Line]) -> tuple[list[str], int, int]:
-    """Entries of a partition in order, `entry STYLE: text`, `limit N: text` after N of them, `legend STYLE: text`."""
+    """Entries in order, `entry STYLE: text`, and `limit N: text` after N of them.
+
+    `row: text` begins a row of its own, and `legend STYLE: text` says what a style means.
+    """
     parts: list[str] = []
-    count = legends = 0
+    count = most = legends = 0
+    y = 52
     for left, words in lines:
         word, _, value = left.partition(" ")
-        if word == "entry":
-            parts.append(_rect(20 + count * 116, 60, 108, 44, value))
-            parts.append(_text(74 + count * 116, 87, words, name="s"))
+        if word == "row":
+            y = y + 96 if parts else 60
+            count = 0
+            parts.append(_text(20, y, words, anchor="start"))
+        elif word == "entry":
+            parts.append(_rect(20 + count * 116, y + 8, 108, 44, value))
+            parts.append(_text(74 + count * 116, y + 35, words, name="s"))
             count += 1
+            most = max(most, count)
         elif word == "limit":
             x = 16 + int(value) * 116
-            parts.append(f'<line x1="{x}" y1="48" x2="{x}" y2="130" class="l" stroke-width="3"/>')
-            parts.append(_text(x - 8, 128, words, anchor="end"))
+            parts.append(f'<line x1="{x}" y1="{y - 4}" x2="{x}" y2="{y + 76}" class="l" stroke-width="3"/>')
+            parts.append(_text(x - 8, y + 74, words, anchor="end"))
         else:
-            parts.append(_rect(20 + legends * 232, 150, 18, 18, value))
-            parts.append(_text(46 + legends * 232, 164, words, anchor="start"))
+            parts.append(_rect(20 + legends * 232, y + 96, 18, 18, value))
+            parts.append(_text(46 + legends * 232, y + 110, words, anchor="start"))
             legends += 1
-    return parts, max(count * 116, legends * 232) + 32, 186
+    return parts, max(most * 116, legends * 232) + 32, y + 132
+
+
+def bars(lines: list[Line]) -> tuple[list[str], int, int]:
+    """A bar for each row of a table, `table PAGE COLUMN: words of the table's head`. The first cell names the bar."""
+    ((left, head),) = lines
+    _, page, column = left.split()
+    rows = _rows((PICTURES.parent / page).read_text(encoding="utf-8"), head)
+    values = [float(re.sub(r"[^\d.]", "", row[int(column)])) for row in rows]
+    parts: list[str] = []
+    for number, (row, value) in enumerate(zip(rows, values, strict=True)):
+        y, width = 48 + number * 34, max(2, 380 * value / max(values))
+        parts.append(_text(330, y + 17, row[0].replace("`", ""), anchor="end", name="s"))
+        parts.append(_rect(340, y, width, 24, "strong" if row[0].startswith("this sink") else "ask"))
+        parts.append(_text(348 + width, y + 17, row[int(column)], anchor="start", name="s"))
+    return parts, 820, 48 + len(rows) * 34 + 8
+
+
+def _rows(page: str, head: str) -> list[list[str]]:
+    """Return the cells of the first table on a page whose head has these words."""
+    lines = iter(page.splitlines())
+    if not any(line.startswith("|") and head in line for line in lines):
+        raise LookupError(f'no table has "{head}" in its head')
+    next(lines)
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in takewhile(lambda one: one.startswith("|"), lines)
+    ]
 
 
 KINDS: dict[str, Callable[[list[Line]], tuple[list[str], int, int]]] = {
     "flow": flow,
     "sequence": sequence,
     "entries": entries,
+    "bars": bars,
 }
 
 

@@ -28,3 +28,30 @@ def test_a_picture_without_its_description_is_told(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(draw_pictures, "PICTURES", tmp_path / "docs" / "pictures")
     assert draw_pictures.main(["--check"]) == 1
     assert list(draw_pictures.without_alt()) == ["README.md shows docs/pictures/left.svg without an alt text"]
+
+
+def test_bars_have_the_figures_of_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draw_pictures, "PICTURES", tmp_path / "pictures")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "| other | n |\n|---|---|\n| x | 1 |\n\n| kind | rows/s |\n|---|---|\n| `a` | 2,000 |\n| b | 5 |\n\n| c | 9 |\n"
+    )
+    description = "bars: Title\nalt: Words\ntable page.md 1: | rows/s |\n"
+    svg = draw_pictures.drawn(description)
+    assert [words for words in ("a", "2,000", "b", "5", "x", "9") if f">{words}</text>" in svg] == [
+        "a",
+        "2,000",
+        "b",
+        "500",
+    ]
+    assert [width in svg for width in ('width="380"', 'width="2"')] == [True, True]
+    page.write_text("| other | n |\n")
+    with pytest.raises(LookupError, match="rows/s"):
+        draw_pictures.drawn(description)
+
+
+def test_rows_of_entries_lie_below_each_other() -> None:
+    svg = draw_pictures.drawn("entries: Title\nalt: Words\nrow: one\nentry seen: a\nrow: two\nentry seen: b\n")
+    first, second = (svg.index(f">{words}</text>") for words in ("one", "two"))
+    assert first < svg.index(">a</text>") < second < svg.index(">b</text>")
+    assert [y in svg for y in ('y="60"', 'y="156"')] == [True, True]
