@@ -38,12 +38,8 @@ def test_bars_have_the_figures_of_the_table(tmp_path: Path, monkeypatch: pytest.
     )
     description = "bars: Title\nalt: Words\ntable page.md 1: | rows/s |\n"
     svg = draw_pictures.drawn(description)
-    assert [words for words in ("a", "2,000", "b", "5", "x", "9") if f">{words}</text>" in svg] == [
-        "a",
-        "2,000",
-        "b",
-        "500",
-    ]
+    told = [words for words in ("a", "2,000", "b", "5", "x", "9") if f">{words}</text>" in svg]
+    assert told == ["a", "2,000", "b", "5"]
     assert [width in svg for width in ('width="380"', 'width="2"')] == [True, True]
     page.write_text("| other | n |\n")
     with pytest.raises(LookupError, match="rows/s"):
