@@ -21,11 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 _STYLE = """\
 text{font:14px sans-serif;fill:#1f2328}.t{font-weight:bold}.s{font-size:12px}
-.l{stroke:#57606a;fill:none}.h{fill:#57606a}
+.p{fill:#fff}.l{stroke:#57606a;fill:none}.h{fill:#57606a}
 .strong,.seen{fill:#d2f4d9;stroke:#1a7f37}.weak,.open{fill:#fff1c2;stroke:#9a6700}
 .aborted,.crash{fill:#ffdcd7;stroke:#cf222e}.wait,.ask{fill:#e6eaef;stroke:#6e7781}
 @media(prefers-color-scheme:dark){
-text{fill:#e6edf3}.l{stroke:#9198a1}.h{fill:#9198a1}
+.p{fill:#1e2129}text{fill:#e6edf3}.l{stroke:#9198a1}.h{fill:#9198a1}
 .strong,.seen{fill:#12361f}.weak,.open{fill:#3f3000}.aborted,.crash{fill:#4c1512}.wait,.ask{fill:#2b313a}}"""
 
 Line = tuple[str, str]
@@ -173,7 +173,9 @@ def drawn(description: str) -> str:
     parts, width, height = KINDS[kind](lines)
     body = "\n".join([f"<title>{escape(title)}</title>", f"<desc>{escape(alt)}</desc>", f"<style>{_STYLE}</style>"])
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">'
-    shown = "\n".join([_text(20, 26, title, anchor="start", name="t"), *parts])
+    # A ground of its own, since a page can be light where the reader's setting is dark.
+    ground = f'<rect width="{width}" height="{height}" class="p"/>'
+    shown = "\n".join([ground, _text(20, 26, title, anchor="start", name="t"), *parts])
     return f"{head}\n{body}\n{shown}\n</svg>\n"
 
 

@@ -18,6 +18,9 @@ def test_a_picture_is_xml_with_a_title_and_an_alt_text(source: Path) -> None:
     name = "{http://www.w3.org/2000/svg}"
     assert all((svg.findtext(f"{name}{tag}") or "").strip() for tag in ("title", "desc"))
     assert "prefers-color-scheme:dark" in (svg.findtext(f"{name}style") or "")
+    ground = svg.find(f"{name}rect")
+    assert ground is not None
+    assert (svg.attrib["width"], ground.attrib["width"]) == (ground.attrib["width"], svg.attrib["viewBox"].split()[2])
 
 
 def test_a_picture_without_its_description_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
