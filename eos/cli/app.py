@@ -7,6 +7,7 @@ import typer
 from eos.cli import console
 from eos.cli.adopt import adopt
 from eos.cli.doctor import abort, doctor
+from eos.cli.lag import lag
 from eos.cli.local import app as local
 from eos.cli.plan import plan
 from eos.cli.sinks import reset, show, sinks, verify
@@ -26,6 +27,7 @@ typer_app.add_typer(local, name="local")
 typer_app.command()(tables)
 typer_app.command()(peek)
 typer_app.command()(plan)
+typer_app.command()(lag)
 typer_app.command()(sinks)
 typer_app.command()(show)
 typer_app.command()(verify)

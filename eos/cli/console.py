@@ -67,6 +67,12 @@ def show_whole(table: Table) -> None:
     Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WHOLE_LINES).print(table)
 
 
+def show_progress(topic: str, entries: int) -> None:
+    """Show on a terminal, in one line that changes, how many entries of a topic were read."""
+    if sys.stderr.isatty():
+        print(f"\r{printable(topic)}: {entries:,} entries\x1b[K", end="", file=sys.stderr, flush=True)
+
+
 def time_of(milliseconds: int | None) -> str:
     """Write milliseconds since 1970 in ISO 8601, in UTC; nothing for None."""
     from eos.doctor.times import in_utc

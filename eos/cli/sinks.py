@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eos.cli.connection import ConnectionOptions, ControlNamespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, printable, tell, time_of
+from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, show_progress, tell, time_of
 from eos.commit.control_topic import DEFAULT_NAMESPACE, abort_command
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def verify(
     from eos.pulsar.net.client import Client
 
     with Client(to.cluster) as client:
-        found = audit(client, to.cluster, name, namespace, _progress)
+        found = audit(client, to.cluster, name, namespace, show_progress)
     if as_json:
         print(json.dumps(summary(found), indent=2))
     else:
@@ -139,11 +138,6 @@ def reset(
     if as_json:
         print(json.dumps(summary(found), indent=2))
     tell(f'The control log of the sink "{name}" is deleted.')
-
-
-def _progress(topic: str, entries: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{printable(topic)}: {entries:,} entries\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _list(found: list[SinkState], namespace: str) -> None:

@@ -165,7 +165,7 @@ class Admin(Closing):
             bytes=int(told["backlogSize"]),
             age_s=age_s if age_s >= 0 else None,
             slowest=str(told.get("oldestBacklogMessageSubscriptionName") or ""),
-            subscriptions=len(told["subscriptions"]),
+            subscriptions={name: int(one["msgBacklog"]) for name, one in told["subscriptions"].items()},
         )
 
     def most_topics(self, namespace: str) -> int | None:

@@ -39,13 +39,13 @@ class Backlog:
         bytes: stored for it, about.
         age_s: seconds since the oldest of it was published; None where the broker has not looked yet.
         slowest: the name of that subscription; "" where it is not told.
-        subscriptions: how many there are.
+        subscriptions: the entries of each, markers and aborted ones included; less what it acknowledged singly.
     """
 
     bytes: int
     age_s: int | None
     slowest: str
-    subscriptions: int
+    subscriptions: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from eos.cli.layers import Layer, variable
 from eos.config import Cluster, Credentials, OAuth2, Tls
 from eos.errors import InvalidInput
 
-CONNECTING = ("tables", "peek", "plan", "sinks", "show", "verify", "doctor", "abort", "skip", "reset", "adopt")
+CONNECTING = ("tables", "peek", "plan", "lag", "sinks", "show", "verify", "doctor", "abort", "skip", "reset", "adopt")
 OAUTH2 = {"issuer_url": "https://i", "client_id": "c", "client_secret": "s3cr3t"}
 
 

@@ -47,7 +47,7 @@ class FakeAdmin:
 
     def backlog(self, topic: str) -> Backlog:
         self.asked.append(topic)
-        return self.backlogs.get(topic, Backlog(30, 30, "reader", 1))
+        return self.backlogs.get(topic, Backlog(30, 30, "reader", {"reader": 7}))
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:
         return self.subscribed.get(topic, ())
@@ -115,7 +115,10 @@ def test_a_ttl_and_a_quota_on_the_rows_are_told() -> None:
 
 def test_a_quota_of_a_topic_with_partitions_is_looked_at_where_most_of_it_is_used() -> None:
     """The broker has no backlog of the whole topic, and answers that there is none of this name."""
-    used = {f"{ROWS}-partition-0": Backlog(59, 1, "a", 1), f"{ROWS}-partition-1": Backlog(1, None, "b", 1)}
+    used = {
+        f"{ROWS}-partition-0": Backlog(59, 1, "a", {"a": 7}),
+        f"{ROWS}-partition-1": Backlog(1, None, "b", {"b": 7}),
+    }
     admin = FakeAdmin({ROWS: replace(KEPT, quotas=(EVICTS, HOLDS))}, number=2, backlogs=used)
     *_, age, size = looked_at(admin)
     assert ROWS not in admin.asked[2:]

@@ -51,7 +51,7 @@ class Cluster:
         return ("__eos-hold",)
 
     def backlog(self, topic: str) -> Backlog:
-        return Backlog(0, 0, "", 0)
+        return Backlog(0, 0, "", {})
 
 
 @pytest.fixture(autouse=True)

@@ -22,14 +22,24 @@ FORBIDDEN = Refused("GET", "403", "only for superusers")
 @pytest.mark.parametrize(
     ("quota", "used", "verdict", "said"),
     [
-        (SIZE, Backlog(799, None, "slow", 1), CheckVerdict.GOOD, "80% is used"),
-        (SIZE, Backlog(800, None, "slow", 1), CheckVerdict.CARE, "refuses every producer, and batches fail. Let the "),
-        (SIZE, Backlog(9_000, None, "", 1), CheckVerdict.CARE, "900% is used"),
-        (AGE, Backlog(9_000, 79, "slow", 1), CheckVerdict.GOOD, "79% is used"),
-        (AGE, Backlog(0, 80, "slow", 1), CheckVerdict.CARE, "deletes the oldest messages, which it has not read"),
-        (AGE, Backlog(0, 80, "slow", 1), CheckVerdict.CARE, 'the subscription "slow"'),
-        (AGE, Backlog(0, None, "", 1), CheckVerdict.UNKNOWN, "ask again later"),
-        (AGE, Backlog(0, None, "", 0), CheckVerdict.GOOD, "no subscription that could lag"),
+        (SIZE, Backlog(799, None, "slow", {"slow": 7}), CheckVerdict.GOOD, "80% is used"),
+        (
+            SIZE,
+            Backlog(800, None, "slow", {"slow": 7}),
+            CheckVerdict.CARE,
+            "refuses every producer, and batches fail. Let the ",
+        ),
+        (SIZE, Backlog(9_000, None, "", {"slow": 7}), CheckVerdict.CARE, "900% is used"),
+        (AGE, Backlog(9_000, 79, "slow", {"slow": 7}), CheckVerdict.GOOD, "79% is used"),
+        (
+            AGE,
+            Backlog(0, 80, "slow", {"slow": 7}),
+            CheckVerdict.CARE,
+            "deletes the oldest messages, which it has not read",
+        ),
+        (AGE, Backlog(0, 80, "slow", {"slow": 7}), CheckVerdict.CARE, 'the subscription "slow"'),
+        (AGE, Backlog(0, None, "", {"slow": 7}), CheckVerdict.UNKNOWN, "ask again later"),
+        (AGE, Backlog(0, None, "", {}), CheckVerdict.GOOD, "no subscription that could lag"),
     ],
 )
 def test_how_much_of_a_backlog_quota_is_used(

@@ -1,0 +1,61 @@
+"""`eos lag`: how many messages a subscription has not read, and how old the oldest of them is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eos.cli.connection import DEFAULT_ADMIN_URL, ConnectionOptions, connecting
+from eos.cli.console import print_table, show_progress, tell, time_of
+
+if TYPE_CHECKING:
+    from eos.inspect.lag import SubscriptionLag
+
+_MOST = 1_000_000
+
+
+@connecting
+def lag(
+    to: ConnectionOptions,
+    topic: Annotated[str, typer.Argument(help="A topic, or one partition by its own name.")],
+    subscription: Annotated[
+        str | None, typer.Argument(help="A durable subscription, by its whole name. Default: every one.")
+    ] = None,
+    at_most: Annotated[
+        int, typer.Option("--at-most", min=1, help="Count so many messages of each partition, and say so.")
+    ] = _MOST,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each line.")] = False,
+) -> None:
+    """Count the messages that subscriptions of a topic have not acknowledged, and show the oldest one's time.
+
+    What counts is what a reader gets: the broker's msgBacklog, shown beside it, also counts markers and the entries
+    of aborted transactions. Reads the entries in question through the brokers, and acknowledges nothing.
+
+    Exit codes: 0; 2 when the brokers or their admin API do not answer or refuse to tell, or the subscription is
+    missing.
+    """
+    from dataclasses import asdict
+
+    from eos.inspect.lag import lag as lag_of
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+    from eos.pulsar.protocol.topics import full_name
+
+    cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
+    with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
+        found = list(lag_of(client, admin, full_name(topic), subscription, at_most, show_progress))
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=2))
+        return
+    heads = ("topic", "subscription", "acknowledged to", "messages", "entries", "oldest", "msgBacklog")
+    print_table(heads, map(_row, found))
+    least = "" if all(one.whole for one in found) else "at least "
+    tell(f"{least}{sum(one.messages for one in found)} messages were not acknowledged.")
+
+
+def _row(one: SubscriptionLag) -> tuple[str, ...]:
+    least = "" if one.whole else "at least "
+    counted = f"{least}{one.messages}", f"{least}{one.entries}", time_of(one.oldest_ms)
+    return (one.topic, one.subscription, one.position, *counted, str(one.broker_backlog))

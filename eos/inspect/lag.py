@@ -1,0 +1,166 @@
+"""What a subscription has not read yet: the messages that it will get, counted, beside the broker's own figure.
+
+A broker's `msgBacklog` counts stored entries, transaction markers and the entries of aborted transactions among them.
+A reader never gets those, so the figure of a subscription that has read everything need not be 0, and a topic written
+by transactions seems to lag more the smaller they are. Here the entries behind the subscription's position are read,
+and those counted that arrive; nothing is acknowledged. Where the subscription stands is told by the admin API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eos.errors import EntriesGone, InvalidInput
+from eos.pulsar.protocol.topics import physical_topics
+from eos.pulsar.wire.message_id import EntryId
+
+if TYPE_CHECKING:
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+    from eos.pulsar.net.entries import EntryReader
+    from eos.pulsar.wire.entry import Entry
+
+_SILENCE_S = 1.0
+_RANGE = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")  # LongPairRangeSet.toString: open, closed
+
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionLag:
+    """What a durable subscription has not acknowledged on one physical topic.
+
+    Attributes:
+        topic: the physical topic's full name.
+        subscription: its name.
+        position: the entry up to which everything is acknowledged, "ledger:entry".
+        entries: how many it will get of those that were readable when they were counted. One of which some messages
+            are acknowledged counts whole: the broker does not tell which.
+        messages: how many these hold; a chunked one counts once.
+        oldest_ms: when the oldest of them was published, in milliseconds since 1970; None where there is none.
+        whole: False where counting ended at the limit, so that there are at least so many.
+        broker_backlog: the broker's own figure, `msgBacklog`.
+    """
+
+    topic: str
+    subscription: str
+    position: str
+    entries: int
+    messages: int
+    oldest_ms: int | None
+    whole: bool
+    broker_backlog: int
+
+
+def lag(
+    client: Client,
+    admin: Admin,
+    topic: str,
+    subscription: str | None,
+    at_most: int,
+    progress: Progress = lambda topic, entries: None,
+) -> Iterator[SubscriptionLag]:
+    """Count what subscriptions of a topic have not read, partition by partition.
+
+    Args:
+        topic: its full name, or that of one partition.
+        subscription: which one; None for every durable one. A partition that does not have it is left out.
+        at_most: messages to count for each partition and subscription.
+        progress: called with the physical topic, and how many entries were read so far.
+
+    Raises InvalidInput where no partition has the subscription; TopicMissing; NetworkError where brokers or the admin
+    API do not answer, or refuse to tell.
+    """
+    physical = physical_topics(topic, client.partitions(topic))
+    cursors = {one: admin.internal_stats(one)["cursors"] for one in physical}
+    durable = {one: [name for name in admin.subscriptions(one) if name in cursors[one]] for one in physical}
+    known = sorted({name for names in durable.values() for name in names})
+    if subscription is not None and subscription not in known:
+        told = ", ".join(f'"{name}"' for name in known) or "none"
+        raise InvalidInput(
+            f'{topic} has no durable subscription "{subscription}". Its durable subscriptions are {told}'
+        )
+    for one, names in durable.items():
+        backlogs = admin.backlog(one).subscriptions
+        for name in names:
+            if subscription in (None, name):
+                position, acknowledged = _acknowledged(cursors[one][name])
+                count = _Count(at_most)
+                for entry in _behind(client, one, position, progress):
+                    if not acknowledged(entry.id) and not count.add(entry):
+                        break
+                yield count.lag(one, name, position, backlogs.get(name, 0))
+
+
+class _Count:
+    """Counts the messages of entries, up to a limit."""
+
+    def __init__(self, at_most: int) -> None:
+        self._at_most = at_most
+        self._entries = self._messages = 0
+        self._oldest_ms: int | None = None
+        self._whole = True
+
+    def add(self, entry: Entry) -> bool:
+        """Count an entry; False: the limit is reached, and this one was not counted."""
+        if self._messages >= self._at_most:
+            self._whole = False
+            return False
+        about = entry.metadata
+        self._entries += 1
+        self._messages += entry.num_messages if about.chunk_id + 1 >= about.num_chunks_from_msg else 0
+        self._oldest_ms = min(about.publish_time, self._oldest_ms or about.publish_time)
+        return True
+
+    def lag(self, topic: str, subscription: str, position: EntryId, broker_backlog: int) -> SubscriptionLag:
+        """Return what was counted, of a subscription that stands there."""
+        counted = self._entries, self._messages, self._oldest_ms, self._whole
+        return SubscriptionLag(topic, subscription, str(position), *counted, broker_backlog)
+
+
+def _behind(client: Client, topic: str, position: EntryId, progress: Progress) -> Iterator[Entry]:
+    """Yield the entries behind a position that are readable now."""
+    with closing(client.entry_reader(topic, None, permits=1)) as reader:
+        end, _ = reader.last_message_id()
+    if end is None or end <= position:  # a reader that began behind the end would be given all from the earliest on
+        return
+    read = 0
+    with closing(client.entry_reader(topic, EntryId(position.ledger, max(0, position.entry + 1)))) as reader:
+        for entry in _up_to(reader, end):
+            read += 1
+            progress(topic, read)
+            if entry.id > position:
+                yield entry
+
+
+def _up_to(reader: EntryReader, end: EntryId) -> Iterator[Entry]:
+    while True:
+        try:
+            arrived = reader.read(_SILENCE_S)
+        except EntriesGone:  # nobody will get what is deleted
+            continue
+        for entry in arrived:
+            if entry.id > end:
+                return
+            yield entry
+        if arrived:
+            done = arrived[-1].id >= end
+        else:
+            last, _ = reader.last_message_id()
+            done = last is None or last < end  # what was the end is deleted by now
+        if done:
+            return
+
+
+def _acknowledged(cursor: dict[str, Any]) -> tuple[EntryId, Callable[[EntryId], bool]]:
+    """Return where a cursor stands, and what tells whether it acknowledged an entry behind that singly."""
+    ledger, entry = (int(part) for part in cursor["markDeletePosition"].split(":"))
+    ranges = [
+        (EntryId(int(one[1]), int(one[2])), EntryId(int(one[3]), int(one[4])))
+        for one in _RANGE.finditer(cursor.get("individuallyDeletedMessages") or "")
+    ]
+    return EntryId(ledger, entry), lambda entry: any(first < entry <= last for first, last in ranges)
