@@ -27,9 +27,8 @@ from pyspark.sql.types import StructType
 
 from eos.by_name.columns import WrittenColumns, columns_of
 from eos.by_name.options import WriteOptions
-from eos.delivery.producers import FreshProducers
-from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteSettings
-from eos.delivery.task import write_whole
+from eos.delivery.row_writer import BatchTransaction, WriteSettings
+from eos.delivery.task import task_writer, write_whole
 from eos.delivery.task_failure import read, without_a_transaction, written
 from eos.errors import EosError, FrameTooLarge, InvalidInput, NetworkError, Unacknowledged
 from eos.pulsar.net.client import Client
@@ -80,17 +79,14 @@ class PartitionWriter:
         context = TaskContext.get()
         assert context is not None
         place = context.partitionId()
-        limits = Client.shared(self.settings.cluster).frame_limits.learned
         try:
             _refuse_unseen_changes(context)
-            who = self.settings.introduced(f"task-{place}", **{"eos.task": str(place)})
-            producers = FreshProducers(self.settings.cluster, self.settings.max_in_flight_bytes, introduction=who)
-            to = BatchTransaction(None, 0, unobserved, self.partitions, limits)
-            writer = RowWriter(self.settings, to, producers, place)
+            to = BatchTransaction(None, 0, unobserved, self.partitions)
+            writer = task_writer(self.settings, to, place, f"task-{place}")
             write_whole(map(self.columns.message, iterator), writer)
         except EosError as error:
             again = isinstance(error, FrameTooLarge)  # this process has learned to cut smaller ones
-            problem = None if again else written(error, place, limits)
+            problem = None if again else written(error, place, {})
             if problem is None:
                 raise without_a_transaction(error, f"Spark's partition {place}") from error
             return TaskDone(problem)
@@ -167,12 +163,13 @@ def _planned(
 
 def _asked(options: WriteOptions, columns: WrittenColumns) -> tuple[dict[str, int], Registered | None]:
     """Return what the brokers say of the topic: how many partitions it has, and by which schema values are written."""
-    client, topic = Client.shared(options.cluster), options.sink.topic
+    topic = options.sink.topic
     try:
-        if topic is None:
-            client.connect()
-            return {}, None
-        return {topic: client.partitions(topic)}, _schema(client, options.sink, topic, columns)
+        with Client(options.cluster) as client:  # its process only plans: tasks write, each process by one of its own
+            if topic is None:
+                client.connect()
+                return {}, None
+            return {topic: client.partitions(topic)}, _schema(client, options.sink, topic, columns)
     except InvalidInput:
         raise
     except NetworkError as error:

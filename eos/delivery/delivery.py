@@ -101,6 +101,7 @@ class Delivery:
     """Gets DataFrames of message columns ready to be sent, and remembers how large the last batch was; for one run.
 
     Attributes:
+        client: of the cluster.
         settings: how rows become frames.
         observer: told of the steps of the writing.
         small_batch_rows: batches of up to this many rows go through the driver; 0 turns that off.
@@ -114,6 +115,7 @@ class Delivery:
             of a batch that fails are not known otherwise.
     """
 
+    client: Client
     settings: WriteSettings
     observer: Observer
     small_batch_rows: int
@@ -130,7 +132,7 @@ class Delivery:
     def __post_init__(self) -> None:
         settings = self.settings
         self._producers = OpenProducers(
-            settings.cluster, settings.max_in_flight_bytes, introduction=settings.introduced("driver")
+            self.client, settings.max_in_flight_bytes, introduction=settings.introduced("driver")
         )
 
     def close(self) -> None:
@@ -149,7 +151,7 @@ class Delivery:
 
         Args: its id, None to write without one; the batch; numbers of partitions that are known.
         """
-        limits = Client.shared(self.settings.cluster).frame_limits.learned
+        limits = self.client.frame_limits.learned
         return BatchTransaction(txn, batch_id, self.observer, partitions, limits)
 
     def prepare(self, write: Write, rows: pa.Table | None = None) -> DriverPath | TaskPath:
@@ -167,20 +169,19 @@ class Delivery:
             lambda: rows if rows is not None else self._rows_or_job(write),
         )
         if isinstance(found, DataFrame):
-            client = Client.shared(self.settings.cluster)
-            return TaskPath(found, client, partitions, self._carrier, lambda: self._reach(write, partitions))
+            return TaskPath(found, self.client, partitions, self._carrier, lambda: self._reach(write, partitions))
         return DriverPath(found, self._settings_of(write), self._producers, partitions)
 
     def seal(self, txn: TxnId, topics: Collection[str]) -> set[str]:
         """Have physical topics remember the abort that follows. Returns those that may not. Raises nothing."""
-        return seal(Client.shared(self.settings.cluster), txn, topics, self.settings.introduced("driver"))
+        return seal(self.client, txn, topics, self.settings.introduced("driver"))
 
     def _partitions(self, write: Write, by_tasks: bool) -> dict[str, int]:
         """Ask for the partitions of the write's own topic, and for tasks, of those that its rows will likely name."""
-        client, topic = Client.shared(self.settings.cluster), write.topic
+        topic = write.topic
         likely = self.last_topics if by_tasks and "topic" in write.df.columns else ()
-        known = known_partition_counts(client, list(islice(likely, _TOPICS_TOLD)))
-        return known if topic is None else known | {topic: client.partitions(topic)}
+        known = known_partition_counts(self.client, list(islice(likely, _TOPICS_TOLD)))
+        return known if topic is None else known | {topic: self.client.partitions(topic)}
 
     @property
     def _looks_small(self) -> bool:
@@ -190,7 +191,7 @@ class Delivery:
         """Return the physical topics that rows of a write may go to, as far as they are known without running it."""
         topics = self.named if "topic" in write.df.columns else set()
         own = set() if write.topic is None else {write.topic}
-        return physical_topics(Client.shared(self.settings.cluster), topics | own, partitions)
+        return physical_topics(self.client, topics | own, partitions)
 
     def _rows_or_job(self, write: Write) -> pa.Table | DataFrame:
         """Return the collected rows, or else the planned job."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eos.config import Cluster
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer import Producer
@@ -27,14 +26,15 @@ class FreshProducers:
     """Opened for one transaction, and closed when all is sent.
 
     Attributes:
+        client: of the cluster with the topics.
         introduction: who writes, as brokers are told.
     """
 
     def __init__(
-        self, cluster: Cluster, max_in_flight_bytes: int, *, introduction: ProducerIdentity | None = None
+        self, client: Client, max_in_flight_bytes: int, *, introduction: ProducerIdentity | None = None
     ) -> None:
-        """Args: where the topics are; payload bytes that all of them may have sent without a receipt; who writes."""
-        self._cluster = cluster
+        """Args: of the topics' cluster; payload bytes that all may have sent without a receipt; who writes."""
+        self.client = client
         self._budget = InFlight(max_in_flight_bytes)
         self.introduction = introduction
 
@@ -45,7 +45,7 @@ class FreshProducers:
 
         Raises what `Client.producer` raises, after opening none.
         """
-        return open_producers(Client.shared(self._cluster), topics, self._budget, schema, self.introduction)
+        return open_producers(self.client, topics, self._budget, schema, self.introduction)
 
     def give_back(self, producers: Sequence[Producer]) -> None:
         """Take producers back that have all their receipts. Returns when none can send into their transaction any more.
@@ -60,14 +60,14 @@ class OpenProducers(FreshProducers):
 
     def __init__(
         self,
-        cluster: Cluster,
+        client: Client,
         max_in_flight_bytes: int,
         limit: int = KEPT_PRODUCERS,
         *,
         introduction: ProducerIdentity | None = None,
     ) -> None:
         """Args: as of `FreshProducers`; how many are kept at most."""
-        super().__init__(cluster, max_in_flight_bytes, introduction=introduction)
+        super().__init__(client, max_in_flight_bytes, introduction=introduction)
         self._limit = limit
         self._kept: dict[str, Producer] = {}  # the one that was given back last comes last
 

@@ -28,7 +28,6 @@ from eos.delivery.encryption import Encryptor, encryptor_of
 from eos.delivery.producers import FreshProducers
 from eos.delivery.routing import Routed, Router
 from eos.errors import InvalidInput
-from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.producer_group import give_up_producers, partition_counts
 from eos.pulsar.protocol.producer_identity import ProducerIdentity
@@ -140,7 +139,7 @@ class RowWriter:
         self._settings = settings
         self._to = transaction
         self._source = producers
-        self._client = Client.shared(settings.cluster)
+        self._client = producers.client
         self._client.frame_limits.learn(transaction.frame_limits)
         self._partitions = dict(transaction.partitions)
         self._producers: dict[str, Producer] = {}
@@ -155,6 +154,11 @@ class RowWriter:
         self._until = time.monotonic() + settings.time_limit_s
         # A quarter of the budget, so that rows being encoded and frames in flight stay within it together.
         self._gather_bytes = max(1, settings.max_in_flight_bytes // 4)
+
+    @property
+    def frame_limits(self) -> Mapping[str, int]:
+        """What its client has learned of topics that take smaller frames than their brokers."""
+        return self._client.frame_limits.learned
 
     @cached_property
     def _encryptor(self) -> Encryptor | None:

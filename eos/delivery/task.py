@@ -70,30 +70,37 @@ def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> T
                 f"Attempt {again} of a writing task refuses to run: the first one may have written into this batch's "
                 "transaction already. The batch is written again in a new transaction."
             )
-        batch, task = str(transaction.batch_id), str(context.partitionId())
-        producers = FreshProducers(
-            settings.cluster,
-            settings.max_in_flight_bytes,
-            introduction=settings.introduced(f"batch-{batch}-task-{task}", **{"eos.batch": batch, "eos.task": task}),
-        )
-        writer = RowWriter(settings, transaction, producers, context.partitionId())
+        place, batch = context.partitionId(), str(transaction.batch_id)
+        writer = task_writer(settings, transaction, place, f"batch-{batch}-task-{place}", **{"eos.batch": batch})
         try:
             report, problem = write_whole(batches, writer), None
         except Exception as error:
-            limits = Client.shared(settings.cluster).frame_limits.learned
-            report, problem = WriteReport(), written(error, context.partitionId(), limits)
+            report, problem = WriteReport(), written(error, place, writer.frame_limits)
             if problem is None:
                 raise
         yield pa.RecordBatch.from_pydict(
             {
                 "stage": [context.stageId()],
-                "partition": [context.partitionId()],
+                "partition": [place],
                 "report": [json.dumps([report.rows, report.bytes, report.frames])],
                 "problem": pa.array([problem], pa.string()),
             }
         )
 
     return write_partition
+
+
+def task_writer(
+    settings: WriteSettings, transaction: BatchTransaction, place: int, role: str, **properties: str
+) -> RowWriter:
+    """Return the writer of a task, on this process's client of the cluster: later tasks find its connections open.
+
+    Args: how to write; where; Spark's number of the task's partition; as what the task is introduced to brokers.
+    """
+    client = Client.shared(settings.cluster)
+    who = settings.introduced(role, **properties, **{"eos.task": str(place)})
+    producers = FreshProducers(client, settings.max_in_flight_bytes, introduction=who)
+    return RowWriter(settings, transaction, producers, place)
 
 
 def parse_report(text: str) -> WriteReport:

@@ -74,7 +74,7 @@ def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic:
         options["value_format"] = _VALUE_FORMATS.get(schema.kind, "schema")
     findings = [_last_batch(client.cluster, checkpoint, topic), _writers(admin, physical)]
     if partitions > 1:
-        keys, fitting = _hashes(client.cluster, physical)
+        keys, fitting = _hashes(client, physical)
         findings.append(_placing(keys, fitting))
         if fitting and fitting != list(KEY_HASHES):
             options["key_hash"] = fitting[0]
@@ -153,26 +153,26 @@ def _writers(admin: Admin | None, physical: list[str]) -> Check:
     return care(about, said)
 
 
-def _hashes(cluster: Cluster, physical: list[str]) -> tuple[int, list[KeyHash]]:
+def _hashes(client: Client, physical: list[str]) -> tuple[int, list[KeyHash]]:
     """Return how many keys were looked at, and the hashes that place each of them where it lies."""
     fitting, looked_at = list(KEY_HASHES), 0
     for number, topic in enumerate(physical):
-        keys = pa.array(_last_keys(cluster, topic), pa.binary())
+        keys = pa.array(_last_keys(client, topic), pa.binary())
         looked_at += len(keys)
         fitting = [one for one in fitting if (partition_of(keys, len(physical), one) == number).all()]
     return looked_at, fitting
 
 
-def _last_keys(cluster: Cluster, topic: str) -> Iterator[bytes]:
+def _last_keys(client: Client, topic: str) -> Iterator[bytes]:
     try:
-        with Client.shared(cluster).entry_reader(topic, None, permits=1) as reader:
+        with client.entry_reader(topic, None, permits=1) as reader:
             last, _ = reader.last_message_id()
     except TopicMissing:
         return  # the broker has removed the partition, since it held nothing
     if last is None:
         return
     start = EntryId(last.ledger, max(0, last.entry - _LOOKED_AT))
-    for row in TopicRows(cluster, topic, f"{start.ledger}:{start.entry}", lambda lost: None).stored():
+    for row in TopicRows(client.cluster, topic, f"{start.ledger}:{start.entry}", lambda lost: None).stored():
         if row.key is not None:
             yield row.key
 

@@ -169,6 +169,7 @@ class WritingRun(Run):
         }
         settings = options.settings(start.client.cluster, time_limit_s, facts)
         return Delivery(
+            start.client,
             settings,
             options.observer,
             options.small_batch_rows,

@@ -43,6 +43,10 @@ _JOINED_OTHERWISE = "Subscription is of different type"
 """The broker's words to an exclusive consumer beside others (AbstractSubscription); the code stands for limits too."""
 
 
+SHARED_CLIENTS = 8
+"""How many shared clients of a process keep their connections though nothing is open on them."""
+
+
 class Client(Closing):
     """Connects when first asked for something, and again after a connection was lost. Thread-safe.
 
@@ -70,12 +74,20 @@ class Client(Closing):
 
     @classmethod
     def shared(cls, cluster: Cluster) -> Client:
-        """Return this process's client of the cluster; a forked child gets one of its own."""
+        """Return this process's client of the cluster; a forked child gets one of its own.
+
+        A cluster with other credentials is another one: a token that is renewed as an option leaves its client behind.
+        So of the clients that were not asked for lately those end their connections on which nothing is open. Who holds
+        such a client may go on with it: it connects again.
+        """
         key = (os.getpid(), cluster)
         with cls._sharing:
-            if key not in cls._shared:
-                cls._shared[key] = cls(cluster)
-            return cls._shared[key]
+            client = cls._shared.pop(key, None) or cls(cluster)
+            cls._shared[key] = client  # the one that was asked for last comes last
+            for old in list(cls._shared)[:-SHARED_CLIENTS]:
+                if cls._shared[old]._pool.close_idle():
+                    del cls._shared[old]
+            return client
 
     @classmethod
     def _forked(cls) -> None:

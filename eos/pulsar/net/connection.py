@@ -187,6 +187,17 @@ class Connection:
         """End the connection; whatever is under way on it is lost."""
         self._end(ConnectionLost(f"the connection to {self.broker} was closed by this side"))
 
+    def close_idle(self) -> bool:
+        """End the connection unless a producer or a consumer is open on it, or an answer is awaited.
+
+        Returns whether it has ended.
+        """
+        with self._lock:
+            if self.alive and (self._producers or self._consumers or self._requests.waiting):
+                return False
+        self.close()
+        return True
+
     def forget_after_fork(self) -> None:
         """Let go, in a forked child, of a connection that belongs to its parent."""
         self._failure = ConnectionLost(f"the connection to {self.broker} belongs to the parent process")

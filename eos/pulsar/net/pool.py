@@ -127,6 +127,12 @@ class Pool:
         for connection in connections.values():
             connection.close()
 
+    def close_idle(self) -> bool:
+        """End the connections on which nothing is open and no answer is awaited. Returns whether none are left."""
+        with self._guard:
+            self._connections = {key: one for key, one in self._connections.items() if not one.close_idle()}
+            return not self._connections and not self._dialling
+
     def forget_after_fork(self) -> None:
         """Start over in a forked child."""
         for connection in self._connections.values():

@@ -87,6 +87,11 @@ class Requests(Generic[T]):
         self._waiting[request_id] = (ANSWERS[request.type], waiting)
         return request_id
 
+    @property
+    def waiting(self) -> bool:
+        """Whether an answer is awaited."""
+        return bool(self._waiting)
+
     def forget(self, request_id: int) -> None:
         """Stop waiting: a later answer to this request is dropped."""
         self._waiting.pop(request_id, None)

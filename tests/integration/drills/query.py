@@ -57,7 +57,7 @@ class Query:
         for batch in range(BATCHES):
             rows.write_input(self.folder, batch, SIZE, at_ms=1_700_000_000_000)
         # A client of its own: executors are other processes, which don't know what the driver has asked for.
-        self._cluster = Cluster(self.service_url, request_timeout_s=31)
+        self._client = Client(Cluster(self.service_url))
 
     @property
     def control(self) -> str:
@@ -72,8 +72,8 @@ class Query:
 
     def task(self, txn: TxnId, batch: int, kind: type[RowWriter] = RowWriter) -> RowWriter:
         """A task that writes into a transaction."""
-        settings = WriteSettings(self._cluster, self.topic, "murmur3", "none", 1 << 20)
-        return kind(settings, BatchTransaction(txn, batch, unobserved), FreshProducers(self._cluster, 1 << 20))
+        settings = WriteSettings(self._client.cluster, self.topic, "murmur3", "none", 1 << 20)
+        return kind(settings, BatchTransaction(txn, batch, unobserved), FreshProducers(self._client, 1 << 20))
 
 
 class Driver:

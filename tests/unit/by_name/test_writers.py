@@ -76,7 +76,7 @@ def ran(
 ) -> tuple[TaskDone, list[str]]:
     """Run a task of a writer, whose sending ends as given; return what it reports, and what it did."""
     fake = FakeWriter(failure)
-    monkeypatch.setattr(writers, "RowWriter", lambda *given: fake)
+    monkeypatch.setattr(writers, "task_writer", lambda *given: fake)
     monkeypatch.setattr(writers, "TaskContext", type("T", (), {"get": staticmethod(lambda: Context(compares))}))
     writer = pickle.loads(cloudpickle.dumps(batch_writer(OPTIONS, ROWS)))  # type: ignore[no-untyped-call]
     done = writer.write(iter([pa.RecordBatch.from_pydict({"__key": ["k"], "value": ["a"]})]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -16,12 +16,14 @@ from eos.delivery import delivery
 from eos.delivery.delivery import LARGE_ROW_BYTES, SMALL_ROW_BYTES, Care, Delivery, Write, collect_small, least_care
 from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.row_writer import WriteSettings
+from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
 from eos.spark import jobs
 from eos.spark.query import driver_heap, result_limit
 from eos.steps import unobserved
 from tests.waiting import until
 
+CLIENT = cast(Client, SimpleNamespace(partitions=lambda _: 64))
 SETTINGS = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", 1 << 20)
 
 
@@ -107,10 +109,7 @@ def test_what_reaches_the_driver_is_bounded(spark: SparkSession) -> None:
 
 @pytest.fixture
 def looks_taken(monkeypatch: pytest.MonkeyPatch) -> list[Care]:
-    """A cluster whose topics have 64 partitions; lists how the rows of small batches were looked at."""
-    monkeypatch.setattr(
-        "eos.delivery.delivery.Client.shared", staticmethod(lambda cluster: SimpleNamespace(partitions=lambda _: 64))
-    )
+    """Lists how the rows of small batches were looked at."""
     looked: list[Care] = []
 
     def collect(df: DataFrame, limit: int, care: Care) -> pa.Table | None:
@@ -136,7 +135,7 @@ def looks_taken(monkeypatch: pytest.MonkeyPatch) -> list[Care]:
 def test_only_after_a_batch_of_small_rows_is_less_care_taken(
     spark: SparkSession, looks_taken: list[Care], batches: list[tuple[int, int]], small: bool, least: Care
 ) -> None:
-    one = Delivery(SETTINGS, unobserved, 10, last_rows=10, least_care=least)
+    one = Delivery(CLIENT, SETTINGS, unobserved, 10, last_rows=10, least_care=least)
     for rows, size in batches:
         one.committed(rows, size)
     prepared = one.prepare(Write(spark.sql("select 'x' value"), "t"))
@@ -146,8 +145,10 @@ def test_only_after_a_batch_of_small_rows_is_less_care_taken(
 
 
 def test_a_new_run_takes_care_again(spark: SparkSession, looks_taken: list[Care]) -> None:
-    Delivery(SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).committed(10, 10)
-    Delivery(SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).prepare(Write(spark.sql("select 'x' value"), "t"))
+    Delivery(CLIENT, SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).committed(10, 10)
+    Delivery(CLIENT, SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).prepare(
+        Write(spark.sql("select 'x' value"), "t")
+    )
     assert looks_taken == [Care.SIZES]
 
 
@@ -175,7 +176,7 @@ def test_spark_s_limit_and_the_heap_are_read(spark: SparkSession) -> None:
 def test_the_last_batch_predicts_the_next(
     spark: SparkSession, looks_taken: list[Care], last_rows: int | None, collected: bool
 ) -> None:
-    prepared = Delivery(SETTINGS, unobserved, 10, last_rows=last_rows).prepare(
+    prepared = Delivery(CLIENT, SETTINGS, unobserved, 10, last_rows=last_rows).prepare(
         Write(spark.sql("select 'x' value"), "t")
     )
     assert isinstance(prepared, DriverPath if collected else TaskPath)
@@ -192,18 +193,18 @@ def test_the_last_batch_predicts_the_next(
 def test_the_driver_asks_once_for_the_topics_that_the_rows_of_tasks_will_likely_name(
     spark: SparkSession, looks_taken: list[Care], last_rows: int, query: str, told: set[str]
 ) -> None:
-    one = Delivery(SETTINGS, unobserved, 10)
+    one = Delivery(CLIENT, SETTINGS, unobserved, 10)
     one.committed(last_rows, last_rows, ["a", "b"])
     assert one.prepare(Write(spark.sql(query), "t")).partitions == dict.fromkeys(told, 64)
 
 
 def test_a_batch_that_turns_out_large_is_planned_for_the_tasks(spark: SparkSession, looks_taken: list[Care]) -> None:
-    one = Delivery(SETTINGS, unobserved, 10, last_rows=1)
+    one = Delivery(CLIENT, SETTINGS, unobserved, 10, last_rows=1)
     assert isinstance(one.prepare(Write(spark.range(11).selectExpr("cast(id as string) value"), "t")), TaskPath)
 
 
 def test_after_a_failure_to_collect_the_tasks_are_next(spark: SparkSession, looks_taken: list[Care]) -> None:
-    one = Delivery(SETTINGS, unobserved, small_batch_rows=10, last_rows=1)
+    one = Delivery(CLIENT, SETTINGS, unobserved, small_batch_rows=10, last_rows=1)
     with pytest.raises(Exception, match="broken row"):
         one.prepare(Write(spark.sql("select cast(raise_error('broken row') as binary) value"), "t"))
     assert isinstance(one.prepare(Write(spark.sql("select 'x' value"), "t")), TaskPath)
@@ -243,7 +244,7 @@ def test_a_thread_of_the_jvm_that_died_is_not_waited_for(spark: SparkSession, mo
 
 
 def test_a_function_goes_to_the_jvm_once_for_each_topic_schema_and_context(spark: SparkSession) -> None:
-    one = Delivery(SETTINGS, unobserved, 10)
+    one = Delivery(CLIENT, SETTINGS, unobserved, 10)
     rows, schema = spark.range(1), Registered("t", b"\0\0\0\0\0\0\0\1", "INT64", b"", {})
     first = one._function(Write(rows, "t"))
     assert one._function(Write(rows, "t")) is first

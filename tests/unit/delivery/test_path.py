@@ -19,7 +19,6 @@ from eos.delivery.producers import OpenProducers
 from eos.delivery.row_writer import BatchTransaction, WriteSettings
 from eos.delivery.task import new_carrier, transaction_property
 from eos.errors import NetworkError, Unanswered
-from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.topics import full_name
@@ -37,10 +36,10 @@ TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved)
 @pytest.fixture
 def path(broker: FakeBroker) -> Iterator[DriverPath]:
     """Three rows for two topics."""
-    cluster = broker.client().cluster
+    client = broker.client()
     rows = pa.table({"value": [b"a", b"b", b"c"], "topic": ["s", "t", "t"]})
-    yield DriverPath(rows, WriteSettings(cluster, None, "murmur3", "none", MIB), OpenProducers(cluster, MIB), {})
-    Client.shared(cluster).close()
+    yield DriverPath(rows, WriteSettings(client.cluster, None, "murmur3", "none", MIB), OpenProducers(client, MIB), {})
+    client.close()
 
 
 def closed(broker: FakeBroker) -> set[int]:
@@ -137,4 +136,4 @@ def test_threads_that_share_their_properties_give_each_job_its_own_transaction()
     first.send(TRANSACTION)
     assert seen == [[transaction_property(TRANSACTION), transaction_property(other)]]
     settings = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", MIB)
-    assert len({Delivery(settings, unobserved, 0)._carrier for _ in range(3)}) == 3
+    assert len({Delivery(cast(Any, None), settings, unobserved, 0)._carrier for _ in range(3)}) == 3

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from eos.config import Cluster
 from eos.delivery.producers import FreshProducers, OpenProducers
 from eos.errors import NetworkError, Refused, RefusedForGood
+from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.requests import Type
@@ -33,15 +33,14 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def cluster(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def client(broker: FakeBroker) -> Iterator[Client]:
     with broker.client() as client:
-        monkeypatch.setattr("eos.delivery.producers.Client.shared", staticmethod(lambda _: client))
-        yield client.cluster
+        yield client
 
 
 @pytest.fixture
-def kept(cluster: Cluster) -> OpenProducers:
-    return OpenProducers(cluster, MIB)
+def kept(client: Client) -> OpenProducers:
+    return OpenProducers(client, MIB)
 
 
 def test_a_producer_is_kept_for_values_of_its_own_schema_alone(kept: OpenProducers, broker: FakeBroker) -> None:
@@ -57,7 +56,7 @@ def test_a_producer_is_kept_for_values_of_its_own_schema_alone(kept: OpenProduce
 
 
 def test_bytes_are_sent_to_a_topic_that_demands_a_schema_under_its_own_and_without_its_version(
-    cluster: Cluster, broker: FakeBroker
+    client: Client, broker: FakeBroker
 ) -> None:
     registered: list[Schema] = []
 
@@ -77,9 +76,9 @@ def test_bytes_are_sent_to_a_topic_that_demands_a_schema_under_its_own_and_witho
 
     broker.handlers |= {Type.PRODUCER: demand, Type.GET_SCHEMA: tell}
     with pytest.raises(RefusedForGood, match="IncompatibleSchema"):
-        use(FreshProducers(cluster, MIB), "a")
+        use(FreshProducers(client, MIB), "a")
     registered.append(Schema(name="", type=Schema.Type.Avro, schema_data=b"{}"))
-    (used,) = use(FreshProducers(cluster, MIB), "a")
+    (used,) = use(FreshProducers(client, MIB), "a")
     assert broker.commands(Type.PRODUCER)[-1].producer.schema == registered[0]
     (frame,) = (frame for frame in broker.received if frame.command.type == Type.SEND)
     assert frame.metadata is not None
@@ -87,10 +86,10 @@ def test_bytes_are_sent_to_a_topic_that_demands_a_schema_under_its_own_and_witho
     assert used.schema is None
 
 
-def test_each_producer_is_introduced_by_a_name_of_its_own(cluster: Cluster, broker: FakeBroker) -> None:
+def test_each_producer_is_introduced_by_a_name_of_its_own(client: Client, broker: FakeBroker) -> None:
     who = ProducerIdentity("flights", {"eos.sink": "flights"}).part("batch-8-task-3", **{"eos.task": "3"})
     for _ in range(2):
-        use(FreshProducers(cluster, MIB, introduction=who), "a", "b")
+        use(FreshProducers(client, MIB, introduction=who), "a", "b")
     asked = [command.producer for command in broker.commands(Type.PRODUCER)]
     assert len({one.producer_name for one in asked}) == 4
     assert all(one.producer_name.startswith("flights:batch-8-task-3:") for one in asked)
@@ -100,14 +99,14 @@ def test_each_producer_is_introduced_by_a_name_of_its_own(cluster: Cluster, brok
 
 
 @pytest.mark.parametrize("encrypted", [True, False])
-def test_producers_declare_whether_they_encrypt(cluster: Cluster, broker: FakeBroker, encrypted: bool) -> None:
+def test_producers_declare_whether_they_encrypt(client: Client, broker: FakeBroker, encrypted: bool) -> None:
     who = ProducerIdentity("flights", encrypted=encrypted)
-    use(FreshProducers(cluster, MIB, introduction=who), "a")
+    use(FreshProducers(client, MIB, introduction=who), "a")
     assert [command.producer.encrypted for command in broker.commands(Type.PRODUCER)] == [encrypted]
 
 
-def test_a_producer_that_is_not_introduced_is_named_by_the_broker(cluster: Cluster, broker: FakeBroker) -> None:
-    use(FreshProducers(cluster, MIB), "a")
+def test_a_producer_that_is_not_introduced_is_named_by_the_broker(client: Client, broker: FakeBroker) -> None:
+    use(FreshProducers(client, MIB), "a")
     (asked,) = (command.producer for command in broker.commands(Type.PRODUCER))
     assert not asked.HasField("producer_name")
     assert not asked.user_provided_producer_name
@@ -115,7 +114,7 @@ def test_a_producer_that_is_not_introduced_is_named_by_the_broker(cluster: Clust
     assert not asked.metadata
 
 
-def test_a_producer_that_is_asked_for_again_has_another_name(cluster: Cluster, broker: FakeBroker) -> None:
+def test_a_producer_that_is_asked_for_again_has_another_name(client: Client, broker: FakeBroker) -> None:
     """The broker may still know the one whose opening had no answer, and would refuse its name."""
     names: list[str] = []
 
@@ -128,7 +127,7 @@ def test_a_producer_that_is_asked_for_again_has_another_name(cluster: Cluster, b
         session.answer(frame.command, BaseCommand(type=Type.PRODUCER_SUCCESS, producer_success=success))
 
     broker.handlers[Type.PRODUCER] = busy_at_first
-    (producer,) = FreshProducers(cluster, MIB, introduction=ProducerIdentity("flights")).open(["a"])
+    (producer,) = FreshProducers(client, MIB, introduction=ProducerIdentity("flights")).open(["a"])
     assert len(set(names)) == 2
     assert producer.name == names[-1]
 
@@ -143,8 +142,8 @@ def use(source: FreshProducers, *topics: str) -> list[Producer]:
     return opened
 
 
-def test_a_tasks_producers_are_closed_when_they_are_given_back(broker: FakeBroker, cluster: Cluster) -> None:
-    used = use(FreshProducers(cluster, MIB), "a", "b")
+def test_a_tasks_producers_are_closed_when_they_are_given_back(broker: FakeBroker, client: Client) -> None:
+    used = use(FreshProducers(client, MIB), "a", "b")
     assert sorted(producer.topic for producer in used) == ["a", "b"]
     assert len(broker.commands(Type.CLOSE_PRODUCER)) == 2
     assert not any(producer.is_idle for producer in used)
@@ -211,9 +210,9 @@ def test_when_one_can_t_be_opened_the_kept_ones_stay(broker: FakeBroker, kept: O
 
 
 def test_no_more_than_the_limit_are_kept_and_the_least_recently_used_goes_first(
-    broker: FakeBroker, cluster: Cluster
+    broker: FakeBroker, client: Client
 ) -> None:
-    kept = OpenProducers(cluster, MIB, limit=2)
+    kept = OpenProducers(client, MIB, limit=2)
     first, second = use(kept, "a"), use(kept, "b")
     use(kept, "a")
     third = use(kept, "c")

@@ -53,6 +53,7 @@ class FakeContext:
 class FakeWriter:
     failure: Exception | None = None
     events: list[str] = field(default_factory=list)
+    frame_limits: dict[str, int] = field(default_factory=dict)
 
     def write(self, batch: pa.RecordBatch) -> None:
         self.events.append(f"write {batch.num_rows}")

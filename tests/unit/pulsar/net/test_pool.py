@@ -6,13 +6,15 @@ import socket
 import struct
 import threading
 from concurrent.futures import Future
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from eos.config import Cluster
+import eos
+from eos.config import Cluster, Credentials
 from eos.errors import EosError, Unanswered, Unreachable
-from eos.pulsar.net.client import Client
+from eos.pulsar.net.client import SHARED_CLIENTS, Client
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import PlainTransport, Transport, connect
@@ -149,3 +151,33 @@ def test_a_host_that_was_a_broker_is_waited_for(broker: FakeBroker) -> None:
         until(lambda: not first.alive)
         assert client.partitions("t") == 0
     assert len(broker.sessions) == 3
+
+
+# ---- clients that share a process
+
+
+def test_a_client_is_handed_on_from_where_a_process_enters() -> None:
+    """The driver that writes, the task that writes, and who reads: all else is given its client."""
+    root = Path(eos.__path__[0])
+    places = [path for path in root.rglob("*.py") if "Client.shared(" in path.read_text(encoding="utf-8")]
+    assert {str(path.relative_to(root)) for path in places} == {
+        "sinks/sink.py",
+        "delivery/task.py",
+        "source/brokers.py",
+    }
+
+
+def test_a_client_whose_credentials_changed_is_not_kept_for_ever(broker: FakeBroker) -> None:
+    """A token that is renewed as an option: the clients of old ones end their connections, except that of an owner."""
+    clients = []
+    for number in range(SHARED_CLIENTS + 3):
+        clients.append(Client.shared(Cluster(broker.url, Credentials("token", f"old-{number}"))))
+        clients[-1].partitions("t")
+        if number == 0:
+            producer = clients[-1].producer("t")
+    assert len([client for client in clients if client._pool._connections]) == SHARED_CLIENTS + 1
+    assert producer.is_idle, "the connection of an open producer stays"
+    assert [Client.shared(one.cluster) is one for one in clients[:2]] == [True, False]
+    assert clients[2].partitions("t") == 0, "whoever holds it connects again"
+    for client in clients:
+        client.close()
