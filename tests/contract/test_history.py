@@ -62,7 +62,8 @@ class Running:
 
     def unload(self, topic: str) -> None:
         """Have the broker let go of a topic, so that it is recovered."""
-        httpx.put(f"{self.pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/unload", timeout=30).raise_for_status()
+        where = f"{self.pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/unload"
+        httpx.put(where, timeout=30, follow_redirects=True).raise_for_status()
 
 
 @pytest.fixture
