@@ -41,7 +41,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Limits": (
         *("max_in_flight_bytes", "max_message_bytes", "min_partitions", "max_bytes_per_partition"),
-        *("max_entries_per_trigger", "max_bytes_per_trigger", "target_batch_seconds"),
+        *("max_entries_per_trigger", "min_entries_per_trigger", "max_trigger_delay", "max_bytes_per_trigger"),
+        "target_batch_seconds",
     ),
     "Expert": (
         *("control_namespace", "markers_kept", "small_batch_rows", "observer", "metrics", "read_from"),

@@ -1,4 +1,4 @@
-"""How many entries a micro-batch may have so that it takes about as long as is wanted.
+"""When a micro-batch begins, and how many entries it may have so that it takes about as long as is wanted.
 
 What a batch takes is the time from its plan to the next plan: the planner sees no more of it. So only a batch counts
 that this limit has cut: behind it there was more to read, and Spark asked for the next plan at once. Where a trigger
@@ -8,6 +8,7 @@ waits, that wait counts too, and a target shorter than the trigger's interval wo
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 FIRST_ENTRIES = 100
 """The first limit: small, since nothing is known of what the query does with its rows."""
@@ -38,3 +39,22 @@ class Pace:
     def has_cut(self) -> None:
         """Say that the batch that was planned just now is smaller because of this limit alone."""
         self._planned_at = self._clock()
+
+
+class Minimum:
+    """Whether enough waits for a micro-batch, or has waited long enough; for one streaming query."""
+
+    def __init__(self, entries: int, longest_wait_s: float, clock: Callable[[], float]) -> None:
+        """Args: how many entries are enough; seconds between two batches at most; tells the time in seconds."""
+        self._entries = entries
+        self._longest_wait_s = longest_wait_s
+        self._clock = clock
+        self._planned_at = -inf
+
+    def reached(self, waiting: int | None) -> bool:
+        """Return whether a batch begins now. Args: entries that wait; None where nobody counted them: enough."""
+        now = self._clock()
+        begins = waiting is None or waiting >= self._entries or now - self._planned_at >= self._longest_wait_s
+        if begins:
+            self._planned_at = now
+        return begins

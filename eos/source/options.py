@@ -30,6 +30,13 @@ READ_FROM: Final = ("brokers", "bookies", "auto")
 """Where ranges are read; the first is the default. `eos.source.segment_path` has what they mean."""
 
 
+LONGEST_WAIT_S = 15 * 60.0
+"""How long a micro-batch waits for `minEntriesPerTrigger`, unless said otherwise: as of Spark's Kafka source."""
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(rf"(\d{{1,9}}) ?({'|'.join(_UNITS_S)})")
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much a micro-batch may hold.
@@ -38,11 +45,15 @@ class Limits:
         entries: at most so many entries of all topics together; a producer that batches puts many messages in one.
         bytes: about so many bytes, by the size of the entries seen last.
         seconds: as many entries as take about so long, by what the batches before took.
+        least_entries: it waits until so many are there.
+        longest_wait_s: seconds after the batch before beyond which it no longer does.
     """
 
     entries: int | None = None
     bytes: int | None = None
     seconds: float | None = None
+    least_entries: int | None = None
+    longest_wait_s: float = LONGEST_WAIT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +126,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
     topics, pattern = _topics(read)
     start = _boundary(read, "startingOffsets", "startingTime", "latest" if kind == "stream" else "earliest")
     end = _boundary(read, "endingOffsets", "endingTime", "latest") if kind == "batch" else Boundary("latest")
-    limits = Limits(
-        read.number("maxEntriesPerTrigger"), read.number("maxBytesPerTrigger"), read.seconds("targetBatchSeconds")
-    )
+    limits = _limits(read)
     return SourceOptions(
         cluster=_cluster(read),
         topics=topics,
@@ -199,6 +208,33 @@ class _Read:
         if seconds > MOST_S:
             raise InvalidInput(f"{name}={value!r} is too large; it must be at most {MOST_S:g} seconds.")
         return seconds
+
+    def duration_s(self, name: str) -> float | None:
+        """Return the seconds of an option that is written as Spark writes times."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        found = _DURATION.fullmatch(value.strip().lower())
+        if found is None or int(found[1]) == 0:
+            raise InvalidInput(f"{name}={value!r} can't be read. Give a number with ms, s, m, h or d, such as 15m.")
+        return int(found[1]) * _UNITS_S[found[2]]
+
+
+def _limits(read: _Read) -> Limits:
+    most, least = read.number("maxEntriesPerTrigger"), read.number("minEntriesPerTrigger")
+    wait_s = read.duration_s("maxTriggerDelay")
+    if wait_s is not None and least is None:
+        raise InvalidInput(
+            "maxTriggerDelay bounds how long a micro-batch waits for minEntriesPerTrigger, which is not given. "
+            "Give both, or leave it out."
+        )
+    if most is not None and least is not None and least > most:
+        raise InvalidInput(
+            f"minEntriesPerTrigger={least} is more than maxEntriesPerTrigger={most}. Make it at most as large."
+        )
+    return Limits(
+        most, read.number("maxBytesPerTrigger"), read.seconds("targetBatchSeconds"), least, wait_s or LONGEST_WAIT_S
+    )
 
 
 def _known(word: str) -> str:

@@ -20,10 +20,10 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from eos.errors import EosError
-from eos.source.batch_pace import FIRST_ENTRIES, Pace
+from eos.source.batch_pace import FIRST_ENTRIES, Minimum, Pace
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Offsets
-from eos.source.options import SourceOptions
+from eos.source.options import Limits, SourceOptions
 from eos.source.segment_path import SegmentPlan
 from eos.source.stream_plan import StreamPlan
 from eos.source.tasks import RangePartition, read_partition
@@ -93,14 +93,17 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _plan(self) -> StreamPlan:
         if self._opened is None:
             brokers = PulsarBrokers(self._options)
-            target_s = self._options.limits.seconds if self._options.limits is not None else None
+            limits = self._options.limits or Limits()
             plan = StreamPlan(
                 brokers,
                 self._options.start,
                 fail_on_data_loss=self._options.fail_on_data_loss,
                 warn=log.warning,
                 split=brokers.splitter(),
-                pace=Pace(target_s, time.monotonic) if target_s is not None else None,
+                pace=Pace(limits.seconds, time.monotonic) if limits.seconds is not None else None,
+                minimum=Minimum(limits.least_entries, limits.longest_wait_s, time.monotonic)
+                if limits.least_entries is not None
+                else None,
             )
             self._opened = brokers, plan
             self._warn_of_policies(brokers)

@@ -27,7 +27,7 @@ from typing import Protocol
 
 from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.batch_pace import Pace
+from eos.source.batch_pace import Minimum, Pace
 from eos.source.boundaries import Boundary, check_named
 from eos.source.errors import DataLost, lost, named_by
 from eos.source.offsets import BEGINNING, Offsets, Position
@@ -103,15 +103,17 @@ class StreamPlan:
         warn: Callable[[str], None],
         split: Splitter = whole,
         pace: Pace | None = None,
+        minimum: Minimum | None = None,
     ) -> None:
         """Args: reaches the brokers; where a new query begins; whether a loss ends the query; takes warnings; cuts
-        ranges; limits batches to what takes the wanted time."""
+        ranges; limits batches to what takes the wanted time; has batches wait until there is enough."""
         self._brokers = brokers
         self._start = start
         self._fail_on_data_loss = fail_on_data_loss
         self._warn = warn
         self._split = split
         self._pace = pace
+        self._minimum = minimum
         self._acknowledged: dict[str, EntryId] = {}
         self._sizes: dict[str, int] = {}
         self._until: dict[str, EntryId | None] | None = None
@@ -155,6 +157,8 @@ class StreamPlan:
                 else:
                     self._lose(_gone(topic, position))
         if limits is not None:
+            if self._waits(starts, ends):
+                ends |= {topic: starts[topic] for topic in _moving(starts, ends)}
             self._limit(starts, ends, limits)
         fresh = {}
         for topic in there:
@@ -261,10 +265,17 @@ class StreamPlan:
             self._brokers.release(topic, start)
             self._acknowledged[topic] = start
 
+    def _waits(self, starts: Mapping[str, Position], ends: Mapping[str, Position]) -> bool:
+        if self._minimum is None or self._until is not None:
+            return False
+        waiting = [_most_entries(starts[topic], ends[topic].entry) for topic in _moving(starts, ends)]
+        known = None if None in waiting else sum(one for one in waiting if one is not None)
+        return bool(waiting) and not self._minimum.reached(known)
+
     def _limit(self, starts: Mapping[str, Position], ends: dict[str, Position], limits: Limits) -> None:
         """Move the ends back so that the batch has at most so many entries, or about so many bytes."""
         pace = self._pace.entries() if self._pace is not None else None
-        moving = [topic for topic in ends if starts[topic].entry < ends[topic].entry]
+        moving = _moving(starts, ends)
         if not moving:
             return
         self._turn += 1
@@ -336,6 +347,10 @@ def shares(sizes: Mapping[str, int | None], budget: int) -> dict[str, int]:
         given[topic] = min(share, budget) if size is None else min(share, size, budget)
         budget -= given[topic]
     return given
+
+
+def _moving(starts: Mapping[str, Position], ends: Mapping[str, Position]) -> list[str]:
+    return [topic for topic in ends if starts[topic].entry < ends[topic].entry]
 
 
 def _most_entries(start: Position, end: EntryId) -> int | None:

@@ -145,6 +145,19 @@ OPTIONS: tuple[SourceOption, ...] = (
         "entries of a micro-batch, at most; a producer that batches puts many messages into one",
     ),
     SourceOption(
+        "minEntriesPerTrigger",
+        "no minimum",
+        _STREAM,
+        "a micro-batch waits until so many entries are there, or for `maxTriggerDelay`. `availableNow` does not wait",
+    ),
+    SourceOption(
+        "maxTriggerDelay",
+        "`15m`",
+        _STREAM,
+        "how long a micro-batch waits for `minEntriesPerTrigger`, counted from the one before, as a number with `ms`, "
+        "`s`, `m`, `h` or `d`. The first batch after a start does not wait",
+    ),
+    SourceOption(
         "maxBytesPerTrigger",
         "no limit",
         _STREAM,
@@ -208,7 +221,7 @@ ANSWERS = {
     "groupidprefix": "use subscriptionPrefix",
     "maxoffsetspertrigger": "use maxEntriesPerTrigger; a producer that batches puts many messages into one entry",
     "maxbytesperbatch": "use maxBytesPerTrigger",
-    "minoffsetspertrigger": "it has no lower limit; use a longer trigger interval",
+    "minoffsetspertrigger": "use minEntriesPerTrigger, which counts entries of one or many messages",
     "includeheaders": "the column __messageProperties is always there; select it by .schema(...)",
     "startingtimestamp": _TIME,
     "endingtimestamp": _TIME,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.batch_pace import FIRST_ENTRIES, Pace
+from eos.source.batch_pace import FIRST_ENTRIES, Minimum, Pace
 from eos.source.boundaries import Boundary
 from eos.source.options import Limits
 from eos.source.ranges import Found
@@ -24,6 +24,7 @@ class Long(FakeBrokers):
         return Found(entry, 100)
 
 
+LEAST = Limits(least_entries=10, longest_wait_s=60)
 LONG = Long(t=FakeTopic())
 
 
@@ -88,3 +89,72 @@ def test_another_limit_that_is_lower_counts_and_teaches_nothing(limits: Limits) 
     query = Query(LONG, 0.0, 0.001)
     assert [query.batch(limits)[0] for _ in range(5)] == [10] * 5
     assert query.batch()[0] == FIRST_ENTRIES
+
+
+class Waiting:
+    """A query over two topics whose batches wait for ten entries, for a minute at most."""
+
+    def __init__(self, **topics: FakeTopic) -> None:
+        self.now = 1_000.0
+        self.brokers = FakeBrokers(**topics)
+        self.plan = StreamPlan(
+            self.brokers,
+            Boundary("earliest"),
+            fail_on_data_loss=True,
+            warn=print,
+            minimum=Minimum(10, 60, lambda: self.now),
+        )
+        self.start = offsets(**dict.fromkeys(topics, "pinned 5:-1"))
+
+    def batch(self, limits: Limits | None = LEAST) -> int:
+        """Plan a batch; return how many entries it has."""
+        end = self.plan.latest(self.start, limits)
+        before, self.start = self.start, end
+        return sum(end.topics[one].entry.entry - before.topics[one].entry.entry for one in end.topics)
+
+
+def test_the_first_batch_does_not_wait_and_others_wait_for_enough_entries_of_all_topics() -> None:
+    query = Waiting(a=FakeTopic(entries(5, 0, 0)), b=FakeTopic())
+    assert query.batch() == 1
+    query.brokers.held["a"].delivered += entries(5, 1, 5)
+    query.brokers.held["b"].delivered += entries(5, 0, 3)
+    assert query.batch() == 0, "nine entries are waiting"
+    query.brokers.held["b"].delivered += entries(5, 4, 4)
+    assert query.batch() == 10
+
+
+def test_a_batch_waits_no_longer_than_is_allowed_since_the_one_before() -> None:
+    query = Waiting(a=FakeTopic(entries(5, 0, 0)))
+    assert query.batch() == 1
+    query.now += 100
+    assert query.batch() == 0, "a trigger that finds nothing is not a batch, and the wait goes on from the last one"
+    query.brokers.held["a"].delivered += entries(5, 1, 1)
+    assert query.batch() == 1
+    query.brokers.held["a"].delivered += entries(5, 2, 2)
+    query.now += 59
+    assert query.batch() == 0
+    query.now += 1
+    assert query.batch() == 1
+
+
+def test_what_lies_in_several_ledgers_counts_as_enough() -> None:
+    query = Waiting(a=FakeTopic(entries(5, 0, 0)))
+    assert query.batch() == 1
+    query.brokers.held["a"].delivered += entries(6, 0, 0)
+    end = query.plan.latest(query.start, LEAST)
+    assert end == offsets(a="6:0"), "how many entries the old ledger still brings nobody knows"
+
+
+def test_a_query_that_ends_at_what_is_there_does_not_wait() -> None:
+    query = Waiting(a=FakeTopic(entries(5, 0, 0)))
+    assert query.batch() == 1
+    query.brokers.held["a"].delivered += entries(5, 1, 1)
+    query.plan.stop_at_what_is_there()
+    assert query.batch() == 1
+
+
+def test_a_trigger_that_takes_everything_does_not_wait() -> None:
+    query = Waiting(a=FakeTopic(entries(5, 0, 0)))
+    assert query.batch() == 1
+    query.brokers.held["a"].delivered += entries(5, 1, 1)
+    assert query.batch(None) == 1

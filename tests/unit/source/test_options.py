@@ -48,7 +48,8 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "failOnDataLoss": "false", "resetSubscription": "true", "subscriptionPrefix": "job",
         "startingOffsets": "latest",
         "startingTime": "0", "endingOffsets": "latest",
-        "endingTime": "0", "maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "5", "tls_verify_hostname": "false",
+        "endingTime": "0", "maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "5",
+        "minEntriesPerTrigger": "5", "maxTriggerDelay": "15m", "tls_verify_hostname": "false",
         "request_timeout_s": "5", "connect_timeout_s": "5", "admin.url": "http://localhost:8080", "minPartitions": "8",
         "maxBytesPerPartition": "1000", "valueFormat": "Schema",
         "onDamagedEntry": "Skip", "maxMessageBytes": "1000",
@@ -61,6 +62,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "tls_certificate": ("tls_key", "k.pem"),
         "tls_key": ("tls_certificate", "c.pem"),
         "minPartitions": ("admin.url", "https://localhost:8443"),
+        "maxTriggerDelay": ("minEntriesPerTrigger", "5"),
         "maxBytesPerPartition": ("admin.url", "https://localhost:8443"),
     }
     for word in (name, name.lower(), name.upper()):
@@ -97,6 +99,16 @@ def test_time_offsets_and_limits_are_read() -> None:
     assert options("batch", {"endingtime": "7"}).end == Boundary("time", time_ms=7)
     assert stream(maxentriespertrigger="10", maxbytespertrigger="2000").limits == Limits(10, 2_000)
     assert stream(targetbatchseconds="2.5").limits == Limits(seconds=2.5)
+    assert stream(minentriespertrigger="7").limits == Limits(least_entries=7, longest_wait_s=900)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("15m", 900), ("15 min", 900), ("250ms", 0.25), ("2H", 7_200), ("1d", 86_400), ("30s", 30)]
+)
+def test_a_delay_is_written_as_spark_writes_times(text: str, seconds: float) -> None:
+    limits = stream(minentriespertrigger="7", maxtriggerdelay=text).limits
+    assert limits is not None
+    assert limits.longest_wait_s == seconds
 
 
 def test_several_topics_and_patterns_are_named_in_full() -> None:
@@ -196,6 +208,13 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"maxmessagebytes": "1073741825"}, "it must be at most 1073741824"),
         ({"maxbytespertrigger": "1k"}, "maxBytesPerTrigger='1k' is no whole number"),
         ({"targetbatchseconds": "soon"}, "targetBatchSeconds='soon' is no number of seconds"),
+        ({"maxtriggerdelay": "15m"}, "minEntriesPerTrigger, which is not given. Give both"),
+        ({"maxtriggerdelay": "900", "minentriespertrigger": "5"}, "maxTriggerDelay='900' can't be read.*such as 15m"),
+        ({"maxtriggerdelay": "0s", "minentriespertrigger": "5"}, "maxTriggerDelay='0s' can't be read"),
+        (
+            {"minentriespertrigger": "6", "maxentriespertrigger": "5"},
+            "minEntriesPerTrigger=6 is more than maxEntriesPerTrigger=5",
+        ),
         ({"request_timeout_s": "0"}, "request_timeout_s='0' is no number of seconds"),
         ({"connect_timeout_s": "inf"}, "connect_timeout_s='inf' is no number"),
         ({"request_timeout_s": "1e300"}, r"request_timeout_s='1e300' is too large; it must be at most 1e\+09 seconds"),
