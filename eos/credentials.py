@@ -142,7 +142,7 @@ def _object(source: str, given: OAuth2Options) -> dict[str, str]:
         except ValueError:
             found = None  # said without the error, which holds the whole text
     if not isinstance(found, Mapping) or not all(isinstance(one, str | None) for one in found.values()):
-        raise InvalidInput(f"{source} is no JSON object of texts, such as issuer_url, client_id and client_secret.")
+        raise InvalidInput(f"{source} is not a JSON object of texts, such as issuer_url, client_id and client_secret.")
     return {str(name): one for name, one in found.items() if one}
 
 

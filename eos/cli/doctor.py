@@ -79,7 +79,7 @@ def doctor(
     if sink is not None and not preflight:
         raise InvalidInput(f"--sink {sink} names the sink of a job that is to start: give --preflight too")
     if not older_than >= 0:
-        raise InvalidInput(f"--older-than {older_than:g} is no number of seconds: give 0 or more")
+        raise InvalidInput(f"--older-than {older_than:g} is not a number of seconds: give 0 or more")
     check_namespace(namespace)
     cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
@@ -140,7 +140,7 @@ def abort(
     name: Annotated[str, typer.Argument(help="The sink's name.")],
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     yes: Yes = False,
-    as_json: Annotated[bool, typer.Option("--json", help="What was done, as a JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result, as a JSON object.")] = False,
 ) -> None:
     """Abort the transaction that a sink's dead driver has left open, so that readers need not wait for its time-out.
 

@@ -23,7 +23,7 @@ class Unprinted(Exception):
 
     def __init__(self, error: OSError) -> None:
         super().__init__(
-            f"the output can't be written: {error.strerror}. What the command was to do may be done all the same"
+            f"the output can't be written: {error.strerror}. The command may have done its work all the same"
         )
         self.error = error
 

@@ -113,7 +113,7 @@ def reset(
     name: Name,
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     yes: Yes = False,
-    as_json: Annotated[bool, typer.Option("--json", help="What was deleted, as a JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The deleted items, as a JSON object.")] = False,
 ) -> None:
     """Delete a sink's control log, so that a query with a new checkpoint may begin under its name.
 

@@ -20,7 +20,7 @@ def skip(
     batch: Annotated[int, typer.Option(min=0, help="The batch to go on without.")],
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     yes: Yes = False,
-    as_json: Annotated[bool, typer.Option("--json", help="What was skipped, as a JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The skipped batch, as a JSON object.")] = False,
 ) -> None:
     """Give up the rows of a batch that failed, so that the sink's query may go on with the next one.
 

@@ -109,8 +109,8 @@ _KINDS: Final[dict[str, type[OwnerRecord] | type[Intent] | type[Marker]]] = {
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 
 _WAYS_OUT: Final = (
-    " Writing on could repeat batches that are committed. Find out what readers have got, then either give"
-    " the sink a new name and start the query behind that batch, or restore the control topic"
+    " Writing on could repeat batches that are committed. Find out which rows readers have. Then either"
+    " give the sink a new name and start the query after that batch, or restore the control topic"
 )
 
 

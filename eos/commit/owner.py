@@ -285,5 +285,7 @@ class Owner:
         if isinstance(why, InvalidInput):
             return why
         if hand is None:
-            return CommitUnknown(f"{words}. What earlier drivers committed is not known; starting again is safe")
+            return CommitUnknown(
+                f"{words}. It is unknown which batches earlier drivers committed; starting again is safe"
+            )
         return NotCommitted(words)

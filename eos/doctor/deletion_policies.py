@@ -46,7 +46,7 @@ def _asked(
     try:
         yield from look(about, admin, kept, topic)
     except (NetworkError, TopicMissing) as error:
-        yield unknown(about, f"What the cluster does with {topic} is not told: {error}")
+        yield unknown(about, f"The policies of {topic} are unknown: {error}")
 
 
 def _of_log(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:

@@ -61,7 +61,7 @@ def _control_topic(client: Client, admin: Admin, sink: str, topic: str, kept: Ke
             f"again: pulsar-admin topics create {topic}",
         )
     except NetworkError as error:
-        yield unknown(about, f"What the cluster does with {topic} is not told: {error}")
+        yield unknown(about, f"The policies of {topic} are unknown: {error}")
     else:
         yield from keeping_of(client, admin, sink, (topic,), (), kept)
 

@@ -34,7 +34,7 @@ def owners(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Che
         try:
             connected = admin.connected(control_topic_in(namespace, one.name), HOLD)
         except NetworkError as error:
-            yield unknown(about, f"Who is connected to its control topic is not told: {error}")
+            yield unknown(about, f"The connections to its control topic are unknown: {error}")
             continue
         yield owner(about, one, connected, namespace)
 
@@ -69,7 +69,7 @@ def owner(about: str, one: SinkState, connected: tuple[str, ...], namespace: str
             f"writes the batch anew; or free the readers: {abort_command(one.name, namespace)}"
         )
         return care(about, said)
-    said = f"No driver is connected. What was begun, {batch}, has ended without a commit: the query writes it again."
+    said = f"No driver is connected. The begun batch, {batch}, has ended without a commit: the query writes it again."
     return good(about, said)
 
 

@@ -156,7 +156,7 @@ def log_of(client: Client, name: str, namespace: str) -> str:
         if partitions := client.partitions(topic):
             raise InvalidInput(
                 f'There is no sink "{name}" in {namespace}: {topic} has {partitions} partitions, and a control topic '
-                "has none. Whoever made it made it for something else."
+                "has none. Another program created it for another purpose."
             )
     except TopicMissing as error:
         raise InvalidInput(

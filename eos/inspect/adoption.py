@@ -141,7 +141,7 @@ def _published_since(cluster: Cluster, topic: str, time_ms: int) -> int:
 def _writers(admin: Admin | None, physical: list[str]) -> Check:
     about = "producers"
     if admin is None:
-        said = "Who writes to the topic was not asked: give --admin-url. The old query must have been stopped."
+        said = "Nobody asked who writes to the topic. Give --admin-url. The old query must have been stopped."
         return unknown(about, said)
     connected = sorted({producer for topic in physical for producer in admin.producers(topic)})
     if not connected:

@@ -18,7 +18,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 def check_name(name: str) -> None:
     """Raise `LocalError` for what is no name of an instance."""
     if not _NAME.fullmatch(name):
-        raise checks.LocalError(f"{name!r} is no name for an instance: letters, digits, _ . - and at most 64 of them")
+        raise checks.LocalError(
+            f"{name!r} is not a name for an instance: letters, digits, _ . - and at most 64 of them"
+        )
 
 
 def folder(name: str) -> Path:

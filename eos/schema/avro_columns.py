@@ -251,7 +251,7 @@ class Pairs(Items):
             try:
                 key = raw.decode()
             except UnicodeDecodeError as error:
-                raise Wrong(self._path, f"a key that is no text in UTF-8: {error}") from None
+                raise Wrong(self._path, f"a key that is not valid UTF-8: {error}") from None
             if key in self._known:
                 raise Wrong(self._path, f"the key {key!r} twice")
             self._known.add(key)

@@ -171,7 +171,7 @@ def _broken(kind: str) -> Callable[[Node, pa.Array, str], pa.Array]:
 def _text(node: Node, column: pa.Array, path: str) -> pa.Array:
     plain = column.cast(BINARY)
     if not is_text(plain):
-        raise Wrong(path, "it is no text in UTF-8")
+        raise Wrong(path, "it is not valid UTF-8")
     return _sized(plain)
 
 

@@ -106,11 +106,11 @@ def parse_avro(text: bytes, where: str) -> Node:
     try:
         schema = json.loads(text)
     except ValueError as error:
-        raise InvalidInput(f"{where} is no Avro schema: {error}") from error
+        raise InvalidInput(f"{where} is not an Avro schema: {error}") from error
     try:
         return _Parser(where).node(schema, "", "")
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InvalidInput(f"{where} is no Avro schema: {error!r} in {text.decode(errors='replace')}") from error
+        raise InvalidInput(f"{where} is not an Avro schema: {error!r} in {text.decode(errors='replace')}") from error
 
 
 class _Parser:
@@ -155,7 +155,7 @@ class _Parser:
             raise self._refused(path, "null alone")
         full = _full(name, namespace)
         if full not in self._named:
-            raise InvalidInput(f"{self._where} is no Avro schema: {_at(path)} has the unknown type {name!r}")
+            raise InvalidInput(f"{self._where} is not an Avro schema: {_at(path)} has the unknown type {name!r}")
         known = self._named[full]
         if known is None:
             raise self._refused(path, f"the record {name} inside itself")

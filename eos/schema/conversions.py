@@ -179,7 +179,7 @@ def text(value: bytes, path: str) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        raise Wrong(path, f"no text in UTF-8: {error}") from None
+        raise Wrong(path, f"not valid UTF-8: {error}") from None
 
 
 def _refused(writer: Node, reader: Node, path: str) -> InvalidInput:

@@ -107,7 +107,7 @@ def _pair(schema: Registered) -> Pair:
         key_data, rest = _sized(data)
         value_data, rest = _sized(rest)
     except struct.error as error:
-        raise InvalidInput(f"{schema} is no key-value schema: {error} in {data!r}") from error
+        raise InvalidInput(f"{schema} is not a key-value schema: {error} in {data!r}") from error
     parts = []
     for name, definition in (("key", key_data), ("value", value_data)):
         kind = schema.properties.get(f"{name}.schema.type", "BYTES")

@@ -95,7 +95,7 @@ def _text(node: Node, given: str, path: str) -> str:
     try:
         given.encode()
     except UnicodeEncodeError:
-        raise Wrong(path, f"{given!r}, which is no text in Unicode") from None
+        raise Wrong(path, f"{given!r}, which is not a text in Unicode") from None
     return given
 
 

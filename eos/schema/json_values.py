@@ -129,7 +129,7 @@ class JsonDecoder:
             except Wrong as wrong:
                 raise Undecodable(row, wrong.path, wrong.why) from None
             except (ValueError, RecursionError) as error:
-                raise Undecodable(row, "", f"it is no JSON: {error}") from error
+                raise Undecodable(row, "", f"it is not JSON: {error}") from error
         return pa.array(rows, self._target)
 
 

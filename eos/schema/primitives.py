@@ -225,7 +225,7 @@ def _numbers(values: pa.Array) -> Numbers:
 def _in_utf_8(values: pa.Array) -> pa.Array:
     plain = values.cast(pa.large_binary())
     if (row := first_not_text(plain)) is not None:
-        raise Unencodable(row, "", "it is no text in UTF-8")
+        raise Unencodable(row, "", "it is not valid UTF-8")
     return plain
 
 
@@ -246,5 +246,5 @@ def _text(values: pa.Array) -> pa.Array:
             try:
                 (value or b"").decode()
             except UnicodeDecodeError as error:
-                raise Undecodable(row, "", f"{error}: it is no text in UTF-8") from error
+                raise Undecodable(row, "", f"{error}: it is not valid UTF-8") from error
         raise

@@ -172,7 +172,7 @@ def _reading_one(theirs: FieldDescriptor | None, ours: FieldDescriptor, path: st
 
 def _moment(seconds: int, nanos: int, path: str) -> int:
     if not FIRST_SECOND <= seconds <= LAST_SECOND or not 0 <= nanos < _NANOS:
-        raise Wrong(path, f"{seconds} seconds and {nanos} nanoseconds, which is no moment of the years 1 to 9999")
+        raise Wrong(path, f"{seconds} seconds and {nanos} nanoseconds, which is not a moment of the years 1 to 9999")
     return seconds * _MICROS + nanos // 1000
 
 

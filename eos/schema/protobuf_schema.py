@@ -4,7 +4,7 @@ Pulsar keeps PROTOBUF_NATIVE as JSON: the files of the message and of all that t
 base64, the message's full name, and its file's (the Java client's `ProtobufNativeSchemaUtils`).
 
 What has no counterpart in Spark is refused with the path of its field: a message inside itself, one without fields, a
-group, and a map whose keys are no strings.
+group, and a map whose keys are not strings.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _descriptor(
             pool.Add(file)
         return pool.FindMessageTypeByName(root)
     except (ValueError, KeyError, TypeError, AttributeError, DecodeError) as error:
-        raise InvalidInput(f"{where} is no protobuf schema: {error!r} in {definition[:200]!r}") from error
+        raise InvalidInput(f"{where} is not a protobuf schema: {error!r} in {definition[:200]!r}") from error
 
 
 def _as_it_lies(file: descriptor_pb2.FileDescriptorProto) -> None:
@@ -183,7 +183,7 @@ class _Tree:
         at = below(path, field.name)
         if entry := entry_of(field):
             if entry["key"].type != FieldDescriptor.TYPE_STRING:
-                raise self._refused(at, "a map whose keys are no strings")
+                raise self._refused(at, "a map whose keys are not strings")
             return AvroField(field.name, Node("map", items=self._one(entry["value"], f"{at}[]", around)), True)
         if is_repeated(field):
             return AvroField(field.name, Node("array", items=self._one(field, f"{at}[]", around)), True)

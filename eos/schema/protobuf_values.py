@@ -146,6 +146,6 @@ def _values(field: FieldDescriptor, column: pa.Array, path: str) -> Iterable[Any
 
 def _texts(column: pa.Array, path: str) -> Iterable[str]:
     if not is_text(column.cast(pa.large_binary())):
-        raise Wrong(path, "it is no text in UTF-8")
+        raise Wrong(path, "it is not valid UTF-8")
     found: Iterable[str] = column.to_pylist()
     return found

@@ -74,8 +74,7 @@ def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, 
             )
         case ReplayFailed():
             return ReplayFailed(
-                f"The query was stopped while Spark ran batch {batch_id}, of which nothing was to be written. "
-                f"{for_spark}",
+                f"The query was stopped while Spark ran batch {batch_id} again, which writes no rows. {for_spark}",
                 stopped=True,
             )
         case EosError():

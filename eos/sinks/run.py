@@ -101,7 +101,7 @@ class Run:
             raise InvalidInput(taken[batch_id])
         taken.clear()
         taken[batch_id] = (
-            f"What became of batch {batch_id} is not known, and this run of the query can't find out whether "
+            f"The outcome of batch {batch_id} is unknown, and this run of the query cannot find out whether "
             "these are the same rows. Start the query again: Spark hands the batch over, and the control log decides."
         )
         try:
@@ -328,6 +328,6 @@ class OwningRun(WritingRun):
 
 def _taken_already(batch_id: int) -> str:
     return (
-        f"This run of the query has written or skipped batch {batch_id} already. What was written first stays, and "
+        f"This run of the query has written or skipped batch {batch_id} already. The first rows stay, and "
         "these rows are not written. Put both writes into one `with sink.batch(batch_id) as txn:`."
     )

@@ -114,7 +114,7 @@ def _time(option: str, text: str) -> int:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise InvalidInput(
-            f'{option}={text!r} is no time: write ISO 8601 with a zone, such as "2026-01-31T12:00:00+00:00", or '
+            f'{option}={text!r} is not a time: write ISO 8601 with a zone, such as "2026-01-31T12:00:00+00:00", or '
             "milliseconds since 1970."
         )
     return max(0, int(moment.timestamp() * 1000))  # nothing is published before 1970, and no broker looks for it there

@@ -215,7 +215,8 @@ class PulsarBrokers:
             if refused.code not in _FORBIDDEN:
                 raise
             raise InvalidInput(
-                f"{refused}. Ranges are cut by a topic's ledgers, of which the admin API tells a role that may consume "
+                f"{refused}. The source cuts ranges by a topic's ledgers. The admin API shows them to a role that "
+                "may consume "
                 "the topic: give it that right, or leave out admin.url and minPartitions"
             ) from refused
 

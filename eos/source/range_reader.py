@@ -117,7 +117,7 @@ def _behind(topic: str, entry: EntryId, open_reader: Open) -> Found | str:
                     return Found(found.id, found.size)
             last, _ = reader.last_message_id()
             if last is None or last < entry:
-                return lost(topic, f"a message was stored behind {entry}, but the last one is now {last}")
+                return lost(topic, f"a message was stored after {entry}, but the last one is now {last}")
 
 
 def _first(part: Range) -> EntryId | None:
@@ -221,7 +221,7 @@ def _left_out(part: Range, proof: EntryId | None, gone: EntriesGone) -> str:
         return lost(
             part.topic,
             f"the query has read up to {part.start.entry}, and the broker still had to have it, but reading there "
-            f"begins with {gone.found}. Messages behind {part.start.entry} and before {gone.found} are gone: {_CAUSES}",
+            f"begins with {gone.found}. Messages after {part.start.entry} and before {gone.found} are gone: {_CAUSES}",
         )
     return lost(
         part.topic,

@@ -253,7 +253,7 @@ class StreamPlan:
     def _removed(self, topic: str, start: Position) -> Position:
         if start != BEGINNING:
             self._warn(
-                f"the partition {topic} is gone, of which the query has read nothing yet. A broker removes partitions "
+                f"the partition {topic} is gone. The query has read nothing of it yet. A broker removes partitions "
                 "that hold nothing (brokerDeleteInactiveTopicsEnabled). It is read from its beginning when it is there "
                 "again."
             )
@@ -359,8 +359,8 @@ def _most_entries(start: Position, end: EntryId) -> int | None:
 
 def _gone(topic: str, start: Position) -> str:
     return (
-        f"the topic {topic} is gone; the query had read it behind {start.entry}. "
-        f"What it held and was not read is lost.{named_by('failOnDataLoss')}"
+        f"the topic {topic} is gone; the query had read it up to {start.entry}. "
+        f"The unread messages in it are lost.{named_by('failOnDataLoss')}"
     )
 
 
@@ -375,7 +375,7 @@ def _moved(topic: str, start: Position, last: EntryId | None) -> str:
 
 def _elsewhere(topic: str, pinned: EntryId, end: EntryId) -> str:
     return (
-        f"the query was to begin behind {pinned} on {topic}, but the topic ends with {end}. This is another cluster "
+        f"the query was to begin after {pinned} on {topic}, but the topic ends with {end}. This is another cluster "
         "than the one the checkpoint was written with, or the topic was restored from an older copy. "
         f"Nothing would ever be read there. Start with a new checkpoint.{named_by('failOnDataLoss')}"
     )
@@ -391,6 +391,6 @@ def _unproven(topic: str, pinned: EntryId, found: EntryId, now: TopicState) -> s
     )
     return lost(
         topic,
-        f"the query was to begin behind {pinned}, but the topic now begins with what lies behind {found}, {why}. "
+        f"the query was to begin after {pinned}, but the topic now begins after {found}, {why}. "
         "Messages between them may have been deleted unread",
     )

@@ -174,7 +174,7 @@ class Subscriptions:
         option = "startingTime" if place == "time" else "startingOffsets"
         self._cursors.pop(topic).close()
         raise InvalidInput(
-            f"{option} begins behind {wanted} on {topic}, but the subscription {self._options.subscription!r} exists "
+            f"{option} begins after {wanted} on {topic}, but the subscription {self._options.subscription!r} exists "
             f"already and stands at {stands}, with messages between the two places. It belongs to another query, "
             "or to a checkpoint that was removed, or a command moved it. Choose another subscription for a new query, "
             "or set resetSubscription=true for its first start, which moves the subscription. "
@@ -183,7 +183,7 @@ class Subscriptions:
 
     def _say_where(self, topic: str, stands: EntryId) -> None:
         log.warning(
-            'the subscription "%s" of a new query exists already on %s, and the query begins where it stands, behind '
+            'the subscription "%s" of a new query exists already on %s, and the query begins where it stands, after '
             "%s. To begin elsewhere choose another subscription, or set resetSubscription=true for the first start.",
             self._options.subscription,
             topic,

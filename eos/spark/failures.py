@@ -24,7 +24,7 @@ from pyspark.errors import (
 
 PERMANENT: Final[Mapping[str, str]] = {
     "21": "cardinality violation, such as a subquery with more than one row",
-    "22": "data exception, such as an overflow, a division by zero or a text that is no number",
+    "22": "data exception, such as an overflow, a division by zero or a text that is not a number",
     "42": "a plan that does not fit its input, such as a column that is not there",
 }
 """{class: what it is}. The rows of a batch are the same in each try, and so is what comes of them."""

@@ -79,7 +79,7 @@ def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
     wrapper: Any = getattr(query, "_jsq", None)
     if wrapper is None:
         raise InvalidInput(
-            f"{query!r} is no query of Spark in classic mode (not Spark Connect), and can't be ended after a batch"
+            f"{query!r} is not a query of Spark in classic mode (not Spark Connect), and can't be ended after a batch"
         )
     execution: Any = wrapper.streamingQuery()
     run_id, thread = str(execution.runId().toString()), execution.queryExecutionThread()

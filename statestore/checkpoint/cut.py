@@ -57,11 +57,11 @@ def cut_of(files: Files, where: str, batch: int | None = None) -> Cut:
     wrong += [(path, "it is not there") for path in wanted if path not in lengths]
     if wrong:
         path, reason = wrong[0]
-        raise CutFailed(f"Batch {chosen} can't be gone on from: {path}: {reason}; files of this kind: {len(wrong)}")
+        raise CutFailed(f"Batch {chosen} cannot be resumed: {path}: {reason}; files of this kind: {len(wrong)}")
     try:
         query = read_query_id(seen)
     except (NotFound, Unreadable) as error:
-        raise CutFailed(f"Batch {chosen} can't be gone on from: {error}") from error
+        raise CutFailed(f"Batch {chosen} cannot be resumed: {error}") from error
     history = {
         join(log, str(number)) for log in (OFFSETS, COMMITS) for number in batch_ids(seen, log) if number <= chosen
     }

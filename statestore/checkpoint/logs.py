@@ -83,7 +83,7 @@ def check_whole(files: Files, where: str) -> None:
     """
     check_checkpoint(files, where)
     if is_begun(files):
-        raise InvalidInput(f"{where} is no whole checkpoint: its {METADATA} is empty, and {NOT_WHOLE}")
+        raise InvalidInput(f"{where} is not a whole checkpoint: its {METADATA} is empty, and {NOT_WHOLE}")
 
 
 def check_checkpoint(files: Files, where: str = "") -> None:

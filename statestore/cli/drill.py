@@ -41,7 +41,7 @@ def drill(
         typer.Option("--standalone", help="Run the jobs on a Spark master and two workers, with time-outs of 6 s."),
     ] = False,
     rounds: Annotated[int | None, typer.Option(help=f"With --standalone: of each kind. Default: {ROUNDS}.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="No more faults after these. Default: no limit.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="No further faults after these. Default: no limit.")] = None,
 ) -> None:
     """Chaos: run two jobs, or three, on a local cluster, do faults to them, and count what is lost, doubled or torn.
 

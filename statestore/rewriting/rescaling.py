@@ -115,7 +115,7 @@ def rescale(
         Unavailable: Spark or the file system could not do it.
     """
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
-        raise InvalidInput(f"{partitions!r} is no number of partitions: give a whole number, 1 or more")
+        raise InvalidInput(f"{partitions!r} is not a number of partitions: give a whole number, 1 or more")
     if is_topic(source):
         raise InvalidInput(
             f"{source} is a topic: restore the savepoint on it (statestore restore), and rescale the checkpoint that "
@@ -303,7 +303,7 @@ def _clean(hadoop: Hadoop, files: HadoopFiles, batch: int, partitions: int) -> N
     """Remove what only batches before this one need: above all, partitions that are no more."""
     needs = needs_of(files, batch)
     for gap in needs.gaps[:1]:
-        raise CutFailed(f"What Spark has rewritten is not whole: {gap.path}: {gap.reason}")
+        raise CutFailed(f"The state that Spark has rewritten is not whole: {gap.path}: {gap.reason}")
     for operator in files.list(STATE):
         for name in files.list(f"{STATE}/{operator}"):
             if name.isdecimal() and int(name) >= partitions:

@@ -99,7 +99,7 @@ def behind(
     if rescaled and newest.batch_id > own_batch and (newest.batch_id <= batch or before != now):
         raise InvalidInput(
             f"The state was rescaled after batch {own_batch}, and the output is at batch {newest.batch_id}: the query "
-            "has gone on from the checkpoint that was rescaled, and its batches can't be run again with other "
+            "has continued from the rescaled checkpoint, and its batches can't be run again with other "
             "partitions. Let that query end, and rescale its checkpoint again, to a new place"
         )
     if batch > newest.batch_id and not known:

@@ -22,7 +22,7 @@ from tests.crash.process import account_for
 from tests.waiting import until
 
 ROWS = 20
-WAYS_OUT = r"Find out what readers have got, then either give the sink a new name .* or restore the control topic"
+WAYS_OUT = r"Find out which rows readers have. Then either give the sink a new name .* or restore the control topic"
 
 
 class Admin:

@@ -159,7 +159,7 @@ def test_a_start_that_fails_says_what_the_log_says(eos: Eos) -> None:
 
 @pytest.mark.parametrize("name", ["", "../up", "a b"])
 def test_names_that_are_no_names_are_refused(eos: Eos, name: str) -> None:
-    assert "is no name for an instance" in str(eos("up", "--name", name).exception)
+    assert "is not a name for an instance" in str(eos("up", "--name", name).exception)
 
 
 def test_messages_survive_a_kill(start_pulsar: StartPulsar) -> None:

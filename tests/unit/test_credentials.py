@@ -69,10 +69,10 @@ def test_our_names_and_those_of_the_official_clients(given: Any, wanted: OAuth2)
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (SECRET, "oauth2 is no JSON object of texts"),
-        (f'["{SECRET}"]', "oauth2 is no JSON object of texts"),
-        (7, "oauth2 is no JSON object of texts"),
-        (OWN | {"scope": 7}, "oauth2 is no JSON object of texts"),
+        (SECRET, "oauth2 is not a JSON object of texts"),
+        (f'["{SECRET}"]', "oauth2 is not a JSON object of texts"),
+        (7, "oauth2 is not a JSON object of texts"),
+        (OWN | {"scope": 7}, "oauth2 is not a JSON object of texts"),
         (
             OWN | {"clientsecret": SECRET},
             r"no option 'clientsecret'\. Did you mean 'client_secret'\? It takes issuer_url,",
@@ -85,7 +85,10 @@ def test_our_names_and_those_of_the_official_clients(given: Any, wanted: OAuth2)
         ({"issuer_url": ISSUER}, "needs client_id and client_secret, or in place of both key_file"),
         ({"issuer_url": ISSUER, "client_secret": SECRET}, "needs client_id and client_secret"),
         (OWN | {"key_file": "file:key.json"}, "needs client_id and client_secret, or in place of both"),
-        ({"issuer_url": ISSUER, "key_file": f"data:{SECRET}"}, 'key_file="data:application/json;base64,…" is no JSON'),
+        (
+            {"issuer_url": ISSUER, "key_file": f"data:{SECRET}"},
+            'key_file="data:application/json;base64,…" is not a JSON',
+        ),
         ({"issuer_url": ISSUER, "key_file": "data:application/json;base64,e30="}, "lacks client_id or client_secret"),
     ],
 )

@@ -62,7 +62,7 @@ def secret(credentials: Credentials, timeout_s: float, *, fresh: bool = False) -
         raise BadCredentials(f"{source} gave an empty text in place of a {_NAMES[credentials.method]}")
     if credentials.method == "token" and not _TOKEN.fullmatch(found):
         raise BadCredentials(
-            f"{source} gave no token: it has characters that are no visible ASCII, such as a blank or the end of a line"
+            f"{source} gave no token. The text has characters that are not visible ASCII, such as a blank"
         )
     if credentials.method == "basic" and ":" not in found:
         raise BadCredentials(f"{source} has no colon: it must be user:password")

@@ -236,7 +236,7 @@ class Connection:
         try:
             return self._decoder.feed(data)
         except DamagedFrame as error:
-            raise Unreachable(f"{self.broker} is no Pulsar broker ({error}). Check the service URL") from error
+            raise Unreachable(f"{self.broker} is not a Pulsar broker ({error}). Check the service URL") from error
 
     def _read(self) -> None:
         silent = False

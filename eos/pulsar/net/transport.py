@@ -61,7 +61,7 @@ class PlainTransport:
                 if left:
                     self._socket.sendall(b"".join(part)[-left:])
             except BlockingIOError:
-                raise OSError("it takes no more data") from None
+                raise OSError("it takes no further data") from None
 
     def receive(self, timeout_s: float) -> bytes | None:
         """Return some bytes, b"" at the end of the connection, None when none came in time."""

@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 
 
 _QUOTA = (
-    "A backlog quota of the topic is used up by a subscription that lags behind. Let its consumers catch up, delete "
+    "A backlog quota of the topic is used up by a subscription that lags. Let its consumers catch up, delete "
     "it, or lift the quota: pulsar-admin topicPolicies set-backlog-quota --type TYPE --limit=-1 --limitTime=-1 "
     "--policy producer_request_hold TOPIC (TYPE: message_age or destination_storage)"
 )
@@ -93,16 +93,16 @@ ANSWERS: Final = (
         "ConsumerBusy",
         "Topic reached max consumers limit",
         LimitReached,
-        "The topic's policy allows no more consumers at a time, and each reader is one; of its control topic a sink "
-        "needs two. Allow more: pulsar-admin namespaces set-max-consumers-per-topic NAMESPACE "
+        "The topic's policy allows no further consumer at a time, and each reader is one. A sink needs two "
+        "on its control topic. Allow more: pulsar-admin namespaces set-max-consumers-per-topic NAMESPACE "
         "--max-consumers-per-topic N",
     ),
     Answer(
         "ConsumerBusy",
         "Subscription reached max consumers limit",
         LimitReached,
-        "A policy allows the subscription no more consumers at a time. Close another one, or allow more: pulsar-admin "
-        "namespaces set-max-consumers-per-subscription NAMESPACE --max-consumers-per-subscription N",
+        "A policy allows the subscription no further consumer at a time. Close another one, or allow more: "
+        "pulsar-admin namespaces set-max-consumers-per-subscription NAMESPACE --max-consumers-per-subscription N",
     ),
     Answer("ConsumerBusy"),
     Answer("ServiceNotReady"),
@@ -134,7 +134,7 @@ ANSWERS: Final = (
         "ProducerBusy",
         "max producers limit",
         LimitReached,
-        "The topic's policy allows no more producers at a time, and each task that writes to a partition opens one. "
+        "The topic's policy allows no further producer at a time, and each task that writes to a partition opens one. "
         "Allow more, pulsar-admin namespaces set-max-producers-per-topic NAMESPACE --max-producers-per-topic N, or "
         "write by fewer tasks, df.coalesce(N)",
     ),

@@ -96,7 +96,7 @@ def decompress(data: Buffer, compression: int, uncompressed_size: int, most: int
             if name in _ENDING_EARLY and uncompressed_size and _fits(codec, data, uncompressed_size - 1):
                 raise DamagedFrame(f"a message of fewer bytes once decompressed; its metadata says {uncompressed_size}")
     except (zlib.error, OSError, ValueError) as error:
-        raise DamagedFrame(f"a message that is no valid {name}: {error}") from error
+        raise DamagedFrame(f"a message that is not a valid {name}: {error}") from error
     if len(plain) != uncompressed_size:
         more = " or more" if len(plain) > uncompressed_size else ""
         raise DamagedFrame(

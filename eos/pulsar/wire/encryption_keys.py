@@ -127,7 +127,7 @@ def _public(name: str, given: object) -> str:
         text = _read(_where("encryption_keys", name), text.removeprefix(FILE))
     if "PRIVATE KEY-----" in text:
         raise InvalidInput(
-            f"{where} is a private key. Who writes needs the public half alone, and tasks must not carry the other: "
+            f"{where} is a private key. A writer needs the public half alone, and tasks must not carry the other: "
             f"{_PUBLIC_HALF}"
         )
     if "CERTIFICATE-----" in text:
@@ -138,7 +138,7 @@ def _public(name: str, given: object) -> str:
         key = public_key(text)
     except (ValueError, UnsupportedAlgorithm):
         raise InvalidInput(
-            f"{where} is no public key in PEM, such as begins with -----BEGIN PUBLIC KEY-----. To make one: "
+            f"{where} is not a public key in PEM, such as begins with -----BEGIN PUBLIC KEY-----. To make one: "
             f"{_MAKE_ONE}, then {_PUBLIC_HALF}"
         ) from None
     if not isinstance(key, RSAPublicKey):
@@ -177,11 +177,11 @@ def _loaded(where: str, text: str) -> RSAPrivateKey:
         ) from None
     except (ValueError, UnsupportedAlgorithm):
         raise InvalidInput(
-            f"{where} is no private key in PEM, such as begins with -----BEGIN PRIVATE KEY-----."
+            f"{where} is not a private key in PEM, such as begins with -----BEGIN PRIVATE KEY-----."
         ) from None
     if not isinstance(key, RSAPrivateKey):
         raise InvalidInput(
-            f"{where} is a key of another kind than RSA. What the Java client has encrypted by an EC key can't be read "
-            "here."
+            f"{where} is a key of another kind than RSA. This library cannot read what the Java client encrypted by an "
+            "EC key."
         )
     return key

@@ -52,7 +52,7 @@ class Properties:
         for name, texts in (("name", self._keys), ("value", self._values)):
             if (wrong := first_not_text(texts)) is not None:
                 raise InvalidInput(
-                    f"{row_name(self._row_of(wrong))}: the {name} of a property is no text in UTF-8, "
+                    f"{row_name(self._row_of(wrong))}: the {name} of a property is not valid UTF-8, "
                     f"{texts[wrong].as_py()!r}; Pulsar's properties are texts. Write bytes as text, by base64(...) or "
                     "hex(...)"
                 )

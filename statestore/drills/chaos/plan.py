@@ -244,10 +244,10 @@ def make_plan(
     chance = random.Random(seed)
     chosen = [kind for kind in _chosen(faults) if kind.runs != "standalone"]
     if not chosen:
-        raise InvalidInput(f"What {', '.join(faults)} does needs executors on a cluster: add --standalone.")
+        raise InvalidInput(f"{', '.join(faults)}: this needs executors on a cluster. Add --standalone.")
     kinds = [kind for kind in chosen if end_to_end or not kind.end_to_end]
     if not kinds:
-        raise InvalidInput(f"What {', '.join(faults)} does is done to the job of --end-to-end: add that.")
+        raise InvalidInput(f"{', '.join(faults)}: this needs the job of --end-to-end. Add that option.")
     drawn = _draw(kinds, kills, chance)
     chance.shuffle(drawn)
     return _numbered(sorted(drawn, key=lambda kind: not kind.on_executors))
@@ -263,7 +263,7 @@ def make_rounds(rounds: int, seed: int, faults: Collection[str] = tuple(Family))
         raise InvalidInput(f"--rounds is {rounds}; a drill needs one at least.")
     kinds = [kind for kind in _chosen(faults) if kind.runs != "in one process"]
     if not kinds:
-        raise InvalidInput(f"What {', '.join(faults)} does is not done with --standalone: leave that out.")
+        raise InvalidInput(f"{', '.join(faults)}: this is not possible with --standalone. Leave that option out.")
     drawn = [kind for kind in kinds for _ in range(rounds * kind.times)]
     random.Random(seed).shuffle(drawn)
     return _numbered(drawn)

@@ -85,7 +85,7 @@ def test_reading_begins_where_it_is_told_to(pulsar: Any, make_topic: MakeTopic) 
     assert values(rows(pulsar, topic, "latest").stored()) == []
     with pytest.raises(InvalidInput, match=r"begin-.*-partition-0"):
         next(rows(pulsar, make_topic("begin", 2), "5:3").stored())
-    with pytest.raises(InvalidInput, match="'yesterday' is no place to begin"):
+    with pytest.raises(InvalidInput, match="'yesterday' is not a place to begin"):
         rows(pulsar, topic, "yesterday")
     with pytest.raises(TopicMissing):
         next(rows(pulsar, f"{topic}-none").stored())

@@ -63,7 +63,7 @@ def test_a_partition_that_is_removed_between_two_runs_is_no_loss_while_nothing_o
     end = query.latest(start)
     assert query.read(start, end) == ["a"]
     assert end.topics[f"{topic}-partition-1"] == BEGINNING
-    assert "of which the query has read nothing" in query.told[0]
+    assert "The query has read nothing of it yet" in query.told[0]
     query.brokers.close()
     write(ours, f"{topic}-partition-1", "b")
     query = run(topic=topic)

@@ -98,7 +98,7 @@ def test_what_others_skip_expire_or_truncate_is_a_loss_between_two_named_entries
     delete(lost.ledger, topic, admin, kept, method, command)
     (left,) = write(ours, topic, "left")
     read = done.topics[topic].entry
-    words = f"data of {topic} was lost: .*read up to {read},.*begins with {left}.*behind {read} and before {left}"
+    words = f"data of {topic} was lost: .*read up to {read},.*begins with {left}.*after {read} and before {left}"
     with pytest.raises(InvalidInput, match=words):
         run(topic=topic).behind(done)
     query = careless(run, topic)
@@ -178,7 +178,7 @@ def test_a_topic_that_was_made_again_is_another_topic(
 ) -> None:
     read = done.topics[topic].entry
     admin("DELETE", topic, "?force=true")
-    with pytest.raises(InvalidInput, match=f"the topic {topic} is gone; the query had read it behind {read}"):
+    with pytest.raises(InvalidInput, match=f"the topic {topic} is gone; the query had read it up to {read}"):
         run(topic=topic).behind(done)
     query = careless(run, topic)
     assert query.latest(done) == Offsets({})

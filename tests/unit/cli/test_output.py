@@ -27,7 +27,7 @@ def version(package: str) -> list[str]:
 def test_a_full_disk_is_told_in_a_sentence(package: str, environment: dict[str, str]) -> None:
     with FULL.open("w") as full:
         done = subprocess.run(version(package), stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
-    told = "error: the output can't be written: No space left on device. What the command was to do may be done all the"
+    told = "error: the output can't be written: No space left on device. The command may have done its work all the"
     assert done.stderr == f"{told} same\n"
     assert done.returncode == console.NO_ANSWER
 

@@ -79,7 +79,7 @@ class MakesNoTopics(Client):
 
 def test_a_log_that_was_deleted_and_is_not_made_again_is_no_topic_to_create() -> None:
     """Created by hand it would be empty, and refused as well: what to do is told at once."""
-    words = f"the control log {CONTROL} is gone.*could repeat batches.*Find out what readers have got.*new name"
+    words = f"the control log {CONTROL} is gone.*could repeat batches.*Find out which rows readers have.*new name"
     world = Alone(Broker(coordinators=4))
     owner = owning(world, "run-1")
     owner.log.close()

@@ -112,7 +112,7 @@ def test_partitions_of_topics() -> None:
     two = "persistent://public/default/two"
     assert list(one.partitions(["rows", two])) == [ROWS, f"{two}-partition-0", f"{two}-partition-1"]
     for wrong in ("a/b", "a b", "non-persistent://public/default/rows"):
-        with pytest.raises(InvalidInput, match=f"'{wrong}' is no topic name: write 'name'"):
+        with pytest.raises(InvalidInput, match=f"'{wrong}' is not a topic name: write 'name'"):
             list(one.partitions([wrong]))
     assert one.namespace("public/default") == [LOG, ROWS]
 
@@ -197,9 +197,9 @@ def test_what_cant_be_known_is_neither_well_nor_amiss(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--older-than", "nan"), "--older-than nan is no number of seconds"),
-        (("--older-than", "-1"), "--older-than -1 is no number of seconds"),
-        (("--namespace", "public"), "'public' is no namespace"),
+        (("--older-than", "nan"), "--older-than nan is not a number of seconds"),
+        (("--older-than", "-1"), "--older-than -1 is not a number of seconds"),
+        (("--namespace", "public"), "'public' is not a namespace"),
     ],
 )
 def test_what_would_hide_every_finding_is_refused(

@@ -81,7 +81,7 @@ def test_a_batch_in_doubt_of_a_weaker_guarantee_cant_be_adopted(
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"has no file metadata. Give what the query has as its option"):
         read_checkpoint(str(tmp_path))
-    with pytest.raises(InvalidInput, match="no checkpoint of a query"):
+    with pytest.raises(InvalidInput, match="not a checkpoint of a query"):
         read_checkpoint(str(tmp_path / "none"))
     with pytest.raises(InvalidInput, match=r"can't read the checkpoint bk://localhost/c: .*copy the file metadata"):
         read_checkpoint("bk://localhost/c")

@@ -200,7 +200,7 @@ def test_what_can_not_be_written_is_named(kind: Any, values: list[Any], path: st
 def test_text_that_is_none_is_named() -> None:
     text = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff"]).buffers())
     column = pa.StructArray.from_arrays([text], names=["a"])
-    with pytest.raises(Unencodable, match="row 1, field 'a': it is no text in UTF-8"):
+    with pytest.raises(Unencodable, match="row 1, field 'a': it is not valid UTF-8"):
         AvroEncoder(avro(record(field("a", "string")))).encode(column)
 
 

@@ -102,5 +102,5 @@ def test_what_spark_has_no_counterpart_for_is_refused_by_name(schema: Any, words
 
 @pytest.mark.parametrize("text", [b"{", b"{}", b"5", b'{"type": "record", "name": "R"}', b'"nosuch"'])
 def test_what_is_no_schema_is_said_to_be_none(text: bytes) -> None:
-    with pytest.raises(InvalidInput, match=f"^{WHERE} is no Avro schema"):
+    with pytest.raises(InvalidInput, match=f"^{WHERE} is not an Avro schema"):
         parse_avro(text, WHERE)

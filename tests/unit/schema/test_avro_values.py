@@ -230,7 +230,7 @@ LIST, MAP = {"type": "array", "items": "int"}, {"type": "map", "values": "int"}
         ("boolean", b"\x02", "the byte 2, where a boolean is 0 or 1"),
         ("string", b"\x01abc", "it has -1 bytes by its size, and 3 are left of the value"),
         ("bytes", b"\xfe\xff\xff\xff\x1f", "it has 4294967295 bytes by its size, and 0 are left"),
-        ("string", b"\x02\xff", "no text in UTF-8"),
+        ("string", b"\x02\xff", "not valid UTF-8"),
         ({"type": "fixed", "name": "F", "size": 3}, b"ab", "it has 3 bytes by its type, and 2 are left"),
         (DECIMAL | {"precision": 3, "scale": 0}, b"\x06\x01\x00\x00", r"65536, which is beyond decimal\(3, 0\)"),
         (DECIMAL, b"\x80\x02" + b"\x01" * 128, "a number of 128 bytes, which is beyond decimal"),
@@ -239,7 +239,7 @@ LIST, MAP = {"type": "array", "items": "int"}, {"type": "map", "values": "int"}
         (LIST, b"\x03\x08\x02\x04\x00", "a block of its items ends 2 bytes before the end that it names"),
         (MAP, b"\x04\x02a\x02\x02a\x04\x00", "the key 'a' twice"),
         (LIST, b"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x02\x00", "it has|a block of its items ends"),
-        (MAP, b"\x02\x02\xff\x02\x00", "a key that is no text in UTF-8"),
+        (MAP, b"\x02\x02\xff\x02\x00", "a key that is not valid UTF-8"),
     ],
 )
 @pytest.mark.parametrize("before", [1, FEWEST], ids=["few rows", "many rows"])

@@ -59,7 +59,9 @@ def by_numpy(writer: Any, reader: Any, values: list[bytes | None]) -> pa.Array:
             of(LIST), None, LEAST + b"\2\2\0", "it has 9223372036854775808 items", id="a number without bounds"
         ),
         pytest.param(of("string", "int"), of("string"), b"\2a", "it ends", id="no bytes for what the query leaves out"),
-        pytest.param(record(field("x", "string"), field("f0", "int")), of("int"), b"\2\xff\0", "no text", id="no text"),
+        pytest.param(
+            record(field("x", "string"), field("f0", "int")), of("int"), b"\2\xff\0", "not valid", id="no text"
+        ),
         pytest.param(
             record(field("x", DECIMAL), field("f0", "int")), of("int"), b"\4\x7f\xff\0", "beyond", id="digits"
         ),

@@ -43,7 +43,7 @@ def test_a_kind_without_a_counterpart_is_refused_by_name(kind: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\0\0\0\5abc", b"\0\0\0\0\0\0"])
 def test_half_a_key_value_schema_is_none(data: bytes) -> None:
-    with pytest.raises(InvalidInput, match="is no key-value schema"):
+    with pytest.raises(InvalidInput, match="is not a key-value schema"):
         described(registered("KEY_VALUE", data, KEY_VALUE))
 
 

@@ -78,12 +78,12 @@ def test_a_large_value_among_small_ones(one_by_one: list[int]) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (b"", r"^row 1: it is no JSON"),
-        (b"{", r"^row 1: it is no JSON"),
-        (b"\xff", r"^row 1: it is no JSON"),
-        (text(GOOD) + text(GOOD), r"^row 1: it is no JSON: Extra data"),
-        (text(GOOD) + b"," + text(GOOD), r"^row 1: it is no JSON: Extra data"),
-        (text(GOOD) + b', "x": 3', r"^row 1: it is no JSON: Extra data"),
+        (b"", r"^row 1: it is not JSON"),
+        (b"{", r"^row 1: it is not JSON"),
+        (b"\xff", r"^row 1: it is not JSON"),
+        (text(GOOD) + text(GOOD), r"^row 1: it is not JSON: Extra data"),
+        (text(GOOD) + b"," + text(GOOD), r"^row 1: it is not JSON: Extra data"),
+        (text(GOOD) + b', "x": 3', r"^row 1: it is not JSON: Extra data"),
         (text([GOOD]), r"^row 1: \[.*, where the schema has a record"),
         (text(GOOD | {"delay": "3"}), r"^row 1, field 'delay': '3', where the schema has int"),
         (text(GOOD | {"delay": 1.0}), r"^row 1, field 'delay': 1.0, where the schema has int"),
@@ -95,7 +95,7 @@ def test_a_large_value_among_small_ones(one_by_one: list[int]) -> None:
         (text(GOOD | {"legs": [None]}), r"^row 1, field 'legs\[0\]': null, where the schema has no null"),
         (text(GOOD | {"legs": ["a", 5]}), r"^row 1, field 'legs\[1\]': 5, where the schema has string"),
         (text(GOOD | {"legs": "a"}), r"^row 1, field 'legs': 'a', where the schema has array"),
-        (text(GOOD | {"carrier": "\ud800"}), r"^row 1, field 'carrier': .*no text in Unicode"),
+        (text(GOOD | {"carrier": "\ud800"}), r"^row 1, field 'carrier': .*not a text in Unicode"),
     ],
 )
 def test_what_is_wrong_is_named_with_row_and_field(wrong: bytes, words: str) -> None:
@@ -104,7 +104,7 @@ def test_what_is_wrong_is_named_with_row_and_field(wrong: bytes, words: str) -> 
 
 
 def test_text_that_is_no_utf_8_inside_a_string() -> None:
-    with pytest.raises(Undecodable, match=r"^row 0: it is no JSON"):
+    with pytest.raises(Undecodable, match=r"^row 0: it is not JSON"):
         decoded(FLIGHT, text(GOOD).replace(b"UA", b"U\xff"))
 
 

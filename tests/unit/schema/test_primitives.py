@@ -94,7 +94,7 @@ def test_a_time_that_spark_has_no_place_for_is_named(kind: str, numbers: list[tu
 
 
 def test_text_that_is_no_utf_8_is_named() -> None:
-    with pytest.raises(Undecodable, match=r"^row 2: .*it is no text in UTF-8"):
+    with pytest.raises(Undecodable, match=r"^row 2: .*it is not valid UTF-8"):
         decode_primitive("STRING", pa.array([b"a", None, b"\xff"], pa.binary()))
 
 
@@ -147,5 +147,5 @@ def test_a_time_that_no_day_has_is_named(wrong: int) -> None:
 
 def test_text_that_is_none_is_not_written() -> None:
     text = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff"]).buffers())
-    with pytest.raises(Unencodable, match=r"^row 1: .*it is no text in UTF-8"):
+    with pytest.raises(Unencodable, match=r"^row 1: .*it is not valid UTF-8"):
         encode_primitive("STRING", text)

@@ -39,12 +39,12 @@ def changed(schema: Registered, change: Callable[[FileDescriptorProto], None]) -
         ("repeated Status a = 1", b"\x08\x01\x08\x09", "a", "9 is none of its enum's numbers"),
         ("repeated Status a = 1", b"\x0a\x02\x01\x09", "a", "9 is none of its enum's numbers"),
         ("map<string, Status> a = 1", b"\x0a\x05\x0a\x01k\x10\x09", r"a\[\]", "9 is none of its enum's numbers"),
-        ("map<string, int32> a = 1", b"\x0a\x03\x0a\x01\xff", r"a\[\]", "no text in UTF-8"),
+        ("map<string, int32> a = 1", b"\x0a\x03\x0a\x01\xff", r"a\[\]", "not valid UTF-8"),
         ("optional int32 a = 1", b"\x08" + BEYOND, "a", "34359738368, which is beyond int"),
         ("optional sint32 a = 1", b"\x08" + BEYOND, "a", "17179869184, which is beyond int"),
         ("optional uint32 a = 1", b"\x08" + BEYOND, "a", "34359738368, which is beyond uint32"),
         ("optional bool a = 1", b"\x08\x02", "a", "2, where a boolean is 0 or 1"),
-        ("optional string a = 1", b"\x0a\x01\xff", "a", "no text in UTF-8"),
+        ("optional string a = 1", b"\x0a\x01\xff", "a", "not valid UTF-8"),
         ("optional int32 a = 1", b"\x0d\x01\x00\x00\x00", "a", "it lies there with the wire type 5, which is not its"),
         ("optional google.protobuf.Timestamp a = 1", b"\x0a\x04\x10\x80\xc8\xaf", "", "it can't be read as protobuf"),
         (
@@ -57,7 +57,7 @@ def changed(schema: Registered, change: Callable[[FileDescriptorProto], None]) -
             "optional google.protobuf.Timestamp a = 1",
             b"\x0a\x0a\x08" + b"\xff" * 8 + b"\x7f",
             "a",
-            "which is no moment",
+            "which is not a moment",
         ),
     ],
 )

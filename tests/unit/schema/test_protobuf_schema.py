@@ -43,7 +43,7 @@ def test_a_message_is_a_struct_of_its_fields() -> None:
     ("messages", "words"),
     [
         ({"A": ["B b = 1"], "B": ["repeated A a = 1"]}, r"field 'b\.a\[\]' is the message t\.A inside itself"),
-        ({"A": ["map<int32, string> names = 1"]}, r"field 'names' is a map whose keys are no strings"),
+        ({"A": ["map<int32, string> names = 1"]}, r"field 'names' is a map whose keys are not strings"),
         ({"A": ["map<string, B> bs = 1"], "B": []}, r"field 'bs\[\]' is the message t\.B without fields"),
         ({"A": []}, r"types: it is the message t\.A without fields"),
         ({"A": ["B b = 1"], "B": ["int32 x = 1", "int32 X = 2"]}, r"field 'b' is a message with two fields whose"),
@@ -74,7 +74,7 @@ def test_a_group_is_refused() -> None:
     ],
 )
 def test_what_is_no_set_of_descriptors_is_refused(definition: bytes) -> None:
-    with pytest.raises(InvalidInput, match="is no protobuf schema"):
+    with pytest.raises(InvalidInput, match="is not a protobuf schema"):
         described(registered("PROTOBUF_NATIVE", definition))
 
 

@@ -69,7 +69,7 @@ def text_of(error: Exception) -> str:
         (Stopped("why"), Stopped, "batch 3 is not committed"),
         (CommitUnknown("why"), CommitUnknown, "before the outcome of batch 3 was known. The control log decides"),
         (Unacknowledged("why"), Unacknowledged, "before each row of batch 3 had its receipt. Some may be visible"),
-        (ReplayFailed("why"), ReplayFailed, "batch 3, of which nothing was to be written"),
+        (ReplayFailed("why"), ReplayFailed, "batch 3 again, which writes no rows"),
         (Py4JError("why"), Stopped, "before the control log was asked about batch 3. It decides"),
         (PySparkException("why"), Stopped, "before the control log was asked about batch 3. It decides"),
     ],

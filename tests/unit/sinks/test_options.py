@@ -41,7 +41,7 @@ def test_the_defaults_are_those_that_are_documented() -> None:
         ({"token": "t", "basic": "u:p"}, "token and basic are 2 ways"),
         ({"token": lambda: "t", "oauth2": {}}, "token and oauth2 are 2 ways"),
         ({"oauth2": {"issuer": "x"}}, "oauth2 has no option 'issuer'"),
-        ({"oauth2": 7}, "oauth2 is no JSON object"),
+        ({"oauth2": 7}, "oauth2 is not a JSON object"),
     ],
 )
 def test_a_wrong_way_to_authenticate_is_refused_with_the_call(given: dict[str, Any], words: str) -> None:
@@ -107,11 +107,11 @@ def test_secrets_are_in_no_repr() -> None:
         ({"name": "-a"}, '"-a" cannot name a sink'),
         ({"topic": "non-persistent://public/default/x"}, r"not persistent.*Use a persistent:// topic"),
         ({"topic": "flights-partition-0"}, "names one partition"),
-        ({"topic": "a/b"}, "no topic name"),
+        ({"topic": "a/b"}, "not a topic name"),
         ({"transaction_timeout_s": 1e16}, r"transaction_timeout_s=1e\+16 is too large.* at most 1e\+09 seconds"),
         ({"request_timeout_s": 10**400}, "request_timeout_s=.* is too large"),
-        ({"topic": ""}, "'' is no topic name"),
-        ({"topic": "persistent://a/b c/d"}, "no topic name"),
+        ({"topic": ""}, "'' is not a topic name"),
+        ({"topic": "persistent://a/b c/d"}, "not a topic name"),
     ],
 )
 def test_a_wrong_option_is_named(given: dict[str, Any], words: str) -> None:

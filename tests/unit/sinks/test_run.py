@@ -60,7 +60,7 @@ def test_a_batch_that_may_be_visible_is_not_taken_again(error: BaseException) ->
     with pytest.raises(type(error)):
         run.take(3, [], IDENTITY)
     for _ in range(2):
-        with pytest.raises(InvalidInput, match=r"What became of batch 3 is not known.*Start the query again"):
+        with pytest.raises(InvalidInput, match=r"The outcome of batch 3 is unknown.*Start the query again"):
             run.take(3, [], IDENTITY)
     assert run.written == []
 

@@ -28,7 +28,7 @@ def test_a_sink_without_transactions_asks_for_no_coordinator(broker: FakeBroker)
 
 def test_the_address_of_the_admin_api_is_told_as_such(broker: FakeBroker) -> None:
     broker.handlers[Type.CONNECT] = lambda session, _: session._socket.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-    with pytest.raises(eos.InvalidInput, match=rf"{broker.url} is no Pulsar broker \(it answers in HTTP"):
+    with pytest.raises(eos.InvalidInput, match=rf"{broker.url} is not a Pulsar broker \(it answers in HTTP"):
         eos.sink(broker.url, topic="t", name="flights")
 
 

@@ -84,7 +84,7 @@ def test_private_keys_are_looked_at_with_the_call(tmp_path: Path) -> None:
     assert b"PRIVATE" not in pickle.dumps(stream(decryption_keys=given)), "options travel to tasks"
     assert stream().decryption_keys == ()
     private.write_text("no key")
-    with pytest.raises(InvalidInput, match="is no private key in PEM"):
+    with pytest.raises(InvalidInput, match="is not a private key in PEM"):
         stream(decryption_keys=given)
 
 
@@ -183,7 +183,7 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"topics": "a", "topic": "b"}, "one of topic, topics and topicsPattern; given: topic and topics"),
         ({"topics": " , "}, "names no topic"),
         ({"topics": "flights,public/default/flights"}, "names persistent://public/default/flights twice"),
-        ({"topics": "non-persistent://public/default/x"}, "no topic name"),
+        ({"topics": "non-persistent://public/default/x"}, "not a topic name"),
         ({"topicspattern": ".*/default/x"}, "must name one tenant and namespace in full"),
         ({"topicspattern": "f("}, "is no regular expression"),
         ({"subscription": " "}, "must not be empty"),
@@ -191,14 +191,14 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"startingoffsets": "early"}, "neither a word it knows nor a JSON object such as"),
         ({"startingoffsets": "[]"}, "nor a JSON object"),
         ({"startingoffsets": '{"flights": 5}'}, "nor a JSON object"),
-        ({"startingoffsets": '{"flights": "5"}'}, r'startingOffsets: "5" is no entry id; it must be LEDGER:ENTRY'),
+        ({"startingoffsets": '{"flights": "5"}'}, r'startingOffsets: "5" is not an entry id; it must be LEDGER:ENTRY'),
         (
             {"startingoffsets": '{"flights": "latest", "public/default/flights": "earliest"}'},
             "startingOffsets names persistent://public/default/flights twice",
         ),
         ({"startingoffsets": "latest", "startingtime": "5"}, "startingOffsets and startingTime are two ways"),
-        ({"startingtime": "2026-01-31T12:00:00"}, "is no time: write ISO 8601 with a zone"),
-        ({"startingtime": "yesterday"}, "is no time"),
+        ({"startingtime": "2026-01-31T12:00:00"}, "is not a time: write ISO 8601 with a zone"),
+        ({"startingtime": "yesterday"}, "is not a time"),
         ({"startingtime": "1790000000000000"}, "is after the year 9999. Give milliseconds since 1970"),
         ({"startingoffsets": '{"flights": "9223372036854775808:1"}'}, "no number in one has more than 63 bits"),
         ({"endingoffsets": "latest"}, "'endingOffsets' is for a batch read; this is a stream read"),

@@ -89,7 +89,7 @@ def test_the_start_is_asked_for_proves_itself_and_is_dropped() -> None:
 
 
 def test_a_start_that_is_gone_is_a_loss_that_names_the_range() -> None:
-    words = r"data of t was lost: .*up to 5:3.*begins with 6:0.*behind 5:3 and before 6:0.*failOnDataLoss"
+    words = r"data of t was lost: .*up to 5:3.*begins with 6:0.*after 5:3 and before 6:0.*failOnDataLoss"
     with pytest.raises(InvalidInput, match=words):
         read(behind("5:3", "5:6"), Script([["6:0"]]))
 
@@ -167,7 +167,7 @@ def test_entries_are_grouped_for_the_decoder() -> None:
 def test_the_first_message_behind_an_entry_is_waited_for() -> None:
     found = first_behind("t", at("5:4"), Script([[SILENCE, ["5:3"], ["5:7", "5:8"]]], last="5:8", size=7).open)
     assert (found.entry, found.size) == (at("5:7"), 7)
-    with pytest.raises(InvalidInput, match="stored behind 5:9, but the last one is now 5:8"):
+    with pytest.raises(InvalidInput, match="stored after 5:9, but the last one is now 5:8"):
         first_behind("t", at("5:9"), Script([[]], last="5:8").open)
     assert first_behind("t", EntryId(-1, 0), Script([[["5:3"]]]).open).entry == at("5:3")
 

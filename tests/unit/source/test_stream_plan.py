@@ -141,7 +141,7 @@ def test_a_partition_that_the_broker_removed_is_no_loss_while_nothing_of_it_was_
     assert plan.latest(end, None) == end
     (warning,) = plan.warnings
     assert "partition idle is gone" in warning
-    with pytest.raises(InvalidInput, match=r"topic idle is gone.*read it behind 6:2"):
+    with pytest.raises(InvalidInput, match=r"topic idle is gone.*read it up to 6:2"):
         Plan(brokers).latest(offsets(idle="6:2"), None)
 
 
@@ -187,7 +187,7 @@ def test_a_partition_that_appears_is_pinned_first_and_read_from_the_next_batch_o
 def test_a_topic_that_is_gone_ends_the_query_or_is_left_out_with_a_warning() -> None:
     brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)))
     start = offsets(a="5:3", gone="6:2")
-    with pytest.raises(InvalidInput, match=r"topic gone is gone.*read it behind 6:2.*failOnDataLoss=false"):
+    with pytest.raises(InvalidInput, match=r"topic gone is gone.*read it up to 6:2.*failOnDataLoss=false"):
         Plan(brokers).latest(start, None)
     careless = Plan(brokers, fail=False)
     assert careless.latest(start, None) == offsets(a="5:3")
@@ -199,7 +199,7 @@ def test_a_topic_that_is_deleted_while_it_is_asked_is_gone_as_well() -> None:
     brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)))
     brokers.deleted = ["gone", "new"]
     start = offsets(a="5:1", gone="6:2")
-    with pytest.raises(InvalidInput, match=r"topic gone is gone.*read it behind 6:2.*failOnDataLoss=false"):
+    with pytest.raises(InvalidInput, match=r"topic gone is gone.*read it up to 6:2.*failOnDataLoss=false"):
         Plan(brokers).latest(start, None)
     careless = Plan(brokers, fail=False)
     careless.stop_at_what_is_there()

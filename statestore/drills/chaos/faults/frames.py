@@ -93,7 +93,7 @@ def _behind_the_last(stage: FaultTargets, chance: random.Random, half_open: bool
         with held(stage, running, (Step.END_SENT, "before")) as batch:
             answered = stage.supervisor.count(Word.ANSWERED, running.spec.job)
         await_word(stage, running, Word.ANSWERED, answered)
-        _silence(stage, chance, half_open, f"just behind {_COMMIT[-1]} of batch {batch}")
+        _silence(stage, chance, half_open, f"just after {_COMMIT[-1]} of batch {batch}")
     finally:
         for link in links:
             link.heal()

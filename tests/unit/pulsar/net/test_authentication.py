@@ -59,9 +59,9 @@ def test_what_can_not_be_loaded_there_is_said() -> None:
         (SECRET.encode(), "returned bytes; it must return a token"),
         ("", "gave an empty text in place of a token"),
         (" \n", "gave an empty text in place of a token"),
-        (f"a\n{SECRET}", "gave no token: it has characters that are no visible ASCII"),
-        (f"Bearer {SECRET}", "gave no token: it has characters that are no visible ASCII"),
-        (f"{SECRET}é", "gave no token: it has characters that are no visible ASCII"),
+        (f"a\n{SECRET}", "gave no token. The text has characters that are not visible ASCII"),
+        (f"Bearer {SECRET}", "gave no token. The text has characters that are not visible ASCII"),
+        (f"{SECRET}é", "gave no token. The text has characters that are not visible ASCII"),
     ],
 )
 def test_an_answer_that_is_no_token_is_refused_for_good(answer: object, words: str) -> None:

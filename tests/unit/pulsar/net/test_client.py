@@ -73,7 +73,10 @@ def test_no_answer_to_connect(broker: FakeBroker) -> None:
 )
 def test_a_port_that_speaks_another_protocol_is_named(broker: FakeBroker, said: bytes, words: str) -> None:
     broker.handlers[Type.CONNECT] = lambda session, _: session._socket.sendall(said)
-    with broker.client() as client, pytest.raises(Unreachable, match=rf"{broker.url} is no Pulsar broker \(.*{words}"):
+    with (
+        broker.client() as client,
+        pytest.raises(Unreachable, match=rf"{broker.url} is not a Pulsar broker \(.*{words}"),
+    ):
         client.partitions("t")
 
 

@@ -90,7 +90,7 @@ def test_a_key_file_is_read_for_each_token(issuer: Issuer, tmp_path: Path) -> No
     file.write_text(json.dumps(key))
     assert secret(given, PATIENCE_S) == "token-1"
     file.write_text(f"{{{CLIENT_SECRET}")
-    with pytest.raises(BadCredentials, match=f"the key file {file} is no JSON object") as told:
+    with pytest.raises(BadCredentials, match=f"the key file {file} is not a JSON object") as told:
         secret(given, PATIENCE_S, fresh=True)
     assert CLIENT_SECRET not in str(told.value)
 

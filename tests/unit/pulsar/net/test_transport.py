@@ -44,7 +44,7 @@ def test_any_number_of_buffers_arrives_in_order(pair: tuple[PlainTransport, sock
 
 def test_a_peer_that_takes_nothing_fails_the_send() -> None:
     ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(OSError, match="it takes no more data"):
+    with ours, theirs, pytest.raises(OSError, match="it takes no further data"):
         PlainTransport(ours, send_timeout_s=0.2).send([b"x" * 50_000_000])
 
 
@@ -74,7 +74,7 @@ def test_a_broker_that_takes_nothing_loses_the_connection_and_is_named(monkeypat
         connection.send([encode(PING)])
         assert stuck.wait(PATIENCE_S)
         try:
-            with pytest.raises(ConnectionLost, match=rf"{broker.url} is gone \(it takes no more data\)"):
+            with pytest.raises(ConnectionLost, match=rf"{broker.url} is gone \(it takes no further data\)"):
                 connection.send([b"x" * 50_000_000])
         finally:
             released.set()

@@ -135,7 +135,7 @@ def test_a_name_is_taken_apart_into_topic_and_partition() -> None:
 
 @pytest.mark.parametrize("name", ["a/b", "non-persistent://a/b/t", "persistent://a/b c/t", ""])
 def test_a_malformed_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="is no topic name: write"):
+    with pytest.raises(InvalidInput, match="is not a topic name: write"):
         persistent_name(name)
 
 

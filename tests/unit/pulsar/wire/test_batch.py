@@ -298,7 +298,7 @@ BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
             "value": [b""] * 4,
             "properties": as_spark_lets_them_be([None, [("a", b"b")], [("c", b"d"), ("e", b"\xff")], []]),
         },
-        r"the value of a property is no text in UTF-8, b'\\xff'",
+        r"the value of a property is not valid UTF-8, b'\\xff'",
     ),
 }
 

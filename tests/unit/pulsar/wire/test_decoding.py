@@ -219,7 +219,7 @@ def test_entries_whose_counts_are_wrong_but_add_up_are_damaged() -> None:
             "a message of 4,294,967,295 bytes once decompressed",
         ),
         (batch([message(b"a", partition_key=b"a=bc", partition_key_b64_encoded=True)], 4), "the key of message 0"),
-        (alone(b"abc", 4, compression=1, uncompressed_size=3), "no valid lz4"),
+        (alone(b"abc", 4, compression=1, uncompressed_size=3), "not a valid lz4"),
     ],
 )
 def test_a_damaged_entry_is_named(entry: Entry, why: str) -> None:

@@ -44,9 +44,9 @@ def test_public_keys_are_taken_as_text_and_from_files(pair: KeyPair, tmp_path: P
         ({"k": "/etc/key.pem"}, r"encryption_keys\['k'\] must be \"file:PATH\" of a PEM file, or PEM text"),
         ({"k": b"bytes"}, r"encryption_keys\['k'\] must be \"file:PATH\""),
         ({"k": "file:/no/such/key"}, r"encryption_keys\['k'\]: /no/such/key can't be read: No such file or directory"),
-        ({"k": "-----BEGIN PUBLIC KEY-----\ns3cr3t"}, r"encryption_keys\['k'\] is no public key in PEM"),
+        ({"k": "-----BEGIN PUBLIC KEY-----\ns3cr3t"}, r"encryption_keys\['k'\] is not a public key in PEM"),
         ({"k": CERTIFICATE}, "is a certificate. Take the public key out of it: openssl x509"),
-        ({"k": "private"}, "is a private key. Who writes needs the public half alone, .*: openssl pkey -in"),
+        ({"k": "private"}, "is a private key. A writer needs the public half alone, .*: openssl pkey -in"),
         ({"k": "curve"}, "is a key of another kind than RSA. Of the official clients only the Java client"),
         ({"k": "small"}, "has 1024 bits, and is too easily broken: it must have 2048 or more"),
     ],
@@ -69,11 +69,11 @@ def test_private_keys_are_files(pair: KeyPair, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("curve", "is a key of another kind than RSA. What the Java client has encrypted by an EC key can't be read"),
+        ("curve", "is a key of another kind than RSA. This library cannot read what the Java client encrypted by an"),
         ("locked", "is locked by a passphrase. Write it without one, .*: openssl pkey"),
         ("public", "holds no private key but a public one: it can encrypt, and not decrypt"),
         (CERTIFICATE, "holds no private key but a public one"),
-        ("s3cr3t", "is no private key in PEM, such as begins with -----BEGIN PRIVATE KEY-----"),
+        ("s3cr3t", "is not a private key in PEM, such as begins with -----BEGIN PRIVATE KEY-----"),
     ],
 )
 def test_a_wrong_private_key_is_refused(text: str, words: str, pair: KeyPair, tmp_path: Path) -> None:

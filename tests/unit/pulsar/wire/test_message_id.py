@@ -18,7 +18,7 @@ def test_the_text_of_an_entry_id_and_back(entry: EntryId, text: str) -> None:
     "text", ["", "5", "5:", ":3", "5:3:0", "5:-2", "-1:3", " 5:3", "5:3\n", "a:b", "५:३", f"{2**63}:3", f"5:{2**63}"]
 )
 def test_other_text_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="no entry id"):
+    with pytest.raises(InvalidInput, match="not an entry id"):
         EntryId.parse(text)
 
 

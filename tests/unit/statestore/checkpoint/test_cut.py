@@ -60,7 +60,7 @@ def test_a_batch_that_spark_could_not_go_on_from_is_not_cut(lost: str, folder: P
         shutil.rmtree(folder / "state" / "0")
     else:
         (folder / lost).unlink()
-    with pytest.raises(CutFailed, match=f"Batch 7 can't be gone on from: {lost}"):
+    with pytest.raises(CutFailed, match=f"Batch 7 cannot be resumed: {lost}"):
         cut_of(LocalFiles(folder), "q")
 
 

@@ -42,7 +42,7 @@ def test_a_checkpoint_that_was_begun_says_how_to_go_on(begun: Path) -> None:
     assert finding.severity == "error"
     assert "metadata is empty, and so it is until a copy" in finding.message
     assert "delete the folder, and make it again" in finding.remedy, "and nothing of putting it back"
-    with pytest.raises(InvalidInput, match="is no whole checkpoint: its metadata is empty"):
+    with pytest.raises(InvalidInput, match="is not a whole checkpoint: its metadata is empty"):
         cut_of(LocalFiles(begun), str(begun))
     for log in ("offsets", "commits"):
         shutil.rmtree(begun / log)

@@ -46,8 +46,8 @@ def test_a_job_in_the_working_directory_is_found() -> None:
         ("no_such_job:start", "can't be imported: ModuleNotFoundError"),
         ("broken_job:start", "can't be imported: ModuleNotFoundError: No module named 'no_such_module'"),
         ("staged_job:stop", "can't be imported: AttributeError"),
-        ("staged_job:too_few", "is no job: it must be a function that takes a Spark session"),
-        ("staged_job:number", "is no job"),
+        ("staged_job:too_few", "is not a job: it must be a function that takes a Spark session"),
+        ("staged_job:number", "is not a job"),
     ],
 )
 def test_what_is_no_job_is_refused(where: str, says: str) -> None:

@@ -56,7 +56,7 @@ class Silent:
 def test_silence_before_the_end_is_no_end(monkeypatch: pytest.MonkeyPatch, later: MessageId, behind: str) -> None:
     """A commit without an answer would be taken for one that failed, and a list would lack savepoints."""
     monkeypatch.setattr(topics, "Client", lambda cluster: Silent([MessageId(1, 1), later]))
-    with pytest.raises(Unavailable, match=f"for 30 s behind entry 1:0, and {behind}"):
+    with pytest.raises(Unavailable, match=f"for 30 s after entry 1:0, and {behind}"):
         topics.list_topic(Cluster("pulsar://nowhere"), "t")
 
 

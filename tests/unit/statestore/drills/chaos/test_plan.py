@@ -81,7 +81,7 @@ def test_families_and_kinds_are_read_from_text() -> None:
 def test_a_plan_has_a_fault() -> None:
     with pytest.raises(InvalidInput, match="--kills is 0"):
         make_plan(0, 7)
-    with pytest.raises(InvalidInput, match="What planner does is done to the job of --end-to-end"):
+    with pytest.raises(InvalidInput, match="planner: this needs the job of --end-to-end"):
         make_plan(5, 7, [Family.PLANNER])
     assert {fault.kind for fault in make_plan(5, 7, [Family.PLANNER], end_to_end=True)} == {"planner-kill"}
 
@@ -108,9 +108,9 @@ def test_each_round_of_a_standalone_drill_has_each_kind_and_each_boundary_of_a_c
 
 
 def test_a_drill_does_what_its_jobs_can_suffer() -> None:
-    with pytest.raises(InvalidInput, match=r"What topic does needs executors on a cluster: add --standalone"):
+    with pytest.raises(InvalidInput, match=r"topic: this needs executors on a cluster. Add --standalone"):
         make_plan(5, 7, [Family.TOPIC])
-    with pytest.raises(InvalidInput, match=r"What planner does is not done with --standalone: leave that out"):
+    with pytest.raises(InvalidInput, match=r"planner: this is not possible with --standalone. Leave that option out"):
         make_rounds(5, 7, [Family.PLANNER])
     with pytest.raises(InvalidInput, match="--rounds is 0"):
         make_rounds(0, 7)
