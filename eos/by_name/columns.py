@@ -1,7 +1,6 @@
 """Message columns, made from the Arrow batches that Spark hands to a data source.
 
-The columns and their names are those of `eos.sinks.columns`, and those that the source gives a table. What the source
-reads and the broker assigns, a row can't set: `INSERT INTO` a table of the source leaves them null.
+The columns and their names are those of `eos.sinks.columns`.
 """
 
 from __future__ import annotations
@@ -11,16 +10,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
-from eos.sinks.columns import BUILT, ValueFormat, payload_of, recognised
-
-ASSIGNED = ("__messageId", "__publishTime")
-"""Columns of the source that the broker fills."""
-
-_OF_THE_SOURCE: Mapping[str, str] = {"__orderingKey": "ordering_key", "__partition": "partition"}
-"""Columns of the source that the sink knows by the second name only."""
+from eos.sinks.columns import ColumnRoles, ValueFormat, roles_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +21,19 @@ class WrittenColumns:
     """Which columns of a DataFrame become what.
 
     Attributes:
-        written: the columns as the sink has them: without those that the broker assigns, and by its names.
+        given: the columns of the DataFrame.
+        roles: what becomes of them.
         places: {a message's part: the column's place in a batch}; no "value" where the payload is built.
         payload: {a field of the payload that is built: the column's place}; empty where it is the column `value`.
-        assigned: {a column that must be null: its place}.
     """
 
-    written: StructType
+    given: StructType
+    roles: ColumnRoles
     places: Mapping[str, int]
     payload: Mapping[str, int]
-    assigned: Mapping[str, int]
 
     def message(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the message columns of a batch. Raises InvalidInput for a value that has no place in a message."""
-        for name, place in self.assigned.items():
-            if batch.column(place).null_count < batch.num_rows:
-                raise InvalidInput(
-                    f"Column {name!r} has values, but the broker assigns it to each message. Leave the column out, or "
-                    "set it to null."
-                )
         parts = {name: _part(name, batch.column(place)) for name, place in self.places.items()}
         if self.payload:
             values = [batch.column(place) for place in self.payload.values()]
@@ -54,29 +41,21 @@ class WrittenColumns:
         return pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))
 
 
-def columns_of(schema: StructType, value_format: ValueFormat, *, topic_given: bool) -> WrittenColumns:
+def columns_of(schema: StructType, value_format: ValueFormat, *, topic: str | None) -> WrittenColumns:
     """Return what becomes of the columns of a DataFrame; runs nothing.
 
-    Args: the DataFrame's schema; how a payload comes about; whether an option names a topic.
+    Args: the DataFrame's schema; how a payload comes about; the topic that an option names, or None.
 
     Raises InvalidInput: a column is unknown, missing, doubled or of a wrong type.
     """
-    assigned = {field.name: place for place, field in enumerate(schema.fields) if field.name in ASSIGNED}
-    kept = [(place, field) for place, field in enumerate(schema.fields) if field.name not in ASSIGNED]
-    written = StructType([_renamed(field) for _, field in kept])
-    found = recognised(written, value_format, topic_given=topic_given)
-    place_of = {field.name: place for (place, _), field in zip(kept, written.fields, strict=True)}
-    payload = payload_of(written).fieldNames() if value_format in BUILT else []
+    roles = roles_of(schema, value_format, topic=topic)
+    place_of = {name: place for place, name in enumerate(schema.fieldNames())}
     return WrittenColumns(
-        written,
-        {name: place_of[column] for name, column in found.items()},
-        {name: place_of[name] for name in payload},
-        assigned,
+        schema,
+        roles,
+        {part: place_of[column] for part, column in roles.parts.items()},
+        {name: place_of[name] for name in roles.payload.fieldNames()},
     )
-
-
-def _renamed(field: StructField) -> StructField:
-    return StructField(_OF_THE_SOURCE.get(field.name, field.name), field.dataType, field.nullable)
 
 
 def _part(name: str, column: pa.Array) -> pa.Array:

@@ -39,7 +39,7 @@ _ONLY_THE_SINK: Mapping[str, str] = {
 
 _ANSWERS: Mapping[str, str] = {
     "path": "save() and start() take no path here; name the topic by the option topic",
-    "topics": "a writer has one topic, by the option topic; a column `topic` names others, row by row",
+    "topics": "a writer has one topic, by the option topic; without it a column `topic` names each row's",
     "valueformat": "it is the source's; a writer has value_format",
     "kafka.bootstrap.servers": 'this writes to Pulsar: use service.url="pulsar://host:6650"',
     "pulsar.producer.compressiontype": "use compression",

@@ -155,7 +155,9 @@ def _planned(
     options: WriteOptions, schema: StructType, *, ask: bool = True
 ) -> tuple[WriteSettings, WrittenColumns, dict[str, int]]:
     sink = options.sink
-    columns = columns_of(schema, sink.value_format, topic_given=sink.topic is not None)
+    columns = columns_of(schema, sink.value_format, topic=sink.topic)
+    for column, why in columns.roles.unused.items() if ask else ():
+        log.info("column %r is not written, %s", column, why)
     partitions, registered = _asked(options, columns) if ask else ({}, None)
     settings = replace(sink.settings(options.cluster, inf, {}), schema=registered)
     return settings, columns, partitions
@@ -179,7 +181,7 @@ def _asked(options: WriteOptions, columns: WrittenColumns) -> tuple[dict[str, in
 def _schema(client: Client, options: SinkOptions, topic: str, columns: WrittenColumns) -> Registered | None:
     if options.value_format == "raw":
         return None
-    return check_columns(columns.written, options.value_format, topic, client.schema(topic))
+    return check_columns(columns.given, columns.roles, options.value_format, topic, client.schema(topic))
 
 
 def _refuse_unseen_changes(context: TaskContext) -> None:

@@ -58,7 +58,7 @@ def sink(
     Args:
         service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
         name: names the sink and its control topic; keep it over restarts, and never let two jobs share one.
-        topic: where rows go that name no topic themselves; without it each row or write must name one.
+        topic: where all rows go, also those with a column `topic`. None: each row or write must name its topic.
         guarantee: "exactly-once": each micro-batch is one transaction. Each partition shows all of its rows or none,
             each row once, and the other partitions follow some milliseconds later. "at-least-once": no transaction.
             Rows are visible as they are written, and after a failure some are there twice. No row is lost.

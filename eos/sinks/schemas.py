@@ -13,17 +13,18 @@ from eos.schema.description import Description, Form, Pair, Primitive, Record, d
 from eos.schema.encoder import encoder_of
 from eos.schema.fit import misfit, value_misfit
 from eos.schema.proposal import extended, new_schema
-from eos.sinks.columns import ValueFormat, payload_of
+from eos.sinks.columns import ColumnRoles, ValueFormat
 
 _TAKE_ANY_TEXT = (Primitive("STRING"), Primitive("BYTES"))
 
 
 def check_columns(
-    columns: StructType, value_format: ValueFormat, topic: str, schema: Registered | None
+    columns: StructType, roles: ColumnRoles, value_format: ValueFormat, topic: str, schema: Registered | None
 ) -> Registered | None:
     """Return the schema that the values are written by; None where they are bytes of no schema.
 
-    Args: the columns of a DataFrame; how they become values; the topic; its newest schema, None where it has none.
+    Args: the columns of a DataFrame; what becomes of them; how they become values; the topic; its newest schema, None
+    where it has none.
 
     Raises InvalidInput for columns that do not fit the schema, naming the field and both types, and for a schema of
     another kind than the format's.
@@ -46,15 +47,16 @@ def check_columns(
             f"value_format={value_format!r} writes {writes}, but {schema} is {_kind(known)}: its readers could not "
             f"read the rows. Use {advice}, or value_format='raw' with bytes that fit."
         )
-    if isinstance(known, Pair) and known.separated and (keys := [name for name in _KEYS if name in columns.names]):
+    if isinstance(known, Pair) and known.separated and "key" in roles.parts:
         raise InvalidInput(
-            f"Column {keys[0]!r} gives the message's key, and so does the pair: {schema} keeps its key there. Drop it."
+            f"Column {roles.parts['key']!r} gives the message's key, and so does the pair: {schema} keeps its key "
+            "there. Drop it."
         )
     if value_format == "schema":
-        wrong = value_misfit(columns["value"].dataType, known)
+        wrong = value_misfit(columns[roles.parts["value"]].dataType, known)
     else:
         assert isinstance(known, Record)
-        wrong = misfit(payload_of(columns), known.node, known.format)
+        wrong = misfit(roles.payload, known.node, known.format)
     if wrong:
         raise InvalidInput(f"The rows do not fit {schema}: {wrong} Nothing is written. Correct the columns.")
     if value_format != "json":
@@ -78,8 +80,6 @@ _FORMS: Mapping[ValueFormat, tuple[Form, ...]] = {
 }
 """{format: the schemas with fields that it writes by}."""
 
-_KEYS = ("key", "__key")
-
 
 def _writes(value_format: ValueFormat, known: Description) -> bool:
     if isinstance(known, Record):
@@ -96,15 +96,16 @@ def _kind(known: Description) -> str:
 
 
 def new_version(
-    columns: StructType, value_format: ValueFormat, schema: Registered | None, name: str
+    payload: StructType, value_format: ValueFormat, schema: Registered | None, name: str
 ) -> Declared | None:
     """Return the schema to register before columns are written; None where they fit, or no field more would help.
 
-    Args: the columns; "json" or "avro"; the topic's newest schema, None where it has none; the name of a new record.
+    Args: the payload's columns; "json" or "avro"; the topic's newest schema, None where it has none; the name of a new
+    record.
 
     Raises InvalidInput for a column that no schema has a place for.
     """
-    (form,), payload = _FORMS[value_format], payload_of(columns)
+    (form,) = _FORMS[value_format]
     if schema is None:
         text = new_schema(payload, form, name)
         try:
@@ -125,7 +126,7 @@ def new_version(
     return Declared(form, text, schema.declared.properties)
 
 
-def not_taken(columns: StructType, value_format: ValueFormat, topic: str, schema: Registered | None, why: str) -> str:
+def not_taken(payload: StructType, value_format: ValueFormat, topic: str, schema: Registered | None, why: str) -> str:
     """Return what to say when the broker does not register a new version. Args: as above; the broker's words."""
     words = why.strip().splitlines()[0] if why.strip() else "it does not say why"
     if schema is None:
@@ -134,7 +135,7 @@ def not_taken(columns: StructType, value_format: ValueFormat, topic: str, schema
             f"schemas upload --filename FILE {topic}."
         )
     known = _known(schema, value_format)
-    wrong = misfit(payload_of(columns), known.node, known.format) if isinstance(known, Record) else None
+    wrong = misfit(payload, known.node, known.format) if isinstance(known, Record) else None
     return (
         f"The rows do not fit {schema}: {wrong} The topic takes no new version for it ({words}). Nothing is written. "
         "Correct the columns, or change the compatibility strategy: pulsar-admin topicPolicies "

@@ -7,6 +7,7 @@ with sink.batch(batch_id) as txn:    # collects the writes; nothing is open yet
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -26,9 +27,10 @@ from eos.preflight.retention import check_admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.schemas import Registered
-from eos.sinks.columns import canonical
+from eos.sinks.columns import ColumnRoles, roles_of
 from eos.sinks.connection_error import out_of_reach
 from eos.sinks.error_translation import as_it_leaves, before_the_log, log_in_one_line
+from eos.sinks.message_rows import message_rows
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import RunContext
@@ -37,6 +39,8 @@ from eos.sinks.shared_run import SharedRun, shared_run
 from eos.sinks.topics import valid_topic
 from eos.spark import query as spark
 from eos.spark.pyspark_api import ClassicDataFrame
+
+log = logging.getLogger("eos.sink")
 
 
 @dataclass(slots=True)
@@ -85,6 +89,7 @@ class Sink:
         self._shared: SharedRun | None = None  # of the run that it was last called in
         self._topics: set[str] = set()
         self._schemas: dict[str, Registered | None] = {}
+        self._unused: set[str] = set()  # columns that the log has named already
         self._turn = threading.RLock()
         with self._noted_if_it_fails(job):
             self._check_cluster()
@@ -117,7 +122,7 @@ class Sink:
         with self.batch(batch_id) as txn:
             txn.write(df)
 
-    def check(self, df: DataFrame, topic: str | None = None) -> None:
+    def check(self, df: DataFrame, topic: str | None = None) -> ColumnRoles:
         """Refuse a DataFrame whose rows a batch would refuse by their columns; a streaming one too, before it starts.
 
         Nothing runs, and nothing is written or registered. The topic's newest schema is asked for each time. What only
@@ -128,22 +133,26 @@ class Sink:
             df: message columns, see `eos.sinks.columns`.
             topic: in place of the sink's own topic.
 
+        Returns:
+            What each column becomes, and which are not written: `print(sink.check(df))`.
+
         Raises:
             InvalidInput: a column is wrong, the topic does not exist, the columns do not fit its schema, or the
                 broker does not answer.
         """
         options = self._options
         try:
-            _, where = self._message(df, topic)
+            _, roles, where = self._message(df, topic)
             if where is None or options.value_format == "raw":
-                return
+                return roles
             newest, name = self._client.schema(where), options.register_schema
         except InvalidInput:
             raise
         except NetworkError as error:
             raise self._out_of_reach(error) from error
-        if name is None or new_version(df.schema, options.value_format, newest, name) is None:
-            check_columns(df.schema, options.value_format, where, newest)
+        if name is None or new_version(roles.payload, options.value_format, newest, name) is None:
+            check_columns(df.schema, roles, options.value_format, where, newest)
+        return roles
 
     @contextmanager
     def batch(self, batch_id: int, identity: Identity | None = None) -> Iterator[Batch]:
@@ -201,16 +210,20 @@ class Sink:
         self._told.finished(self._metrics.finished(None))
 
     def _planned(self, df: DataFrame, topic: str | None) -> Write:
-        columns, where = self._message(df, topic)
+        rows, roles, where = self._message(df, topic)
         options = self._options
         if where is None or options.value_format == "raw":
-            return Write(columns, where)
+            return Write(rows, where)
         if options.register_schema is not None:
-            self._register(df.schema, where, options.register_schema)
-        return Write(columns, where, check_columns(df.schema, options.value_format, where, self._schema_of(where)))
+            self._register(roles.payload, where, options.register_schema)
+        schema = check_columns(df.schema, roles, options.value_format, where, self._schema_of(where))
+        return Write(rows, where, schema)
 
-    def _message(self, df: DataFrame, topic: str | None) -> tuple[DataFrame, str | None]:
-        """Return the message columns, and the topic of rows that name none. Raises InvalidInput; runs nothing."""
+    def _message(self, df: DataFrame, topic: str | None) -> tuple[DataFrame, ColumnRoles, str | None]:
+        """Return the rows as message columns, what these were made of, and the topic; None where each row names one.
+
+        Raises InvalidInput; runs nothing.
+        """
         if not isinstance(df, ClassicDataFrame):
             raise InvalidInput(
                 f"The sink was given a {type(df).__module__}.{type(df).__name__}; it needs a DataFrame of Spark in "
@@ -220,10 +233,13 @@ class Sink:
         if where is not None:
             self._require_topic(where)
         options = self._options
-        columns = canonical(
-            df, options.value_format, topic_given=where is not None, ignore_null_fields=options.ignore_null_fields
-        )
-        return columns, where
+        roles = roles_of(df.schema, options.value_format, topic=where)
+        rows = message_rows(df, roles, options.value_format, options.ignore_null_fields)
+        for column, why in roles.unused.items():
+            if column not in self._unused:
+                self._unused.add(column)
+                log.info('sink "%s" does not write column %r, %s', options.name, column, why)
+        return rows, roles, where
 
     def _take(self, batch: Batch, identity: Identity | None, query: spark.Query | None) -> None:
         """Give the batch to the run of the query that it belongs to, which begins with its first batch."""
@@ -323,10 +339,10 @@ class Sink:
             self._schemas[topic] = self._client.schema(topic)
         return self._schemas[topic]
 
-    def _register(self, columns: StructType, topic: str, name: str) -> None:
-        """Register a schema for the columns where the topic has none, or none that they fit. Raises InvalidInput."""
+    def _register(self, payload: StructType, topic: str, name: str) -> None:
+        """Register a schema for columns of a payload where the topic has none that they fit. Raises InvalidInput."""
         newest, value_format = self._schema_of(topic), self._options.value_format
-        new = new_version(columns, value_format, newest, name)
+        new = new_version(payload, value_format, newest, name)
         if new is None:
             return
         try:
@@ -336,7 +352,7 @@ class Sink:
         except Refused as refused:
             if refused.code != "IncompatibleSchema":
                 raise
-            raise InvalidInput(not_taken(columns, value_format, topic, newest, refused.detail)) from refused
+            raise InvalidInput(not_taken(payload, value_format, topic, newest, refused.detail)) from refused
         del self._schemas[topic]
 
     def _require_topic(self, topic: str) -> None:

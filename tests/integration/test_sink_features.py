@@ -38,13 +38,13 @@ def path(request: pytest.FixtureRequest) -> str:
 def open_sink(pulsar: Any, spark: SparkSession, path: str, tmp_path: Path) -> Open:
     """Make a sink that has committed an empty batch 0, so that its next batch takes the path of this test."""
 
-    def make(topic: str | None, name: str, **options: Any) -> eos.Sink:
+    def make(topic: str | None, name: str, first_topic: str | None = None, **options: Any) -> eos.Sink:
         options = {"small_batch_rows": 1_000 if path == DRIVER else 0, "observer": witness(tmp_path)} | options
         sink = eos.sink(pulsar.service_url, topic=topic, name=name, **options)
         with sink.batch(0, identity(0)) as txn:
             empty = spark.createDataFrame([], EMPTY)
             first = empty.select(F.col("value").alias("v")) if options.get("value_format") == "json" else empty
-            txn.write(first, topic or options.pop("first_topic", None))
+            txn.write(first, topic or first_topic)
         return sink
 
     return make
@@ -99,19 +99,19 @@ def test_every_part_of_a_message_arrives(
 def test_rows_name_their_topics_with_the_connectors_column_names(
     spark: SparkSession, pulsar: Any, make_topic: Any, open_sink: Open, path: str, tmp_path: Path
 ) -> None:
-    here, there, default = make_topic("here", 2), make_topic("there"), make_topic("default")
+    here, there, last = make_topic("here", 2), make_topic("there"), make_topic("last")
     numbers = spark.range(300).select(
         F.col("id").cast("string").alias("value"),
         F.concat(F.lit("k"), F.col("id") % 5).alias("__key"),
-        F.when(F.col("id") % 3 == 0, here).when(F.col("id") % 3 == 1, there).alias("__topic"),
+        F.when(F.col("id") % 3 == 0, here).when(F.col("id") % 3 == 1, there).otherwise(last).alias("__topic"),
         F.timestamp_millis(F.col("id")).alias("__eventTime"),
         F.create_map(F.lit("n"), F.col("id").cast("string")).alias("__messageProperties"),
     )
-    sink = open_sink(default, short(default))
+    sink = open_sink(None, short(last), first_topic=last)
     write(sink, 1, numbers)
     assert took(path, tmp_path, 1)
 
-    for rest, topic in enumerate([here, there, default]):
+    for rest, topic in enumerate([here, there, last]):
         found = messages_of(pulsar.service_url, topic)
         assert sorted(int(m.data()) for m in found) == list(range(rest, 300, 3))
         for message in found:

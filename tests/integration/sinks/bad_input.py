@@ -55,11 +55,11 @@ class World:
         """Three rows of these columns."""
         return self.spark.range(3).selectExpr(*(columns or (DATA,)))
 
-    def write(self, df: Any, topic: str | None = None, *, batch_id: Any = 0, **options: Any) -> None:
+    def write(self, df: Any, where: str | None = None, *, batch_id: Any = 0, **options: Any) -> None:
         """Write a DataFrame as one batch of a query that exists in name only."""
         sink = self.sink(**options)
         with sink.batch(batch_id, identity(batch_id)) as txn:
-            txn.write(df, topic)
+            txn.write(df, where)
 
 
 def identity(batch_id: int = 0, run: str = "run", query: str = "query") -> eos.Identity:
@@ -108,7 +108,7 @@ def _after_the_block(world: World) -> None:
 
 
 def _after_a_swallowed_failure(world: World) -> None:
-    sink = world.sink()
+    sink = world.sink(topic=None)
     bad = world.spark.sql("select 'x' value, cast(null as string) topic")
     try:
         with sink.batch(0, identity()) as txn:
@@ -117,7 +117,7 @@ def _after_a_swallowed_failure(world: World) -> None:
     except eos.EosError:
         pass
     with sink.batch(1, identity(1)) as txn:
-        txn.write(world.rows())
+        txn.write(world.rows(), world.topic)
 
 
 def _nothing_written(world: World) -> None:
@@ -272,13 +272,13 @@ COLUMNS = (
     ),
     Bad(
         "a missing topic of one row",
-        lambda w: w.write(w.rows(DATA, f"'{w.topic}-not' topic")),
+        lambda w: w.write(w.rows(DATA, f"'{w.topic}-not' topic"), topic=None),
         eos.TopicMissing,
         ("-not", "does not exist"),
     ),
     Bad(
         "a malformed topic of one row",
-        lambda w: w.write(w.rows(DATA, "'a b c' topic")),
+        lambda w: w.write(w.rows(DATA, "'a b c' topic"), topic=None),
         eos.TopicMissing,
         ("a b c", "does not exist"),
     ),

@@ -24,7 +24,7 @@ ROWS = 30
 PLAIN: dict[str, Any] = {"guarantee": "at-least-once"}
 
 
-def identity(batch_id: int) -> eos.Identity:
+def identity(batch_id: int = 0) -> eos.Identity:
     return eos.Identity("query", "run", f"offsets of batch {batch_id}")
 
 
@@ -57,7 +57,8 @@ def test_a_broker_without_transactions_is_written_to_on_both_paths(
     assert (seen.committed, seen.attempts, seen.rows, seen.rows_by_topic) == (2, 2, 114, {topic: 100, other: 14})
     assert seen.open_transaction_s is None
     assert "\n".join(caplog.messages).count("batch 1: wrote 57 rows, ") == 2
-    with pytest.raises(eos.TopicMissing, match="does not exist"), by_path["driver"].batch(2, identity(2)) as txn:
+    by_path["rows"] = eos.sink(broker.service_url, name="rows", metrics=finished.append, **PLAIN)
+    with pytest.raises(eos.TopicMissing, match="does not exist"), by_path["rows"].batch(0, identity()) as txn:
         txn.write(spark.range(1).selectExpr("'a' value", "'persistent://public/default/nowhere' topic"))
     for sink in by_path.values():
         sink.close()

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import eos
-from eos.sinks.columns import message_columns
+from eos.sinks.columns import roles_of
 from tests.reading import values_of
 
 
@@ -45,8 +45,8 @@ def test_the_answer_to_headers_is_an_expression_of_spark(spark: SparkSession) ->
     """Kafka's columns as Spark's Kafka source gives them, with includeHeaders."""
     rows = spark.sql("select 'v' value, array(struct('trace' as key, cast('é' as binary) as value)) headers")
     with pytest.raises(eos.InvalidInput) as refused:
-        message_columns(rows.schema, "raw", topic_given=True)
+        roles_of(rows.schema, "raw", topic="t")
     expression = str(refused.value).partition("text: ")[2].partition(" as properties.")[0]
     moved = rows.selectExpr("value", f"{expression} as properties")
-    assert message_columns(moved.schema, "raw", topic_given=True)
+    assert roles_of(moved.schema, "raw", topic="t")
     assert moved.head() == ("v", {"trace": "é"})

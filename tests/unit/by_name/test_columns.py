@@ -40,7 +40,7 @@ def schema(columns: str) -> StructType:
 
 def message(declared: str, value_format: Any = "raw", **columns: pa.Array) -> dict[str, list[Any]]:
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    found = columns_of(schema(declared), value_format, topic_given=True).message(batch)
+    found = columns_of(schema(declared), value_format, topic="out").message(batch)
     return {name: found.column(name).to_pylist() for name in found.schema.names}
 
 
@@ -89,10 +89,10 @@ def test_a_record_is_built_from_the_other_columns_in_their_order() -> None:
     assert found == {"key": ["k", None], "value": [{"b": 1, "a": "x"}, {"b": None, "a": "y"}]}
 
 
-def test_what_the_broker_assigns_must_be_null() -> None:
+def test_what_the_broker_assigns_is_not_written() -> None:
     ids = pa.array([None, {"ledger": 1}], pa.struct([("ledger", pa.int64())]))
-    with pytest.raises(InvalidInput, match="'__messageId' has values, but the broker assigns it"):
-        message("value string; __messageId struct<ledger:bigint>", value=pa.array(["a", "b"]), __messageId=ids)
+    columns = {"value": pa.array(["a", "b"]), "__messageId": ids}
+    assert message("value string; __messageId struct<ledger:bigint>", **columns) == {"value": ["a", "b"]}
 
 
 def test_a_partition_beyond_all_numbers_is_refused() -> None:
@@ -109,16 +109,19 @@ def test_a_partition_beyond_all_numbers_is_refused() -> None:
         ("value string; key string; __key string", "raw", "both give the message's key"),
         ("value string; partition int; __partition int", "raw", "both give the message's partition"),
         ("key string", "avro", "builds the payload from the other columns"),
-        ("a string; topic string", "avro", "names a topic per row"),
     ],
 )
 def test_columns_are_refused_as_the_sink_does(columns: str, value_format: Any, words: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        columns_of(schema(columns), value_format, topic_given=True)
+        columns_of(schema(columns), value_format, topic="out")
     assert words in str(refused.value)
 
 
 def test_without_a_topic_each_row_names_one() -> None:
-    columns_of(schema("value string; topic string"), "raw", topic_given=False)
+    assert columns_of(schema("value string; topic string"), "raw", topic=None).places == {"value": 0, "topic": 1}
     with pytest.raises(InvalidInput, match="No topic"):
-        columns_of(schema("value string"), "raw", topic_given=False)
+        columns_of(schema("value string"), "raw", topic=None)
+
+
+def test_a_topic_that_is_given_wins_over_a_column() -> None:
+    assert columns_of(schema("topic string; value string"), "raw", topic="out").places == {"value": 1}

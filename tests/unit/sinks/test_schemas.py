@@ -5,7 +5,7 @@ from pyspark.sql.types import DataType, DecimalType, IntegerType, StringType, St
 
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Registered
-from eos.sinks.columns import ValueFormat
+from eos.sinks.columns import ValueFormat, roles_of
 from eos.sinks.schemas import check_columns, new_version, not_taken
 from tests.unit.schema.registered import TOPIC, field, golden, native, record, registered
 
@@ -20,7 +20,7 @@ def columns(**kinds: DataType) -> StructType:
 
 
 def check(given: StructType, value_format: ValueFormat, schema: Registered | None) -> Registered | None:
-    return check_columns(given, value_format, TOPIC, schema)
+    return check_columns(given, roles_of(given, value_format, topic=TOPIC), value_format, TOPIC, schema)
 
 
 @pytest.mark.parametrize(("value_format", "kind"), [("json", "JSON"), ("avro", "AVRO")])
