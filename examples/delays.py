@@ -40,15 +40,15 @@ def numbers(groups: GroupedData) -> DataFrame:
 
 def delays(flights: DataFrame) -> DataFrame:
     """The numbers of each airport of departure."""
-    return numbers(flights.groupBy(F.col("origin").alias("key")))
+    return numbers(flights.groupBy(F.col("origin").alias("__key")))
 
 
 def delays_by_day(flights: DataFrame) -> DataFrame:
     """The same for each day, once no flight of that day is to come."""
     late = flights.withWatermark("time_hour", "1 day")
     return numbers(late.groupBy(F.window("time_hour", "1 day"), "origin")).select(
-        F.col("origin").alias("key"),
-        F.col("window.start").alias("event_time"),
+        F.col("origin").alias("__key"),
+        F.col("window.start").alias("__eventTime"),
         F.date_format("window.start", "yyyy-MM-dd").alias("day"),
         "flights",
         "departed",

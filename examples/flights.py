@@ -30,9 +30,9 @@ def read_flights(spark: SparkSession, folder: str) -> DataFrame:
 def messages(flights: DataFrame) -> DataFrame:
     """Turn flights into messages: the route is the key, the delays are the payload."""
     return flights.select(
-        F.concat_ws("-", "origin", "dest").alias("key"),
-        F.col("time_hour").alias("event_time"),
-        F.create_map(F.lit("carrier"), F.col("carrier")).alias("properties"),
+        F.concat_ws("-", "origin", "dest").alias("__key"),
+        F.col("time_hour").alias("__eventTime"),
+        F.create_map(F.lit("carrier"), F.col("carrier")).alias("__messageProperties"),
         "flight_id",
         "flight",
         "tailnum",

@@ -41,7 +41,7 @@ def read_flights(spark: SparkSession, service_url: str, topic: str) -> DataFrame
 
 def aircraft(flights: DataFrame) -> DataFrame:
     """The numbers of each aircraft; flights without a tail number are those of "unknown"."""
-    return numbers(flights.groupBy(F.coalesce("tailnum", F.lit("unknown")).alias("key")))
+    return numbers(flights.groupBy(F.coalesce("tailnum", F.lit("unknown")).alias("__key")))
 
 
 def main(service_url: str, flights_topic: str, aircraft_topic: str, checkpoint: str) -> None:

@@ -47,9 +47,9 @@ def writer_options() -> str:
         "guarantee": ("required", '"at-least-once"'),
         "value_format": (
             "`raw`",
-            '"raw": the column `value`; "avro": a record of the columns without a meaning of their own, by the AVRO '
-            'schema of the topic; "protobuf": a message of them, by its descriptor; "schema": `value` has the type of '
-            "the schema",
+            '"raw": the column `value`. "avro": a record of the columns that are not metadata, by the AVRO schema of '
+            'the topic. "protobuf": a message of them, by its descriptor. "schema": `value` has the type of the '
+            "schema.",
         ),
         "encryption_keys": ("none", words["encryption_keys"].replace("a dict of", "a JSON object of", 1)),
         "producer_properties": ("none", words["producer_properties"].replace("a dict of texts", "a JSON object", 1)),

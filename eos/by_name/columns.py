@@ -41,14 +41,17 @@ class WrittenColumns:
         return pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))
 
 
-def columns_of(schema: StructType, value_format: ValueFormat, *, topic: str | None) -> WrittenColumns:
+def columns_of(
+    schema: StructType, value_format: ValueFormat, *, topic: str | None, named: Mapping[str, str]
+) -> WrittenColumns:
     """Return what becomes of the columns of a DataFrame; runs nothing.
 
-    Args: the DataFrame's schema; how a payload comes about; the topic that an option names, or None.
+    Args: the DataFrame's schema; how a payload comes about; the topic that an option names, or None; the columns that
+    options name, as `roles_of` takes them.
 
     Raises InvalidInput: a column is unknown, missing, doubled or of a wrong type.
     """
-    roles = roles_of(schema, value_format, topic=topic)
+    roles = roles_of(schema, value_format, topic=topic, named=named)
     place_of = {name: place for place, name in enumerate(schema.fieldNames())}
     return WrittenColumns(
         schema,

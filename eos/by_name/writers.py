@@ -155,9 +155,9 @@ def _planned(
     options: WriteOptions, schema: StructType, *, ask: bool = True
 ) -> tuple[WriteSettings, WrittenColumns, dict[str, int]]:
     sink = options.sink
-    columns = columns_of(schema, sink.value_format, topic=sink.topic)
-    for column, why in columns.roles.unused.items() if ask else ():
-        log.info("column %r is not written, %s", column, why)
+    columns = columns_of(schema, sink.value_format, topic=sink.topic, named=sink.named)
+    for note in columns.roles.notes.values() if ask else ():
+        log.info("%s", note)
     partitions, registered = _asked(options, columns) if ask else ({}, None)
     settings = replace(sink.settings(options.cluster, inf, {}), schema=registered)
     return settings, columns, partitions

@@ -10,9 +10,11 @@
     partition     integer                      the row's partition, in place of the key's
 
 The names that the source gives its columns, such as `__key` and `__eventTime`, mean the same. So the rows of
-`select("*")` from a source can be written as they are. With `value_format="json"` the payload is the JSON
-object of all columns that are not in the table above, as Spark's `to_json` writes it; with
-"avro" it is the record of these columns by the AVRO schema of the topic, with "protobuf" the message by its descriptor.
+`select("*")` from a source can be written as they are. An option of the sink, such as `key="id"`, names another column.
+
+With `value_format="json"`, "avro" and "protobuf" the payload is built from columns. Then only the names with two
+underscores and the options make a column a part of the message. Every other column is a field of the payload, whatever
+its name. JSON is written as by Spark's `to_json`, AVRO by the schema of the topic, protobuf by its descriptor.
 With "schema" the column `value` has the type of the topic's schema, as the source reads it.
 """
 
@@ -42,7 +44,7 @@ from eos.nearest import did_you_mean
 ValueFormat = Literal["raw", "json", "avro", "protobuf", "schema"]
 VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json", "avro", "protobuf", "schema")
 BUILT: tuple[ValueFormat, ...] = ("json", "avro", "protobuf")
-"""Those whose payload is built from the columns without a meaning of their own."""
+"""Those whose payload is built from columns."""
 ENCODED: tuple[ValueFormat, ...] = ("avro", "protobuf", "schema")
 """Those whose payload is encoded by the topic's schema, once Spark has made the rows."""
 _VALUE: Mapping[ValueFormat, str] = {"raw": "type binary or string", "schema": "the type of the topic's schema"}
@@ -52,10 +54,14 @@ ALIASES = {
     "__orderingKey": "ordering_key",
     "__eventTime": "event_time",
     "__messageProperties": "properties",
+    "__deliverAt": "deliver_at",
     "__topic": "topic",
     "__partition": "partition",
 }
-"""{a column of the source: the part of a message that the sink makes of it}."""
+"""{a column's name: the part of a message that the column gives, whatever the format}. The source's names, and one."""
+
+NAMED = ("key", "ordering_key", "event_time", "properties", "deliver_at", "partition")
+"""The parts of a message whose column an option of the same name can name."""
 
 ASSIGNED = ("__messageId", "__publishTime")
 """Columns of the source that no row can set."""
@@ -64,6 +70,9 @@ _HEADERS = (
     " Kafka's headers are properties here, whose values are text: map_from_entries(transform(headers, h -> (h.key, "
     "decode(h.value, 'UTF-8')))) as properties."
 )
+
+_ROW_TOPIC = {True: "__topic", False: "topic"}
+"""{whether the payload is built: the column by which a row names its topic}."""
 
 _BYTES = (BinaryType, StringType)
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
@@ -88,11 +97,23 @@ class ColumnRoles:
             payload as it is.
         payload: the columns of a payload that is built; without fields where a column is the payload.
         unused: {a column that is not written: why}.
+        taken_out: {a part of the message: the column that an option names}, where these columns would else be fields of
+            the payload.
     """
 
     parts: Mapping[str, str]
     payload: StructType
     unused: Mapping[str, str]
+    taken_out: Mapping[str, str]
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What a caller may miss, for the log: {a column: a sentence about it, without a full stop}."""
+        taken_out = {
+            column: f"column {column!r} is the message's {part} by the option {part}, and no field of the payload"
+            for part, column in self.taken_out.items()
+        }
+        return taken_out | {column: f"column {column!r} is not written, {why}" for column, why in self.unused.items()}
 
     def __str__(self) -> str:
         """Return a line for each part of the message, and for each column that is not written."""
@@ -102,24 +123,24 @@ class ColumnRoles:
         return "\n".join([*told, *(f"not written: column {column!r}, {why}" for column, why in self.unused.items())])
 
 
-def roles_of(schema: StructType, value_format: ValueFormat, *, topic: str | None) -> ColumnRoles:
+def roles_of(
+    schema: StructType, value_format: ValueFormat, *, topic: str | None, named: Mapping[str, str]
+) -> ColumnRoles:
     """Return what becomes of the columns of a DataFrame; needs no session, and runs nothing.
 
     Args:
         schema: of the DataFrame.
         value_format: how a payload comes about.
         topic: the topic that the sink or the write names, which counts for all rows; None: each row must name one.
+        named: {a part of `NAMED`: the column that an option names for it}.
 
     Raises:
         InvalidInput: a column is unknown, missing, doubled or of a wrong type.
     """
-    parts, payload, unused = _sorted_out(schema, value_format, topic)
-    if value_format in BUILT:
-        if not payload:
-            raise InvalidInput(
-                f"value_format={value_format!r} builds the payload from the other columns, but there are none: "
-                f"the DataFrame has only {schema.fieldNames()}. Add the columns that belong in the payload."
-            )
+    built = value_format in BUILT
+    parts, payload, unused = _sorted_out(schema, value_format, topic, named)
+    if built:
+        _check_payload(payload, schema, value_format)
     else:
         if "value" not in parts:
             raise InvalidInput(
@@ -137,10 +158,23 @@ def roles_of(schema: StructType, value_format: ValueFormat, *, topic: str | None
         )
     if "topic" not in parts and topic is None:
         raise InvalidInput(
-            "No topic: give topic= to eos.sink(), txn.write() or eos.write(), or add a column 'topic' that names one "
-            "per row."
+            f"No topic: give topic= to eos.sink(), txn.write() or eos.write(), or add a column {_ROW_TOPIC[built]!r} "
+            "that names one per row."
         )
-    return ColumnRoles(parts, StructType(payload), unused)
+    return ColumnRoles(parts, StructType(payload), unused, named if built else {})
+
+
+def _check_payload(payload: list[StructField], schema: StructType, value_format: ValueFormat) -> None:
+    if not payload:
+        raise InvalidInput(
+            f"value_format={value_format!r} builds the payload from the other columns, but there are none: "
+            f"the DataFrame has only {schema.fieldNames()}. Add the columns that belong in the payload."
+        )
+    if [field.name for field in payload] == ["value"] and isinstance(payload[0].dataType, BinaryType):
+        raise InvalidInput(
+            f"value_format={value_format!r} would make a field of the column 'value', which is binary and the only "
+            "one: it looks like a payload that is built already. Use value_format='raw', or rename the column."
+        )
 
 
 def _refuse_unknown(name: str) -> None:
@@ -153,17 +187,27 @@ def _refuse_unknown(name: str) -> None:
 
 
 def _sorted_out(
-    schema: StructType, value_format: ValueFormat, topic: str | None
+    schema: StructType, value_format: ValueFormat, topic: str | None, named: Mapping[str, str]
 ) -> tuple[dict[str, str], list[StructField], dict[str, str]]:
     """Return the attributes of `ColumnRoles`, types checked."""
     parts: dict[str, str] = {}
     payload: list[StructField] = []
     unused: dict[str, str] = {}
+    for part, column in named.items():
+        if column not in schema.fieldNames():
+            raise InvalidInput(
+                f"{part}={column!r} names no column of the DataFrame, which has {schema.fieldNames()}."
+                f"{did_you_mean(column, schema.fieldNames())} Nothing is written. Correct the option, or leave it out."
+            )
+        _check(part, schema[column], value_format, parts)
+        parts[part] = column
     for field in schema.fields:
-        name = ALIASES.get(field.name, field.name)
-        if name in ASSIGNED:
+        if field.name in named.values():
+            continue
+        name = ALIASES.get(field.name) if value_format in BUILT else ALIASES.get(field.name, field.name)
+        if field.name in ASSIGNED:
             unused[field.name] = "which the broker assigns to each message"
-        elif name not in _EXPECTED:
+        elif name is None or name not in _EXPECTED:
             payload.append(field)
         elif name == "topic" and topic is not None:
             unused[field.name] = f"since topic={topic!r} is given, and counts for all rows"
@@ -175,11 +219,6 @@ def _sorted_out(
 
 def _check(name: str, field: StructField, value_format: ValueFormat, parts: Mapping[str, str]) -> None:
     """Refuse a column that can't be the part of a message that it is named for."""
-    if name == "value" and value_format in BUILT:
-        raise InvalidInput(
-            f"value_format={value_format!r} makes the column 'value' itself, but the DataFrame has one. "
-            "Rename it, or use value_format='raw'."
-        )
     if name in parts:
         raise InvalidInput(
             f"Columns {parts[name]!r} and {field.name!r} both give the message's {name}. Drop one of them."

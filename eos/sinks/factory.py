@@ -25,6 +25,12 @@ def sink(
     value_format: ValueFormat = "raw",
     register_schema: str | None = None,
     ignore_null_fields: bool | None = None,
+    key: str | None = None,
+    ordering_key: str | None = None,
+    event_time: str | None = None,
+    properties: str | None = None,
+    deliver_at: str | None = None,
+    partition: str | None = None,
     key_hash: KeyHash = "murmur3",
     compression: CompressionOption = "none",
     batching: Batching = "default",
@@ -62,14 +68,20 @@ def sink(
         guarantee: "exactly-once": each micro-batch is one transaction. Each partition shows all of its rows or none,
             each row once, and the other partitions follow some milliseconds later. "at-least-once": no transaction.
             Rows are visible as they are written, and after a failure some are there twice. No row is lost.
-        value_format: "raw": the column `value`; "json": an object of all columns without a meaning of their own;
-            "avro": a record of these columns, by the topic's AVRO schema; "protobuf": a message of them, by the
-            topic's descriptor (PROTOBUF_NATIVE); "schema": the column `value`, of the type
-            that the topic's schema has.
+        value_format: "raw": the column `value`. "json": an object of the columns that are not metadata. "avro": a
+            record of these columns, by the topic's AVRO schema. "protobuf": a message of them, by the topic's
+            descriptor (PROTOBUF_NATIVE). "schema": the column `value`, of the type that the topic's schema has.
         register_schema: with "json" and "avro": the name of the record that is registered as the topic's schema where
             it has none; columns that its schema lacks are added to it. None: no schema is registered.
         ignore_null_fields: whether a "json" payload leaves null fields out; None: as Spark's
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
+        key: the column with the message's key. None: `__key`, and with "raw" and "schema" also `key`. A column that is
+            named here is not a field of a payload that is built from columns. The next five options work alike.
+        ordering_key: the column with the ordering key. None: `__orderingKey` or `ordering_key`, as for `key`.
+        event_time: the column with the event time. None: `__eventTime` or `event_time`, as for `key`.
+        properties: the column with the properties. None: `__messageProperties` or `properties`, as for `key`.
+        deliver_at: the column with the time of delivery. None: `__deliverAt` or `deliver_at`, as for `key`.
+        partition: the column with the partition's number. None: `__partition` or `partition`, as for `key`.
         key_hash: which hash of the key picks the partition: "murmur3" (Flink, and Java with Murmur3_32Hash), "java"
             (the default of the Java and Go clients), "boost" (the default of C++ and Python).
         compression: of each batch of messages: "none", "lz4", "zlib", "zstd" or "snappy"; or "auto", which tries zstd
@@ -127,6 +139,12 @@ def sink(
         value_format=value_format,
         register_schema=register_schema,
         ignore_null_fields=ignore_null_fields,
+        key=key,
+        ordering_key=ordering_key,
+        event_time=event_time,
+        properties=properties,
+        deliver_at=deliver_at,
+        partition=partition,
         key_hash=key_hash,
         compression=compression,
         batching=batching,

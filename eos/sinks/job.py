@@ -54,6 +54,12 @@ class JobOptions(TypedDict, total=False):
     value_format: ValueFormat
     register_schema: str | None
     ignore_null_fields: bool | None
+    key: str | None
+    ordering_key: str | None
+    event_time: str | None
+    properties: str | None
+    deliver_at: str | None
+    partition: str | None
     key_hash: KeyHash
     compression: CompressionOption
     batching: Batching
@@ -118,8 +124,8 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
     start.
 
     Another DataFrame under the id of a committed job is refused where that can be seen without running it: by names and
-    types of its columns, `topic`, `value_format`, `key_hash` and `ignore_null_fields`. Other rows in the same columns
-    can't be told apart.
+    types of its columns, the columns that options name, `topic`, `value_format`, `key_hash` and `ignore_null_fields`.
+    Other rows in the same columns can't be told apart.
 
     Args:
         df: message columns, see `eos.sinks.columns`; not a streaming one.
@@ -240,6 +246,7 @@ def _facts(df: DataFrame, options: SinkOptions) -> dict[str, Any]:
         "value_format": options.value_format,
         "key_hash": options.key_hash,
         "ignore_null_fields": options.ignore_null_fields,
+        "named": options.named,
         "columns": [f"{field.name} {field.dataType.simpleString()}" for field in df.schema.fields],
     }
 

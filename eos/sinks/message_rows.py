@@ -38,7 +38,7 @@ def message_columns(
 ) -> list[str]:
     """Return the SQL expressions behind `message_rows`; needs no data, no session, and runs nothing."""
     columns = [_built(roles.payload, value_format, ignore_null_fields)] if value_format in BUILT else []
-    for name, source in roles.parts.items():
+    for name, source in sorted(roles.parts.items(), key=lambda part: part[0] != "value"):
         expression = _expression(name, source, schema[source].dataType)
         columns.append(expression if expression == _quoted(name) else f"{expression} as {name}")
     return columns

@@ -32,7 +32,7 @@ from eos.pulsar.net.service_url import refuse_tls_in_vain
 from eos.pulsar.protocol.topics import NAMESPACE
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.schema.proposal import FULL_NAME, NO_NAMES
-from eos.sinks.columns import VALUE_FORMATS, ValueFormat
+from eos.sinks.columns import NAMED, VALUE_FORMATS, ValueFormat
 from eos.sinks.producer_properties import check_properties, introduction
 from eos.sinks.tokens import portable
 from eos.sinks.topics import valid_topic
@@ -56,6 +56,12 @@ class SinkOptions:
     value_format: ValueFormat = "raw"
     register_schema: str | None = None
     ignore_null_fields: bool | None = None
+    key: str | None = None
+    ordering_key: str | None = None
+    event_time: str | None = None
+    properties: str | None = None
+    deliver_at: str | None = None
+    partition: str | None = None
     key_hash: KeyHash = "murmur3"
     compression: CompressionOption = "none"
     batching: Batching = "default"
@@ -88,6 +94,12 @@ class SinkOptions:
     def public_keys(self) -> EncryptionKeys:
         """The public keys that rows are encrypted by, once the options are checked; none: they go in the clear."""
         return tuple(sorted((self.encryption_keys or {}).items()))
+
+    @property
+    def named(self) -> dict[str, str]:
+        """{a part of a message: the column that an option names for it}."""
+        given = {part: getattr(self, part) for part in NAMED}
+        return {part: column for part, column in given.items() if column is not None}
 
     @property
     def control_topic(self) -> str:

@@ -89,7 +89,7 @@ class Sink:
         self._shared: SharedRun | None = None  # of the run that it was last called in
         self._topics: set[str] = set()
         self._schemas: dict[str, Registered | None] = {}
-        self._unused: set[str] = set()  # columns that the log has named already
+        self._noted: set[str] = set()  # columns that the log has named already
         self._turn = threading.RLock()
         with self._noted_if_it_fails(job):
             self._check_cluster()
@@ -233,12 +233,12 @@ class Sink:
         if where is not None:
             self._require_topic(where)
         options = self._options
-        roles = roles_of(df.schema, options.value_format, topic=where)
+        roles = roles_of(df.schema, options.value_format, topic=where, named=options.named)
         rows = message_rows(df, roles, options.value_format, options.ignore_null_fields)
-        for column, why in roles.unused.items():
-            if column not in self._unused:
-                self._unused.add(column)
-                log.info('sink "%s" does not write column %r, %s', options.name, column, why)
+        for column, note in roles.notes.items():
+            if column not in self._noted:
+                self._noted.add(column)
+                log.info('sink "%s": %s', options.name, note)
         return rows, roles, where
 
     def _take(self, batch: Batch, identity: Identity | None, query: spark.Query | None) -> None:

@@ -74,9 +74,10 @@ def compare(session: SparkSession, plan: Plan) -> dict[str, Timed]:
             client.create_producer(topics[name], schema=SCHEMAS[kind]()).close()
     with cached(flights(session, plan.rows)) as df:
         texts, fields = df.selectExpr("key", "text value"), df.select("key", *FIELDS)
+        keyed = fields.withColumnRenamed("key", "__key")
         sinks = [
             ThisSink(texts, broker.service_url, topics[RAW], name=RAW),
-            *(ThisSink(fields, broker.service_url, topics[name], name=name, value_format=name) for name in FORMATS),
+            *(ThisSink(keyed, broker.service_url, topics[name], name=name, value_format=name) for name in FORMATS),
         ]
         clients = (
             OfficialClient(fields, broker.service_url, topics[name], name=name, values=values)

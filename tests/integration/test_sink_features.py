@@ -42,9 +42,8 @@ def open_sink(pulsar: Any, spark: SparkSession, path: str, tmp_path: Path) -> Op
         options = {"small_batch_rows": 1_000 if path == DRIVER else 0, "observer": witness(tmp_path)} | options
         sink = eos.sink(pulsar.service_url, topic=topic, name=name, **options)
         with sink.batch(0, identity(0)) as txn:
-            empty = spark.createDataFrame([], EMPTY)
-            first = empty.select(F.col("value").alias("v")) if options.get("value_format") == "json" else empty
-            txn.write(first, topic or first_topic)
+            columns = "v string, code string" if options.get("value_format") == "json" else EMPTY
+            txn.write(spark.createDataFrame([], columns), topic or first_topic)
         return sink
 
     return make
@@ -158,15 +157,20 @@ def test_a_row_becomes_a_json_object(
 ) -> None:
     topic = make_topic("json")
     rows = spark.sql(
-        "select 'UA' key, 'JFK' origin, 227.5 minutes, named_struct('hour', 5, 'tags', array('a', null)) at,"
+        "select 'UA' code, 'gate' key, 'none' topic, 7 partition, 'now' event_time, 'JFK' origin,"
+        " 227.5 minutes, named_struct('hour', 5, 'tags', array('a', null)) at,"
         " cast(null as string) gate, date'2013-01-01' `the day`"
     )
-    write(open_sink(topic, short(topic), value_format="json"), 1, rows)
+    write(open_sink(topic, short(topic), value_format="json", key="code"), 1, rows)
     assert took(path, tmp_path, 1)
     (message,) = messages_of(pulsar.service_url, topic)
     assert message.partition_key() == "UA"
     assert json.loads(message.data()) == {
         "origin": "JFK",
+        "key": "gate",
+        "topic": "none",
+        "partition": 7,
+        "event_time": "now",
         "minutes": 227.5,
         "at": {"hour": 5, "tags": ["a", None]},
         "the day": "2013-01-01",

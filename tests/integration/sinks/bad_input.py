@@ -260,8 +260,9 @@ COLUMNS = (
     columns("numbers as properties", DATA, "map('a', 1) properties", words=("properties", "map<string,string>")),
     columns("key twice", DATA, "'a' key", "'b' __key", words=("Columns 'key' and '__key'", "Drop one")),
     columns("Kafka's headers", DATA, "array() headers", words=("'headers'", "properties")),
-    columns("json without payload", "'k' key", value_format="json", words=("value_format='json'", "none")),
-    columns("json with a value", DATA, value_format="json", words=("value_format='json'", "Rename it")),
+    columns("json without payload", "'k' __key", value_format="json", words=("value_format='json'", "none")),
+    columns("json of bytes", "binary('x') value", value_format="json", words=("value_format='json'", "rename the")),
+    columns("an option that names no column", DATA, key="ky", words=("key='ky'", "names no column")),
     columns("json with keys that are numbers", "map(id, 1) m", value_format="json", words=("'m'", "string")),
     Bad("no topic at all", lambda w: _write_without_topic(w), eos.InvalidInput, ("No topic", "topic=")),
     Bad(

@@ -44,7 +44,7 @@ def message(*more: str) -> Any:
 
 
 COLUMNS = (
-    "cast(id as string) key",
+    "cast(id as string) __key",
     "if(id % 5 = 4, null, concat('größer ', id)) carrier",
     "cast(-id as int) delay",
     "array_repeat('LATE', cast(id % 3 as int)) status",
@@ -141,7 +141,7 @@ def test_what_does_not_fit_a_descriptor_is_refused_and_nothing_of_it_is_seen(
     world = in_world(topic)
     with pytest.raises(eos.InvalidInput, match="field 'delay' is bigint, and the schema has int"):
         world.write(world.rows("id delay"), value_format="protobuf")
-    nulls = spark.range(0, 9, numPartitions=1).selectExpr("concat('k', id) key", "cast(nullif(id, 7) as int) delay")
+    nulls = spark.range(0, 9, numPartitions=1).selectExpr("concat('k', id) __key", "cast(nullif(id, 7) as int) delay")
     words = "row 7 .key \"k7\". can't be written by version 0 .*'delay' of its value: it is null, and a field without"
     with pytest.raises(eos.InvalidInput, match=words):
         world.write(nulls, value_format="protobuf")

@@ -76,13 +76,13 @@ def test_json_is_checked_against_the_topics_schema(
     words = f"The rows do not fit version 0 of the schema of {topic}: field 'delay' is string, and the schema has int"
     with pytest.raises(eos.InvalidInput, match=words):
         world.write(world.rows("cast(id as string) delay"), value_format="json")
-    world.write(world.rows("cast(id as int) delay", "'UA' carrier", "'k' key"), value_format="json")
+    world.write(world.rows("cast(id as int) delay", "'UA' carrier", "'k' __key"), value_format="json")
     read = [one.value() for one in received(theirs, topic, JsonSchema(Delay), 3)]
     assert sorted((one.carrier, one.delay) for one in read) == [("UA", number) for number in range(3)]
 
 
 COLUMNS = (
-    "cast(id as string) key",
+    "cast(id as string) __key",
     "if(id % 5 = 4, null, concat('größer ', id)) carrier",
     "cast(-id as int) delay",
     "if(id % 5 = 4, null, shiftleft(id, 40)) distance",
@@ -150,7 +150,7 @@ def test_what_does_not_fit_an_avro_schema_is_refused_and_nothing_of_it_is_seen(
         world.write(world.rows("id delay"), value_format="avro")
     with pytest.raises(eos.InvalidInput, match=f"{bare} has none"):
         world.write(world.rows("id delay"), bare, value_format="avro")
-    nulls = spark.range(0, 9, numPartitions=1).selectExpr("concat('k', id) key", "cast(nullif(id, 7) as int) delay")
+    nulls = spark.range(0, 9, numPartitions=1).selectExpr("concat('k', id) __key", "cast(nullif(id, 7) as int) delay")
     words = (
         "in Spark's partition 0: row 7 .key \"k7\". can't be written by version 0 .*'delay' of its value: it is null"
     )
@@ -244,13 +244,13 @@ def test_what_the_first_batch_would_refuse_is_told_before_a_query_starts(
     topic, bare = make_topic("checked", partitions=2), make_topic("bare")
     theirs.create_producer(topic, schema=AvroSchema(Delay)).close()
     ticks = spark.readStream.format("rate").load().drop("timestamp")
-    good = ticks.selectExpr("cast(value as int) delay", "'k' key")
+    good = ticks.selectExpr("cast(value as int) delay", "'k' __key")
     sink = in_world(topic).sink(value_format="avro")
     sink.check(good)
     refused = (
         (good, bare, eos.InvalidInput, f"{bare} has none"),
         (good, f"{topic}-not", eos.TopicMissing, "does not exist"),
-        (good.selectExpr("*", "1 event_time"), topic, eos.InvalidInput, "'event_time' is int, but"),
+        (good.selectExpr("*", "1 __eventTime"), topic, eos.InvalidInput, "'__eventTime' is int, but"),
         (ticks.selectExpr("value delay"), topic, eos.InvalidInput, "'delay' is bigint, and the schema has int"),
         (good.selectExpr("*", "'A1' gate"), topic, eos.InvalidInput, "'gate' is string, and the schema has no such"),
     )

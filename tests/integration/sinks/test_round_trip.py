@@ -58,6 +58,6 @@ def test_all_columns_of_a_source_are_taken_and_the_topic_that_is_given_wins(
     assert len(found[source]) == 12, "the source's topic has got nothing"
     assert all(rows == found[source] for rows in found.values())
     assert set(roles.unused) == UNUSED
-    told = [one for one in caplog.messages if "does not write column" in one]
+    told = [one for one in caplog.messages if "is not written" in one]
     assert len(told) == len(UNUSED), "each column is named once, and not in each batch"
-    assert any(f"'__topic', since topic='{by_sink}' is given" in one for one in told)
+    assert any(f"'__topic' is not written, since topic='{by_sink}' is given" in one for one in told)

@@ -45,8 +45,8 @@ def test_the_answer_to_headers_is_an_expression_of_spark(spark: SparkSession) ->
     """Kafka's columns as Spark's Kafka source gives them, with includeHeaders."""
     rows = spark.sql("select 'v' value, array(struct('trace' as key, cast('é' as binary) as value)) headers")
     with pytest.raises(eos.InvalidInput) as refused:
-        roles_of(rows.schema, "raw", topic="t")
+        roles_of(rows.schema, "raw", topic="t", named={})
     expression = str(refused.value).partition("text: ")[2].partition(" as properties.")[0]
     moved = rows.selectExpr("value", f"{expression} as properties")
-    assert roles_of(moved.schema, "raw", topic="t")
+    assert roles_of(moved.schema, "raw", topic="t", named={})
     assert moved.head() == ("v", {"trace": "é"})

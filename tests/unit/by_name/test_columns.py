@@ -40,7 +40,7 @@ def schema(columns: str) -> StructType:
 
 def message(declared: str, value_format: Any = "raw", **columns: pa.Array) -> dict[str, list[Any]]:
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    found = columns_of(schema(declared), value_format, topic="out").message(batch)
+    found = columns_of(schema(declared), value_format, topic="out", named={}).message(batch)
     return {name: found.column(name).to_pylist() for name in found.schema.names}
 
 
@@ -108,20 +108,23 @@ def test_a_partition_beyond_all_numbers_is_refused() -> None:
         ("value string; key int", "raw", "'key' is int"),
         ("value string; key string; __key string", "raw", "both give the message's key"),
         ("value string; partition int; __partition int", "raw", "both give the message's partition"),
-        ("key string", "avro", "builds the payload from the other columns"),
+        ("__key string", "avro", "builds the payload from the other columns"),
     ],
 )
 def test_columns_are_refused_as_the_sink_does(columns: str, value_format: Any, words: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        columns_of(schema(columns), value_format, topic="out")
+        columns_of(schema(columns), value_format, topic="out", named={})
     assert words in str(refused.value)
 
 
 def test_without_a_topic_each_row_names_one() -> None:
-    assert columns_of(schema("value string; topic string"), "raw", topic=None).places == {"value": 0, "topic": 1}
+    assert columns_of(schema("value string; topic string"), "raw", topic=None, named={}).places == {
+        "value": 0,
+        "topic": 1,
+    }
     with pytest.raises(InvalidInput, match="No topic"):
-        columns_of(schema("value string"), "raw", topic=None)
+        columns_of(schema("value string"), "raw", topic=None, named={})
 
 
 def test_a_topic_that_is_given_wins_over_a_column() -> None:
-    assert columns_of(schema("topic string; value string"), "raw", topic="out").places == {"value": 1}
+    assert columns_of(schema("topic string; value string"), "raw", topic="out", named={}).places == {"value": 1}

@@ -7,17 +7,17 @@ from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
-from eos.sinks.columns import BUILT, VALUE_FORMATS, ColumnRoles, ValueFormat, roles_of
+from eos.sinks.columns import ALIASES, BUILT, NAMED, VALUE_FORMATS, ColumnRoles, ValueFormat, roles_of
 from eos.sinks.message_rows import message_columns
 from eos.source.columns import ALL
 
 pytestmark = pytest.mark.usefixtures("spark")  # column expressions need a Spark context
 
 
-def check(schema: str, value_format: ValueFormat = "raw", *, topic: str | None = "out") -> ColumnRoles:
+def check(schema: str, value_format: ValueFormat = "raw", *, topic: str | None = "out", **named: str) -> ColumnRoles:
     parsed = StructType.fromDDL(schema)
     assert isinstance(parsed, StructType)
-    roles = roles_of(parsed, value_format, topic=topic)
+    roles = roles_of(parsed, value_format, topic=topic, named=named)
     message_columns(parsed, roles, value_format)
     return roles
 
@@ -40,7 +40,7 @@ def check(schema: str, value_format: ValueFormat = "raw", *, topic: str | None =
         ("value string, event_time date", "event_time is timestamp, or bigint in milliseconds"),
         ("value string, event_time timestamp_ntz", "Column 'event_time' is timestamp_ntz"),
         ("value string, deliver_at string", "deliver_at is timestamp, or bigint in milliseconds"),
-        ("value string, __deliverAt timestamp", r"Column '__deliverAt' means nothing to the sink"),
+        ("value string, __deliverAt string", "Column '__deliverAt' is string, but the message's deliver_at"),
         ("value string, properties map<string,int>", r"map<string,int>, but .* map<string,string>"),
         ("value string, properties string", r"the message's properties is map<string,string>"),
         ("value string, partition string", "the message's partition is an integer"),
@@ -57,9 +57,9 @@ def test_a_wrong_column_is_named(schema: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        ("key string", "builds the payload from the other columns, but there are none"),
-        ("value string, a int", "makes the column 'value' itself, but the DataFrame has one. Rename it"),
-        ("a int, key int", "Column 'key' is int"),
+        ("__key string", "builds the payload from the other columns, but there are none"),
+        ("value binary, __key string", "make a field of the column 'value'.*Use value_format='raw', or rename"),
+        ("a int, __key int", "Column '__key' is int"),
         ("m map<int,string>", r"Column 'm' holds a map<int,string>.*keys of a JSON object are strings.*transform_keys"),
         ("a array<struct<m:map<string,map<date,int>>>>", r"Column 'a' holds a map<date,int>"),
         ("a array<struct<b:struct<c:int,d:int,c:int>>>", r"Column 'a' holds a struct with two fields 'c'"),
@@ -73,8 +73,8 @@ def test_a_wrong_column_of_a_json_message_is_named(schema: str, words: str) -> N
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        ("key string", "value_format='avro' builds the payload from the other columns, but there are none"),
-        ("value string, a int", "value_format='avro' makes the column 'value' itself, but the DataFrame has one"),
+        ("__key string", "value_format='avro' builds the payload from the other columns, but there are none"),
+        ("value binary", "value_format='avro' would make a field of the column 'value'"),
     ],
 )
 def test_a_wrong_column_of_an_avro_message_is_named(schema: str, words: str) -> None:
@@ -125,16 +125,53 @@ def test_rows_that_name_their_topics_have_no_schema_to_be_encoded_by(value_forma
 def test_a_topic_that_is_given_wins_over_a_column(value_format: ValueFormat, column: str) -> None:
     roles = check(f"{payload(value_format)}, {column}", value_format)
     assert "topic" not in roles.parts
-    assert set(roles.unused) == {one.split()[0] for one in column.split(", ")}
-    assert set(roles.unused.values()) == {"since topic='out' is given, and counts for all rows"}
+    fields = {"topic"} if value_format in BUILT else set()  # a field of the payload like any other
+    assert set(roles.unused) == {one.split()[0] for one in column.split(", ")} - fields
+    assert set(roles.unused.values()) <= {"since topic='out' is given, and counts for all rows"}
+
+
+PLAIN = ("value", "key", "ordering_key", "event_time", "properties", "deliver_at", "topic", "partition")
+
+
+@pytest.mark.parametrize("value_format", BUILT)
+def test_a_payload_that_is_built_keeps_every_column_that_no_option_names(value_format: ValueFormat) -> None:
+    assert set(PLAIN) == {"value", "topic", *NAMED}
+    roles = check(", ".join(f"{name} int" for name in PLAIN), value_format)
+    assert roles.payload.fieldNames() == list(PLAIN)
+    assert (roles.parts, roles.notes) == ({}, {})
+    metadata = ", ".join(f"`{name}` {_TYPE.get(part, 'string')}" for name, part in ALIASES.items())
+    roles = check(f"{metadata}, a int, __v int", value_format)
+    assert roles.payload.fieldNames() == ["a", "__v"]
+    assert {*roles.parts.values(), *roles.unused} == set(ALIASES)
+
+
+_TYPE = {"event_time": "timestamp", "deliver_at": "timestamp", "properties": "map<string,string>", "partition": "int"}
+
+
+@pytest.mark.parametrize("part", NAMED)
+@pytest.mark.parametrize("value_format", VALUE_FORMATS)
+def test_an_option_names_the_column_of_each_part(value_format: ValueFormat, part: str) -> None:
+    declared = f"{payload(value_format)}, it {_TYPE.get(part, 'string')}"
+    roles = check(declared, value_format, **{part: "it"})
+    assert roles.parts[part] == "it"
+    note = f"column 'it' is the message's {part} by the option {part}, and no field of the payload"
+    assert roles.notes == ({"it": note} if value_format in BUILT else {})
+    assert "it" not in roles.payload.fieldNames()
+    with pytest.raises(InvalidInput, match=rf"{part}='itt' names no column of the DataFrame.*Did you mean 'it'\?"):
+        check(declared, value_format, **{part: "itt"})
+    with pytest.raises(InvalidInput, match=f"'it' is array<int>, but the message's {part} is"):
+        check(f"{payload(value_format)}, it array<int>", value_format, **{part: "it"})
+    twice = next(name for name, known in ALIASES.items() if known == part)
+    with pytest.raises(InvalidInput, match=f"Columns 'it' and '{twice}' both give the message's {part}"):
+        check(f"{declared}, `{twice}` {_TYPE.get(part, 'string')}", value_format, **{part: "it"})
 
 
 def test_each_column_of_the_source_has_a_role() -> None:
-    roles = roles_of(ALL, "raw", topic="out")
+    roles = roles_of(ALL, "raw", topic="out", named={})
     assert {*roles.parts.values(), *roles.unused} == set(ALL.fieldNames())
     assert set(roles.unused) == {"__topic", "__messageId", "__publishTime"}
     assert roles.parts["partition"] == "__partition"
-    assert "topic" in roles_of(ALL, "raw", topic=None).parts
+    assert "topic" in roles_of(ALL, "raw", topic=None, named={}).parts
 
 
 def test_roles_are_told_a_line_each() -> None:

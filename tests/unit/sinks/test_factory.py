@@ -11,6 +11,7 @@ import pytest
 
 import eos
 from eos.sinks import factory
+from eos.sinks.columns import NAMED
 from eos.sinks.options import SinkOptions
 from eos.steps import unobserved
 
@@ -20,6 +21,7 @@ DIFFERENT: dict[str, Any] = {
     "guarantee": "at-least-once",
     "value_format": "json",
     "register_schema": "org.example.Flight",
+    **{part: f"the {part}" for part in NAMED},
     "ignore_null_fields": False,
     "key_hash": "java",
     "compression": "zstd",

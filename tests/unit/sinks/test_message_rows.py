@@ -11,13 +11,16 @@ from eos.sinks.message_rows import message_rows
 
 
 def rows_of(df: DataFrame, value_format: ValueFormat, *, ignore_null_fields: bool | None = None) -> DataFrame:
-    return message_rows(df, roles_of(df.schema, value_format, topic="t"), value_format, ignore_null_fields)
+    return message_rows(df, roles_of(df.schema, value_format, topic="t", named={}), value_format, ignore_null_fields)
 
 
 def test_the_columns_of_an_avro_message_become_a_struct(spark: SparkSession) -> None:
-    df = spark.sql("select 1 `a.b`, map(1, 2) m, 'k' key, current_timestamp() event_time")
+    df = spark.sql("select 1 `a.b`, map(1, 2) m, 'k' __key, current_timestamp() __eventTime, 7 key")
     made = rows_of(df, "avro")
-    assert made.schema.simpleString() == "struct<value:struct<a.b:int,m:map<int,int>>,key:string,event_time:bigint>"
+    assert (
+        made.schema.simpleString()
+        == "struct<value:struct<a.b:int,m:map<int,int>,key:int>,key:string,event_time:bigint>"
+    )
 
 
 def test_columns_that_spark_can_not_tell_apart_are_refused(spark: SparkSession) -> None:

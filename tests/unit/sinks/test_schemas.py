@@ -20,20 +20,22 @@ def columns(**kinds: DataType) -> StructType:
 
 
 def check(given: StructType, value_format: ValueFormat, schema: Registered | None) -> Registered | None:
-    return check_columns(given, roles_of(given, value_format, topic=TOPIC), value_format, TOPIC, schema)
+    if value_format == "schema" and "value" not in given.names:
+        given = columns(value=given)
+    return check_columns(given, roles_of(given, value_format, topic=TOPIC, named={}), value_format, TOPIC, schema)
 
 
 @pytest.mark.parametrize(("value_format", "kind"), [("json", "JSON"), ("avro", "AVRO")])
 def test_the_columns_of_the_payload_are_checked_and_those_of_the_message_are_not(
     value_format: ValueFormat, kind: str
 ) -> None:
-    given = columns(key=TEXT, event_time=TimestampType(), carrier=TEXT, delay=NUMBER, partition=NUMBER)
+    given = columns(__key=TEXT, __eventTime=TimestampType(), carrier=TEXT, delay=NUMBER, __partition=NUMBER)
     schema = registered(kind, FLIGHT)
     assert check(given, value_format, schema) is schema
     with pytest.raises(
         InvalidInput, match=f"The rows do not fit version 2 of the schema of {TOPIC}: field 'delay' is string, "
     ):
-        check(columns(key=TEXT, delay=TEXT), value_format, registered(kind, FLIGHT, number=2))
+        check(columns(__key=TEXT, delay=TEXT), value_format, registered(kind, FLIGHT, number=2))
 
 
 @pytest.mark.parametrize("kind", [None, "STRING", "BYTES"])
@@ -79,7 +81,7 @@ def test_a_value_has_the_type_of_the_topics_schema() -> None:
 
 def test_a_message_of_protobuf_is_checked_by_its_descriptor() -> None:
     schema = native({"Flight": ["string carrier = 1", "uint64 delay = 2", "Leg leg = 3"], "Leg": ["bool x = 1"]})
-    given = columns(key=TEXT, carrier=TEXT, delay=NUMBER)
+    given = columns(__key=TEXT, carrier=TEXT, delay=NUMBER)
     assert check(given, "protobuf", schema) is schema
     assert check(columns(value=StructType(given.fields[1:])), "schema", schema) is schema
     for kind, words in ((TEXT, "is string"), (DecimalType(9, 2), r"is decimal\(9,2\)")):
@@ -133,7 +135,7 @@ def test_a_default_that_is_none_is_refused_before_anything_is_written() -> None:
         check(columns(a=NUMBER), "avro", schema)
 
 
-WITH_GATE = columns(key=TEXT, carrier=TEXT, delay=NUMBER, gate=TEXT)
+WITH_GATE = columns(carrier=TEXT, delay=NUMBER, gate=TEXT)
 
 
 @pytest.mark.parametrize(("value_format", "kind"), [("json", "JSON"), ("avro", "AVRO")])
