@@ -14,6 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
+from eos.option_names import VALUE_FORMAT, spelling_key
 from eos.source.batch import FilteredReader, PulsarReader
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import ALL, all_with, checked
@@ -63,7 +64,7 @@ class PulsarDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return all columns: what a read without a schema gives. Raises InvalidInput."""
-        if "valueformat" not in {name.lower() for name in self.options}:
+        if spelling_key(VALUE_FORMAT) not in map(spelling_key, self.options):
             return ALL
         shared = self._value_schema(parse_options(self._reading(), kind_of(self.options)))
         return ALL if shared is None else all_with(shared.spark_type)

@@ -14,7 +14,9 @@ from typing import NoReturn, get_args
 from eos.config import Cluster
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
+from eos.option_names import VALUE_FORMAT, same_name, spelling_key
 from eos.pulsar.net.service_url import addresses
+from eos.sinks.columns import BUILT
 from eos.sinks.options import Guarantee, SinkOptions, checked
 from eos.source.table import OPTIONS as READING
 from eos.source.table import SYNONYMS
@@ -40,7 +42,6 @@ _ONLY_THE_SINK: Mapping[str, str] = {
 _ANSWERS: Mapping[str, str] = {
     "path": "save() and start() take no path here; name the topic by the option topic",
     "topics": "a writer has one topic, by the option topic; without it a column `topic` names each row's",
-    "valueformat": "it is the source's; a writer has value_format",
     "kafka.bootstrap.servers": 'this writes to Pulsar: use service.url="pulsar://host:6650"',
     "pulsar.producer.compressiontype": "use compression",
     "pulsar.producer.hashingscheme": "use key_hash",
@@ -64,8 +65,10 @@ OPTIONS: tuple[Field[object], ...] = tuple(
 
 _OURS = {one.name: one for one in OPTIONS}
 _NAMES = {SERVICE_URL, *_OURS}
-_READS_ONLY = {one.name.lower() for one in READING} - _NAMES - _ANSWERS.keys()
-_WRITES_ONLY = _NAMES - {one.name.lower() for one in READING}
+_KEYS = {spelling_key(name) for name in _NAMES}
+_READING_KEYS = {spelling_key(one.name) for one in READING}
+_READS_ONLY = _READING_KEYS - _KEYS - _ANSWERS.keys()
+_WRITES_ONLY = _KEYS - _READING_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,16 @@ class WriteOptions:
 
 
 def for_reading(given: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the options of a table that is written too, without those that only its writer knows."""
-    return {name: value for name, value in given.items() if name.lower() not in _WRITES_ONLY}
+    """Return the options of a table that is written too, without what only its writer knows.
+
+    A value format that the source does not have, such as "avro", is the writer's: such a table is read as bytes.
+    """
+    return {
+        name: value
+        for name, value in given.items()
+        if spelling_key(name) not in _WRITES_ONLY
+        and not (spelling_key(name) == spelling_key(VALUE_FORMAT) and value.lower() in BUILT)
+    }
 
 
 def parse_write_options(given: Mapping[str, str], call: str) -> WriteOptions:
@@ -115,23 +126,18 @@ def parse_write_options(given: Mapping[str, str], call: str) -> WriteOptions:
 
 def _named(given: Mapping[str, str], call: str) -> dict[str, str]:
     """Return the texts by our names. What only the source knows, and what Spark adds, is passed over."""
-    texts: dict[str, str] = {}
-    for word, text in given.items():
-        low = word.lower()
-        name = SYNONYMS.get(low, low)
-        if name not in _NAMES:
-            if name in _READS_ONLY or name in _OF_SPARK:
-                continue
+    texts = same_name(given, _NAMES, SYNONYMS)
+    for word in texts.keys() - _NAMES:
+        if spelling_key(word) not in _READS_ONLY and word.lower() not in _OF_SPARK:
             _refuse(word, call)
-        if name in texts:
-            raise InvalidInput(f"option {name!r} is given twice, once as {word!r}. Give it once.")
-        texts[name] = text
-    return texts
+    return {name: text for name, text in texts.items() if name in _NAMES}
 
 
 def _refuse(word: str, call: str) -> NoReturn:
     low = word.lower()
-    why = _ONLY_THE_SINK.get(low) or _ANSWERS.get(low)
+    why = _ANSWERS.get(low) or next(
+        (why for name, why in _ONLY_THE_SINK.items() if spelling_key(name) == spelling_key(word)), None
+    )
     near = f" {why[0].upper()}{why[1:]}." if why else did_you_mean(low, _NAMES)
     raise InvalidInput(f"{call} has no option {word!r}.{near} It takes {', '.join(sorted(_NAMES))}.")
 

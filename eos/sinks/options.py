@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import wraps
-from typing import Literal, ParamSpec, TypeVar, get_args
+from inspect import signature
+from typing import Literal, ParamSpec, TypeVar, cast, get_args
 
 from eos.commit.control_topic import control_topic, control_topic_in
 from eos.config import (
@@ -28,6 +29,7 @@ from eos.delivery.row_writer import WriteSettings
 from eos.errors import InvalidInput
 from eos.metrics.batch import Observers
 from eos.nearest import did_you_mean
+from eos.option_names import plain_value_format, same_name
 from eos.pulsar.net.service_url import refuse_tls_in_vain
 from eos.pulsar.protocol.topics import NAMESPACE
 from eos.pulsar.wire.encryption_keys import public_keys
@@ -170,17 +172,24 @@ def check_names(
 
 
 def names_checked(check: Callable[[list[str]], None]) -> Callable[[Callable[_Given, _Made]], Callable[_Given, _Made]]:
-    """Answer an unknown or a missing option with InvalidInput, in place of Python's TypeError.
+    """Have a function take its options in each spelling, and answer a wrong name with InvalidInput, not a TypeError.
 
     Args:
         check: told the names of the options that a caller gives; raises InvalidInput.
     """
 
     def around(make: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+        positional = [one.name for one in signature(make).parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
+        known = {*positional, "name", "job_id", *(one.name for one in fields(SinkOptions))}
+
         @wraps(make)
         def call(*given: _Given.args, **options: _Given.kwargs) -> _Made:
-            check([option for option in options if option not in ("df", "service_url")])
-            return make(*given, **options)
+            by_place = dict(zip(positional, given, strict=False))
+            by_name = same_name(options, known)
+            if twice := next((name for name in by_place if name in by_name), None):
+                raise InvalidInput(f"{twice!r} is given twice, by its place and by its name. Give it once.")
+            check([option for option in by_name if option not in positional])
+            return make(*given, **by_name)  # type: ignore[arg-type]
 
         return call
 
@@ -199,6 +208,7 @@ def checked(options: SinkOptions) -> SinkOptions:
     full = replace(
         options,
         topic=None if options.topic is None else valid_topic(options.topic),
+        value_format=cast("ValueFormat", plain_value_format(options.value_format)),
         encryption_keys=None if keys is None else dict(public_keys(keys)),
     )
     _check_values(full)

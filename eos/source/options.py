@@ -1,6 +1,7 @@
 """The options of the source: their table, and how they are read.
 
-Spark hands option names over in lower case, so a name counts in any case. A name that Spark's Kafka
+Spark hands option names over in lower case, so a name counts in any case, and in each spelling of `eos.option_names`. A
+name that Spark's Kafka
 source or the other Pulsar connector knows is taken where it means the same, and otherwise
 answered with ours.
 """
@@ -18,6 +19,7 @@ from eos.config import MOST_S, Cluster, KeyFiles, Tls
 from eos.credentials import credentials_of
 from eos.errors import InvalidInput
 from eos.nearest import did_you_mean
+from eos.option_names import same_name, spelling_key
 from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name
 from eos.pulsar.wire.compression import MAX_BYTES
@@ -108,10 +110,10 @@ class SourceOptions:
 
 def kind_of(given: Iterable[str]) -> Kind:
     """Return which kind of read options are for: only a streaming query has a subscription. Args: their names."""
-    ours = {SYNONYMS.get(name.lower(), name.lower()) for name in given}
-    if any(_NAMES[name].kinds == ("batch",) for name in ours if name in _NAMES):
+    ours = {name for name in map(_ours, given) if name is not None}
+    if any(_NAMES[spelling_key(name)].kinds == ("batch",) for name in ours):
         return "batch"
-    return "stream" if ours & {"subscription", "subscriptionprefix"} else "batch"
+    return "stream" if ours & {"subscription", "subscriptionPrefix"} else "batch"
 
 
 def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
@@ -143,7 +145,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         part_bytes=read.number("maxBytesPerPartition") or PART_BYTES,
         compacted=_compacted(read, start, end),
         retain_while_reading=read.flag("retainWhileReading", False),
-        typed=read.one_of("valueFormat", ("bytes", "schema")) == "schema",
+        typed=read.one_of("valueFormat", ("raw", "bytes", "schema")) == "schema",
         skip_damaged=read.one_of("onDamagedEntry", ("fail", "skip")) == "skip",
         max_message_bytes=read.number("maxMessageBytes", 2**30) or MAX_BYTES,
         decryption_keys=() if (keys := read.text("decryption_keys")) is None else key_files(keys),
@@ -152,22 +154,19 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
     )
 
 
-_NAMES = {option.name.lower(): option for option in OPTIONS}
+_NAMES = {spelling_key(option.name): option for option in OPTIONS}
 
 
 class _Read:
     """The given options by their names in this project."""
 
     def __init__(self, given: Mapping[str, str], kind: Kind) -> None:
-        self._values: dict[str, str] = {}
-        for word, value in given.items():
-            name = _known(word)
-            if name in self._values:
-                raise InvalidInput(f"option {name!r} is given twice, once as {word!r}. Give it once.")
-            if kind not in _NAMES[name.lower()].kinds:
-                other = _NAMES[name.lower()].kinds[0]
-                raise InvalidInput(f"option {name!r} is for a {other} read; this is a {kind} read. Leave it out.")
-            self._values[name] = value
+        self._values: dict[str, str] = same_name(given, (option.name for option in OPTIONS), SYNONYMS)
+        for name in self._values:
+            _refuse_unknown(name)
+            kinds = _NAMES[spelling_key(name)].kinds
+            if kind not in kinds:
+                raise InvalidInput(f"option {name!r} is for a {kinds[0]} read; this is a {kind} read. Leave it out.")
 
     def text(self, name: str) -> str | None:
         return self._values.get(name)
@@ -237,11 +236,17 @@ def _limits(read: _Read) -> Limits:
     )
 
 
-def _known(word: str) -> str:
-    """Return our name of an option. Raises InvalidInput with the right name for a wrong one."""
+def _ours(word: str) -> str | None:
+    """Return our name of an option; None: it has none."""
+    option = _NAMES.get(spelling_key(SYNONYMS.get(word.lower(), word)))
+    return None if option is None else option.name
+
+
+def _refuse_unknown(word: str) -> None:
+    """Raise InvalidInput with the right name for a wrong one."""
     low = word.lower()
-    if low in _NAMES or low in SYNONYMS:
-        return _NAMES[SYNONYMS.get(low, low)].name
+    if spelling_key(word) in _NAMES:
+        return
     if low in ANSWERS:
         raise InvalidInput(f"the Pulsar source has no option {word!r}: {ANSWERS[low]}.")
     names = ", ".join(option.name for option in OPTIONS)

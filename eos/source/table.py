@@ -16,7 +16,7 @@ class SourceOption:
     """One option.
 
     Attributes:
-        name: as it is written in docs and messages; any case is taken.
+        name: as it is written in docs and messages; every spelling of `eos.option_names` is taken.
         default: in words; "" for none.
         kinds: what reads take it.
         meaning: one line of the docs.
@@ -38,7 +38,8 @@ OPTIONS: tuple[SourceOption, ...] = (
         "admin.url",
         "",
         '`"http://host:8080"` or `"https://host:8443"`: the admin API, by whose ledgers topic partitions are cut, so '
-        "that more tasks read them. With it a read warns of policies that slow it",
+        "that more tasks read them. A cut gives up the order within a key, see `maxBytesPerPartition`. With it a read "
+        "warns of policies that slow it",
     ),
     _both("topic", "", "one topic: all its partitions, or one partition by its own name"),
     _both("topics", "", "several topics, separated by commas"),
@@ -94,8 +95,9 @@ OPTIONS: tuple[SourceOption, ...] = (
     ),
     _both(
         "valueFormat",
-        "`bytes`",
-        "`schema`: `value` has the type of the topic's registered schema; topics whose schemas differ are refused",
+        "`raw`",
+        "`raw` or `bytes`: the bytes as they are; `schema`: `value` has the type of the topic's registered schema; "
+        "topics whose schemas differ are refused",
     ),
     _both(
         "decryption_keys",
@@ -131,12 +133,14 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "minPartitions",
         "1",
-        "Spark partitions, at least, where there are so many entries: topic partitions are cut; needs `admin.url`",
+        "Spark partitions, at least, where there are so many entries: topic partitions are cut; needs `admin.url`. "
+        "From topic to topic **this gives up the order within a key**: parts of a partition are written side by side",
     ),
     _both(
         "maxBytesPerPartition",
         "134217728",
-        "bytes of a Spark partition, about: more are cut, by the ledgers that are closed; needs `admin.url`",
+        "bytes of a Spark partition, about: more are cut, by the ledgers that are closed; needs `admin.url`. From "
+        "topic to topic **a cut gives up the order within a key**: parts of a partition are written side by side",
     ),
     SourceOption(
         "maxEntriesPerTrigger",
@@ -193,7 +197,6 @@ OPTIONS: tuple[SourceOption, ...] = (
 """Every option, in the order of the docs."""
 
 SYNONYMS = {
-    "service_url": "service.url",
     "predefinedsubscription": "subscription",
     "pulsar.client.tlstrustcertsfilepath": "tls_trust_certs",
     "pulsar.client.tlshostnameverificationenable": "tls_verify_hostname",

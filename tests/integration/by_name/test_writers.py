@@ -119,7 +119,7 @@ def test_insert_into_a_view_that_is_read_too(
     spark: SparkSession, make_plain: MakeTopic, read_all: ReadAll, options: Options
 ) -> None:
     topic = make_plain("view", partitions=2)
-    given = in_sql(options(topic, startingOffsets="earliest", key_hash="java"))
+    given = in_sql(options(topic, starting_offsets="earliest", keyHash="java", valueFormat="bytes"))
     spark.sql(f"create or replace temporary view by_name_view using pulsar options ({given})")
     spark.sql("insert into by_name_view (value, __key) select binary(string(id)), binary('k') from range(10)")
     assert payloads(read_all(topic)) == Counter(map(str, range(10)))

@@ -178,7 +178,8 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"xyzzy": "1"}, r"no option 'xyzzy'\. It takes service\.url, admin\.url, topic"),
         ({"pulsar.reader.readername": "r"}, "uses no Java reader; it takes service.url"),
         ({"kafka.security.protocol": "SSL"}, "reads Pulsar, not Kafka; it takes"),
-        ({"service_url": URL}, r"'service.url' is given twice, once as 'service_url'"),
+        ({"service_url": f"{URL}1"}, r"'service.url' is given twice with different values, as .* and as 'service_url'"),
+        ({"starting_offsets": "latest", "startingOffsets": "earliest"}, "'startingOffsets' is given twice"),
         ({"service.url": "http://localhost:8080"}, "must begin with pulsar://"),
         ({"topics": "a", "topic": "b"}, "one of topic, topics and topicsPattern; given: topic and topics"),
         ({"topics": " , "}, "names no topic"),
@@ -269,7 +270,7 @@ def test_values_are_bytes_unless_the_schema_is_asked_for() -> None:
     assert not stream().typed
     assert not stream(valueformat="bytes").typed
     assert stream(valueformat="SCHEMA").typed
-    with pytest.raises(InvalidInput, match="valueFormat='json' is neither bytes nor schema"):
+    with pytest.raises(InvalidInput, match="valueFormat='json' is neither raw nor bytes nor schema"):
         stream(valueformat="json")
 
 

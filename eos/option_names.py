@@ -1,0 +1,57 @@
+"""One name for an option in all its spellings: `service.url`, `serviceUrl` and `service_url` are one option.
+
+Spark spells options `startingOffsets`, and Python `starting_offsets`. Each function and `format("pulsar")` take both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+from eos.errors import InvalidInput
+
+_Value = TypeVar("_Value")
+
+VALUE_FORMAT = "value_format"
+
+
+def spelling_key(name: str) -> str:
+    """Return what the spellings of one option's name have in common."""
+    return name.replace("_", "").replace(".", "").lower()
+
+
+def same_name(
+    given: Mapping[str, _Value], known: Iterable[str], synonyms: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, _Value]:
+    """Return the options by the names that are known here. Names that are not known stay as they are.
+
+    Args: the options, their names in any spelling; the names that are known, each in one spelling; {another name of an
+    option, in lower case: the known one}.
+
+    Raises InvalidInput: an option is given twice, with different values.
+    """
+    known_by_key = {spelling_key(name): name for name in known}
+    found: dict[str, _Value] = {}
+    words: dict[str, str] = {}
+    for word, value in given.items():
+        name = known_by_key.get(spelling_key(synonyms.get(word.lower(), word)), word)
+        if name in found and not _equal(name, found[name], value):
+            raise InvalidInput(
+                f"Option {name!r} is given twice with different values, as {words[name]!r} and as {word!r}. Nothing is "
+                "read or written. Give it once."
+            )
+        found.setdefault(name, value)
+        words.setdefault(name, word)
+    return found
+
+
+def plain_value_format(value: object) -> object:
+    """Return a value of `value_format` in one spelling: "bytes", as the source says, is "raw", as the sink says."""
+    return "raw" if isinstance(value, str) and value.lower() in ("raw", "bytes") else value
+
+
+def _equal(name: str, one: object, other: object) -> bool:
+    if spelling_key(name) == spelling_key(VALUE_FORMAT):
+        return plain_value_format(one) == plain_value_format(other)
+    return one == other
