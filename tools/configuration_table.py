@@ -31,8 +31,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("encryption_keys", "decryption_keys", "principal", "subscription_prefix"),
     ),
     "Rows": (
-        *("value_format", "register_schema", "ignore_null_fields", "key_hash", "compression", "batching", "chunking"),
-        "producer_properties",
+        *("value_format", "register_schema", "ignore_null_fields", "key", "ordering_key", "event_time", "properties"),
+        *("deliver_at", "partition", "key_hash", "compression", "batching", "chunking", "producer_properties"),
     ),
     "Transactions": ("name", "guarantee", "transaction_timeout_s", "attempts"),
     "Reading": (

@@ -1,6 +1,7 @@
-"""How the commands of `eos` reach a cluster: one set of options for all of them, and what it comes to.
+"""How the commands of `eos` and `statestore` reach a cluster: one set of options for all, and what it comes to.
 
-A command decorated with `connecting` has a parameter `to`; on the command line it has the options in its place.
+A command decorated with `connecting` has a parameter `to`, or with `connecting_later` a parameter `by`; on the command
+line it has the options in its place.
 """
 
 from __future__ import annotations
@@ -47,6 +48,33 @@ class ConnectionOptions:
     admin_url: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """What is said of a connection, before it is known which cluster is reached.
+
+    Attributes:
+        by_option: what the command line says.
+        by_caller: what the command line and the environment say.
+        said: what these and a client.conf say.
+    """
+
+    by_option: Layer
+    by_caller: Layer
+    said: Layer
+
+    def cluster(self, service_url: str) -> Cluster:
+        """Return how to reach a cluster. Raises InvalidInput for an option of TLS where no URL asks for TLS."""
+        said = self.said
+        # What a client.conf has of TLS is for Pulsar's own commands too, which pass it over where no URL asks for TLS.
+        refuse_tls_in_vain(_tls(self.by_caller), service_url, said.admin_url)
+        credentials = credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)
+        return Cluster(service_url, credentials, _tls(said), subscription_prefix=said.subscription_prefix)
+
+    def reached(self) -> ConnectionOptions:
+        """Return what a command reaches that takes its cluster from here."""
+        return ConnectionOptions(self.cluster(self.said.service_url or DEFAULT_SERVICE_URL), self.said.admin_url)
+
+
 def _said(name: str, help: str) -> Any:
     return typer.Option(help=f"{help} Or {variable(name)}.", rich_help_panel="Connection", show_default=False)
 
@@ -83,12 +111,11 @@ def connection(
             show_default=False,
         ),
     ] = None,
-) -> ConnectionOptions:
+) -> ConnectionSettings:
     """Return what the options, the environment and a client.conf come to, the first before the others.
 
     Raises:
-        InvalidInput: one of them is wrong, or two ways to authenticate are given in one place; or an option of TLS
-            where neither URL asks for TLS.
+        InvalidInput: one of them is wrong, or two ways to authenticate are given in one place.
     """
     by_option = Layer(
         service_url=service_url,
@@ -109,12 +136,8 @@ def connection(
     said = merged(layers)
     if (said.tls_certificate is None) != (said.tls_key is None):
         raise InvalidInput("tls_certificate and tls_key belong together; give both in one place, or neither.")
-    service_url = said.service_url or DEFAULT_SERVICE_URL
-    # What a client.conf has of TLS is for Pulsar's own commands too, which pass it over where no URL asks for TLS.
-    refuse_tls_in_vain(_tls(merged(layers[:2])), service_url, said.admin_url)
-    credentials = credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)
-    cluster = Cluster(service_url, credentials, _tls(said), subscription_prefix=said.subscription_prefix)
-    return ConnectionOptions(cluster, said.admin_url)
+    credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)  # refuses what is no way to authenticate
+    return ConnectionSettings(by_option, merged(layers[:2]), said)
 
 
 def _tls(said: Layer) -> Tls:
@@ -122,14 +145,25 @@ def _tls(said: Layer) -> Tls:
 
 
 def connecting(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `connection`; it gets what they come to as its parameter `to`."""
-    own = [one for one in inspect.signature(command).parameters.values() if one.name != "to"]
+    """Give a command the options of `connection`; it gets the cluster that they come to as its parameter `to`."""
+    return _with_options(command, "to", ConnectionSettings.reached)
+
+
+def connecting_later(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `connection`; it gets them as its parameter `by`, and names the cluster itself."""
+    return _with_options(command, "by", lambda settings: settings)
+
+
+def _with_options(
+    command: Callable[..., None], place: str, come_to: Callable[[ConnectionSettings], object]
+) -> Callable[..., None]:
+    own = [one for one in inspect.signature(command).parameters.values() if one.name != place]
     options = list(inspect.signature(connection).parameters.values())
 
     @wraps(command)
     def run(**given: Any) -> None:
-        reached = connection(**{one.name: given.pop(one.name) for one in options})
-        command(**given, to=reached)
+        settings = connection(**{one.name: given.pop(one.name) for one in options})
+        command(**given, **{place: come_to(settings)})
 
     hints = get_type_hints(command, include_extras=True) | get_type_hints(connection, include_extras=True)
     parameters = [*own, *options]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.config import Cluster, Credentials, Tls
+from eos.cli.connection import ConnectionSettings
+from eos.config import Cluster
 from statestore.errors import InvalidInput
 from statestore.hadoop.options import PREFIX, checked
 
@@ -27,15 +28,10 @@ HadoopOptions = Annotated[
         help="A Hadoop option, fs.bk.NAME=VALUE, or @FILE of some, as in spark-defaults.conf. Repeatable.",
     ),
 ]
-Token = Annotated[Path | None, typer.Option("--token-file", help="A file with a token for Pulsar.")]
-Trust = Annotated[Path | None, typer.Option("--trust-certs", help="PEM file of authorities, for pulsar+ssl://.")]
 JobName = Annotated[
     str | None, typer.Option("--job", help="The job, package.module:function; see statestore.roll_forward.jobs.")
 ]
 SinkName = Annotated[str | None, typer.Option("--sink", help="The name of the job's exactly-once sink.")]
-ServiceUrl = Annotated[
-    str | None, typer.Option("--service-url", help="The Pulsar cluster of the sink's output: pulsar://host:port.")
-]
 Namespace = Annotated[
     str, typer.Option(help="tenant/namespace of the sink's control topic: its control_namespace, else its topic's.")
 ]
@@ -81,21 +77,14 @@ def settings_of(conf: Sequence[str] | None) -> dict[str, str]:
     return _pairs(conf, "--conf takes NAME=VALUE, such as spark.sql.shuffle.partitions=4")
 
 
-def cluster_of(uri: str, token_file: Path | None, trust_certs: Path | None) -> Cluster:
-    """Return the cluster of a topic's address, with the caller's credentials. Raises InvalidInput for TLS in vain."""
-    from eos.pulsar.net.service_url import refuse_tls_in_vain
+def cluster_of(uri: str, by: ConnectionSettings) -> Cluster:
+    """Return the cluster of a topic's address, as the caller reaches it. Raises InvalidInput for TLS in vain."""
     from statestore.savepoints.topic import TopicAddress
 
-    credentials = Credentials() if token_file is None else Credentials("token", f"file:{token_file}")
-    tls = Tls() if trust_certs is None else Tls(str(trust_certs))
-    service_url = TopicAddress.parse(uri).service_url
-    refuse_tls_in_vain(tls, service_url, None)
-    return Cluster(service_url, credentials, tls)
+    return by.cluster(TopicAddress.parse(uri).service_url)
 
 
-def sink_output(
-    sink: str | None, service_url: str | None, namespace: str, token_file: Path | None, trust_certs: Path | None
-) -> Output:
+def sink_output(sink: str | None, namespace: str, by: ConnectionSettings) -> Output:
     """Say what a sink has written.
 
     Raises:
@@ -103,20 +92,14 @@ def sink_output(
     """
     from statestore.roll_forward import Output
 
+    service_url = by.said.service_url
     if sink is None or service_url is None:
         missing = "--sink, the name of the job's sink," if sink is None else "--service-url, the cluster it writes to,"
         raise InvalidInput(f"{missing} must be given: the sink's control log tells what it has written")
-    return Output(cluster_of(f"{service_url.rstrip('/')}/any", token_file, trust_certs), sink, namespace)
+    return Output(cluster_of(f"{service_url.rstrip('/')}/any", by), sink, namespace)
 
 
-def job_and_output(
-    job: str | None,
-    sink: str | None,
-    service_url: str | None,
-    namespace: str,
-    token_file: Path | None,
-    trust_certs: Path | None,
-) -> tuple[Job, Output]:
+def job_and_output(job: str | None, sink: str | None, namespace: str, by: ConnectionSettings) -> tuple[Job, Output]:
     """Import the user's job, and say what its sink has written.
 
     Raises:
@@ -128,7 +111,7 @@ def job_and_output(
         raise InvalidInput(
             "--job is missing: package.module:function, which starts the query; see statestore.roll_forward.jobs"
         )
-    output = sink_output(sink, service_url, namespace, token_file, trust_certs)
+    output = sink_output(sink, namespace, by)
     return load_job(job), output
 
 

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eos.cli.connection import ConnectionSettings, connecting_later
 from statestore.cli import console, verdict
 from statestore.cli.options import (
     Conf,
     HadoopOptions,
     JobName,
     Namespace,
-    ServiceUrl,
     SinkName,
-    Token,
-    Trust,
     job_and_output,
     parse_options,
     sink_output,
@@ -35,17 +33,17 @@ Checkpoint = Annotated[str, typer.Argument(help="The live job's checkpoint. Noth
 Report = Annotated[Path, typer.Option(help="Folder for the journal and the report.")]
 
 
+@connecting_later
 def rehearse(
     context: typer.Context,
     checkpoint: Checkpoint,
     sink: SinkName = None,
-    service_url: ServiceUrl = None,
     namespace: Namespace = "public/default",
     report: Report = Path("drill-rehearsal"),
     conf: Conf = None,
-    token_file: Token = None,
-    trust_certs: Trust = None,
     option: HadoopOptions = None,
+    *,
+    by: ConnectionSettings,
 ) -> None:
     """Restore a live job's checkpoint and newest savepoint to a scratch place, and compare them with the live state.
 
@@ -55,26 +53,26 @@ def rehearse(
         from statestore.drills.acts.acts import perform
         from statestore.drills.acts.rehearsal import rehearse as act
 
-    output = sink_output(sink, service_url, namespace, token_file, trust_certs) if sink or service_url else None
+    output = sink_output(sink, namespace, by) if sink or by.by_option.service_url else None
     with _live(checkpoint, output, option, conf) as live:
         journal = perform("rehearsal", report, _rerun(context), partial(act, live), console.tell)
     verdict.report(journal)
 
 
+@connecting_later
 def shadow(
     context: typer.Context,
     checkpoint: Checkpoint,
     job: JobName = None,
     sink: SinkName = None,
-    service_url: ServiceUrl = None,
     batches: Annotated[int, typer.Option(min=1, help="How many batches of the live job to run.")] = 3,
     patience: Annotated[float, typer.Option(help="Seconds to wait for the live job's next batch.")] = 120.0,
     namespace: Namespace = "public/default",
     report: Report = Path("drill-shadow"),
     conf: Conf = None,
-    token_file: Token = None,
-    trust_certs: Trust = None,
     option: HadoopOptions = None,
+    *,
+    by: ConnectionSettings,
 ) -> None:
     """Run a job beside the live one on the same batches, without output, and compare the states.
 
@@ -85,7 +83,7 @@ def shadow(
         from statestore.drills.acts.acts import perform
         from statestore.drills.acts.shadow import Shadow, follow
 
-    start, output = job_and_output(job, sink, service_url, namespace, token_file, trust_certs)
+    start, output = job_and_output(job, sink, namespace, by)
     plan = Shadow(start, batches, patience)
     with _live(checkpoint, output, option, conf) as live:
         journal = perform("shadow", report, _rerun(context), partial(follow, live, plan), console.tell)
@@ -119,11 +117,16 @@ def _live(checkpoint: str, output: Output | None, option: list[str] | None, conf
 
 
 def _rerun(context: typer.Context) -> str:
-    """The command line that does the same again; files with secrets are named, not shown."""
+    """The command line that does the same again. Files with secrets are named, and other secrets are left out."""
     words = [*context.command_path.split()]
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
         if value is None or value == parameter.get_default(context):
+            continue
+        if parameter.name == "oauth2" or (parameter.name in ("token", "basic") and not value.startswith("file:")):
+            continue
+        if value is False:
+            words.append(parameter.secondary_opts[0])
             continue
         flag = [parameter.opts[0]] if parameter.param_type_name == "option" else []
         for one in value if isinstance(value, (list, tuple)) else [value]:

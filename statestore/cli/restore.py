@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eos.cli.connection import ConnectionSettings, connecting_later
 from statestore.cli import console
 from statestore.cli.options import (
     SAVEPOINT,
@@ -15,10 +16,7 @@ from statestore.cli.options import (
     HadoopOptions,
     JobName,
     Namespace,
-    ServiceUrl,
     SinkName,
-    Token,
-    Trust,
     cluster_of,
     job_and_output,
     parse_options,
@@ -33,26 +31,30 @@ if TYPE_CHECKING:
     from statestore.roll_forward.jobs import Job
 
 
+@connecting_later
 def restore(
     source: Annotated[str, typer.Argument(help=f"{SAVEPOINT[:-1]}, or the topic that it is on.")],
     target: Annotated[str, typer.Argument(help="The new checkpoint, where nothing is. For a name: bk:// in its tree.")],
     name: Annotated[str | None, typer.Option(help="Which savepoint on the topic. Default: the only one.")] = None,
     in_step: Annotated[
-        bool, typer.Option("--in-step", help="Roll the state forward to the sink's output. Needs the next three.")
+        bool,
+        typer.Option(
+            "--in-step",
+            help="Roll the state forward to the sink's output. Needs --job, --sink and a service URL.",
+        ),
     ] = False,
     job: JobName = None,
     sink: SinkName = None,
-    service_url: ServiceUrl = None,
     namespace: Namespace = "public/default",
     source_logs: Annotated[
         str | None,
         typer.Option(help="For file sources: a checkpoint with their logs. Default: the one that the savepoint is of."),
     ] = None,
     conf: Conf = None,
-    token_file: Token = None,
-    trust_certs: Trust = None,
     option: HadoopOptions = None,
     as_json: AsJson = False,
+    *,
+    by: ConnectionSettings,
 ) -> None:
     """Make a new checkpoint of a savepoint; its query resumes from there.
 
@@ -66,20 +68,20 @@ def restore(
     if name is not None and not is_topic(source):
         raise InvalidInput("--name is for topics: a savepoint on BookKeeper is restored by `restore NAME TARGET`")
     if in_step:
-        start, output = job_and_output(job, sink, service_url, namespace, token_file, trust_certs)
+        start, output = job_and_output(job, sink, namespace, by)
         with spark_for(options, conf, source, target) as spark:
             _in_step(
                 *(source, target, start, output, spark, as_json),
                 name=name,
                 source_logs_of=source_logs,
                 options=options,
-                cluster=cluster_of(source, token_file, trust_certs) if is_topic(source) else None,
+                cluster=cluster_of(source, by) if is_topic(source) else None,
             )
     elif not is_topic(source):
         savepoint = bookkeeper.restore(source, target, options=options)
         console.show(asdict(savepoint), as_json, f"{target} is at batch {savepoint.batch} of savepoint {source}")
     else:
-        cluster = cluster_of(source, token_file, trust_certs)
+        cluster = cluster_of(source, by)
         with console.bar(f"Reading {name or 'the savepoint'}") as show:
             progress = console.bytes_of(show)
             manifest = pulsar_topic.restore(source, target, name, options=options, cluster=cluster, progress=progress)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eos.cli.connection import ConnectionSettings, connecting_later
 from eos.config import Cluster
 from statestore.cli import console
-from statestore.cli.options import SAVEPOINT, AsJson, HadoopOptions, Token, Trust, cluster_of, parse_options
+from statestore.cli.options import SAVEPOINT, AsJson, HadoopOptions, cluster_of, parse_options
 from statestore.defaults import TRANSACTION_S
 from statestore.errors import InvalidInput, JarMissing, StateStoreError
 
@@ -29,16 +30,17 @@ _TREE = "Any bk:// address in the tree, or a topic: pulsar://host:port/tenant/na
 
 
 @typer_app.command()
+@connecting_later
 def create(
     name: Annotated[str, typer.Argument(help=SAVEPOINT)],
     checkpoint: Annotated[str, typer.Argument(help="The checkpoint; its query may run. bk:// unless --to is given.")],
     batch: Annotated[int | None, typer.Option(help="A committed batch. Default: the newest.")] = None,
     to: Annotated[str | None, typer.Option(help="Write it to this topic instead, as one transaction.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that the transaction may take.")] = TRANSACTION_S,
-    token_file: Token = None,
-    trust_certs: Trust = None,
     option: HadoopOptions = None,
     as_json: AsJson = False,
+    *,
+    by: ConnectionSettings,
 ) -> None:
     """Make a savepoint of a checkpoint at a committed batch."""
     from statestore.savepoints import bookkeeper, pulsar_topic
@@ -50,7 +52,7 @@ def create(
         said = f"{said}, in {console.count(savepoint.ledgers, 'ledger')}. Nothing was copied"
         console.show(asdict(savepoint), as_json, f"Savepoint {name} holds batch {savepoint.batch}: {said}")
         return
-    cluster = cluster_of(to, token_file, trust_certs)
+    cluster = cluster_of(to, by)
     with console.bar(f"Writing {name}") as show:
         manifest = pulsar_topic.create(
             name,
@@ -114,19 +116,20 @@ def _round(schedule: Schedule, as_json: bool) -> None:
 
 
 @typer_app.command("list")
+@connecting_later
 def list_(
     place: Annotated[str, typer.Argument(help=_TREE)],
-    token_file: Token = None,
-    trust_certs: Trust = None,
     option: HadoopOptions = None,
     as_json: AsJson = False,
+    *,
+    by: ConnectionSettings,
 ) -> None:
     """List the savepoints of a tree, or on a topic."""
     from statestore.savepoints import bookkeeper
     from statestore.savepoints.topic import is_topic
 
     if is_topic(place):
-        _list_topic(place, cluster_of(place, token_file, trust_certs), as_json)
+        _list_topic(place, cluster_of(place, by), as_json)
         return
     savepoints = bookkeeper.list_savepoints(place, parse_options(option))
     if as_json:

@@ -28,6 +28,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.entry import Entry
 from eos.source.options import parse_options
+from statestore.cli.app import typer_app as statestore_app
 from tests.integration.source.queries import Query
 from tests.issuer import CLIENT_ID, CLIENT_SECRET, Issuer, issuing
 from tests.leaks import Left, debug_logs, event_log
@@ -167,6 +168,32 @@ def test_commands_connect_by_a_client_conf_the_environment_and_options(
     with issuing(lambda: token_of(secured.home)) as issuer:
         done = CliRunner().invoke(typer_app, ["tables", "--oauth2", json.dumps(issuer.options())])
         assert done.exit_code == 0, done.exception
+
+
+def test_the_commands_of_statestore_connect_as_those_of_eos(
+    secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Savepoints on a topic are listed by OAuth 2.0, mTLS, a password and a client.conf; nobody else gets in."""
+    topic = "persistent/public/default/statestore-commands"
+    secured.ask("PUT", topic)
+    words = ["savepoint", "list", f"{secured.service_url}/{topic.removeprefix('persistent/')}"]
+
+    def listed(*more: str) -> BaseException | None:
+        return CliRunner().invoke(statestore_app, [*words, *more]).exception
+
+    monkeypatch.setenv("EOS_TLS_TRUST_CERTS", secured.file("authority.pem"))
+    assert "Authentication" in str(listed())
+    for kind in ("password", "certificate"):
+        shown = {name: value for name, value in secured.options(kind).items() if name != "tls_trust_certs"}
+        flags = [word for name, value in shown.items() for word in (f"--{name.replace('_', '-')}", value)]
+        assert listed(*flags) is None, kind
+    with issuing(lambda: token_of(secured.home)) as issuer:
+        assert listed("--oauth2", json.dumps(issuer.options())) is None
+    conf = tmp_path / "client.conf"
+    conf.write_text(f"authPlugin=token\nauthParams=file://{secured.file('token')}\n")
+    assert listed("--client-conf", str(conf)) is None
+    monkeypatch.setenv("EOS_TOKEN", "wrong")
+    assert "Authentication" in str(listed("--client-conf", str(conf)))
 
 
 def test_what_a_role_may_not_ask_is_told_apart_from_what_is_well(

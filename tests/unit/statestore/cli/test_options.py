@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 import eos
-from statestore.cli.options import parse_options, settings_of, sink_output
+from eos.cli.connection import ConnectionSettings, connection
+from eos.cli.layers import Layer, variable
+from eos.config import Credentials, Tls
+from statestore.cli.app import typer_app
+from statestore.cli.options import cluster_of, parse_options, settings_of, sink_output
 from statestore.errors import InvalidInput
 
 
@@ -47,11 +55,44 @@ def test_settings_of_spark_are_pairs() -> None:
         settings_of(["spark.x"])
 
 
-def test_the_output_is_where_the_sink_writes(tmp_path: Path) -> None:
-    output = sink_output("s", "pulsar+ssl://h:6651/", "a/b", tmp_path / "token", tmp_path / "ca.pem")
+def settings(monkeypatch: pytest.MonkeyPatch, **given: str) -> ConnectionSettings:
+    for one in fields(Layer):
+        monkeypatch.delenv(variable(one.name), raising=False)
+    monkeypatch.delenv("PULSAR_CLIENT_CONF", raising=False)
+    return connection(**given)  # type: ignore[arg-type]
+
+
+def test_the_output_is_where_the_sink_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = {"token": "file:/token", "tls_trust_certs": "ca.pem", "tls_certificate": "c.pem", "tls_key": "k.pem"}
+    by = settings(monkeypatch, service_url="pulsar+ssl://h:6651/", **shown)
+    output = sink_output("s", "a/b", by)
     assert output.topic == "persistent://a/b/__eos-s"
     assert output.cluster.service_url == "pulsar+ssl://h:6651"
-    assert output.cluster.credentials.data == f"file:{tmp_path / 'token'}"
-    assert output.cluster.tls.trust_certs == str(tmp_path / "ca.pem")
+    assert output.cluster.credentials.data == "file:/token"
+    assert output.cluster.tls == Tls("ca.pem", True, "c.pem", "k.pem")
+    with pytest.raises(InvalidInput, match="--sink, the name of the job's sink, must be given"):
+        sink_output(None, "a/b", by)
+    with pytest.raises(InvalidInput, match="--service-url, the cluster it writes to, must be given"):
+        sink_output("s", "a/b", settings(monkeypatch))
     with pytest.raises(eos.InvalidInput, match="is an option of TLS, and pulsar://h:6650 asks for none"):
-        sink_output("s", "pulsar://h:6650/", "a/b", None, tmp_path / "ca.pem")
+        sink_output("s", "a/b", settings(monkeypatch, service_url="pulsar://h:6650/", tls_trust_certs="ca.pem"))
+
+
+def test_a_topics_address_names_the_cluster_whatever_the_options_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    by = settings(monkeypatch, service_url="pulsar://other:1", basic="u:p")
+    cluster = cluster_of("pulsar://h:6650/a/b/topic", by)
+    assert (cluster.service_url, cluster.credentials) == ("pulsar://h:6650", Credentials("basic", "u:p"))
+
+
+CONNECTING = (("savepoint", "create"), ("savepoint", "list"), ("savepoint", "restore"), ("restore",))
+DRILLS = (("drill", "rehearse"), ("drill", "shadow"))
+
+
+@pytest.mark.parametrize("words", [*CONNECTING, *DRILLS], ids=" ".join)
+def test_each_command_that_asks_a_pulsar_takes_the_options_of_eos(words: tuple[str, ...]) -> None:
+    found: Any = typer.main.get_command(typer_app)
+    for word in words:
+        found = found.commands[word]
+    panel = {one.name for one in found.params if getattr(one, "rich_help_panel", "") == "Connection"}
+    assert panel == set(inspect.signature(connection).parameters)
+    assert {"by", "token_file", "trust_certs"}.isdisjoint(one.name for one in found.params)
