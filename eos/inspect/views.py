@@ -9,11 +9,12 @@ from pyspark.sql import SparkSession
 from eos.by_name.data_source import NAME
 from eos.errors import InvalidInput
 from eos.inspect.tables import tables
+from eos.option_names import same_name
 from eos.pulsar.net.client import Client
 from eos.source.options import parse_options
 from eos.source.value_schema import shared_schema
 
-_OF_CLUSTER = "service.url"
+_OF_CLUSTER, _VALUE_FORMAT = "service.url", "valueFormat"
 
 
 def catalog(
@@ -41,7 +42,7 @@ def catalog(
         InvalidInput: a namespace or an option is wrong.
         NetworkError: the cluster can't be reached.
     """
-    given = {_OF_CLUSTER: service_url, **(options or {})}
+    given = same_name({_OF_CLUSTER: service_url, **(options or {})}, (_OF_CLUSTER, _VALUE_FORMAT))
     with Client(parse_options({**given, "topic": "any"}, "batch").cluster) as client:
         found = [table.topic for namespace in namespaces for table in tables(client, namespace)]
         typed = {topic: _value_format(client, topic) for topic in found}
@@ -61,4 +62,4 @@ def _value_format(client: Client, topic: str) -> dict[str, str]:
         _ = shared_schema({topic: client.schema(topic)}).spark_type
     except InvalidInput:
         return {}
-    return {"valueFormat": "schema"}
+    return {_VALUE_FORMAT: "schema"}

@@ -187,6 +187,9 @@ def test_a_namespace_is_a_set_of_views(spark: SparkSession, pulsar: Any, namespa
     assert collected(f"select cast(value as string), __partition from `{views[0]}`") == [("row", 2)]
     assert collected(f"select cast(value as string), __partition from `{views[1]}`") == []
     assert collected(f"select value from `{views[2]}`") == [("text",)]
+    given = {"value_format": "bytes", "service_url": pulsar.service_url}
+    assert eos.catalog(spark, pulsar.service_url, namespaces=[namespace], options=given) == views
+    assert collected(f"select value from `{views[2]}`") == [(bytearray(b"text"),)]
     for view in views:
         spark.sql(f"drop view `{view}`")
     with pytest.raises(InvalidInput, match="no namespace"):
