@@ -148,12 +148,12 @@ class Router:
             topic, count = named.topics[named.place(at)], int(named.counts[named.place(at)])
             if count == 0:
                 raise InvalidInput(
-                    f"The column 'partition' (of a source: '__partition') names partitions of {topic}, which has none. "
+                    f"The column 'partition' or '__partition' names partitions of {topic}, which has none. "
                     "Drop the column, or set it to null."
                 )
             raise InvalidInput(
                 f"{row_name(rows, at)} asks for partition {values[at]} of {topic}, which has partitions 0 to "
-                f"{count - 1}. Correct the column 'partition' (of a source: '__partition'), or drop it."
+                f"{count - 1}. Correct the column 'partition' or '__partition', or drop it."
             )
         return np.where(given, values, chosen)
 

@@ -202,9 +202,10 @@ def _sorted_out(
         _check(part, schema[column], value_format, parts)
         parts[part] = column
     for field in schema.fields:
-        if field.name in named.values():
-            continue
         name = ALIASES.get(field.name) if value_format in BUILT else ALIASES.get(field.name, field.name)
+        # A payload as it is can be the key too, as key="value" says. No other column is two parts of a message.
+        if field.name in named.values() and name != "value":
+            continue
         if field.name in ASSIGNED:
             unused[field.name] = "which the broker assigns to each message"
         elif name is None or name not in _EXPECTED:

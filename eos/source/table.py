@@ -96,8 +96,8 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "valueFormat",
         "`raw`",
-        "`raw` or `bytes`: the bytes as they are; `schema`: `value` has the type of the topic's registered schema; "
-        "topics whose schemas differ are refused",
+        "`raw` or `bytes`: the bytes as they are. `schema`: `value` has the type of the topic's registered schema. "
+        "Topics whose schemas differ are refused",
     ),
     _both(
         "decryption_keys",
@@ -133,14 +133,14 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "minPartitions",
         "1",
-        "Spark partitions, at least, where there are so many entries: topic partitions are cut; needs `admin.url`. "
-        "From topic to topic **this gives up the order within a key**: parts of a partition are written side by side",
+        "Spark partitions, at least, where there are so many entries. Topic partitions are cut. Needs `admin.url`. "
+        "From topic to topic **this gives up the order within a key**, since Spark writes the parts side by side",
     ),
     _both(
         "maxBytesPerPartition",
         "134217728",
         "bytes of a Spark partition, about: more are cut, by the ledgers that are closed; needs `admin.url`. From "
-        "topic to topic **a cut gives up the order within a key**: parts of a partition are written side by side",
+        "topic to topic **a cut gives up the order within a key**, since Spark writes the parts side by side",
     ),
     SourceOption(
         "maxEntriesPerTrigger",

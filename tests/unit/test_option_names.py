@@ -117,3 +117,13 @@ def test_one_option_given_twice_must_have_one_value(door: str) -> None:
 def test_a_place_and_a_name_are_twice() -> None:
     with pytest.raises(InvalidInput, match="'service_url' is given twice, by its place and by its name"):
         sink(URL, name="n", **{"service.url": URL})
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_misspelt_option_is_answered_by_the_nearest_in_each_spelling(door: str) -> None:
+    known = {"source": [one.name for one in READING], "writer": [SERVICE_URL, *(one.name for one in WRITING)]}
+    without = {"name", *(LEFT_OUT if door == "write" else ())}
+    for option in known.get(door, [name for name in OF_THE_SINK if name not in without]):
+        for word in spellings(option):
+            with pytest.raises(InvalidInput, match=rf"has no option '{re.escape(word)}t'.*Did you mean '{option}'\?"):
+                DOORS[door]({"service.url": URL, f"{word}t": "x"})

@@ -166,6 +166,13 @@ def test_an_option_names_the_column_of_each_part(value_format: ValueFormat, part
         check(f"{declared}, `{twice}` {_TYPE.get(part, 'string')}", value_format, **{part: "it"})
 
 
+@pytest.mark.parametrize("value_format", ["raw", "schema"])
+def test_a_payload_as_it_is_can_be_the_key_too(value_format: ValueFormat) -> None:
+    roles = check("value string", value_format, key="value", ordering_key="value")
+    assert roles.parts == {"key": "value", "ordering_key": "value", "value": "value"}
+    assert roles.unused == {}
+
+
 def test_each_column_of_the_source_has_a_role() -> None:
     roles = roles_of(ALL, "raw", topic="out", named={})
     assert {*roles.parts.values(), *roles.unused} == set(ALL.fieldNames())
