@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from eos.backoff import Backoff
 from eos.errors import EosError, InvalidInput, LimitReached, NetworkError
 
 T = TypeVar("T")
@@ -62,11 +63,10 @@ class Retry:
         clock: Callable[[], float] = time.monotonic,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._pause = settings.first_pause_s
-        self._longest = settings.longest_pause_s
+        first_s, longest_s = settings.first_pause_s, settings.longest_pause_s
+        self._backoff = Backoff(limit_s, first_s, longest_s, sleep=sleep, clock=clock)
         self._limit_s, self._stopped_s, self._policy_s = limit_s, stopped_s, settings.limit_s
-        self._sleep, self._clock, self._stopped = sleep, clock, stopped
-        self._started = clock()
+        self._stopped = stopped
         self._limited_since: float | None = None
 
     def pause(self, problem: Exception | None = None) -> bool:
@@ -76,19 +76,13 @@ class Retry:
         """
         if isinstance(problem, InvalidInput):
             return False
-        now = self._clock()
         limit_s = min(self._limit_s, self._stopped_s) if self._stopped() else self._limit_s
-        left = self._started + limit_s - now
         if isinstance(problem, LimitReached):
-            self._limited_since = now if self._limited_since is None else self._limited_since
-            left = min(left, self._limited_since + self._policy_s - now)
+            self._limited_since = self._backoff.passed_s if self._limited_since is None else self._limited_since
+            limit_s = min(limit_s, self._limited_since + self._policy_s)
         else:
             self._limited_since = None
-        if left <= 0:
-            return False
-        self._sleep(min(self._pause, left))
-        self._pause = min(2 * self._pause, self._longest)
-        return True
+        return self._backoff.pause(limit_s)
 
 
 class GaveUp(EosError):

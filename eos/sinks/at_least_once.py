@@ -79,11 +79,8 @@ class RepeatingRun(WritingRun):
         if self.query is not None:
             self.query.register(UNLOGGED, Unlogged(batch_id, self._delivery.last_rows).text)
         delivery = BatchDelivery(self._delivery, batch_id, writes)
-        report = WriteReport()
         try:
-            for one in self._tries(batch_id):
-                with one:
-                    report = self._try(batch_id, delivery)
+            report = self._tries(batch_id, lambda: self._try(batch_id, delivery))
         finally:
             self._metrics.delivered(delivery.seconds)
         self._delivery.committed(sum(report.rows.values()), sum(report.bytes.values()), report.rows)

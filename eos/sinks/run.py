@@ -8,13 +8,13 @@ unknown is settled by the control log first.
 from __future__ import annotations
 
 import logging
+import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from pyspark.sql import SparkSession
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from eos.commit.attempt import attempt
 from eos.commit.control_log import Marker
@@ -37,6 +37,10 @@ from eos.spark.garbage import OldGarbage
 from eos.steps import Step
 
 log = logging.getLogger("eos.sink")
+
+T = TypeVar("T")
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
 
 _LOOK_AGAIN = 100  # batches, at most, until the run looks again which markers savepoints need
 
@@ -179,21 +183,18 @@ class WritingRun(Run):
             named=set(named),
         )
 
-    def _tries(self, batch_id: int) -> Retrying:
-        """Return the tries of a batch, with pauses between them."""
-        return Retrying(
-            stop=stop_after_attempt(self._options.attempts),
-            wait=wait_random_exponential(multiplier=0.2, max=10),
-            retry=retry_if_exception(self._worth_another_try),
-            sleep=self._sleep,
-            before_sleep=lambda state: log.warning(
-                "batch %d: try %d failed (%s); trying again",
-                batch_id,
-                state.attempt_number,
-                state.outcome.exception() if state.outcome else "",
-            ),
-            reraise=True,
-        )
+    def _tries(self, batch_id: int, once: Callable[[], T]) -> T:
+        """Try a batch, with pauses of chance between the tries: sinks that failed together don't come back together."""
+        number = 0
+        while True:
+            number += 1
+            try:
+                return once()
+            except BaseException as why:
+                if not self._worth_another_try(why) or number >= self._options.attempts:
+                    raise
+                log.warning("batch %d: try %d failed (%s); trying again", batch_id, number, why)
+            self._sleep(random.uniform(0, min(_FIRST_PAUSE_S * 2 ** (number - 1), _LONGEST_PAUSE_S)))
 
     def _returns(self, batch_id: int) -> None:
         self._observer(Step.RETURN, "before", batch_id)
@@ -287,9 +288,7 @@ class OwningRun(WritingRun):
         self._since_look += 1
         delivery = BatchDelivery(self._delivery, batch_id, writes)
         try:
-            for one in self._tries(batch_id):
-                with one:
-                    self._try(batch_id, identity, delivery)
+            self._tries(batch_id, lambda: self._try(batch_id, identity, delivery))
         finally:
             self._metrics.delivered(delivery.seconds)
         newest = self.newest

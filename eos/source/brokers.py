@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential
-
+from eos.backoff import retried
 from eos.config import prefixed
 from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing
 from eos.pulsar.net.client import Client
@@ -43,16 +42,11 @@ LOOKS_AT_ONCE = 8
 _FORBIDDEN = ("401", "403")
 
 
-def _can_pass(error: BaseException) -> bool:
+def _can_pass(error: Exception) -> bool:
     return isinstance(error, NetworkError) and not isinstance(error, InvalidInput)
 
 
-_patient = retry(
-    retry=retry_if_exception(_can_pass),
-    stop=stop_after_delay(PATIENCE_S),
-    wait=wait_exponential(multiplier=0.1, max=2),
-    reraise=True,
-)
+_patient = retried(_can_pass, PATIENCE_S, first_s=0.1, longest_s=2)
 
 
 def admin_api(options: SourceOptions) -> Admin:

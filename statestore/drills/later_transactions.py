@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
-
+from eos.backoff import retried
 from eos.commit.retry import OwnerSettings, Retry
 from eos.commit.transaction import TransactionEnd, end, open_transaction
 from eos.config import Cluster
@@ -16,12 +15,6 @@ from eos.pulsar.wire.txn import TxnId
 
 _TTL_S = 120
 _PATIENCE_S = 110  # less than the transaction lives
-_patiently = retry(
-    retry=retry_if_exception_type((Unanswered, ConnectionLost)),
-    stop=stop_after_delay(_PATIENCE_S),
-    wait=wait_fixed(1),
-    reraise=True,
-)
 
 
 def end_later_transactions(service_url: str, topic: str, coordinators: int | None = None) -> None:
@@ -39,7 +32,7 @@ def end_later_transactions(service_url: str, topic: str, coordinators: int | Non
                 raise answer.error
 
 
-@_patiently
+@retried(lambda error: isinstance(error, (Unanswered, ConnectionLost)), _PATIENCE_S, first_s=1, longest_s=1)
 def _open(client: Client, index: int, names: Sequence[str]) -> TxnId:
     with open_transaction(client, index, names, _TTL_S, _patience) as txn:
         return txn

@@ -7,13 +7,13 @@ nothing either. Reading never fences a ledger and never writes, so the ledger's 
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from enum import Enum
 
+from eos.backoff import Backoff
 from eos.bookkeeper.errors import (
     BookieClosed,
     BookieUnavailable,
@@ -31,7 +31,7 @@ BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of the entries that one request asks for, about. A bookie gives 5 MiB at most (`maxBatchReadSize`)."""
 
 _MOST_ENTRIES = 4000  # of one request
-_LEAST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 
 Entries = list[tuple[int, bytes]]
 """Numbers and payloads, in order."""
@@ -127,8 +127,7 @@ class LedgerReader:
 
     def _from_replicas(self, entry: int, count: int) -> list[bytes]:
         """Return payloads from an entry on, at least one. Raises what `read` raises."""
-        give_up = time.monotonic() + self._patience_s
-        pause_s = _LEAST_PAUSE_S
+        backoff = Backoff(self._patience_s, _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         while True:
             metadata = self._metadata
             evidence: dict[str, Evidence] = {}
@@ -140,10 +139,8 @@ class LedgerReader:
             if self._moved(metadata):
                 continue
             told = verdict(metadata.ledger, entry, evidence)
-            if not isinstance(told, BookieUnavailable) or time.monotonic() + pause_s > give_up:
+            if not isinstance(told, BookieUnavailable) or not backoff.pause():
                 raise told
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _order(self, metadata: LedgerMetadata, entry: int) -> list[str]:
         """Return the replicas of an entry in the order in which they are asked."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
+from eos.backoff import Backoff
 from eos.config import Cluster
 from eos.errors import (
     ConsumerClosed,
@@ -29,8 +29,8 @@ from eos.pulsar.protocol.schemas import Registered, ask_schema, schema_answer
 
 T = TypeVar("T")
 
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 1.0
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 1.0
 
 # What a broker says to LOOKUP where tenant or namespace are missing; the answer to PARTITIONED_METADATA is
 # TopicNotFound without a word, as for a topic that is missing alone.
@@ -117,8 +117,7 @@ class BrokerLookup:
         Raises Unanswered, with the last problem in it, when the time is up.
         """
         limit = self._cluster.request_timeout_s
-        deadline = time.monotonic() + limit
-        pause = _FIRST_PAUSE_S
+        backoff = Backoff(limit, FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while True:
             try:
                 return attempt()
@@ -132,10 +131,8 @@ class BrokerLookup:
                 if not self._pool.ever_connected or isinstance(unreachable, InvalidInput):
                     raise
                 problem = unreachable
-            if time.monotonic() + pause > deadline:
+            if not backoff.pause():
                 raise Unanswered(f"{asked}: not possible within {limit:g} s; the last problem was: {problem}")
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
 def _partitions(connection: Connection, topic: str) -> int:

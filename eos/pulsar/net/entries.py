@@ -15,9 +15,10 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from eos.backoff import Backoff
 from eos.closing import Closing
 from eos.errors import ConnectionLost, DamagedFrame, EntriesGone, EosError, NetworkError, Refused, Unreachable
-from eos.pulsar.net.broker_lookup import BrokerLookup
+from eos.pulsar.net.broker_lookup import FIRST_PAUSE_S, LONGEST_PAUSE_S, BrokerLookup
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.consumer import Subscriber
 from eos.pulsar.net.permits import Permits
@@ -38,8 +39,6 @@ MAX_BYTES = 16 * 1024 * 1024
 _LOSSES = 5  # lines lost in a row, without an entry between them
 _TRIES = 3  # to read an entry that comes damaged
 _SILENCE_S = 1.0  # until the broker is asked whether more can come: it may have moved the position past what is stored
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 1.0
 
 
 class EntryReader(Subscriber[EntrySession], Closing):
@@ -283,8 +282,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
 
     def _connected(self) -> tuple[EntrySession, Connection]:
         """Return the live line, joining again for as long as the patience lasts."""
-        give_up = time.monotonic() + self._patience_s
-        pause = _FIRST_PAUSE_S
+        backoff = Backoff(self._patience_s, FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while True:
             before = self._joined
             try:
@@ -292,14 +290,12 @@ class EntryReader(Subscriber[EntrySession], Closing):
             except Unreachable:
                 raise
             except ConnectionLost:
-                if time.monotonic() + pause > give_up:
+                if not backoff.pause():
                     raise
             else:
                 if joined is not before:
                     self._joined_at = time.monotonic()
                 return joined
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     def _lost(self, why: EosError) -> None:
         """Count a line that was lost. Raises when too many were lost in a row, none of which brought anything."""

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from eos.backoff import retried
 from eos.commit.takeover import bound_coordinator
 from eos.steps import Phase, Step
 from statestore.drills.chaos.driver_events import DriverEvents, Word, held_by, order_of
@@ -160,7 +160,7 @@ def _await_commit(stage: FaultTargets, running: Running) -> None:
     await_word(stage, running, Word.COMMITTED, stage.supervisor.count(Word.COMMITTED, running.spec.job))
 
 
-@retry(retry=retry_if_exception_type(httpx.HTTPError), stop=stop_after_delay(_ASK_S), wait=wait_fixed(1), reraise=True)
+@retried(lambda error: isinstance(error, httpx.HTTPError), _ASK_S, first_s=1, longest_s=1)
 def _broker_of(stage: FaultTargets, coordinator: int) -> str:
     """Return the member that has a coordinator."""
     url = f"{stage.cluster.admin_url}/lookup/v2/topic/{_ASSIGNMENT}{coordinator}"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from eos.backoff import retried
 from eos.commit.control_topic import control_topic
 from eos.steps import Step
 from statestore.drills.chaos.driver_events import Word, held_by
@@ -20,9 +20,6 @@ from statestore.drills.chaos.supervisor import Running
 _IN_TASK: At = (Step.FIRST_SEND, "after")
 _ASK_S = 30.0
 _POLL_S = 0.5
-_patiently = retry(
-    retry=retry_if_exception_type(httpx.HTTPError), stop=stop_after_delay(_ASK_S), wait=wait_fixed(0.5), reraise=True
-)
 
 
 def unload(stage: FaultTargets, chance: random.Random) -> None:
@@ -122,6 +119,6 @@ def _put(stage: FaultTargets, path: str) -> None:
     _send("PUT", f"{stage.cluster.admin_url}{path}")
 
 
-@_patiently
+@retried(lambda error: isinstance(error, httpx.HTTPError), _ASK_S, first_s=_POLL_S, longest_s=_POLL_S)
 def _send(method: str, url: str, json: int | None = None) -> httpx.Response:
     return httpx.request(method, url, json=json, timeout=_ASK_S, follow_redirects=True).raise_for_status()

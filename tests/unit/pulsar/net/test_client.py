@@ -245,7 +245,7 @@ def test_a_redirect_is_followed(broker: FakeBroker) -> None:
 
 def test_an_endless_redirect_ends(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr("eos.pulsar.net.broker_lookup.time", clock)
+    monkeypatch.setattr("eos.backoff.time", clock)
 
     def redirect(session: Session, frame: Frame) -> None:
         to = CommandLookupTopicResponse(
@@ -287,7 +287,7 @@ def test_not_ready_for_ever_is_unanswered_with_the_last_problem(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr("eos.pulsar.net.broker_lookup.time", clock)
+    monkeypatch.setattr("eos.backoff.time", clock)
     broker.handlers[Type.LOOKUP] = refusing(ServerError.ServiceNotReady, "unloading")
     with broker.client() as client, pytest.raises(Unanswered, match=r"within 30 s; .*ServiceNotReady: unloading"):
         client.producer("t")

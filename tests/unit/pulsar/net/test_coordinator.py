@@ -42,7 +42,7 @@ def test_a_coordinator_that_loads_is_asked_again(broker: FakeBroker) -> None:
 
 def test_a_coordinator_that_never_loads(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr("eos.pulsar.net.broker_lookup.time", clock)
+    monkeypatch.setattr("eos.backoff.time", clock)
     broker.handlers[Type.TC_CLIENT_CONNECT_REQUEST] = refusing(ServerError.TransactionCoordinatorNotFound)
     with broker.client() as client, pytest.raises(Unanswered, match=r"transaction coordinator 0: .* not loaded yet"):
         client.coordinator(0)

@@ -204,7 +204,8 @@ def test_a_broker_that_stays_away_is_an_error_after_the_request_time_out(
 ) -> None:
     ten(broker)
     clock = Clock()
-    monkeypatch.setattr("eos.pulsar.net.entries.time", clock)
+    for module in ("eos.pulsar.net.entries", "eos.backoff"):
+        monkeypatch.setattr(f"{module}.time", clock)
     with client.entry_reader("t", None) as reader:
         read(reader, 10)
         broker.handlers[Type.LOOKUP] = cut
