@@ -12,7 +12,8 @@ from eos.doctor.owners import owners
 from eos.doctor.quotas import topics
 from eos.doctor.sinks import sinks
 from eos.errors import Refused
-from eos.pulsar.net.admin import FORBIDDEN, Admin
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.client import Client
 
 _NO_TRANSACTIONS: Final = "not configured with transactionCoordinatorEnabled=true"

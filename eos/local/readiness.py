@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from http import HTTPStatus
-
-import httpx
 
 from eos.config import Cluster
-from eos.errors import NetworkError
-from eos.pulsar.net.admin import headers
+from eos.errors import NetworkError, NoCredentials, TopicMissing
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.transport import tls_context
 
 _ANSWER_S = 5.0
 
@@ -19,26 +15,24 @@ _ANSWER_S = 5.0
 def ready(cluster: Cluster, admin_url: str, coordinators: int) -> bool:
     """Ask the broker once. Makes it set up more coordinators when it has fewer than `coordinators`; 0: none are asked.
 
-    A coordinator counts when it lets a client connect: only then it has loaded its log.
+    A coordinator counts when it lets a client connect: only then it has loaded its log. Raises NoCredentials.
     """
-    # Loading the system's certificates takes longer than the question.
-    verify = tls_context(cluster.tls, cluster.credentials) if admin_url.startswith("https:") else False
-    with httpx.Client(
-        base_url=admin_url,
-        headers=headers(cluster.credentials, _ANSWER_S),
-        timeout=_ANSWER_S,
-        verify=verify,
-        follow_redirects=True,
-    ) as admin:
-        try:
-            if not _namespaces_exist(admin):
+    try:
+        with Admin(admin_url, cluster.credentials, cluster.tls, _ANSWER_S) as admin:
+            if "public/default" not in admin.namespaces("public"):
                 return False
             if not coordinators:
                 return True
-            if not _coordinators_exist(admin, coordinators):
+            brokers = admin.coordinators()
+            if len(brokers) < coordinators:
+                admin.set_coordinators(coordinators)
                 return False
-        except httpx.TransportError:
-            return False
+            if None in brokers:
+                return False
+    except NoCredentials:
+        raise
+    except (NetworkError, TopicMissing):
+        return False
     with Client(replace(cluster, request_timeout_s=_ANSWER_S)) as client:
         try:
             for index in range(client.coordinators()):
@@ -46,19 +40,3 @@ def ready(cluster: Cluster, admin_url: str, coordinators: int) -> bool:
         except NetworkError:
             return False
     return True
-
-
-def _namespaces_exist(admin: httpx.Client) -> bool:
-    answer = admin.get("/admin/v2/namespaces/public")
-    return answer.status_code == HTTPStatus.OK and "public/default" in answer.json()
-
-
-def _coordinators_exist(admin: httpx.Client, wanted: int) -> bool:
-    answer = admin.get("/admin/v3/transactions/coordinators")
-    if answer.status_code != HTTPStatus.OK:
-        return False
-    held = answer.json()
-    if len(held) < wanted:
-        admin.post("/admin/v3/transactions/transactionCoordinator/replicas", json=wanted)
-        return False
-    return all(one["brokerServiceUrl"] for one in held)

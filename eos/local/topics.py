@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from urllib.parse import quote
-
-import httpx
 
 from eos.config import Cluster, Credentials, Tls
+from eos.errors import ConnectionLost, Refused, TopicMissing, Unanswered
 from eos.local.checks import LocalError
-from eos.pulsar.net.admin import headers
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.transport import tls_context
-
-_ANSWER_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +45,21 @@ def create(place: LocalTopic, topic: str, partitions: int) -> bool:
         LocalError: it is there with another number of partitions, or Pulsar refuses it, as it does where the namespace
             is missing.
     """
-    path = topic.removeprefix("persistent://")
-    tenant, namespace, name = path.split("/", 2)
-    url = f"{place.admin_url}/admin/v2/persistent/{tenant}/{namespace}/{quote(name, safe='')}"
-    where, body = (f"{url}/partitions", partitions) if partitions else (url, None)
     try:
-        answer = httpx.put(
-            where,
-            json=body,
-            headers=headers(place.credentials, _ANSWER_S),
-            timeout=_ANSWER_S,
-            verify=tls_context(place.tls, place.credentials) if url.startswith("https:") else True,
-            follow_redirects=True,
-        )
-    except httpx.TransportError as error:
+        with Admin(place.admin_url, place.credentials, place.tls) as admin:
+            admin.create(topic, partitions)
+    except (ConnectionLost, Unanswered) as error:
         raise LocalError(f"{place.admin_url} does not answer ({error}). See: eos local status") from error
-    if answer.status_code == HTTPStatus.CONFLICT:
+    except TopicMissing as missing:
+        raise LocalError(f"Pulsar did not create {topic}. {missing}") from missing
+    except Refused as refused:
+        if refused.code != str(HTTPStatus.CONFLICT.value):
+            raise LocalError(f"Pulsar did not create {topic}: {refused.code} {refused.detail}") from refused
         with Client(place.cluster) as client:
             found = client.partitions(topic)
         if found != partitions:
-            raise LocalError(f"{topic} is there already, with {found} partitions, not {partitions}. Take another name")
+            raise LocalError(
+                f"{topic} is there already, with {found} partitions, not {partitions}. Take another name"
+            ) from None
         return False
-    if not answer.is_success:
-        raise LocalError(f"Pulsar did not create {topic}: {answer.status_code} {answer.text.strip()}")
     return True

@@ -1,4 +1,4 @@
-"""Where a drill runs: its topics, the versions of what takes part, and how fast the machine is."""
+"""Where a drill runs: the versions of what takes part, and how fast the machine is."""
 
 from __future__ import annotations
 
@@ -8,25 +8,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
 
-import httpx
 import psutil
 
 from eos.local.jars import PULSAR_VERSION
 from eos.spark import capabilities
 from statestore.drills.journal import Began, DrillKind, PlannedFault
-
-
-def make_topic(admin_url: str, topic: str, partitions: int) -> None:
-    """Make a partitioned topic, persistent://tenant/namespace/name; the sink never makes one for data."""
-    url = f"{admin_url}/admin/v2/{topic.replace('://', '/')}/partitions"
-    httpx.put(url, json=partitions, timeout=60, follow_redirects=True).raise_for_status()
-
-
-def keep_messages(admin_url: str, namespace: str) -> None:
-    """Have the topics of a namespace, "tenant/namespace", keep what was acknowledged, too."""
-    url = f"{admin_url}/admin/v2/namespaces/{namespace}/retention"
-    all_of_it = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
-    httpx.post(url, json=all_of_it, timeout=60, follow_redirects=True).raise_for_status()
 
 
 def began(drill: DrillKind, rerun: str, seed: int | None = None, plan: Sequence[PlannedFault] = ()) -> Began:

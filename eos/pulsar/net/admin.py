@@ -5,33 +5,18 @@ Paths are those of the broker's own resources (org.apache.pulsar.broker.admin).
 
 from __future__ import annotations
 
-import base64
-import ssl
 import time
-from collections.abc import Generator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote
 
-import httpx
-
-from eos.closing import Closing
-from eos.config import Credentials, OAuth2, Tls
-from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
-from eos.pulsar.net.authentication import secret, without
+from eos.errors import Refused, TopicMissing, Unreachable
+from eos.pulsar.net.admin_requests import FORBIDDEN, NO_ADMIN_API, AdminRequests, path_of
 from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in, rates_in
-from eos.pulsar.net.service_url import refuse_user
-from eos.pulsar.net.transport import tls_advice, tls_context
-from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.ledgers import TopicLedger
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
-
-FORBIDDEN = ("401", "403")
-"""HTTP statuses of what the role may not ask: the answer is not known, rather than no."""
-
-_MOST_REDIRECTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,37 +60,19 @@ class Buffer:
         return self.ongoing > 0 and self.readable_to < self.last
 
 
-class Admin(Closing):
+class Admin(AdminRequests):
     """A client of the admin API.
 
     Every call may raise Unreachable, Unanswered, Refused (its code is the HTTP status) and
     TopicMissing.
     """
 
-    def __init__(
-        self,
-        admin_url: str,
-        credentials: Credentials = Credentials(),  # noqa: B008  frozen
-        tls: Tls = Tls(),  # noqa: B008  frozen
-        timeout_s: float = 30.0,
-    ) -> None:
-        """Args: "http://host:8080" or "https://host:8443"; as for `Cluster`; seconds for any answer."""
-        refuse_user(admin_url)
-        if not admin_url.startswith(("http://", "https://")):
-            raise InvalidInput(f'the admin URL "{admin_url}" must begin with http:// or https://')
-        if not _host(admin_url):
-            raise InvalidInput(f'the admin URL "{admin_url}" has no host that can be read: write http://host:8080')
-        verify: ssl.SSLContext | bool = tls_context(tls, credentials) if admin_url.startswith("https") else True
-        self._url = admin_url.rstrip("/")
-        self._timeout_s = timeout_s
-        self._http = httpx.Client(timeout=timeout_s, verify=verify, auth=_Shown(credentials, timeout_s))
-
     def version(self) -> str:
         """Return the broker's version."""
         path = "v2/brokers/version"
         told = self._ask("GET", path).text.strip()
         if not told[:1].isdigit():  # a login page, for example, answers anything, and well
-            raise Unreachable(f"GET {self._url}/admin/{path}: {_NO_ADMIN_API}")
+            raise Unreachable(f"GET {self._url}/admin/{path}: {NO_ADMIN_API}")
         return told
 
     def setting(self, name: str) -> str | None:
@@ -129,6 +96,18 @@ class Admin(Closing):
         # A Date is the whole second that had begun: half a second is its middle.
         return parsedate_to_datetime(told).timestamp() + 0.5 - (asked + time.time()) / 2
 
+    def namespaces(self, tenant: str) -> tuple[str, ...]:
+        """Return the namespaces of a tenant, each "tenant/namespace"."""
+        return tuple(self._json(f"v2/namespaces/{tenant}") or ())
+
+    def coordinators(self) -> tuple[str | None, ...]:
+        """Return the address of the broker that has each transaction coordinator; None: no broker has it yet."""
+        return tuple(one["brokerServiceUrl"] or None for one in self._json("v3/transactions/coordinators"))
+
+    def set_coordinators(self, number: int) -> None:
+        """Have more transaction coordinators. Needs a superuser where there are roles."""
+        self._ask("POST", "v3/transactions/transactionCoordinator/replicas", number)
+
     def coordinator(self, index: int) -> tuple[str, int]:
         """Return a transaction coordinator's state, "Ready" where it works, and how many transactions it has open."""
         told = self._json(f"v3/transactions/coordinatorStats?coordinatorId={index}")
@@ -141,7 +120,7 @@ class Admin(Closing):
 
     def keeping(self, topic: str) -> TopicPolicies:
         """Return the effective policies of a topic without partitions, or of a partition."""
-        at = f"v2/{_path(topic)}"
+        at = f"v2/{path_of(topic)}"
         retention = self._json(f"{at}/retention?applied=true") or {}
         quotas = self._json(f"{at}/backlogQuotaMap?applied=true") or {}
         return TopicPolicies(
@@ -155,11 +134,11 @@ class Admin(Closing):
     def read_rates(self, topic: str) -> tuple[str, ...]:
         """Return the rates that limit the reading of a topic without partitions, or of a partition, in words."""
         policies = ("dispatchRate", "subscriptionDispatchRate")
-        return tuple(rates_in({one: self._json(f"v2/{_path(topic)}/{one}?applied=true") for one in policies}))
+        return tuple(rates_in({one: self._json(f"v2/{path_of(topic)}/{one}?applied=true") for one in policies}))
 
     def backlog(self, topic: str) -> Backlog:
         """Return the backlog of a topic without partitions, or of a partition."""
-        told = self._json(f"v2/{_path(topic)}/stats")
+        told = self._json(f"v2/{path_of(topic)}/stats")
         age_s = int(told.get("oldestBacklogMessageAgeSeconds", -1))
         return Backlog(
             bytes=int(told["backlogSize"]),
@@ -176,15 +155,15 @@ class Admin(Closing):
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:
         """Return the names of a topic's durable subscriptions."""
-        return tuple(self._json(f"v2/{_path(topic)}/subscriptions") or ())
+        return tuple(self._json(f"v2/{path_of(topic)}/subscriptions") or ())
 
     def unsubscribe(self, topic: str, subscription: str) -> None:
         """Delete a durable subscription that no consumer is connected to. Raises Refused where one is."""
-        self._ask("DELETE", f"v2/{_path(topic)}/subscription/{quote(subscription, safe='')}")
+        self._ask("DELETE", f"v2/{path_of(topic)}/subscription/{quote(subscription, safe='')}")
 
     def producers(self, topic: str) -> tuple[str, ...]:
         """Return who is connected to write to a topic without partitions, or to a partition: "name (address)"."""
-        told = self._json(f"v2/{_path(topic)}/stats")["publishers"]
+        told = self._json(f"v2/{path_of(topic)}/stats")["publishers"]
         return tuple(f"{one['producerName']} ({one.get('address', 'address not told')})" for one in told)
 
     def connected(self, topic: str, subscription: str) -> tuple[str, ...]:
@@ -192,17 +171,24 @@ class Admin(Closing):
 
         The subscription may have a prefix before its name.
         """
-        told = self._json(f"v2/{_path(topic)}/stats")
+        told = self._json(f"v2/{path_of(topic)}/stats")
         joined = [one for name, one in told["subscriptions"].items() if name.endswith(subscription)]
         clients = [*told["publishers"], *(client for one in joined for client in one.get("consumers", ()))]
         return tuple(sorted({str(one.get("address", "an address not told")).removeprefix("/") for one in clients}))
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Create a topic; 0 partitions: without any. Raises Refused, with the code "409" where there is one."""
+        if partitions:
+            self._ask("PUT", f"v2/{path_of(topic)}/partitions", partitions)
+        else:
+            self._ask("PUT", f"v2/{path_of(topic)}")
 
     def delete(self, topic: str) -> None:
         """Delete a topic without partitions that no client is connected to, with its subscriptions.
 
         Raises Refused where one is, or where the role may not.
         """
-        self._ask("DELETE", f"v2/{_path(topic)}")
+        self._ask("DELETE", f"v2/{path_of(topic)}")
 
     def open_transactions(self, older_than_ms: int = 0) -> list[OpenTransaction]:
         """Return the transactions of all coordinators that are open for so many milliseconds, oldest first."""
@@ -225,7 +211,7 @@ class Admin(Closing):
 
     def buffer(self, topic: str) -> Buffer:
         """Return what the broker knows of the transactions on one partition."""
-        stats = self._json(f"v3/transactions/transactionBufferStats/{_path(topic, scheme=False)}")
+        stats = self._json(f"v3/transactions/transactionBufferStats/{path_of(topic, scheme=False)}")
         internal = self.internal_stats(topic)
         return Buffer(
             state=stats["state"],
@@ -240,7 +226,7 @@ class Admin(Closing):
         later = (MessageId(one["ledgerId"], 0) for one in ledgers if one["ledgerId"] > position.ledger)
         for place in (MessageId(position.ledger, position.entry + 1), *later):
             try:
-                entry = self._ask("GET", f"v2/{_path(topic)}/ledger/{place.ledger}/entry/{place.entry}")
+                entry = self._ask("GET", f"v2/{path_of(topic)}/ledger/{place.ledger}/entry/{place.entry}")
             except (Refused, TopicMissing):  # behind the end of that ledger
                 continue
             most, least = (entry.headers.get(f"X-Pulsar-txnid-{half}-bits") for half in ("most", "least"))
@@ -260,12 +246,12 @@ class Admin(Closing):
         Args: the topic; whether each ledger comes with its metadata in BookKeeper.
         """
         asked = "?metadata=true" if metadata else ""
-        told: dict[str, Any] = self._json(f"v2/{_path(topic)}/internalStats{asked}")
+        told: dict[str, Any] = self._json(f"v2/{path_of(topic)}/internalStats{asked}")
         return told
 
     def internal_info(self, topic: str) -> dict[str, Any]:
         """Return what the metadata store has of a topic without partitions, or of a partition."""
-        told: dict[str, Any] = self._json(f"v2/{_path(topic)}/internal-info")
+        told: dict[str, Any] = self._json(f"v2/{path_of(topic)}/internal-info")
         return told
 
     def topics(self, namespace: str) -> tuple[str, ...]:
@@ -275,109 +261,6 @@ class Admin(Closing):
     def abort(self, txn: TxnId) -> None:
         """Have the broker abort a transaction of any role; needs a superuser where there are roles."""
         self._ask("POST", f"v3/transactions/abortTransaction/{txn.most}/{txn.least}")
-
-    def close(self) -> None:
-        """Close its connections."""
-        self._http.close()
-
-    def _json(self, path: str) -> Any:
-        answer = self._ask("GET", path)
-        try:
-            return answer.json() if answer.content else None
-        except ValueError:
-            raise Unreachable(f"GET {self._url}/admin/{path}: {_NO_ADMIN_API}") from None
-
-    def _ask(self, method: str, path: str) -> httpx.Response:
-        asked = f"{method} {self._url}/admin/{path}"
-        try:
-            answer = self._follow(method, f"{self._url}/admin/{path}")
-        except httpx.TimeoutException as error:
-            raise Unanswered(f"{asked}: no answer within {self._timeout_s:g} s") from error
-        except httpx.TransportError as error:
-            advice = tls_advice(str(error)) or "Check that the broker is up and the admin URL is right"
-            raise Unreachable(f"{asked}: {error}. {advice}") from error
-        if answer.is_success:
-            return answer
-        raise _problem(asked, answer)
-
-    def _follow(self, method: str, url: str) -> httpx.Response:
-        """Ask, also where a broker sends us on to the topic's owner: httpx alone would go there without our token."""
-        answer = self._http.request(method, url)
-        for _ in range(_MOST_REDIRECTS):
-            if answer.next_request is None:
-                break
-            there = answer.next_request.url
-            if answer.url.scheme == "https" and there.scheme != "https":
-                raise Unreachable(
-                    f"{method} {url}: the broker sends us on to {there}, where what shows who we are would go in the "
-                    "clear. Have the brokers announce their address with TLS (webServicePortTls)"
-                )
-            answer = self._http.request(method, there)
-        return answer
-
-
-class _Shown(httpx.Auth):
-    """Shows who we are with each request, by what was true at the first; anew when that is not accepted any more."""
-
-    def __init__(self, credentials: Credentials, timeout_s: float) -> None:
-        self._credentials, self._timeout_s = credentials, timeout_s
-        self._headers: dict[str, str] | None = None
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Ask, and once more where the credentials may have been renewed."""
-        asked_before = self._headers is not None
-        if self._headers is None:
-            self._headers = headers(self._credentials, self._timeout_s)
-        request.headers.update(self._headers)
-        answer = yield request
-        kept = asked_before or isinstance(self._credentials.data, OAuth2)
-        if answer.status_code == httpx.codes.UNAUTHORIZED and kept and self._credentials.renewable:
-            self._headers = headers(self._credentials, self._timeout_s, fresh=True)
-            request.headers.update(self._headers)
-            yield request
-
-
-def headers(credentials: Credentials, timeout_s: float, *, fresh: bool = False) -> dict[str, str]:
-    """Return the HTTP headers that show who we are; none for "none" and "tls". Args, raises: as `secret`."""
-    if credentials.method == "token":
-        return {"Authorization": f"Bearer {secret(credentials, timeout_s, fresh=fresh)}"}
-    if credentials.method == "basic":
-        encoded = base64.b64encode(secret(credentials, timeout_s, fresh=fresh).encode()).decode()
-        return {"Authorization": f"Basic {encoded}", "X-Pulsar-Auth-Method-Name": "basic"}
-    return {}
-
-
-_NO_ADMIN_API = (
-    "what answers there is no admin API of Pulsar. Check that the admin URL is scheme, host and port of a broker, "
-    "without a path, and what stands between"
-)
-
-
-def _host(url: str) -> str:
-    try:
-        return httpx.URL(url).host
-    except httpx.InvalidURL:
-        return ""
-
-
-def _problem(asked: str, answer: httpx.Response) -> EosError:
-    try:
-        reason = str(answer.json()["reason"])
-    except (ValueError, KeyError, TypeError):
-        page = "html" in answer.headers.get("Content-Type", "")
-        reason = _NO_ADMIN_API if page else answer.text
-    shown = answer.request.headers.get("Authorization", "").rpartition(" ")[2]
-    reason = without(shown.encode(), reason.strip().split("\n\nStacktrace")[0])
-    if answer.status_code == httpx.codes.NOT_FOUND and "topic" in reason.lower():
-        return TopicMissing(reason)
-    return Refused(asked, str(answer.status_code), reason)
-
-
-def _path(topic: str, *, scheme: bool = True) -> str:
-    domain, _, rest = full_name(topic).partition("://")
-    tenant, namespace, name = rest.split("/", 2)
-    path = f"{tenant}/{namespace}/{quote(name, safe='')}"
-    return f"{domain}/{path}" if scheme else path
 
 
 def _position(text: str) -> MessageId:

@@ -26,11 +26,11 @@ from statestore.checkpoint.listing import read_state, snapshots
 from statestore.drills.acts import total_loss_job
 from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.total_loss_job import CONF, EVERY, TotalLossSettings
+from statestore.drills.admin import DrillAdmin
 from statestore.drills.interruption import undisturbed
 from statestore.drills.journal import AccountEvent, Fault, JobEvent, NotTested, PlannedFault, Recovered, StateEvent
 from statestore.drills.judge import oracle, rows
 from statestore.drills.later_transactions import end_later_transactions
-from statestore.drills.surroundings import make_topic
 from statestore.errors import Unavailable
 from statestore.hadoop.session import session
 from statestore.roll_forward import Output, RollForwardStep
@@ -92,7 +92,8 @@ def lose_everything(folder: Path, acts: Acts) -> None:
                 cluster.wait_until_ready()
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="statestore-drill-"))
         topic = "persistent://public/default/drill-sums"
-        make_topic(second.admin_url, topic, _PARTITIONS)
+        with DrillAdmin(second.admin_url) as admin:
+            admin.create(topic, _PARTITIONS)
         job = TotalLossSettings(f"bk://{first.zookeeper}/drill/{_JOB}", second.service_url, topic, "drill-sums")
         acts.write(JobEvent(_JOB, stateful=True, topic=topic, checkpoint=job.checkpoint))
         scene = _Scene(first, second, job, folder / "driver.log")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import statestore
 from eos.local import LocalCluster
+from statestore.drills.admin import DrillAdmin
 from statestore.drills.chaos import plan
 from statestore.drills.chaos.driver import java_flags
 from statestore.drills.chaos.end_to_end import COPIES, EndToEnd
@@ -45,7 +46,7 @@ from statestore.drills.judge.oracle import LiveReaders
 from statestore.drills.later_transactions import end_later_transactions
 from statestore.drills.record import record
 from statestore.drills.standalone import StandaloneCluster
-from statestore.drills.surroundings import began, keep_messages, make_topic
+from statestore.drills.surroundings import began
 
 DRIVER_LOG = "driver.log"
 WRITERS_LOG = "writers.log"
@@ -172,7 +173,8 @@ def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], te
     session_s = _SILENCE_S if chaos.standalone else _SESSION_S
     specs = [_spec(cluster, "rows"), _spec(cluster, "sums", stateful=True)]
     if chaos.end_to_end:
-        keep_messages(cluster.admin_url, "public/default")  # for the last readers: the first ones acknowledge
+        with DrillAdmin(cluster.admin_url) as admin:
+            admin.keep_messages("public/default")  # for the last readers: the first ones acknowledge
         source = _topic(cluster, f"{COPIES}-input")
         specs.append(_spec(cluster, COPIES, source=source))
     settings = DrillJobSettings(
@@ -309,7 +311,8 @@ def _spec(cluster: LocalCluster, job: str, stateful: bool = False, source: str =
 def _topic(cluster: LocalCluster, name: str) -> str:
     """Make a topic and return its name."""
     topic = f"persistent://public/default/drill-{name}"
-    make_topic(cluster.admin_url, topic, _PARTITIONS)
+    with DrillAdmin(cluster.admin_url) as admin:
+        admin.create(topic, _PARTITIONS)
     return topic
 
 

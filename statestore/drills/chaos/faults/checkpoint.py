@@ -6,8 +6,6 @@ import random
 import re
 from collections.abc import Callable
 
-import httpx
-
 import statestore
 from eos.commit.control_topic import control_topic
 from eos.commit.registration import REGISTRATION
@@ -15,6 +13,7 @@ from statestore import savepoints
 from statestore.checkpoint import logs
 from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.needs import needs_of
+from statestore.drills.admin import DrillAdmin
 from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.supervisor import Running
 from statestore.hadoop.file_systems import Hadoop
@@ -53,8 +52,8 @@ def delete_control_topic(stage: FaultTargets, chance: random.Random) -> None:
     spec = running.spec
     stage.stop(spec.job)
     topic = control_topic(spec.sink, spec.topic)
-    url = f"{stage.cluster.admin_url}/admin/v2/{topic.replace('://', '/')}?force=true"
-    httpx.delete(url, timeout=60, follow_redirects=True).raise_for_status()
+    with DrillAdmin(stage.cluster.admin_url) as admin:
+        admin.force_delete(topic)
     stage.done(f"{topic} deleted while {spec.job} was down")
     _expect(stage, spec.job, "DamagedLog", "a sink without its control log is refused")
     Hadoop.of(options=stage.options).delete(f"{spec.checkpoint}/{REGISTRATION}")

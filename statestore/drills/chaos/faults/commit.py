@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
-
-from eos.backoff import retried
 from eos.commit.takeover import bound_coordinator
+from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, partition_name
 from eos.steps import Phase, Step
+from statestore.drills.admin import DrillAdmin
 from statestore.drills.chaos.driver_events import DriverEvents, Word, held_by, order_of
 from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults.network import broker_links
@@ -34,9 +33,6 @@ BETWEEN: At = (Step.END_SENT, "after")
 """Where its commit was sent, and no answer was seen: either."""
 BEHIND: tuple[At, ...] = ((Step.END_ANSWERED, "after"), (Step.RETURN, "before"), (Step.RETURN, "after"))
 """Where it is committed, and Spark has not noted it: it is skipped."""
-
-_ASSIGNMENT = "persistent/pulsar/system/transaction_coordinator_assign-partition-"
-_ASK_S = 30.0
 
 
 def kill_before(stage: FaultTargets, chance: random.Random) -> None:
@@ -160,9 +156,8 @@ def _await_commit(stage: FaultTargets, running: Running) -> None:
     await_word(stage, running, Word.COMMITTED, stage.supervisor.count(Word.COMMITTED, running.spec.job))
 
 
-@retried(lambda error: isinstance(error, httpx.HTTPError), _ASK_S, first_s=1, longest_s=1)
 def _broker_of(stage: FaultTargets, coordinator: int) -> str:
     """Return the member that has a coordinator."""
-    url = f"{stage.cluster.admin_url}/lookup/v2/topic/{_ASSIGNMENT}{coordinator}"
-    answer = httpx.get(url, timeout=_ASK_S, follow_redirects=True).raise_for_status().json()
-    return f"broker-{stage.cluster.broker_urls.index(answer['brokerUrl'])}"
+    with DrillAdmin(stage.cluster.admin_url) as admin:
+        url = admin.owner(partition_name(COORDINATOR_TOPIC, coordinator))
+    return f"broker-{stage.cluster.broker_urls.index(url)}"

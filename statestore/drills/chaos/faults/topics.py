@@ -7,11 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import httpx
-
-from eos.backoff import retried
 from eos.commit.control_topic import control_topic
+from eos.pulsar.protocol.topics import partition_name
 from eos.steps import Step
+from statestore.drills.admin import DrillAdmin
 from statestore.drills.chaos.driver_events import Word, held_by
 from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.faults.commit import At, await_word, held, order
@@ -44,26 +43,25 @@ def unload_in_commit(stage: FaultTargets, chance: random.Random) -> None:
 def move(stage: FaultTargets, chance: random.Random) -> None:
     """Have the other broker own a partition of the topic, with all that is in its bundle."""
     running = _job(stage)
-    partition = f"{_path(running.spec.topic)}-partition-{chance.randrange(3)}"
-    with _held_in_task(stage, running) as batch:
-        before = _owner(stage, partition)
-        after = 1 - before
-        bundle = _asked(stage, f"/lookup/v2/topic/{partition}/bundle").text
-        to = _named(stage, after)
-        _put(stage, f"/admin/v2/namespaces/public/default/{bundle}/unload?destinationBroker={to}")
-        stage.done(f"bundle {bundle} moves from broker-{before} to broker-{after} in the middle of batch {batch}")
-    stage.check("the topic has moved", _moved(stage, partition, after), f"{partition}, of bundle {bundle}")
+    partition = partition_name(running.spec.topic, chance.randrange(3))
+    with DrillAdmin(stage.cluster.admin_url) as admin:
+        with _held_in_task(stage, running) as batch:
+            before = _owner(stage, admin, partition)
+            after = 1 - before
+            bundle = admin.bundle(partition)
+            admin.move("public/default", bundle, _named(stage, admin, after))
+            stage.done(f"bundle {bundle} moves from broker-{before} to broker-{after} in the middle of batch {batch}")
+        stage.check("the topic has moved", _moved(stage, admin, partition, after), f"{partition}, of bundle {bundle}")
 
 
 def add_partition(stage: FaultTargets, chance: random.Random) -> None:
     """Give the topic one partition more, in the middle of a batch."""
     running = _job(stage)
-    url = f"/admin/v2/{_path(running.spec.topic)}/partitions"
     at: At = chance.choice(((Step.OPEN, "before"), (Step.ADD_CONTROL, "after"), (Step.MARKER, "before")))
-    with held(stage, running, at) as batch:
-        number = int(_asked(stage, url).json()["partitions"])
+    with DrillAdmin(stage.cluster.admin_url) as admin, held(stage, running, at) as batch:
+        number = admin.partitions(running.spec.topic)
         stage.repartitioned.add(running.spec.job)
-        _send("POST", f"{stage.cluster.admin_url}{url}", json=number + 1)
+        admin.set_partitions(running.spec.topic, number + 1)
         stage.done(f"{running.spec.topic} has {number + 1} partitions since the middle of batch {batch}")
 
 
@@ -83,42 +81,25 @@ def _held_in_task(stage: FaultTargets, running: Running) -> Iterator[int]:
         held_by(hold).unlink(missing_ok=True)
 
 
-def _path(topic: str) -> str:
-    return topic.replace("://", "/")
-
-
 def _unload(stage: FaultTargets, topic: str) -> None:
-    _put(stage, f"/admin/v2/{_path(topic)}/unload")
+    with DrillAdmin(stage.cluster.admin_url) as admin:
+        admin.unload(topic)
 
 
-def _owner(stage: FaultTargets, partition: str) -> int:
-    url = _asked(stage, f"/lookup/v2/topic/{partition}").json()["brokerUrl"]
-    return stage.cluster.broker_urls.index(url)
+def _owner(stage: FaultTargets, admin: DrillAdmin, partition: str) -> int:
+    return stage.cluster.broker_urls.index(admin.owner(partition))
 
 
-def _named(stage: FaultTargets, broker: int) -> str:
+def _named(stage: FaultTargets, admin: DrillAdmin, broker: int) -> str:
     """How a broker is known to the others: its host, as it takes it, and the port of its admin API."""
     port = stage.cluster.admin_urls[broker].rpartition(":")[2]
-    return next(str(name) for name in _asked(stage, "/admin/v2/brokers").json() if name.endswith(f":{port}"))
+    return next(name for name in admin.brokers() if name.endswith(f":{port}"))
 
 
-def _moved(stage: FaultTargets, partition: str, to: int) -> bool:
+def _moved(stage: FaultTargets, admin: DrillAdmin, partition: str, to: int) -> bool:
     deadline = time.monotonic() + _ASK_S
-    while _owner(stage, partition) != to:
+    while _owner(stage, admin, partition) != to:
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_S)
     return True
-
-
-def _asked(stage: FaultTargets, path: str) -> httpx.Response:
-    return _send("GET", f"{stage.cluster.admin_url}{path}")
-
-
-def _put(stage: FaultTargets, path: str) -> None:
-    _send("PUT", f"{stage.cluster.admin_url}{path}")
-
-
-@retried(lambda error: isinstance(error, httpx.HTTPError), _ASK_S, first_s=_POLL_S, longest_s=_POLL_S)
-def _send(method: str, url: str, json: int | None = None) -> httpx.Response:
-    return httpx.request(method, url, json=json, timeout=_ASK_S, follow_redirects=True).raise_for_status()

@@ -15,7 +15,8 @@ import pytest
 
 from eos.config import Credentials
 from eos.errors import InvalidInput, NoCredentials, Refused, TopicMissing, Unanswered, Unreachable
-from eos.pulsar.net.admin import Admin, headers
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin_requests import headers
 from eos.pulsar.net.authentication import auth_data, provider
 from eos.pulsar.net.policies import Backlog
 from eos.pulsar.wire.ledgers import TopicLedger

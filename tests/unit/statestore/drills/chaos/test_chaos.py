@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import httpx
 import pytest
 
 from eos.local import LocalError
@@ -124,8 +125,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeC
     monkeypatch.setattr(chaos, "java_flags", lambda tell: ["-Xshare:off"])
     monkeypatch.setattr(chaos, "Supervisor", supervisor)
     monkeypatch.setattr(chaos, "LiveReaders", lambda *_: nullcontext(LiveFake()))
-    monkeypatch.setattr(chaos, "make_topic", lambda *_: None)
-    monkeypatch.setattr(chaos, "keep_messages", lambda *_: None)
+    monkeypatch.setattr(httpx.Client, "request", lambda _, method, url, json: httpx.Response(204))
     monkeypatch.setattr(chaos, "end_later_transactions", lambda *_: None)
     monkeypatch.setattr("statestore.drills.judge.oracle.judge", judge)
     stores = [SimpleNamespace(versions=(1, 2)), SimpleNamespace(versions=(2,))]

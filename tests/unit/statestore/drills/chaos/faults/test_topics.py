@@ -28,7 +28,7 @@ class Admin:
         self.lines: list[str] = []
         self.partitions, self.owner, self.moves = 3, 0, True
 
-    def __call__(self, method: str, url: str, json: int | None = None, **_: Any) -> httpx.Response:
+    def __call__(self, method: str, url: str, json: int | None) -> httpx.Response:
         path = url.removeprefix("http://h:8080")
         if method != "GET":
             self.lines.append(f"{method} {path}" + ("" if json is None else f" {json}"))
@@ -49,7 +49,7 @@ class Admin:
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
     made = Admin()
-    monkeypatch.setattr(httpx, "request", made)
+    monkeypatch.setattr(httpx.Client, "request", lambda _, method, url, json: made(method, url, json))
     return made
 
 

@@ -1,0 +1,71 @@
+"""How the admin API is asked: a body goes where a broker sends us on to, and certificates are loaded only for https."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import httpx
+import pytest
+
+from eos.config import Credentials, Tls
+from eos.pulsar.net import admin_requests
+from eos.pulsar.net.admin import Admin
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def test_a_body_follows_to_the_owner_and_https_is_trusted_as_the_caller_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str, bytes, str]] = []
+    trusted: list[Tls] = []
+
+    def answer(_: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        asked.append((request.method, str(request.url), request.read(), request.headers["Authorization"]))
+        if request.url.host == "owner.example":
+            return httpx.Response(204)
+        return httpx.Response(307, headers={"Location": str(request.url).replace("http://first", "https://owner")})
+
+    def context(tls: Tls, credentials: Credentials) -> ssl.SSLContext:
+        trusted.append(tls)
+        return ssl.create_default_context()
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", answer)
+    monkeypatch.setattr(admin_requests, "tls_context", context)
+    tls = Tls(trust_certs="ca.pem")
+    with Admin("http://first.example", Credentials("token", "secret"), tls) as admin:
+        assert trusted == [], "to load certificates takes longer than to ask without them"
+        admin.create("t", 3)
+    path = ".example/admin/v2/persistent/public/default/t/partitions"
+    assert asked == [
+        ("PUT", f"http://first{path}", b"3", "Bearer secret"),
+        ("PUT", f"https://owner{path}", b"3", "Bearer secret"),
+    ]
+    assert trusted == [tls]
+
+
+def test_a_topic_without_partitions_is_created_without_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str, bytes]] = []
+
+    def answer(_: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        asked.append((request.method, request.url.path, request.read()))
+        return httpx.Response(204)
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", answer)
+    with Admin("http://first.example") as admin:
+        admin.create("persistent://a/b/c", 0)
+    assert asked == [("PUT", "/admin/v2/persistent/a/b/c", b"")]
+
+
+def test_nobody_else_speaks_http_to_a_broker() -> None:
+    places = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("eos", "statestore", "pytest_eos")
+        for path in (ROOT / folder).rglob("*.py")
+        if "httpx." in path.read_text(encoding="utf-8")
+    }
+    assert places == {
+        "eos/pulsar/net/admin_requests.py",
+        "eos/pulsar/net/oauth2.py",  # the issuer of tokens
+        "statestore/drills/admin.py",  # reads answers
+        "statestore/drills/standalone.py",  # the page of Spark's master
+    }
