@@ -37,7 +37,7 @@ def jvm_of_our_own() -> Any:
     with _own_lock:
         if _own is None:
             _own = _launch()
-            atexit.register(_end, _own)
+            atexit.register(end_jvm, _own, _own.java_process)
         return _own.jvm
 
 
@@ -96,11 +96,17 @@ def _client(parameters: Any) -> Any:
     return Client(gateway_parameters=parameters)
 
 
-def _end(gateway: Any) -> None:
-    """Let the JVM seal what it has written, and wait for it: it ends when its standard input does."""
-    gateway.close()
-    gateway.java_process.stdin.close()
+def end_jvm(gateway: Any, process: subprocess.Popen[bytes]) -> None:
+    """Let a JVM end as its standard input does, and wait for it: it seals what it has written, and closes its clients.
+
+    Its connections are closed after it. A thread that waits at one for the JVM, as the calls of `foreachBatch` do,
+    holds the lock that Python needs to close the connection.
+    """
+    assert process.stdin is not None
+    process.stdin.close()
     try:
-        gateway.java_process.wait(_END_S)
+        process.wait(_END_S)
     except subprocess.TimeoutExpired:
-        gateway.java_process.kill()
+        process.kill()
+        process.wait()
+    gateway.close()

@@ -16,6 +16,7 @@ from eos.spark.pyspark_check import require_pyspark
 from statestore.errors import InvalidInput
 from statestore.hadoop.jar import jar_path
 from statestore.hadoop.options import PREFIX, checked
+from statestore.hadoop.own_jvm import end_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +83,10 @@ def configure_spark(builder: Any, options: Mapping[str, object] | None = None) -
 
 @contextmanager
 def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Make a Spark session that knows `bk://`, and stop it at the end of the block.
+    """Make a Spark session that knows `bk://`, and stop it at the end of the block, with the JVM that it has begun.
+
+    A JVM that is left to end with this process looks meanwhile for ZooKeepers and bookies that are stopped after the
+    block, as those of a drill are, and prints a stack trace for each.
 
     Args:
         options: as of `configure_spark`.
@@ -92,8 +96,10 @@ def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Itera
         SparkMissing: there is no PySpark, or it is too old; it says what to install.
     """
     require_pyspark()
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    found = SparkContext._gateway
     builder: Any = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -105,6 +111,18 @@ def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Itera
         yield spark
     finally:
         spark.stop()
+        if found is None:
+            _end_jvm(SparkContext)
+
+
+def _end_jvm(context: Any) -> None:
+    """End the JVM of PySpark. One that PySpark has not started goes on."""
+    gateway = context._gateway
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    context._gateway = context._jvm = None
+    end_jvm(gateway, process)
 
 
 @contextmanager

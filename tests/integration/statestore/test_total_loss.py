@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.traces import traces
+
 
 @pytest.mark.soak
 def test_a_job_comes_back_from_a_savepoint_on_another_clusters_topic(tmp_path: Path) -> None:
@@ -23,6 +25,7 @@ def test_a_job_comes_back_from_a_savepoint_on_another_clusters_topic(tmp_path: P
         timeout=450,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
+    assert traces(ran.stdout + ran.stderr) == []
     summary = json.loads((tmp_path / "r" / "report.json").read_text())["summary"]
     assert summary["verdict"] == "PASS"
     assert (summary["faults"], summary["lost"], summary["duplicated"], summary["torn"]) == (1, 0, 0, 0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -192,3 +194,45 @@ def test_what_a_new_jvm_says_does_not_come_between_what_was_asked_for(
         assert made(builder)["spark.app.name"] == "x"
     assert builder.stopped
     assert capfd.readouterr() == ("{}\n", "WARN of the JVM\n")
+
+
+@dataclass
+class Gateway:
+    """Of a JVM that ends as its standard input does, or that PySpark has not started."""
+
+    proc: subprocess.Popen[bytes] | None
+    closed: bool = False
+
+    def close(self) -> None:
+        assert self.proc is not None
+        assert self.proc.poll() is not None, "a thread that waits for a call of the JVM would not let it be closed"
+        self.closed = True
+
+
+@pytest.mark.parametrize("began", ["before the block", "in the block", "by spark-submit"])
+def test_the_jvm_that_a_session_has_begun_ends_with_it(monkeypatch: pytest.MonkeyPatch, began: str) -> None:
+    from pyspark import SparkContext
+
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    gateway = Gateway(None if began == "by spark-submit" else process)
+
+    class Makes(Builder):
+        streams = None
+
+        def getOrCreate(self) -> Makes:  # noqa: N802
+            monkeypatch.setattr(SparkContext, "_gateway", gateway)
+            return self
+
+        def stop(self) -> None:
+            assert process.poll() is None
+
+    running_driver(monkeypatch, has_jar=True)
+    monkeypatch.setattr(SparkContext, "_gateway", gateway if began == "before the block" else None)
+    monkeypatch.setattr("pyspark.sql.SparkSession.builder", Makes())
+    with spark.session({}, {}):
+        pass
+    ended = process.poll() is not None
+    process.kill()
+    process.communicate()
+    assert (ended, gateway.closed) == ((True, True) if began == "in the block" else (False, False))
+    assert (SparkContext._gateway is None) == ended
