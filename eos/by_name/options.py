@@ -152,7 +152,7 @@ def _value(option: Field[object], text: str) -> object:
             found = None
         if found is None:  # null neither: an option that is left out is not given as null
             shown = repr(text) if option.repr else ""  # else it is a secret
-            raise InvalidInput(f'{option.name}={shown} is no JSON object, such as {{"name": "text"}}.')
+            raise InvalidInput(f'{option.name}={shown} is not a JSON object, such as {{"name": "text"}}.')
         return found
     if "bool" in kinds:
         if text.lower() not in ("true", "false"):
@@ -160,7 +160,7 @@ def _value(option: Field[object], text: str) -> object:
         return text.lower() == "true"
     if "int" in kinds:
         if not text.strip().isdecimal():
-            raise InvalidInput(f"{option.name}={text!r} is no whole number.")
+            raise InvalidInput(f"{option.name}={text!r} is not a whole number.")
         return int(text)
     if "float" in kinds:
         try:

@@ -112,9 +112,7 @@ class Router:
         spelled, which = encoded.dictionary, np.asarray(encoded.indices)
         if (wrong := first_not_text(as_bytes(spelled, "topic"))) is not None:
             at = int(np.argmax(which == wrong))
-            raise InvalidInput(
-                f"{row_name(rows, at)} has a topic that is no text in UTF-8. Correct the column `topic`."
-            )
+            raise InvalidInput(f"{row_name(rows, at)} has a topic that is not valid UTF-8. Correct the column `topic`.")
         full = [full_name(name) for name in spelled.to_pylist()]
         place_of = {name: place for place, name in enumerate(dict.fromkeys(full))}
         # Two spellings of one topic would part a key's rows.

@@ -35,7 +35,7 @@ from eos.steps import Observer
 log = logging.getLogger("eos.sink")
 
 LEFT_OUT: Final = {
-    "guarantee": "What is written once for each job id is written exactly once",
+    "guarantee": "A job is written exactly once for each job id",
     "markers_kept": "A job has one marker",
     "small_batch_rows": "How many rows a job has is not known before it has run",
 }
@@ -206,8 +206,8 @@ def _alone(sink: Sink, job_id: str) -> Iterator[None]:
     with _turn:
         if key in _in_hand:
             raise Fenced(
-                f'job "{job_id}" is being written by another thread of this process. What becomes of it is for that '
-                "one to say; this call has written nothing."
+                f'job "{job_id}" is being written by another thread of this process. That thread will report its '
+                "outcome. This call has written nothing."
             )
         _in_hand.add(key)
     try:

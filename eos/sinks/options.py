@@ -315,6 +315,6 @@ def _check_values(options: SinkOptions) -> None:
     where = options.control_namespace
     if where is not None and not NAMESPACE.fullmatch(where):
         raise InvalidInput(
-            f'control_namespace={where!r} is no namespace: give tenant and namespace, such as "public/control".'
+            f'control_namespace={where!r} is not a namespace: give tenant and namespace, such as "public/control".'
         )
     options.control_topic  # noqa: B018  checks the sink's name

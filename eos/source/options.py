@@ -189,7 +189,7 @@ class _Read:
         if value is None:
             return None
         if not value.isdecimal() or int(value) < 1:
-            raise InvalidInput(f"{name}={value!r} is no whole number of 1 or more.")
+            raise InvalidInput(f"{name}={value!r} is not a whole number of 1 or more.")
         if int(value) > most:
             raise InvalidInput(f"{name}={value!r} is too large; it must be at most {most}. Or leave it out.")
         return int(value)
@@ -203,7 +203,7 @@ class _Read:
         except ValueError:
             seconds = 0.0
         if not 0.1 <= seconds < math.inf:
-            raise InvalidInput(f"{name}={value!r} is no number of seconds of 0.1 or more.")
+            raise InvalidInput(f"{name}={value!r} is not a number of seconds of 0.1 or more.")
         if seconds > MOST_S:
             raise InvalidInput(f"{name}={value!r} is too large; it must be at most {MOST_S:g} seconds.")
         return seconds
@@ -287,8 +287,8 @@ def _admin_url(read: _Read) -> str | None:
         )
     if url is None and cutting is not None:
         raise InvalidInput(
-            f"{cutting} cuts topic partitions by their ledgers, of which the admin API alone tells: give admin.url, "
-            f'such as "http://localhost:8080", or leave {cutting} out and use repartition() behind the source.'
+            f"{cutting} cuts topic partitions by their ledgers. Only the admin API shows them. Give admin.url, "
+            f'such as "http://localhost:8080", or leave {cutting} out and use repartition() after the source.'
         )
     refuse_user(url or "")
     if url is not None and not url.startswith(("http://", "https://")):
@@ -334,7 +334,7 @@ def _pattern(text: str) -> str:
     try:
         re.compile(whole)
     except re.error as error:
-        raise InvalidInput(f"topicsPattern={text!r} is no regular expression: {error}.") from error
+        raise InvalidInput(f"topicsPattern={text!r} is not a regular expression: {error}.") from error
     return whole
 
 

@@ -99,8 +99,9 @@ class Subscriptions:
         made = cursor.made()
         if made:
             log.warning(
-                'the subscription "%s" was gone on %s: deleted, expired (subscriptionExpirationTimeMinutes), or the '
-                "topic was made again. It is made again at the beginning of the topic.",
+                'the subscription "%s" was missing on %s. It was deleted, it expired '
+                "(subscriptionExpirationTimeMinutes), or the topic was made again. It "
+                "is made again at the beginning of the topic.",
                 self._options.subscription,
                 topic,
             )

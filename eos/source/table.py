@@ -58,7 +58,7 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "subscriptionPrefix",
         "",
-        "streams: the same, with a hash of the selected topics behind it; batch reads: what the names of their "
+        "streams: the same, with a hash of the selected topics after it; batch reads: what the names of their "
         "subscriptions begin with. A namespace with subscription-auth-mode Prefix demands the role there",
     ),
     SourceOption(
@@ -91,7 +91,7 @@ OPTIONS: tuple[SourceOption, ...] = (
         "readCompacted",
         "`false`",
         _BATCH,
-        "`true`: read what compaction left of each topic, the newest message of each key, and what came behind it",
+        "`true`: read what compaction left of each topic, the newest message of each key, and what came after it",
     ),
     _both(
         "valueFormat",
@@ -245,9 +245,9 @@ ANSWERS = {
 """{another connector's name, in lower case: what to do here}."""
 
 FOREIGN = {
-    "pulsar.client.": "this source is no Java client; it takes",
+    "pulsar.client.": "this source is not a Java client; it takes",
     "pulsar.reader.": "this source uses no Java reader; it takes",
-    "pulsar.admin.": "its admin client is no Java client, and authenticates as for the brokers; it takes",
+    "pulsar.admin.": "its admin client is not a Java client, and authenticates as for the brokers; it takes",
     "kafka.": "this source reads Pulsar, not Kafka; it takes",
 }
 """{the beginning of names that belong to another client, in lower case: how the refusal begins}."""

@@ -148,7 +148,7 @@ def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: in
         report = verify(scratch, spark=live.spark, options=live.options, operators=operators)
         note.detail = f"{len(report.findings)} findings"
     first = f"; the first: {report.findings[0]}" if report.findings else ""
-    acts.check(f"{what} can be gone on from", report.ok, note.detail + first)
+    acts.check(f"{what} can be resumed", report.ok, note.detail + first)
     compare(live, acts, what, scratch, batch)
     if live.output is None:
         acts.not_tested(f"the sink's log against {what}", "no sink was named: --sink and --service-url")

@@ -152,7 +152,7 @@ def test_a_subscription_that_is_deleted_between_two_runs_is_no_loss_while_the_me
     write(ours, trimmed, "b")
     with caplog.at_level(logging.WARNING):
         assert run(topic=trimmed).behind(start) == ["a", "b"]
-    assert f'the subscription "job" was gone on {trimmed}' in "\n".join(caplog.messages)
+    assert f'the subscription "job" was missing on {trimmed}' in "\n".join(caplog.messages)
 
 
 def test_a_subscription_that_is_deleted_between_two_runs_is_a_loss_once_the_ledger_is_gone(

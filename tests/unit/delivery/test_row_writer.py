@@ -199,7 +199,7 @@ def test_two_spellings_of_a_topic_are_one_topic_whose_rows_keep_their_order(
 
 def test_a_topic_that_is_no_text_is_named_by_its_row(settings: WriteSettings) -> None:
     topics = pa.array([b"t", b"\xff", b"t"]).view(pa.string())
-    with pytest.raises(InvalidInput, match="row 1 has a topic that is no text"):
+    with pytest.raises(InvalidInput, match="row 1 has a topic that is not valid"):
         send_all(writer(settings), [ROWS.append_column("topic", topics)])
 
 
