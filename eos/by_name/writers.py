@@ -33,7 +33,7 @@ from eos.delivery.task_failure import read, without_a_transaction, written
 from eos.errors import EosError, FrameTooLarge, InvalidInput, NetworkError, Unacknowledged
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
-from eos.sinks.connection_error import out_of_reach
+from eos.sinks.error_translation import out_of_reach
 from eos.sinks.options import SinkOptions
 from eos.sinks.schemas import check_columns
 from eos.spark.capabilities import Capability, has

@@ -16,9 +16,9 @@ import pyarrow as pa
 from eos.config import KeyHash
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.topics import full_name, partition_name
+from eos.pulsar.wire.columns import row_name
 from eos.pulsar.wire.keys import as_bytes, first_not_text
 from eos.pulsar.wire.routing import Sorted, part_by_delivery_time, part_by_sticky_key, partition_of, sort_by_partition
-from eos.pulsar.wire.row_names import row_name
 
 MESSAGE_COLUMNS = ("value", "key", "ordering_key", "event_time", "properties", "deliver_at", "row")
 

@@ -34,7 +34,7 @@ from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import full_name, whole_topic
 from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder, Chunk
-from eos.pulsar.wire.row_names import row_name
+from eos.pulsar.wire.columns import row_name
 from eos.pulsar.wire.txn import TxnId
 from eos.schema.description import described
 from eos.schema.encoder import Encoder, PairEncoder, encoder_of

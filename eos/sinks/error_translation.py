@@ -25,6 +25,7 @@ from eos.errors import (
     InvalidInput,
     LimitReached,
     NetworkError,
+    NoCredentials,
     NotCommitted,
     ReplayFailed,
     Stopped,
@@ -131,3 +132,10 @@ def log_in_one_line() -> None:
     logger = logging.getLogger("py4j.clientserver")
     if not any(isinstance(one, _OneLine) for one in logger.filters):
         logger.addFilter(_OneLine())
+
+
+def out_of_reach(who: str, service_url: str, error: NetworkError) -> InvalidInput:
+    """Return the error to raise. Args: who can't use the cluster, such as "The sink"; its address; what was seen."""
+    if isinstance(error, NoCredentials):
+        return InvalidInput(f"{who} can't use {service_url}: {error}.")
+    return InvalidInput(f"{who} can't use {service_url}: {error}. Check the address, and that the broker runs.")

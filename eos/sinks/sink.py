@@ -28,8 +28,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.columns import ColumnRoles, roles_of
-from eos.sinks.connection_error import out_of_reach
-from eos.sinks.error_translation import as_it_leaves, before_the_log, log_in_one_line
+from eos.sinks.error_translation import as_it_leaves, before_the_log, log_in_one_line, out_of_reach
 from eos.sinks.message_rows import message_rows
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions

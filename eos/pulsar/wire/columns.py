@@ -15,9 +15,9 @@ from eos.pulsar.wire.keys import StickyKey, WireKeys, as_bytes, lengths, sticky_
 from eos.pulsar.wire.large_messages import alone
 from eos.pulsar.wire.properties import Properties
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
-from eos.pulsar.wire.row_names import row_name
 from eos.pulsar.wire.varint import HeaderField, Numbers, header, width
 
+_SHOWN = 40  # characters of a key, in the name of a row
 _SIZE_BYTES = 4  # before each message of a batch: the size of its metadata
 
 LATEST_DELIVERY_MS = 253_402_300_799_999
@@ -180,3 +180,17 @@ class PayloadColumns:
 
 def _ones(flags: pa.BooleanArray) -> npt.NDArray[np.uint8]:
     return np.asarray(flags).astype(np.uint8)
+
+
+def row_name(rows: pa.RecordBatch, index: int, first_row: int = 0) -> str:
+    """Return 'row 7 (key "abc")': its number, by which the rows of a batch differ, and its key, which a user can find.
+
+    Args: the rows; which of them; the number of the first, unless the column `row` has the numbers.
+    """
+    names = rows.schema.names
+    number = rows.column("row")[index].as_py() if "row" in names else first_row + index
+    key = rows.column("key")[index].as_py() if "key" in names else None
+    if key is None:
+        return f"row {number}"
+    text = key.decode(errors="backslashreplace") if isinstance(key, bytes) else str(key)
+    return f'row {number} (key "{text if len(text) <= _SHOWN else text[:_SHOWN] + "…"}")'

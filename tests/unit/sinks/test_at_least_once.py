@@ -22,7 +22,7 @@ from eos.errors import (
     TopicMissing,
     Unacknowledged,
 )
-from eos.sinks import at_least_once, run_start
+from eos.sinks import at_least_once, shared_run
 from eos.sinks.at_least_once import RepeatingRun
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions, checked
@@ -74,7 +74,7 @@ class World:
         query: Any = self.query
         none: Any = None
         start = RunContext(checked(SinkOptions(**given)), none, self.metrics, none, query, IDENTITY, batch_id)
-        return cast(RepeatingRun, run_start.begin(start))
+        return cast(RepeatingRun, shared_run.begin(start))
 
     def take(self, run: RepeatingRun, batch_id: int = 3) -> None:
         self.metrics.begin(batch_id)
@@ -229,7 +229,7 @@ def test_exactly_once_begins_behind_the_last_batch_that_was_begun_without_a_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(monkeypatch, unlogged=Unlogged(3, 40).text)
-    monkeypatch.setattr(run_start, "OwningRun", lambda start, *said: (start.batch_id, *said))
+    monkeypatch.setattr(shared_run, "OwningRun", lambda start, *said: (start.batch_id, *said))
     with pytest.raises(InvalidInput, match=r"batch 3 was begun with guarantee=\"at-least-once\""):
         world.begin(3, "exactly-once")
     assert cast(Any, world.begin(4, "exactly-once")) == (4, None, 3)
@@ -239,7 +239,7 @@ def test_a_checkpoint_of_the_guarantee_that_was_removed_goes_on_with_either_of_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(monkeypatch, deduplicated='{"name": "flights", "batch_id": 3, "writes": []}')
-    monkeypatch.setattr(run_start, "OwningRun", lambda start, *said: (start.batch_id, *said))
+    monkeypatch.setattr(shared_run, "OwningRun", lambda start, *said: (start.batch_id, *said))
     with pytest.raises(InvalidInput, match=r"batch 3 was begun with guarantee=\"deduplicated\""):
         world.begin(3, "exactly-once")
     assert cast(Any, world.begin(4, "exactly-once")) == (4, None, 3)

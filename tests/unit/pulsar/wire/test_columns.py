@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from eos.pulsar.wire.row_names import row_name
+from eos.pulsar.wire.columns import row_name
 
 
 @pytest.mark.parametrize(
