@@ -186,17 +186,21 @@ def down(
 
 @app.command()
 def status(
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Only the instance of this name.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each instance.")] = False,
 ) -> None:
     """Show the instances that are up, and those that ended without `down`."""
     from eos.local import instances
 
-    found = [instance.summary() for instance in instances.known()]
+    found = [instance.summary() for instance in instances.known() if name in (None, instance.name)]
     if as_json:
         print(json.dumps(found, indent=2))
         return
     if not found:
-        tell("No local Pulsar is up. Start one with: eos local up")
+        if name is None:
+            tell("No local Pulsar is up. Start one with: eos local up")
+        else:
+            tell(f"No local Pulsar named {name!r} is up. Start it with: eos local up --name {name}")
         return
     rows = []
     for one in found:

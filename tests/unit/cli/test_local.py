@@ -63,6 +63,13 @@ def test_status_of_nothing_says_how_to_start() -> None:
     assert json.loads(eos("status", "--json")) == []
 
 
+def test_status_of_one_shows_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instances, "known", lambda: [instance(name, tmp_path, running=True) for name in ("a", "b")])
+    assert [one["name"] for one in json.loads(eos("status", "--name", "b", "--json"))] == ["b"]
+    assert json.loads(eos("status", "-n", "c", "--json")) == []
+    assert "No local Pulsar named 'c' is up. Start it with: eos local up --name c" in eos("status", "--name", "c")
+
+
 def test_down_all_takes_down_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [instance("a", tmp_path, running=False), instance("b", tmp_path, running=False)]
     monkeypatch.setattr(instances, "known", lambda: found)
