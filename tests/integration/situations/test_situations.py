@@ -22,6 +22,7 @@ from eos.cli.app import typer_app
 from tests.integration.situations.normal import Normal
 from tests.integration.situations.page import JSON, TEXT, Said, compare, json_page, text_page
 from tests.integration.situations.sinks import NAME, QUERY, SITUATIONS, TOPIC
+from tests.traces import traces
 from tests.unit.inspect.test_checkpoints import checkpoint
 
 WRITE = "EOS_WRITE_SITUATIONS"
@@ -74,6 +75,7 @@ def said(words: tuple[str, ...], *, for_programs: bool) -> tuple[str, int]:
             console.run(lambda: typer_app([*words, *(["--json"] if for_programs else [])], prog_name="eos"))
         except SystemExit as ended:
             code = int(ended.code or 0)
+    assert traces(out.getvalue() + beside.getvalue()) == []
     return out.getvalue() or beside.getvalue(), code
 
 

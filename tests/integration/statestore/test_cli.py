@@ -17,6 +17,7 @@ from statestore.bk import tree
 from statestore.cli import app as cli
 from statestore.hadoop.file_systems import Hadoop
 from tests.integration.statestore.conftest import OwnTree, raw_zookeeper
+from tests.traces import traces
 
 Statestore = Callable[..., tuple[int, str]]
 
@@ -31,6 +32,8 @@ def statestore(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixtu
             cli.app()
         sys.stdout.flush()
         told = capfdbinary.readouterr()
+        if not left.value.code:
+            assert traces(told.err.decode()) == []
         return int(left.value.code or 0), (told.out or told.err).decode()
 
     return run

@@ -20,6 +20,7 @@ import pytest
 from statestore.drills import journal
 from statestore.drills.chaos.plan import make_plan
 from statestore.drills.journal import Fault
+from tests.traces import traces
 from tests.waiting import until
 
 MARK = "EOS_DRILL_OF_TEST"
@@ -92,6 +93,7 @@ def test_a_short_drill_passes(tmp_path: Path) -> None:
     with started(tmp_path, "--kills", str(SHORT), "--seed", str(SEED)) as drill:
         code = drill.end(1_450)
         assert code == 0, drill.words()
+    assert traces(drill.log.read_text()) == []
     found = drill.result()
     summary = found["summary"]
     assert summary["verdict"] == "PASS"
@@ -118,6 +120,7 @@ def test_a_short_drill_on_a_standalone_cluster_passes_and_leaves_nothing(tmp_pat
     with started(tmp_path, "--standalone", "--rounds", "1", "--faults", ",".join(sorted(kinds))) as drill:
         code = drill.end(850)
         assert code == 0, drill.words()
+    assert traces(drill.log.read_text()) == []
     found = drill.result()
     assert {fault["kind"] for fault in found["faults"]} == kinds
     assert (found["summary"]["lost"], found["summary"]["duplicated"], found["summary"]["torn"]) == (0, 0, 0)
