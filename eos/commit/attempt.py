@@ -54,11 +54,13 @@ class _Attempt:
         self._owner, self._batch_id, self._identity, self._delivery = owner, batch_id, identity, delivery
         self._ttl_s = owner.waits.settings.ttl_s
         self._started = owner.waits.clock()
+        self._took_s = 0.0  # until it failed, or its commit was answered: what follows waits for the cluster
 
     def run(self) -> None:
         try:
             marker, at = self._write()
         except (Exception, KeyboardInterrupt) as why:
+            self._took_s = self._since_start_s()
             self._give_up(why)
             raise
         self._commit(marker, at)
@@ -71,6 +73,7 @@ class _Attempt:
         owner, delivery = self._owner, self._delivery
         intent, _ = owner.at_once(self._begin, delivery.prepare)
         written = delivery.send(intent.txn)
+        self._took_s = self._since_start_s()
         if self._out_of_time():
             delivery.finish()
             raise self._not_committed("writing took longer than the transaction lives")
@@ -147,6 +150,7 @@ class _Attempt:
         owner = self._owner
         self._at(Step.END_SENT, "before")
         answer = owner.commit(self._sent)
+        self._took_s = self._since_start_s()
         if answer.ending is TransactionEnd.COMMITTED:
             self._at(Step.END_ANSWERED, "after")
             owner.view.apply(marker, at)
@@ -173,15 +177,15 @@ class _Attempt:
             raise self._not_committed(f"batch {self._batch_id} was aborted: {why}") from why
 
     def _out_of_time(self) -> bool:
-        return self._took_s() > self._ttl_s
+        return self._took_s > self._ttl_s
 
-    def _took_s(self) -> float:
+    def _since_start_s(self) -> float:
         return self._owner.waits.clock() - self._started
 
     def _not_committed(self, what: str) -> NotCommitted:
         if not self._out_of_time():
             return NotCommitted(what)
         return TookTooLong(
-            f"{what}. The batch took {self._took_s():.0f} s, and its transaction lives {self._ttl_s:.0f} s:"
+            f"{what}. The batch took {self._took_s:.0f} s, and its transaction lives {self._ttl_s:.0f} s:"
             " raise the option `transaction_timeout_s`, or make the batches smaller"
         )

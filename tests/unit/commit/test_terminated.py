@@ -10,7 +10,7 @@ from eos.commit.owner import Owner
 from eos.commit.ports import Written
 from eos.commit.retry import OwnerSettings
 from eos.delivery.row_writer import WriteReport
-from eos.errors import RefusedForGood
+from eos.errors import ConnectionLost, NotCommitted, RefusedForGood
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
@@ -30,8 +30,8 @@ def owner(world: Alone) -> Owner:
     return owning(world, "run-1")
 
 
-def owning(world: Alone, run_id: str) -> Owner:
-    settings, at_once = OwnerSettings(ttl_s=60, patience_s=30), InTurn(second_first=True)
+def owning(world: Alone, run_id: str, patience_s: float = 30) -> Owner:
+    settings, at_once = OwnerSettings(ttl_s=60, patience_s=patience_s), InTurn(second_first=True)
     owner = Owner(Client(world), NAME, CONTROL, settings, at_once=at_once, sleep=world.sleep, clock=world.clock)
     owner.take_over("query", run_id)
     return owner
@@ -67,6 +67,25 @@ def test_a_batch_with_a_terminated_topic_is_not_committed_and_the_next_ones_are_
     assert list(owner.view.markers) == [1]
     attempt(owning(world, "run-2"), 2, identity(2), Alive(Client(world), 2))
     assert [e.data for e in world.broker.topic(DATA[0]).readable()] == [*rows_of(1, DATA[0]), *rows_of(2, DATA[0])]
+
+
+class ClosedBy(WriteData):
+    """Sends a batch's rows, and has its producer on a terminated topic closed, as a broker does first."""
+
+    def finish(self) -> None:
+        for producer in self.open:
+            if producer.topic == DATA[1]:
+                self.client._world.broker.terminate(producer.topic)
+        raise ConnectionLost("closed by the broker")
+
+
+def test_the_wait_for_a_transaction_that_never_ends_is_not_counted_as_time_of_the_batch(world: Alone) -> None:
+    """With more of its time the batch would fail in the same way: it is tried again, and the topic says what it is."""
+    owner = owning(world, "run-1", patience_s=90)
+    with pytest.raises(NotCommitted) as failed:
+        attempt(owner, 1, identity(1), ClosedBy(Client(world), 1))
+    assert type(failed.value) is NotCommitted
+    assert world.clock() > 60
 
 
 def test_a_driver_takes_over_from_one_whose_batch_has_a_terminated_topic(
