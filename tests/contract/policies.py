@@ -1,0 +1,371 @@
+"""Every policy that Pulsar's admin API can set on a namespace or a topic, and what it does to a sink and a source.
+
+A policy is a field of the broker's classes `Policies` and `TopicPolicies`; `tests/vectors/policies.json` has the
+names of their fields. Each row was tried on a real broker, or says why it was not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+WORKS: Final = ""
+"""What is expected of a policy under which all rows are written, or read."""
+
+_RATE: Final = {
+    "dispatchThrottlingRateInMsg": 5,
+    "dispatchThrottlingRateInByte": -1,
+    "ratePeriodInSecond": 1,
+    "relativeToPublishRate": False,
+}
+_PUBLISH: Final = {"publishThrottlingRateInMsg": 5, "publishThrottlingRateInByte": -1}
+_OFFLOAD: Final = {
+    "managedLedgerOffloadDriver": "filesystem",
+    "fileSystemProfilePath": "/none",
+    "fileSystemURI": "file:///tmp/none",
+    "managedLedgerOffloadThresholdInBytes": 0,
+}
+"""To a driver that the broker does not have."""
+_NO_OFFLOADER: Final = r"No offloader found.*remove-offload-policies"
+_NO_BOOKIES: Final = r"Not enough non-faulty bookies.*set-persistence"
+_NO_EXCLUSIVE: Final = r"doesn't support Exclusive sub type.*set-subscription-types-enabled"
+_QUOTA: Final = r"BlockedQuota.*set-backlog-quota"
+_TO_CLUSTER: Final = "it needs a second cluster: tests/contract/test_replication.py"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One policy, set to one value.
+
+    Attributes:
+        name: of the row.
+        fields: the fields of Policies and TopicPolicies that it sets.
+        body: the value, as JSON.
+        namespace, topic: the last part of the admin API's path; "" where it can't be set there.
+        method: of the request.
+        sink, table, stream, timed: what a sink, a batch read, a stream and one that begins at a time do: WORKS, or a
+            pattern that the refusal must match.
+        quick: whether the default suite tries it too.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    body: Any
+    namespace: str = ""
+    topic: str = ""
+    method: str = "POST"
+    sink: str = WORKS
+    table: str = WORKS
+    stream: str = WORKS
+    timed: str = WORKS
+    quick: bool = False
+
+
+def _limit(name: str, fields: tuple[str, ...], namespace: str, topic: str, **expected: Any) -> Policy:
+    return Policy(f"{name} 1", fields, 1, namespace, topic, **expected)
+
+
+TRIED: Final = (
+    Policy(
+        "retention none",
+        ("retention_policies", "retentionPolicies"),
+        {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
+        *("retention", "retention"),
+    ),
+    Policy("retention", (), {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}, "retention", "retention"),
+    Policy(
+        "message TTL",
+        ("message_ttl_in_seconds", "messageTTLInSeconds"),
+        3600,
+        "messageTTL",
+        "messageTTL?messageTTL=3600",
+    ),
+    Policy(
+        "backlog quota, producer_request_hold",
+        ("backlog_quota_map", "backLogQuotaMap"),
+        {"limitSize": 1, "policy": "producer_request_hold"},
+        *("backlogQuota", "backlogQuota"),
+        sink=_QUOTA,
+    ),
+    Policy(
+        "backlog quota, producer_exception",
+        (),
+        {"limitSize": 1, "policy": "producer_exception"},
+        *("backlogQuota", "backlogQuota"),
+        sink=_QUOTA,
+    ),
+    Policy(
+        "backlog quota, consumer_backlog_eviction",
+        (),
+        {"limitSize": 1, "policy": "consumer_backlog_eviction"},
+        *("backlogQuota", "backlogQuota"),
+    ),
+    Policy("deduplication", ("deduplicationEnabled",), True, "deduplication", "deduplicationEnabled"),
+    Policy(
+        "deduplication snapshots",
+        ("deduplicationSnapshotIntervalSeconds",),
+        10,
+        *("deduplicationSnapshotInterval", "deduplicationSnapshotInterval"),
+    ),
+    _limit("max producers", ("max_producers_per_topic", "maxProducerPerTopic"), "maxProducersPerTopic", "maxProducers"),
+    _limit(
+        "max consumers",
+        ("max_consumers_per_topic", "maxConsumerPerTopic"),
+        *("maxConsumersPerTopic", "maxConsumers"),
+        sink=r"max consumers limit.*a client that died.*set-max-consumers-per-topic",
+        stream=r"max consumers limit.*set-max-consumers-per-topic",
+        timed=r"max consumers limit.*set-max-consumers-per-topic",
+    ),
+    _limit(
+        "max consumers per subscription",
+        ("max_consumers_per_subscription", "maxConsumersPerSubscription"),
+        *("maxConsumersPerSubscription", "maxConsumersPerSubscription"),
+    ),
+    _limit(
+        "max subscriptions",
+        ("max_subscriptions_per_topic", "maxSubscriptionsPerTopic"),
+        *("maxSubscriptionsPerTopic", "maxSubscriptionsPerTopic"),
+        sink=r"maximum number of subscriptions.*set-max-subscriptions-per-topic",
+        stream=r"maximum number of subscriptions.*set-max-subscriptions-per-topic",
+        timed=r"maximum number of subscriptions.*set-max-subscriptions-per-topic",
+    ),
+    Policy("publish rate", ("publishMaxMessageRate", "publishRate"), _PUBLISH, "publishRate", "publishRate"),
+    Policy("dispatch rate", ("topicDispatchRate", "dispatchRate"), _RATE, "dispatchRate", "dispatchRate"),
+    Policy(
+        "subscription dispatch rate",
+        ("subscriptionDispatchRate",),
+        _RATE,
+        *("subscriptionDispatchRate", "subscriptionDispatchRate"),
+    ),
+    Policy(
+        "replicator dispatch rate",
+        ("replicatorDispatchRate",),
+        _RATE,
+        *("replicatorDispatchRate", "replicatorDispatchRate"),
+    ),
+    Policy(
+        "subscribe rate",
+        ("clusterSubscribeRate", "subscribeRate"),
+        {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 3},
+        *("subscribeRate", "subscribeRate"),
+    ),
+    _limit(
+        "max unacked messages per consumer",
+        ("max_unacked_messages_per_consumer", "maxUnackedMessagesOnConsumer"),
+        *("maxUnackedMessagesPerConsumer", "maxUnackedMessagesOnConsumer"),
+    ),
+    _limit(
+        "max unacked messages per subscription",
+        ("max_unacked_messages_per_subscription", "maxUnackedMessagesOnSubscription"),
+        *("maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription"),
+    ),
+    Policy(
+        "schema compatibility ALWAYS_INCOMPATIBLE",
+        ("schema_compatibility_strategy", "schemaCompatibilityStrategy"),
+        "ALWAYS_INCOMPATIBLE",
+        *("schemaCompatibilityStrategy", "schemaCompatibilityStrategy"),
+        method="PUT",
+    ),
+    Policy("no automatic schema update", ("is_allow_auto_update_schema",), False, "isAllowAutoUpdateSchema"),
+    Policy(
+        "schema compatibility of automatic updates",
+        ("schema_auto_update_compatibility_strategy",),
+        "AutoUpdateDisabled",
+        "schemaAutoUpdateCompatibilityStrategy",
+        method="PUT",
+    ),
+    Policy(
+        "schema validation",
+        ("schema_validation_enforced", "schemaValidationEnforced"),
+        True,
+        *("schemaValidationEnforced", "schemaValidationEnforced"),
+    ),
+    Policy(
+        "subscription types Exclusive",
+        ("subscription_types_enabled", "subscriptionTypesEnabled"),
+        ["Exclusive"],
+        *("subscriptionTypesEnabled", "subscriptionTypesEnabled"),
+    ),
+    Policy(
+        "subscription types Failover",
+        (),
+        ["Failover"],
+        *("subscriptionTypesEnabled", "subscriptionTypesEnabled"),
+        sink=_NO_EXCLUSIVE,
+        table=_NO_EXCLUSIVE,
+        stream=_NO_EXCLUSIVE,
+        timed=_NO_EXCLUSIVE,
+    ),
+    Policy(
+        "subscription types Shared",
+        (),
+        ["Shared"],
+        *("subscriptionTypesEnabled", "subscriptionTypesEnabled"),
+        sink=_NO_EXCLUSIVE,
+        table=_NO_EXCLUSIVE,
+        stream=_NO_EXCLUSIVE,
+        timed=_NO_EXCLUSIVE,
+    ),
+    Policy(
+        "no automatic topics",
+        ("autoTopicCreationOverride",),
+        {"allowAutoTopicCreation": False},
+        "autoTopicCreation",
+    ),
+    Policy(
+        "automatic topics with partitions",
+        (),
+        {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2},
+        "autoTopicCreation",
+    ),
+    Policy(
+        "no automatic subscriptions",
+        ("autoSubscriptionCreationOverride", "autoSubscriptionCreationOverride"),
+        {"allowAutoSubscriptionCreation": False},
+        *("autoSubscriptionCreation", "autoSubscriptionCreation"),
+        quick=True,
+        sink=r"allowAutoSubscriptionCreation=false.*create-subscription",
+        stream=r"allowAutoSubscriptionCreation=false.*create-subscription",
+        timed=r"allowAutoSubscriptionCreation=false.*create-subscription",
+    ),
+    Policy(
+        "inactive topics",
+        ("inactive_topic_policies", "inactiveTopicPolicies"),
+        {
+            "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+            "maxInactiveDurationSeconds": 60,
+            "deleteWhileInactive": True,
+        },
+        *("inactiveTopicPolicies", "inactiveTopicPolicies"),
+    ),
+    Policy("compaction threshold", ("compaction_threshold",), 1, "compactionThreshold", method="PUT"),
+    Policy("compaction threshold", ("compactionThreshold",), 1, topic="compactionThreshold"),
+    Policy(
+        "no delayed delivery",
+        (
+            "delayed_delivery_policies",
+            "delayedDeliveryTickTimeMillis",
+            "delayedDeliveryEnabled",
+            "delayedDeliveryMaxDelayInMillis",
+        ),
+        {"active": False, "tickTime": 1000},
+        *("delayedDelivery", "delayedDelivery"),
+    ),
+    Policy(
+        "encryption required",
+        ("encryption_required",),
+        True,
+        "encryptionRequired",
+        sink=r"Encryption is required.*set-encryption-required.*control_namespace",
+    ),
+    Policy(
+        "subscription expiration",
+        ("subscription_expiration_time_minutes", "subscriptionExpirationTimeInMinutes"),
+        1,
+        *("subscriptionExpirationTime", "subscriptionExpirationTime?subscriptionExpirationTime=1"),
+    ),
+    _limit("max topics", ("max_topics_per_namespace",), "maxTopicsPerNamespace", ""),
+    Policy(
+        "persistence",
+        ("persistence",),
+        {
+            "bookkeeperEnsemble": 1,
+            "bookkeeperWriteQuorum": 1,
+            "bookkeeperAckQuorum": 1,
+            "managedLedgerMaxMarkDeleteRate": 0.1,
+        },
+        *("persistence", "persistence"),
+    ),
+    Policy(
+        "persistence, more bookies than there are",
+        (),
+        {
+            "bookkeeperEnsemble": 3,
+            "bookkeeperWriteQuorum": 3,
+            "bookkeeperAckQuorum": 3,
+            "managedLedgerMaxMarkDeleteRate": 0.1,
+        },
+        *("persistence", "persistence"),
+        sink=_NO_BOOKIES,
+        table=_NO_BOOKIES,
+        stream=_NO_BOOKIES,
+        timed=_NO_BOOKIES,
+    ),
+    Policy("properties", ("properties",), {"a": "b"}, "properties", "properties", "PUT"),
+    Policy(
+        "dispatch pauses on acknowledgements",
+        ("dispatcherPauseOnAckStatePersistentEnabled",),
+        None,
+        *("dispatcherPauseOnAckStatePersistent", "dispatcherPauseOnAckStatePersistent"),
+    ),
+    Policy("offload threshold", ("offload_threshold",), 0, "offloadThreshold", method="PUT"),
+    Policy(
+        "offload threshold in seconds",
+        ("offload_threshold_in_seconds",),
+        0,
+        "offloadThresholdInSeconds",
+        method="PUT",
+    ),
+    Policy("offload deletion lag", ("offload_deletion_lag_ms",), 0, "offloadDeletionLagMs", method="PUT"),
+    Policy("offload policies", ("offload_policies",), _OFFLOAD, "offloadPolicies"),
+    Policy(
+        "offload policies",
+        ("offloadPolicies",),
+        _OFFLOAD,
+        topic="offloadPolicies",
+        sink=_NO_OFFLOADER,
+        table=_NO_OFFLOADER,
+        stream=_NO_OFFLOADER,
+        timed=_NO_OFFLOADER,
+    ),
+    Policy(
+        "max message size",
+        ("maxMessageSize",),
+        10,
+        topic="maxMessageSize",
+        sink=r"Exceed maximum message size.*set-max-message-size",
+    ),
+    Policy("anti-affinity group", (), "group", "antiAffinity"),
+    Policy("resource group", ("resource_group_name",), None, "resourcegroup/small"),
+    Policy(
+        "replication, own cluster",
+        ("replication_clusters", "replicationClusters"),
+        ["standalone"],
+        "replication",
+        "replication",
+    ),
+    Policy("allowed clusters, own cluster", ("allowed_clusters",), ["standalone"], "allowedClusters"),
+    Policy(
+        "shadow topics",
+        ("shadowTopics",),
+        ["persistent://public/default/policy-shadow"],
+        topic="shadowTopics",
+        method="PUT",
+    ),
+    Policy(
+        "dispatch rate of the stream's subscription",
+        ("subscriptionPolicies",),
+        _RATE,
+        topic="job-earliest/dispatchRate",
+    ),
+    Policy(
+        "topic properties as metric labels",
+        ("allowed_topic_property_keys_for_metrics",),
+        ["a"],
+        "allowedTopicPropertyKeysForMetrics",
+    ),
+)
+
+NOT_TRIED: Final = {
+    "auth_policies": "the permissions: tests/contract/test_rights.py tries each",
+    "subscription_auth_mode": "it needs roles: tests/contract/test_subscription_policies.py",
+    "entryFilters": "it needs a filter that is installed in the broker, and it refuses any other name",
+    "bundles": "it says how a namespace is divided among brokers: a split or an unload moves a topic, as tests of"
+    " unloads have it",
+    "clusterDispatchRate": "no request sets it: older releases of Pulsar did",
+    "latency_stats_sample_rate": "no request sets it, and no broker reads it",
+    "deleted": "the mark of a namespace that is being deleted",
+    "migrated": "the mark of a namespace that has moved to another cluster (blue-green): " + _TO_CLUSTER,
+    "isGlobal": "the mark of policies for all clusters: " + _TO_CLUSTER,
+}
+"""{field: why it is not tried here}."""

@@ -1,0 +1,228 @@
+"""Each policy of a namespace or a topic, one at a time: a sink and a source work under it, or are refused by name."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import httpx
+import pytest
+from pyspark.sql.types import StructType
+
+from eos.commit.attempt import attempt
+from eos.commit.decision import Identity
+from eos.commit.owner import Owner
+from eos.commit.retry import OwnerSettings
+from eos.delivery.row_writer import WriteReport
+from eos.errors import CommitUnknown, EosError, NotCommitted
+from eos.pulsar.wire.txn import TxnId
+from eos.source.batch import PulsarReader
+from eos.source.batch_plan import batch_ranges
+from eos.source.brokers import PulsarBrokers
+from eos.source.options import parse_options
+from eos.source.stream import PulsarStreamReader
+from tests.contract.conftest import Running
+from tests.contract.policies import NOT_TRIED, TRIED, WORKS, Policy
+from tests.contract.raw import client
+from tests.integration.source.queries import Query, read
+from tests.simulation.job import Sends
+
+Level = Literal["namespace", "topic"]
+
+FIELDS: dict[str, list[str]] = json.loads((Path(__file__).parents[1] / "vectors" / "policies.json").read_text())
+OLD = [f"old {row}" for row in range(10)]
+NEW = [f"new {row}" for row in range(5)]
+SETTINGS = OwnerSettings(ttl_s=60, patience_s=60, limit_s=2)
+AT_ONCE = 4
+TRIES = 3
+_clients = itertools.count()
+
+
+def levels(policy: Policy) -> Iterator[tuple[Policy, Level]]:
+    if policy.namespace:
+        yield policy, "namespace"
+    if policy.topic:
+        yield policy, "topic"
+
+
+ALL = [case for policy in TRIED for case in levels(policy)]
+
+
+def _until_known(write: Callable[[], object]) -> None:
+    """Write a batch as a user does, who starts a query again that ended with an outcome that can pass."""
+    for left in reversed(range(TRIES)):
+        try:
+            write()
+            return
+        except NotCommitted:
+            if not left:
+                raise
+
+
+class Place:
+    """A namespace of the test's own, with rows in a topic and a control topic, under a policy."""
+
+    def __init__(self, pulsar: Running, policy: Policy, level: Level) -> None:
+        self.pulsar = pulsar
+        self.committed: list[str] = []
+        self.namespace = f"public/policy-{uuid.uuid4().hex[:8]}"
+        self.admin = f"{pulsar.admin_url}/admin/v2"
+        self.topic = f"persistent://{self.namespace}/rows"
+        self.log = f"persistent://{self.namespace}/__eos-sink"
+        self.ask("PUT", f"namespaces/{self.namespace}", {})
+        for name in ("rows", "__eos-sink"):
+            self.ask("PUT", f"persistent/{self.namespace}/{name}", None)
+        with client(pulsar.service_url) as ours, ours.producer(self.topic) as producer:
+            for row in OLD:
+                producer.send_record(row.encode(), None)
+        if level == "namespace":
+            self.ask(policy.method, f"namespaces/{self.namespace}/{policy.namespace}", policy.body)
+        else:
+            for name in ("rows", "__eos-sink"):
+                self.ask(policy.method, f"persistent/{self.namespace}/{name}/{policy.topic}", policy.body)
+        self.ask("PUT", f"namespaces/{self.namespace}/unload", None)  # a topic that is loaded anew has all its policies
+
+    def ask(self, method: str, path: str, body: object) -> None:
+        answer = httpx.request(method, f"{self.admin}/{path}", json=body, timeout=60)
+        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:300]}"
+
+    def sink(self) -> list[str]:
+        """Write two batches, each in a run of its own."""
+        for batch_id in range(2):
+            with client(self.pulsar.service_url) as ours:
+
+                def rows(txn: TxnId) -> WriteReport:
+                    ours.coordinator(txn.coordinator).add_partitions(txn, [self.topic])
+                    with ours.producer(self.topic) as producer:
+                        for row in NEW:
+                            producer.send_record(row.encode(), txn)
+                    return WriteReport({self.topic: len(NEW)}, {self.topic: 50})
+
+                owner = Owner(ours, "sink", self.log, SETTINGS)
+                owner.make_log()
+                owner.take_over("query", f"run {batch_id}")
+                identity = Identity("query", f"run {batch_id}", f"offsets {batch_id}")
+                _until_known(partial(attempt, owner, batch_id, identity, Sends(rows)))
+                owner.close()
+                self.committed += NEW
+        return []
+
+    def given(self, **options: str) -> dict[str, str]:
+        # Another time-out makes it another client, as each worker of Spark is one.
+        timeout = str(30 + next(_clients) / 1000)
+        return {"service.url": self.pulsar.service_url, "topic": self.topic, "request_timeout_s": timeout, **options}
+
+    def table(self) -> list[str]:
+        options = parse_options(self.given(), "batch")
+        brokers = PulsarBrokers(options)
+        return read(brokers, batch_ranges(brokers, options.start, options.end))
+
+    def stream(self, **start: str) -> list[str]:
+        query = Query(parse_options(self.given(maxEntriesPerTrigger="6", **start), "stream"))
+        found: list[str] = []
+        offsets = query.plan.first()
+        while (end := query.latest(offsets)) != offsets:
+            found += query.read(offsets, end)
+            offsets = end
+        query.brokers.close()
+        return found
+
+
+def differs(expected: str, rows: list[str], act: Callable[[], list[str]]) -> str | None:
+    """Say how it went otherwise than expected; None: it did not."""
+    try:
+        found = act()
+    except EosError as error:
+        if expected != WORKS and re.search(expected, str(error), re.DOTALL) and not isinstance(error, CommitUnknown):
+            return None
+        return f"{type(error).__name__}: {error}"
+    if expected != WORKS:
+        return f"works, and was to be refused with {expected}"
+    return None if sorted(found) == sorted(rows) else f"gives {found}"
+
+
+def tried(pulsar: Running, policy: Policy, level: Level, *, streams: bool = True) -> list[str]:
+    """Return what was otherwise than expected."""
+    try:
+        place = Place(pulsar, policy, level)
+    except AssertionError as error:
+        return [f"{policy.name} ({level}): not set: {error}"]
+    wrong = {"sink": differs(policy.sink, [], place.sink)}
+    rows = OLD + place.committed
+    wrong["table"] = differs(policy.table, rows, place.table)
+    if streams:
+        for name, start, expected in (
+            ("job-earliest", {"startingOffsets": "earliest"}, policy.stream),
+            ("job-timed", {"startingTime": "0"}, policy.timed),
+        ):
+            wrong[name] = differs(expected, rows, partial(place.stream, subscription=name, **start))
+    return [f"{policy.name} ({level}), {act}: {how}" for act, how in wrong.items() if how is not None]
+
+
+def test_each_field_of_the_policies_of_a_broker_is_tried_or_has_a_reason(pulsar: Running) -> None:
+    tried_fields = {field for policy in TRIED for field in policy.fields}
+    known = {*FIELDS["Policies"], *FIELDS["TopicPolicies"]}
+    assert tried_fields | NOT_TRIED.keys() == known
+    assert not tried_fields & NOT_TRIED.keys()
+    told = httpx.get(f"{pulsar.admin_url}/admin/v2/namespaces/public/default", timeout=30).raise_for_status().json()
+    assert set(told) <= set(FIELDS["Policies"])
+
+
+@pytest.mark.parametrize("policy", [policy for policy in TRIED if policy.quick], ids=lambda policy: policy.name)
+def test_a_policy_lets_work_or_is_named(pulsar: Running, policy: Policy) -> None:
+    assert tried(pulsar, policy, "namespace", streams=False) == []
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(2_400)
+def test_every_policy_of_a_namespace_or_a_topic_lets_work_or_is_named(pulsar: Running) -> None:
+    limits = {"dispatchRateInMsgs": 5, "dispatchRateInBytes": 1_000_000, "publishRateInMsgs": 5}
+    group = {**limits, "publishRateInBytes": 1_000_000}
+    httpx.put(f"{pulsar.admin_url}/admin/v2/resourcegroups/small", json=group, timeout=30).raise_for_status()
+    shadow = f"{pulsar.admin_url}/admin/v2/persistent/public/default/policy-shadow"
+    assert httpx.put(shadow, timeout=30).status_code in (204, 409)
+
+    def one(case: tuple[Policy, Level]) -> list[str]:
+        began = time.monotonic()
+        found = tried(pulsar, *case)
+        print(f"{case[0].name} ({case[1]}): {time.monotonic() - began:.1f} s", *found, sep="\n  ", flush=True)
+        return found
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        wrong = [text for found in pool.map(one, ALL) for text in found]
+    print(f"{len(ALL)} cases")
+    assert wrong == []
+
+
+def test_a_rate_and_a_quota_are_told_of_before_a_read_where_the_admin_api_is_known(
+    pulsar: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    (rate,) = (one for one in TRIED if one.name == "dispatch rate")
+    place = Place(pulsar, rate, "namespace")
+    quota = {"limitSize": 10**9, "policy": "producer_exception"}
+    place.ask("POST", f"namespaces/{place.namespace}/backlogQuota", quota)
+    options = {"admin.url": pulsar.admin_url, "retainWhileReading": "true"}
+    PulsarReader(parse_options(place.given(**options), "batch"), StructType()).partitions()
+    assert (
+        sum("a policy limits" in text and "dispatchRate of 5 messages in 1 s" in text for text in caplog.messages) == 1
+    )
+    assert sum("producer_exception) do not fit" in text for text in caplog.messages) == 1
+    caplog.clear()
+    options = {"admin.url": pulsar.admin_url, "subscription": "job"}
+    reader = PulsarStreamReader(parse_options(place.given(**options), "stream"), StructType())
+    reader.initialOffset()
+    reader.stop()
+    assert [f"Reads of {place.topic} are slow" in text for text in caplog.messages] == [True]
+    caplog.clear()
+    brokers = PulsarBrokers(parse_options(place.given(**{"admin.url": "http://localhost:1"}), "batch"))
+    told: list[str] = []
+    brokers.warn_of_policies([place.topic], told.append)
+    assert ["can't be known" in text for text in told] == [True]
