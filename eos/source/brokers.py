@@ -152,7 +152,10 @@ class PulsarBrokers:
 
     def sought(self, topic: str, where: int | EntryId) -> EntryId:
         """Return the entry behind which the broker puts a cursor that is sent to a time (ms since 1970) or an entry."""
-        cursor = self._client.subscription(topic, self._named(f"spark-place-{uuid.uuid4().hex}"), initial="earliest")
+        name = self._named(f"spark-place-{uuid.uuid4().hex}")
+        # Of the type that readers need. Where it is not allowed, the broker's own readers are refused too: a topic that
+        # was loaded since has no transaction buffer then, and the broker never answers a question about a position.
+        cursor = self._client.subscription(topic, name, initial="earliest", alone=True)
         try:
             cursor.seek(where)
             stands = cursor.last_message_id()[1]

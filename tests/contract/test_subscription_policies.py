@@ -136,6 +136,15 @@ def test_the_types_that_a_namespace_allows_are_used_or_the_missing_ones_named(
         for used in (lambda: log_of_a_sink(client, log), lambda: table(parse_options(given, "batch"))):
             said = until(partial(refusal, used), "a policy comes to a topic some moments after it was set")
             assert re.search(words, said)
+        # The transaction buffer of a topic that is loaded now never recovers: its own reader is refused too.
+        httpx.put(f"{admin}/unload", timeout=60).raise_for_status()
+        for used in (
+            lambda: table(parse_options(given | {"startingTime": "0"}, "batch")),
+            lambda: stream(parse_options(given | stream_of, "stream")),
+            lambda: stream(parse_options(given | stream_of | {"resetSubscription": "true"}, "stream")),
+        ):
+            with pytest.raises(RefusedForGood, match=words):
+                used()
         return
     assert set(table(parse_options(given, "batch"))) == {"row"}
     assert set(stream(parse_options(given | stream_of, "stream"))) == {"row"}

@@ -292,7 +292,14 @@ class Client(Closing):
         )
 
     def subscription(
-        self, topic: str, name: str, *, initial: Initial, watched: bool = False, create: bool = False
+        self,
+        topic: str,
+        name: str,
+        *,
+        initial: Initial,
+        watched: bool = False,
+        create: bool = False,
+        alone: bool = False,
     ) -> Subscription:
         """Make sure that a durable subscription exists on a physical topic, and join it.
 
@@ -302,10 +309,12 @@ class Client(Closing):
                 One that exists keeps its place, except that it moves up to behind that entry.
             watched: whether each join first asks if the subscription exists, so that `made` can tell. Default False.
             create: whether the broker may make a topic that is missing. Default False.
+            alone: whether it is of type Exclusive, which readers need as well. Default: Failover where that is allowed.
 
         Raises TopicMissing.
         """
-        return Subscription(self._finder, full_name(topic), name, initial, watched=watched, create=create)
+        finder, name_of_topic = self._finder, full_name(topic)
+        return Subscription(finder, name_of_topic, name, initial, watched=watched, create=create, alone=alone)
 
     def ensure_topic(self, topic: str) -> None:
         """Create a topic without partitions if it is missing.

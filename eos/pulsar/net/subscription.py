@@ -28,10 +28,11 @@ class Subscription(Closing):
         *,
         watched: bool = False,
         create: bool = False,
+        alone: bool = False,
     ) -> None:
         """Use `Client.subscription`."""
         place: Literal["earliest", "latest"] = "latest" if initial == "latest" else "earliest"
-        self._hold = RetainingSubscription(finder, topic, name, place, watched=watched, create=create)
+        self._hold = RetainingSubscription(finder, topic, name, place, alone=alone, watched=watched, create=create)
         self._hold.join()
         if isinstance(initial, EntryId):
             self.acknowledge(initial)
