@@ -16,8 +16,9 @@
     ├── Fenced             another driver owns the sink now: stop
     └── OutOfTurn          a mistake in a program that uses the protocol: never tried again
 
-`Unanswered`, `Refused`, `DamagedFrame`, `UnexpectedFrame` and `ConnectionLost` (`Unreachable`, `ConsumerClosed`) are
-what the network layer knows; the driver turns each into one of the above before it reaches the user.
+`Unanswered`, `Refused`, `DamagedFrame`, `UnexpectedFrame` and `ConnectionLost` (`Unreachable`, `ConsumerClosed`,
+`ProducerClosed`) are what the network layer knows; the driver turns each into one of the above before it reaches the
+user.
 `RefusedForGood` is both, a Refused and an InvalidInput; and so `BadCredentials`, a `NoCredentials` (Unreachable).
 """
 
@@ -114,6 +115,10 @@ class ConnectionLost(NetworkError):
 
 class ConsumerClosed(ConnectionLost):
     """The broker closed a consumer, since its topic moves or is closed. It can be joined again."""
+
+
+class ProducerClosed(ConnectionLost):
+    """The broker closed a producer before it had opened: nothing was sent. It can be opened again."""
 
 
 class DamagedFrame(NetworkError):

@@ -13,6 +13,7 @@ from eos.errors import (
     EosError,
     InvalidInput,
     NetworkError,
+    ProducerClosed,
     RateLimited,
     Refused,
     RefusedForGood,
@@ -111,8 +112,8 @@ class BrokerLookup:
     def patiently(self, asked: str, attempt: Callable[[], T]) -> T:
         """Try until it works or the request time-out has passed.
 
-        Tried again: answers that mean "not yet", a consumer that the broker closed before it
-        confirmed it, and a broker that can't be reached although this client was connected
+        Tried again: answers that mean "not yet", a consumer or a producer that the broker
+        closed before it confirmed it, and a broker that can't be reached although this client was connected
         before. Anything else is raised at once.
         Raises Unanswered, with the last problem in it, when the time is up.
         """
@@ -122,10 +123,11 @@ class BrokerLookup:
             try:
                 return attempt()
             except Refused as refused:
-                if refused.code not in LOADING and not isinstance(refused, RateLimited):
+                passes = refused.code in LOADING or isinstance(refused, RateLimited)
+                if not passes or isinstance(refused, InvalidInput):
                     raise
                 problem: EosError = refused
-            except ConsumerClosed as closed:
+            except (ConsumerClosed, ProducerClosed) as closed:
                 problem = closed
             except Unreachable as unreachable:
                 if not self._pool.ever_connected or isinstance(unreachable, InvalidInput):

@@ -23,7 +23,7 @@ from collections import deque
 from enum import StrEnum
 from typing import NamedTuple
 
-from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, Refused, RefusedForGood
+from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, ProducerClosed, Refused, RefusedForGood
 from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.producer_identity import ProducerIdentity
 from eos.pulsar.protocol.refusals import refused
@@ -269,6 +269,11 @@ class ProducerSession:
 
     def closed_by_broker(self) -> None:
         """Take a CLOSE_PRODUCER that we didn't ask for."""
+        if self.state is State.OPENING:
+            where = f"{self.topic} at {self.broker}"
+            words = f"the broker closed a producer on {where} while it opened: the topic moves, or a policy has changed"
+            self._end(Input.BROKER_CLOSED, ProducerClosed(words))
+            return
         self._fail(
             Input.BROKER_CLOSED,
             f"closed by the broker (the topic moves or is closed), with {self.unanswered} frames unacknowledged",

@@ -105,6 +105,13 @@ ANSWERS: Final = (
         "pulsar-admin namespaces set-max-consumers-per-subscription NAMESPACE --max-consumers-per-subscription N",
     ),
     Answer("ConsumerBusy"),
+    Answer(
+        "ServiceNotReady",
+        "No offloader found for driver",
+        RefusedForGood,
+        "The topic's offload policy names a driver that the broker does not have, so no broker can load the topic. "
+        "Install the driver, or remove the policy with pulsar-admin topicPolicies remove-offload-policies TOPIC",
+    ),
     Answer("ServiceNotReady"),
     Answer("ProducerBlockedQuotaExceededError", kind=LimitReached, advice=_QUOTA),
     Answer("ProducerBlockedQuotaExceededException", kind=LimitReached, advice=_QUOTA),

@@ -173,6 +173,22 @@ def test_a_producer_closed_by_the_broker_stays_closed(broker: FakeBroker, client
     assert len(broker.commands(Type.SEND)) == 1
 
 
+def test_a_producer_closed_while_it_opens_is_opened_again(broker: FakeBroker, client: Client) -> None:
+    def close_first(session: Session, frame: Frame) -> None:
+        closing = CommandCloseProducer(producer_id=frame.command.producer.producer_id)
+        session.send(BaseCommand(type=Type.CLOSE_PRODUCER, close_producer=closing))
+        answer_well(session, frame)
+
+    broker.handlers[Type.PRODUCER] = first_then_well(close_first)
+    assert client.producer("t").send_record(b"x", None) == MessageId(1, 0)
+    broker.handlers[Type.PRODUCER] = close_first
+    with (
+        in_a_hurry(client),
+        pytest.raises(Unanswered, match=r"open a producer on .*t: not possible.*the broker closed a producer"),
+    ):
+        client.producer("t")
+
+
 def test_a_cut_connection_loses_the_frame_and_never_sends_it_again(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.SEND] = first_then_well(cut)
     producer = client.producer("t")
