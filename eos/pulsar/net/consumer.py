@@ -35,6 +35,14 @@ _LEAVES_WITHIN_S = 10.0
 _NO_TYPE = "sub type"
 """Of the broker's words where a namespace or topic does not allow a type (PersistentTopic.subscribe)."""
 
+_NO_LAST = (
+    "A broker does not answer this question while it cannot read the newest message, since bookies are down or its "
+    "ledger is lost, and while the topic's transaction buffer has not recovered. Nobody knows until then how far the "
+    "topic can be read. The broker's log names the topic and the cause. If the ledger is lost for good, publish a "
+    "message to the topic, and the broker answers again"
+)
+"""ServerCnx.handleGetLastMessageId drops a failed read of that message (seen on 4.2.4)."""
+
 
 class Subscriber(ABC, Generic[L]):
     """A subscription that the next call makes anew after the connection was lost. Thread-safe.
@@ -149,7 +157,11 @@ class Subscriber(ABC, Generic[L]):
         line, connection = self._join()
         with self._arrived:
             request = line.ask_last()
-        return line.positions(connection.ask(request, f"ask for the last message of {self.topic}"))
+        try:
+            answer = connection.ask(request, f"ask for the last message of {self.topic}")
+        except Unanswered as silence:
+            raise Unanswered(f"{silence}. {_NO_LAST}") from None
+        return line.positions(answer)
 
     def _leave(self, *, unsubscribe: bool) -> None:
         with self._turn:

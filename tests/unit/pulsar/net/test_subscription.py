@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from eos.errors import Refused
+from eos.errors import Refused, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.subscription import Initial
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSubscribe, ServerError
-from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, refusing
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, refusing, silent
+from tests.waiting import in_a_hurry
 
 
 @pytest.fixture
@@ -97,3 +98,14 @@ def test_any_other_refusal_of_an_acknowledgement_stays_one(
     broker.handlers[Type.GET_LAST_MESSAGE_ID] = standing_at(stands)
     with client.subscription("t", "keep", initial="earliest") as cursor, pytest.raises(Refused, match="acknowledge on"):
         cursor.acknowledge(EntryId(3, 4))
+
+
+def test_no_answer_to_where_the_last_message_is_names_the_causes_and_the_way_out(
+    broker: FakeBroker, client: Client
+) -> None:
+    broker.handlers[Type.GET_LAST_MESSAGE_ID] = silent
+    words = r"last message of .*t: no answer.*ledger is lost.*Nobody knows.*publish a message to the topic"
+    cursor = client.subscription("t", "keep", initial="earliest")
+    with in_a_hurry(client), pytest.raises(Unanswered, match=words):
+        cursor.last_message_id()
+    cursor.close()
