@@ -31,6 +31,7 @@ from eos.errors import (
     NetworkError,
     NewerVersion,
     NotCommitted,
+    Refused,
     Stopped,
     TopicMissing,
 )
@@ -285,7 +286,8 @@ class Owner:
         if isinstance(why, InvalidInput):
             return why
         if hand is None:
+            helps = ", and helps once that has changed" if isinstance(why, Refused) and why.advice else ""
             return CommitUnknown(
-                f"{words}. It is unknown which batches earlier drivers committed; starting again is safe"
+                f"{words}. It is unknown which batches earlier drivers committed; starting again is safe{helps}"
             )
         return NotCommitted(words)

@@ -23,10 +23,10 @@ from eos.errors import (
     CommitUnknown,
     EosError,
     InvalidInput,
-    LimitReached,
     NetworkError,
     NoCredentials,
     NotCommitted,
+    Refused,
     ReplayFailed,
     Stopped,
     Unacknowledged,
@@ -109,7 +109,7 @@ def _before_the_log(error: NetworkError | Py4JError | PySparkException, batch_id
     )
     if is_permanent_call(error):
         return InvalidInput(f"{known}. Starting the query again does not help until the cause is removed.")
-    if isinstance(error, LimitReached):
+    if isinstance(error, Refused) and error.advice:
         return CommitUnknown(f"{known}. Starting the query again is safe, and helps once that has changed.")
     return CommitUnknown(f"{known}; starting the query again is safe.")
 

@@ -112,7 +112,7 @@ def what_is_wrong(error: EosError, answer: Answer, sent: bool) -> list[str]:
         wrong.append("what helps is not named")
     if issubclass(answer.kind, RefusedForGood) and not sent and isinstance(error, CommitUnknown):
         wrong.append("not known, though nothing can be committed")
-    lasts = issubclass(answer.kind, (LimitReached, RefusedForGood))
+    lasts = issubclass(answer.kind, (LimitReached, RefusedForGood)) or answer.advice
     if lasts and re.search("starting again is safe(?!, and helps once that has changed)", text):
         wrong.append("starting again does not help")
     return wrong

@@ -39,7 +39,14 @@ _QUOTA = (
 
 _GRANT = "pulsar-admin topics grant-permission TOPIC --role ROLE --actions"
 
+_BOOKIES = (
+    "The topic's persistence policy asks for more bookies than are available now. Start bookies, or ask for fewer with "
+    "pulsar-admin namespaces set-persistence NAMESPACE --bookkeeper-ensemble N --bookkeeper-write-quorum N "
+    "--bookkeeper-ack-quorum N"
+)
+
 ANSWERS: Final = (
+    Answer("UnknownError", "Not enough non-faulty bookies", advice=_BOOKIES),  # met while a namespace's policies load
     Answer("UnknownError"),
     Answer(
         "MetadataError",
@@ -50,6 +57,7 @@ ANSWERS: Final = (
         "control_namespace",
     ),
     Answer("MetadataError"),
+    Answer("PersistenceError", "Not enough non-faulty bookies", advice=_BOOKIES),
     Answer("PersistenceError"),
     Answer(
         "AuthenticationError",
