@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from eos.local import LocalPulsar, checks
+from eos.local.jars import PULSAR_VERSION
 from tests.planner import run_test_while_late
 from tests.proxy import PulsarProxy
 
@@ -69,6 +70,9 @@ class RunningPulsar:
 
 MakeTopic = Callable[..., str]
 
+VERSION = os.environ.get("EOS_TEST_PULSAR_VERSION", PULSAR_VERSION)
+"""Of the Pulsar that the fixtures start: one of `eos.local.jars.VERSIONS`."""
+
 
 @pytest.fixture(scope="session")
 def pulsar() -> Iterator[LocalPulsar | RunningPulsar]:
@@ -77,7 +81,7 @@ def pulsar() -> Iterator[LocalPulsar | RunningPulsar]:
     if service_url:
         yield RunningPulsar(service_url, os.environ["EOS_TEST_ADMIN_URL"])
         return
-    with LocalPulsar(start_timeout_s=START_S) as started:
+    with LocalPulsar(start_timeout_s=START_S, version=VERSION) as started:
         yield started
 
 
@@ -94,7 +98,7 @@ def start_pulsar() -> Iterator[Callable[..., LocalPulsar]]:
     started: list[LocalPulsar] = []
 
     def start(**options: Any) -> LocalPulsar:
-        broker = LocalPulsar(**{"start_timeout_s": START_S, **options})
+        broker = LocalPulsar(**{"start_timeout_s": START_S, "version": VERSION, **options})
         started.append(broker)
         broker.start()
         return broker

@@ -9,11 +9,14 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-PULSAR: Final[Mapping[str, bool]] = {"4.2.4": True}
+PULSAR: Final[Mapping[str, bool]] = {"4.2.4": True, "5.0.0-M1": False}
 """{Pulsar: every test runs with each change}; False: tried in part, as docs/reference/versions.md says."""
 
 SPARK: Final[Mapping[tuple[str, str], bool]] = {
     ("3.11", "4.3"): True,
+    ("3.11", "4.1"): False,
+    ("3.11", "4.0"): False,
+    ("3.11", "3.5"): False,
     ("3.13", "4.2"): False,
     ("3.13", "4.1"): False,
     ("3.12", "4.0"): False,

@@ -22,7 +22,7 @@ from eos.local.access import credentials, require_tokens, signed
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
-from tests.conftest import START_S
+from tests.conftest import START_S, VERSION
 from tests.contract.test_transactions import code_of, end, transaction
 from tests.waiting import PATIENCE_S
 
@@ -70,7 +70,9 @@ class Guarded:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     home = tmp_path_factory.mktemp("guarded")
     settings = require_tokens(home)
-    broker = LocalPulsar(settings=settings, coordinators=1, credentials=credentials(home), start_timeout_s=START_S)
+    broker = LocalPulsar(
+        version=VERSION, settings=settings, coordinators=1, credentials=credentials(home), start_timeout_s=START_S
+    )
     broker.start()
     yield Guarded(broker, Path(home / "token.key").read_bytes())
     broker.stop()

@@ -8,13 +8,14 @@ from typing import Any
 from eos.local import jars
 from eos.preflight.recovery import SETTING, danger
 from eos.pulsar.net.admin import Admin
+from tests.conftest import VERSION
 from tests.java_peer import JavaPeer
 
 
 def test_a_topic_that_is_recovered_beside_another_misses_its_snapshot(tmp_path: Path) -> None:
     """When Pulsar has mended it, this fails, and `eos.preflight.recovery` can stop warning of that version."""
     source = Path(__file__).with_name("SnapshotRace.java")
-    with JavaPeer(source, tmp_path, jars.classpath(), flags=("-Xmx256m",)) as race:
+    with JavaPeer(source, tmp_path, jars.classpath(version=VERSION), flags=("-Xmx256m",)) as race:
         assert race.answer("beside") == "null"
         assert race.answer("first") == "snapshot-0"
         assert race.answer("afterwards") == "snapshot-1"

@@ -155,3 +155,11 @@ def test_each_work_that_the_jar_holds_is_named_with_its_licence_and_version() ->
     assert sorted(work for work, _ in named) == sorted(shaded)
     versions = set(re.findall(r"<(?:version|bookkeeper\.version)>([^<]+)<", pom))
     assert {version for _, version in named} <= versions
+
+
+@pytest.mark.parametrize("package", ["com.google.common", "com.google.protobuf", "com.google.thirdparty"])
+def test_what_older_sparks_have_in_another_version_is_renamed_in_the_jar(package: str) -> None:
+    """Spark 3.5 has Guava 14, with which BookKeeper's client can't run."""
+    pom = (Path(hatch_build.__file__).parent / "statestore" / "java" / "pom.xml").read_text()
+    renamed = dict(re.findall(r"<pattern>([^<]+)</pattern>\s*<shadedPattern>([^<]+)<", pom))
+    assert renamed.get(package, "").startswith("eos.bk.shaded.")
