@@ -50,10 +50,10 @@ mutants: ## change the code of commit, delivery and protocol in small ways, and 
 	nice $(BIN)/python -m mutmut run --max-children $(TEST_WORKERS) $(MUTANTS)
 	$(BIN)/python -m mutmut results
 
-matrix: $(JAR) ## try each Python from 3.11 to 3.14 with each Spark from 4.0 to 4.3, as far as they are here: an hour or two
+matrix: $(JAR) ## try each Python from 3.11 to 3.14 with each Spark from 3.5 to 4.3, as far as they are here, and kill queries on three versions of Pulsar: hours
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
-	$(BIN)/python tools/matrix.py $(MATRIX_ARGS)
+	$(BIN)/python tools/matrix.py --pulsar 4.0.0 4.2.4 5.0.0-M1 $(MATRIX_ARGS)
 
 crash: $(JAR) ## kill a process at each step of the protocol, and of a rescaling or bootstrap, and look for what is lost or doubled
 	@sh tools/bootstrap.sh "$(PYTHON)" tests

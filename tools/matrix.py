@@ -1,7 +1,11 @@
-"""Try each Python with each Spark: `make matrix`, or python tools/matrix.py [--only 3.12/4.1 ...] [--tests PATH ...].
+"""Try each Python with each Spark: `make matrix`, or python tools/matrix.py [--only 3.12/4.1 ...] [--pulsar 4.2.4 ...].
 
-Each combination gets a virtual environment of its own under build/matrix, and runs the tests there. What can't be
-tried is told as such, and is no success: a Python that is not on this machine, a Spark that can't be installed.
+Each combination gets a virtual environment of its own under build/matrix. The newest Spark runs the tests there. With
+`--pulsar` each Spark runs queries whose driver is killed, on each of these Pulsars (tests/matrix/smoke.py). The answers
+are kept in build/matrix/matrix.json, and drawn into docs/reference/versions.md.
+
+What can't be tried is told as such, and is no success: a Python that is not on this machine, a Spark that can't be
+installed.
 
 Exits with 0 when every combination passed, 1 when one failed, 2 when none failed and some could not be tried.
 """
@@ -22,7 +26,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-SPARKS = ("4.0", "4.1", "4.2", "4.3")
+SPARKS = ("3.5", "4.0", "4.1", "4.2", "4.3")
 TESTS = (
     "tests/unit",
     "tests/integration/test_sink_features.py::test_every_part_of_a_message_arrives",
@@ -31,10 +35,11 @@ TESTS = (
 """The unit tests, and queries of a few batches on a Pulsar: one without state, one with, one by each path."""
 
 PASSED, FAILED, NOT_HERE, NOT_INSTALLED = "passed", "failed", "not here", "not installed"
+NOT_TRIED = "not tried"
 
 
 class Row(NamedTuple):
-    """What became of one combination: its versions, one of the four answers, and what it lacks or how many passed."""
+    """What became of one combination: its versions, one of the five answers, and what it lacks or how many passed."""
 
     python: str
     spark: str
@@ -97,6 +102,8 @@ def attempt(python: str, spark: str, tests: Sequence[str], folder: Path) -> Row:
     problem = _install(interpreter, spark, environment, home)
     if problem is not None:
         return Row(python, spark, NOT_INSTALLED, problem)
+    if not tests:
+        return Row(python, spark, NOT_TRIED, "installed, and nothing was run")
     report, log = home / "tests.xml", home / "tests.log"
     report.unlink(missing_ok=True)
     command = [environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not large"]
@@ -117,6 +124,25 @@ def attempt(python: str, spark: str, tests: Sequence[str], folder: Path) -> Row:
     if failed or ended.returncode:
         return Row(python, spark, FAILED, f"{len(failed)} of {passed + len(failed)} tests: {', '.join(failed)}")
     return Row(python, spark, PASSED, f"{passed} tests")
+
+
+def kill(row: Row, pulsar: str, folder: Path) -> Row:
+    """Run queries that are killed on one Pulsar; return the row with what became of them."""
+    home = folder / f"python{row.python}-spark{row.spark}"
+    log, out = home / f"pulsar{pulsar}.log", folder / "matrix.json"
+    command = [sys.executable, "-m", "tests.matrix.smoke", "--python", home / "venv" / "bin" / "python"]
+    with log.open("w") as said:
+        ended = subprocess.run(
+            [*command, "--pulsar", pulsar, "--out", out, "--logs", home / f"pulsar{pulsar}"],
+            cwd=ROOT,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    answers = re.findall(r'"answer": "([^"]+)"', log.read_text(errors="replace"))
+    counts = ", ".join(f"{answers.count(answer)} {answer}" for answer in dict.fromkeys(answers)) or _last_line(log)
+    good = ended.returncode == 0 and bool(answers) and row.answer != FAILED
+    return row._replace(answer=PASSED if good else FAILED, what=f"{row.what}; Pulsar {pulsar}: {counts}")
 
 
 def _install(interpreter: Path, spark: str, environment: Path, home: Path) -> str | None:
@@ -166,8 +192,9 @@ def table(rows: Iterable[Row]) -> str:
 
 
 def verdict(rows: Sequence[Row]) -> tuple[int, str]:
-    """Return the exit code and a sentence that counts all four answers."""
-    counts = {answer: sum(row.answer == answer for row in rows) for answer in (PASSED, FAILED, NOT_HERE, NOT_INSTALLED)}
+    """Return the exit code and a sentence that counts all answers."""
+    answers = (PASSED, FAILED, NOT_HERE, NOT_INSTALLED, NOT_TRIED)
+    counts = {answer: sum(row.answer == answer for row in rows) for answer in answers}
     words = ", ".join(f"{count} {answer}" for answer, count in counts.items())
     code = 1 if counts[FAILED] else 0 if counts[PASSED] == len(rows) else 2
     return code, f"Of {len(rows)} combinations: {words}."
@@ -186,16 +213,23 @@ def main(arguments: Sequence[str], try_one: Callable[[str, str, Sequence[str], P
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--only", nargs="+", metavar="PYTHON/SPARK", help="such as 3.12/4.1; all by default")
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="what pytest runs")
+    parser.add_argument("--pulsar", nargs="+", default=[], metavar="VERSION", help="where queries are killed")
     given = parser.parse_args(arguments)
     combinations = list(chosen(given.only))
     if given.only and len(combinations) != len(set(given.only)):
         known = ", ".join(f"{python}/{spark}" for python, spark in chosen(None))
         parser.error(f"--only takes some of {known}")
-    rows = []
+    rows, folder = [], ROOT / "build" / "matrix"
     for python, spark in combinations:
         print(f"Python {python}, Spark {spark} …", file=sys.stderr, flush=True)
-        rows.append(try_one(python, spark, given.tests, ROOT / "build" / "matrix"))
+        tests = given.tests if spark == SPARKS[-1] else []  # the others lack what the tests import
+        rows.append(try_one(python, spark, tests, folder))
+        for pulsar in given.pulsar:
+            if rows[-1].answer in (PASSED, FAILED, NOT_TRIED):
+                rows[-1] = kill(rows[-1], pulsar, folder)
         print(f"    {rows[-1].answer}: {rows[-1].what}", file=sys.stderr, flush=True)
+    if given.pulsar and (found := folder / "matrix.json").exists():
+        subprocess.run([sys.executable, ROOT / "tools" / "matrix_page.py", found], check=True)
     code, words = verdict(rows)
     print(f"{table(rows)}\n\n{words}")
     return code

@@ -13,6 +13,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from eos.by_name.registration import register
+from eos.spark.capabilities import Capability, has
+
 
 def read_stream(spark: SparkSession, given: dict[str, Any]) -> None:
     """Read the topic in small batches, and then what comes after a restart."""
@@ -63,6 +66,8 @@ def main() -> None:
     builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "localhost")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    if not has(Capability.PYTHON_SOURCES):
+        register(spark)  # refuses in words: Spark itself would look for a class named pulsar
     PARTS[sys.argv[1]](spark, json.loads(sys.argv[2]))
     spark.stop()
 

@@ -1,6 +1,6 @@
 """Try every part of this library on one Spark and one Pulsar, with drivers that are killed between two runs.
 
-    python -m tests.matrix.smoke --python PYTHON --service-url … --admin-url … --zookeeper … [--only PART …]
+    python -m tests.matrix.smoke --python PYTHON [--pulsar VERSION] [--only PART …]
 
 PYTHON has the Spark under test. This process may have another one; it only starts drivers, and counts what they wrote.
 Prints a line of JSON for each part: its answer is "worked", "can't" (refused in words), or "failed". With `--out` the
@@ -23,8 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from eos.local import LocalPulsar
+from eos.local.jars import PULSAR_VERSION
 from eos.pulsar.net.admin import Admin
-from tests.conftest import create_topic
+from tests.conftest import START_S, create_topic
 from tests.crash.job import Job, expected_rows, prepare
 from tests.reading import values_of
 from tools.matrix_page import merged
@@ -39,7 +41,7 @@ ROCKSDB = {
     )
 }
 CHANGELOG = {**ROCKSDB, "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
-_REFUSED = re.compile(r"\S* needs .* lacks it: it came with [\d.]+\.|[^\n]*(?:Spark|PySpark) [\d.]+ or newer[^\n]*")
+_REFUSED = re.compile(r"[^\n:]+ needs .* lacks it: it came with [\d.]+\.|[^\n]*(?:Spark|PySpark) [\d.]+ or newer[^\n]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class Smoke:
     def parts(self) -> Iterator[tuple[str, Callable[[], str]]]:
         """Yield each part and what tries it."""
         yield "sink stateless, by driver", lambda: self.killed("sink-1", ("end-sent", "after"))
-        yield "sink stateless, by tasks", lambda: self.killed("sink-2", ("first-send", "after"), small_batch_rows=0)
+        yield "sink stateless, by tasks", lambda: self.killed("sink-2", ("marker", "before"), small_batch_rows=0)
         yield (
             "sink stateful, by driver",
             lambda: self.killed("sink-3", ("marker", "after"), stateful=True, conf=ROCKSDB),
@@ -232,24 +234,35 @@ def answer(part: str, problem: str, said: str) -> Answer:
 def main(arguments: Sequence[str]) -> int:
     """Try all parts; exit with 1 where one failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    for name in ("--python", "--service-url", "--admin-url", "--zookeeper"):
-        parser.add_argument(name, required=True)
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--pulsar", default=PULSAR_VERSION, help="the version that is started, if none is named by:")
+    for name in ("--service-url", "--admin-url", "--zookeeper"):
+        parser.add_argument(name)
     parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="beginnings of parts; all by default")
     parser.add_argument("--out", type=Path, help="a file of JSON with the newest answer of each part")
     parser.add_argument("--logs", type=Path, help="where the logs stay")
     given = parser.parse_args(arguments)
     folder = given.logs or Path(tempfile.mkdtemp(prefix="smoke-"))
     folder.mkdir(parents=True, exist_ok=True)
+    if given.service_url is None:
+        with LocalPulsar(version=given.pulsar, start_timeout_s=START_S) as pulsar:
+            smoke = Smoke(given.python, pulsar.service_url, pulsar.admin_url, pulsar.zookeeper, folder)
+            return tried(smoke, given.only, given.out)
     smoke = Smoke(given.python, given.service_url, given.admin_url, given.zookeeper, folder)
+    return tried(smoke, given.only, given.out)
+
+
+def tried(smoke: Smoke, only: Sequence[str], out: Path | None) -> int:
+    """Try the parts, print their answers and keep them; return 1 where one failed."""
     versions = smoke.versions()
     rows: list[dict[str, Any]] = []
-    for found in smoke.answers(given.only):
+    for found in smoke.answers(only):
         rows.append({**versions, **dataclasses.asdict(found)})
         print(json.dumps(rows[-1]), flush=True)
-        if given.out is not None:
-            before = json.loads(given.out.read_text()) if given.out.exists() else []
-            given.out.parent.mkdir(parents=True, exist_ok=True)
-            given.out.write_text(json.dumps(merged(before, rows), indent=1) + "\n")
+        if out is not None:
+            before = json.loads(out.read_text()) if out.exists() else []
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(json.dumps(merged(before, rows), indent=1) + "\n")
     return int(any(row["answer"] == FAILED for row in rows))
 
 

@@ -6,11 +6,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, TextIO
 
 import pytest
 
+from eos.spark import capabilities
+from eos.spark.capabilities import Capability, SparkLacks, require
+from eos.steps import WRITER_STEPS
+from tests.matrix.smoke import Smoke, answer
 from tools import matrix
-from tools.matrix import FAILED, NOT_HERE, NOT_INSTALLED, PASSED, Row
+from tools.matrix import FAILED, NOT_HERE, NOT_INSTALLED, NOT_TRIED, PASSED, Row
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -119,3 +124,54 @@ def test_only_a_full_success_is_one(answers: tuple[str, str], code: int, capsys:
 def test_a_combination_that_is_none_is_refused() -> None:
     with pytest.raises(SystemExit):
         matrix.main(["--only", "3.10/4.3"])
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "before", "answer", "what"),
+    [
+        (["worked", "worked", "can't"], 0, NOT_TRIED, PASSED, "2 worked, 1 can't"),
+        (["worked", "failed"], 1, PASSED, FAILED, "1 worked, 1 failed"),
+        (["worked"], 0, FAILED, FAILED, "1 worked"),
+        ([], 0, PASSED, FAILED, "it said nothing"),
+    ],
+)
+def test_queries_that_were_killed_count_beside_the_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str], code: int, before: str, answer: str, what: str
+) -> None:
+    def run(command: list[object], *, stdout: TextIO, **given: object) -> SimpleNamespace:
+        stdout.writelines(f'{{"part": "x", "answer": "{one}", "why": ""}}\n' for one in said)
+        return SimpleNamespace(returncode=code)
+
+    monkeypatch.setattr("subprocess.run", run)
+    (tmp_path / "python3.11-spark3.5").mkdir()
+    found = matrix.kill(Row("3.11", "3.5", before, "so far"), "4.2.4", tmp_path)
+    assert found == Row("3.11", "3.5", answer, f"so far; Pulsar 4.2.4: {what}")
+
+
+def test_queries_are_killed_where_the_driver_counts_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task knows its own batch only: it never comes to the third one, and nothing is killed."""
+    moments: list[tuple[tuple[str, str], dict[str, Any]]] = []
+
+    def killed(smoke: Smoke, part: str, crash: tuple[str, str], **fields: Any) -> str:
+        moments.append((crash, fields))
+        return "not run"
+
+    monkeypatch.setattr(Smoke, "killed", killed)
+    monkeypatch.setattr(Smoke, "__post_init__", lambda _: None)
+    smoke = Smoke("python", "pulsar://localhost", "http://localhost", "localhost:2181", tmp_path)
+    for part, attempt in smoke.parts():
+        if part.startswith(("sink", "bk://")):
+            attempt()
+    assert len(moments) == 5
+    for (step, _), fields in moments:
+        assert fields.get("small_batch_rows") != 0 or step not in WRITER_STEPS
+
+
+@pytest.mark.parametrize("capability", Capability)
+def test_what_a_spark_lacks_is_no_failure(capability: Capability, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capabilities, "installed", lambda: "3.5.9")
+    with pytest.raises(SparkLacks) as refused:
+        require(capability, "This part", "Use a newer Spark.")
+    found = answer("a part", "it ended with 2", f"log\nerror: {refused.value}\nmore")
+    assert (found.answer, found.why) == ("can't", str(refused.value).removesuffix(" Use a newer Spark."))
+    assert answer("a part", "it ended with 2", "error: no broker answers").answer == "failed"
