@@ -29,6 +29,7 @@ class Capability(Enum):
     PUSHES_FILTERS = auto()
     READS_STATE = auto()
     REPAIRS_SNAPSHOTS = auto()
+    REWRITES_STATE = auto()
     SPLIT_DATAFRAMES = auto()
     TELLS_START = auto()
 
@@ -48,6 +49,7 @@ TABLE: Final[Mapping[Capability, Fact]] = {
     Capability.PUSHES_FILTERS: Fact((4, 1), "filters that are handed to a Python data source"),
     Capability.READS_STATE: Fact((4, 0), 'reading state as a table, format("statestore")'),
     Capability.REPAIRS_SNAPSHOTS: Fact((4, 1), "taking an older snapshot of state for one that can't be loaded"),
+    Capability.REWRITES_STATE: Fact((4, 2), "repartitioning the state of a query that has ended"),
     Capability.SPLIT_DATAFRAMES: Fact((4, 0), "a class of its own for DataFrames of classic mode"),
     Capability.TELLS_START: Fact((4, 2), "telling a Python data source where a query stands"),
 }

@@ -15,7 +15,6 @@ from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.logs import OffsetsLogEntry
 from statestore.checkpoint.operators import PARTITIONS, Operator, operator_ids, read_operator
-from statestore.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -95,16 +94,13 @@ def raw_rows(session: SparkSession, uri: str, kept: BatchState, batch: int, oper
     """Return the rows of a store after a batch.
 
     Args:
-        session: of `session_for`.
+        session: of `session_for`; of a RocksDB's state, of a Spark with `Capability.REWRITES_STATE`.
         kept: of any batch of the checkpoint.
 
     Returns:
         partition_key: a struct of what the key is partitioned by; key_bytes; value_bytes; column_family_name; and
         partition: the number of the partition that it lies in. A list has a row for each of its values. Of
         HDFSBackedStateStoreProvider keys and values are JSON, in place of bytes.
-
-    Raises:
-        InvalidInput: Spark can't read the state so.
     """
     from pyspark.sql import functions as F
 
@@ -119,8 +115,6 @@ def raw_rows(session: SparkSession, uri: str, kept: BatchState, batch: int, oper
             F.col("partition_id").alias("partition"),
         )
     rows = reader.option(_ALL_FAMILIES, "true").load(uri)
-    if "partition_key" not in rows.columns:
-        raise InvalidInput(f"Spark {session.version} can't read all column families of a store: 4.2 is the first")
     # The source has one task for each partition, in their order (StateScan.planInputPartitions).
     return rows.withColumn("partition", F.spark_partition_id())
 

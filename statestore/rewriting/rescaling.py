@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eos.commit.registration import REGISTRATION, Registration
+from eos.spark.capabilities import READ_STATE, Capability, require
 from eos.spark.query import is_run_on
 from statestore.bk.address import is_bk
 from statestore.checkpoint.files import Files
@@ -32,7 +33,7 @@ from statestore.checkpoint.operators import STATE
 from statestore.checkpoint.place import check_free
 from statestore.checkpoint.raw_state import HDFS_BACKED, ROCKSDB, BatchState, key_schema, read_kept, session_for
 from statestore.checkpoint.transfer import Progress, copy_checkpoint
-from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
+from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop
 from statestore.rewriting import hdfs_backed
 from statestore.rewriting.fingerprints import Fingerprint, fingerprints
@@ -109,6 +110,7 @@ def rescale(
         NotFound: there is no such checkpoint or savepoint.
         InvalidInput: it can't be rescaled, or there is something at the target. Found before anything is written, but
             for a variable of transformWithState that Spark doesn't know.
+        SparkLacks: this Spark can't rescale it; a newer one can.
         CutFailed: the checkpoint is not whole, or changes too fast.
         Damaged: what was rewritten is not what was there. What was begun at the target is removed, as it is after
             every other error.
@@ -192,6 +194,7 @@ def check(kept: BatchState, partitions: int, source: str) -> None:
 
     Raises:
         InvalidInput: it names what is in the way.
+        SparkLacks: this Spark can't rescale it; a newer one can.
     """
     if not kept.operators:
         raise InvalidInput(
@@ -202,6 +205,10 @@ def check(kept: BatchState, partitions: int, source: str) -> None:
             f"The state of {source} is kept by {kept.provider or 'an unknown provider'}: it can be rewritten where it "
             f"is kept by {ROCKSDB} or {HDFS_BACKED}"
         )
+    if kept.provider == HDFS_BACKED:
+        require(Capability.READS_STATE, *READ_STATE)
+    else:
+        require(Capability.REWRITES_STATE, f"Rescaling state that {ROCKSDB} keeps", READ_STATE[1])
     known = OPERATORS if kept.provider == ROCKSDB else {name: OPERATORS[name] for name in hdfs_backed.OPERATORS}
     for operator in kept.operators:
         if operator.name not in known:
@@ -293,10 +300,6 @@ def _repartition(session: SparkSession, hadoop: Hadoop, target: str, partitions:
             raise InvalidInput(f"Spark can't rescale this state: {error.java_exception.getMessage()}") from error
         with hadoop.explained(target):
             raise
-    except AttributeError as error:
-        raise Unavailable(
-            f"Spark {session.version} can't rewrite state: 4.2 is the first that can (StreamingCheckpointManager)"
-        ) from error
 
 
 def _clean(hadoop: Hadoop, files: HadoopFiles, batch: int, partitions: int) -> None:

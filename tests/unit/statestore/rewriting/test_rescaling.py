@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from eos.commit.registration import Registration
+from eos.spark import capabilities
+from eos.spark.capabilities import SparkLacks
 from statestore.checkpoint import LocalFiles, OffsetsLogEntry, Operator
 from statestore.checkpoint.raw_state import PROVIDER, BatchState
 from statestore.errors import Damaged, InvalidInput
@@ -40,6 +42,31 @@ def test_what_cannot_be_rescaled_is_named(state: BatchState, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         check(state, 3, "file:///c")
     check(kept(), 3, "file:///c")
+
+
+@pytest.mark.parametrize("operator", ["stateStoreSave", "?"])
+@pytest.mark.parametrize(
+    ("version", "provider", "says"),
+    [
+        ("4.1.4", ROCKSDB, r"Rescaling state that RocksDB\S+ keeps needs .* Spark 4\.1\.4 lacks it: it came with 4\.2"),
+        ("3.5.9", ROCKSDB, r"lacks it: it came with 4\.2"),
+        ("3.5.9", HDFS, r"lacks it: it came with 4\.0"),
+    ],
+)
+def test_a_spark_that_cannot_rescale_is_named_before_anything_is_copied(
+    version: str, provider: str, says: str, operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark 3.5 does not write the names of operators: what it lacks is said first."""
+    monkeypatch.setattr(capabilities, "installed", lambda: version)
+    with pytest.raises(SparkLacks, match=says):
+        check(kept(operator, provider), 3, "file:///c")
+
+
+@pytest.mark.parametrize("version", ["4.0.5", "4.2.1"])
+def test_a_spark_that_can_rescale_does(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capabilities, "installed", lambda: version)
+    provider = HDFS if version < "4.2" else ROCKSDB  # the other one is rewritten by Spark, since 4.2
+    check(kept("stateStoreSave", provider), 3, "file:///c")
 
 
 def test_a_batch_in_doubt_is_refused(tmp_path: Path) -> None:
