@@ -17,6 +17,7 @@ SPARK: Final[Mapping[tuple[str, str], bool]] = {
     ("3.11", "4.1"): False,
     ("3.11", "4.0"): False,
     ("3.11", "3.5"): False,
+    ("3.13", "4.3"): False,
     ("3.13", "4.2"): False,
     ("3.13", "4.1"): False,
     ("3.12", "4.0"): False,
