@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "versions.md"
 BEGIN, END = "<!-- drawn: matrix, by tools/matrix_page.py -->", "<!-- end of the matrix -->"
-NOT_RUN = "not run"
+NOT_RUN, CANT = "not run", "can't"
 
 Row = dict[str, Any]
 Combination = tuple[str, str, str]
@@ -46,7 +46,8 @@ def table(rows: Sequence[Row]) -> str:
 def reasons(rows: Sequence[Row]) -> str:
     """Return why something failed or can't be done, a line for each."""
     found = [
-        f"- Spark {row['spark']}, Pulsar {row['pulsar']}, {row['part']}: {row['answer']}. {row['why'].rstrip('.')}."
+        f"- On Spark {row['spark']} and Pulsar {row['pulsar']} the part *{row['part']}* {row['answer']}"
+        f"{' run' if row['answer'] == CANT else ''}. {row['why'].rstrip('.')}."
         for row in sorted(rows, key=lambda row: _numbers(combination(row)))
         if row["why"]
     ]

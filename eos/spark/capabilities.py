@@ -104,5 +104,5 @@ def require(capability: Capability, wanted_by: str, instead: str) -> None:
     fact = TABLE[capability]
     since = ".".join(map(str, fact.since))
     raise SparkLacks(
-        f"{wanted_by} needs {fact.what}, and Spark {installed()} lacks it: it came with {since}. {instead}"
+        f"{wanted_by} needs {fact.what}, and Spark {installed()} lacks it. It came with {since}. {instead}"
     )

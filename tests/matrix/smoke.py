@@ -41,7 +41,9 @@ ROCKSDB = {
     )
 }
 CHANGELOG = {**ROCKSDB, "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
-_REFUSED = re.compile(r"[^\n:]+ needs .* lacks it: it came with [\d.]+\.|[^\n]*(?:Spark|PySpark) [\d.]+ or newer[^\n]*")
+_REFUSED = re.compile(
+    r"[^\n:]+ needs .* lacks it\. It came with [\d.]+\.|[^\n]*(?:Spark|PySpark) [\d.]+ or newer[^\n]*"
+)
 
 
 @dataclass(frozen=True, slots=True)

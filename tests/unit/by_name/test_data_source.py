@@ -108,7 +108,7 @@ def test_there_is_no_writer_by_name_where_spark_does_not_compare_shuffles(
 ) -> None:
     monkeypatch.setattr(capabilities, "installed", lambda: version)
     source = PulsarDataSource({"service.url": "pulsar://nowhere", "topic": "t", "guarantee": "at-least-once"})
-    with pytest.raises(SparkLacks, match=rf"Spark {version} lacks it: it came with 4\.2\. .*foreachBatch\(eos\.sink"):
+    with pytest.raises(SparkLacks, match=rf"Spark {version} lacks it\. It came with 4\.2\. .*foreachBatch\(eos\.sink"):
         getattr(source, call)(StructType([StructField("value", StringType())]), False)
 
 
@@ -118,7 +118,7 @@ def test_no_stream_is_read_where_spark_does_not_say_where_a_query_stands(
 ) -> None:
     monkeypatch.setattr(capabilities, "installed", lambda: version)
     source = PulsarDataSource({"service.url": "pulsar://nowhere", "topic": "t", "subscription": "s"})
-    with pytest.raises(SparkLacks, match=rf"Spark {version} lacks it: it came with 4\.2\. .*Nothing is read"):
+    with pytest.raises(SparkLacks, match=rf"Spark {version} lacks it\. It came with 4\.2\. .*Nothing is read"):
         source.streamReader(StructType([StructField("value", BinaryType())]))
 
 

@@ -29,7 +29,7 @@ def test_a_page_is_drawn_again_with_the_reasons() -> None:
     rows = [row("3.5.9", "diff", "can't", "Spark lacks it.")]
     once = drawn(page, rows)
     assert "old" not in once
-    assert "- Spark 3.5.9, Pulsar 4.2.4, diff: can't. Spark lacks it.\n" in once
+    assert "- On Spark 3.5.9 and Pulsar 4.2.4 the part *diff* can't run. Spark lacks it.\n" in once
     assert once.startswith("# Top\n")
     assert once.endswith(f"{END}\nrest\n")
     assert drawn(once, rows) == once
