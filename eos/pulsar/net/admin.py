@@ -14,6 +14,7 @@ from urllib.parse import quote
 from eos.errors import Refused, TopicMissing, Unreachable
 from eos.pulsar.net.admin_requests import FORBIDDEN, NO_ADMIN_API, AdminRequests, path_of
 from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in, rates_in
+from eos.pulsar.protocol.topics import whole_topic
 from eos.pulsar.wire.ledgers import TopicLedger
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -119,22 +120,23 @@ class Admin(AdminRequests):
         return found
 
     def keeping(self, topic: str) -> TopicPolicies:
-        """Return the effective policies of a topic without partitions, or of a partition."""
-        at = f"v2/{path_of(topic)}"
-        retention = self._json(f"{at}/retention?applied=true") or {}
-        quotas = self._json(f"{at}/backlogQuotaMap?applied=true") or {}
+        """Return the effective policies of a topic, or of the one that a partition belongs to."""
+        retention = self._policy(topic, "retention") or {}
         return TopicPolicies(
-            ttl_s=int(self._json(f"{at}/messageTTL?applied=true") or 0),
-            quotas=tuple(quotas_in(quotas)),
+            ttl_s=int(self._policy(topic, "messageTTL") or 0),
+            quotas=tuple(quotas_in(self._policy(topic, "backlogQuotaMap") or {})),
             retention_minutes=int(retention.get("retentionTimeInMinutes", 0)),
             retention_mb=int(retention.get("retentionSizeInMB", 0)),
-            most_consumers=int(self._json(f"{at}/maxConsumers?applied=true") or 0),
+            most_consumers=int(self._policy(topic, "maxConsumers") or 0),
         )
 
     def read_rates(self, topic: str) -> tuple[str, ...]:
-        """Return the rates that limit the reading of a topic without partitions, or of a partition, in words."""
-        policies = ("dispatchRate", "subscriptionDispatchRate")
-        return tuple(rates_in({one: self._json(f"v2/{path_of(topic)}/{one}?applied=true") for one in policies}))
+        """Return the rates that limit the reading of a topic, or of the one that a partition belongs to, in words."""
+        return tuple(rates_in({one: self._policy(topic, one) for one in ("dispatchRate", "subscriptionDispatchRate")}))
+
+    def _policy(self, topic: str, name: str) -> Any:
+        # A broker answers 412 where a partition's policy is asked for (PersistentTopicsBase.preValidation).
+        return self._json(f"v2/{path_of(whole_topic(topic))}/{name}?applied=true")
 
     def backlog(self, topic: str) -> Backlog:
         """Return the backlog of a topic without partitions, or of a partition."""
