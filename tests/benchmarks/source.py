@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from eos.local import LocalPulsar
-from tests.benchmarks import one_row, results, source_results
+from tests.benchmarks import one_row, results, source_results, typed_reads
 from tests.benchmarks.readers import READY, compare, fill, make_known
 from tests.benchmarks.rows import spark_session
 from tests.benchmarks.source_plan import SourcePlan
@@ -37,6 +37,7 @@ class Part(StrEnum):
 
     LARGE = "large"
     SMALL = "small"
+    TYPED = "typed"
     ONE_ROW = "one-row"
 
 
@@ -50,7 +51,7 @@ def main(
     quick: Annotated[bool, typer.Option(help="Two rounds of few rows: figures to see that it works.")] = False,
     part: Annotated[list[Part] | None, typer.Option(help="Measure this alone. Repeatable.")] = None,
 ) -> None:
-    """Measure everything; takes some ten minutes."""
+    """Measure everything; takes some fifteen minutes."""
     console = Console()
     began = time.monotonic()
 
@@ -69,7 +70,7 @@ def main(
         plan = SourcePlan(broker, tell, rounds=rounds)
         if quick:
             large, small = replace(plan.large, rows=1_000_000), replace(plan.small, rows=200_000)
-            plan = replace(plan, rounds=2, batches=10, large=large, small=small)
+            plan = replace(plan, rounds=2, batches=10, large=large, small=small, typed_rows=200_000)
         with spark_session() as session, tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
             measure(session, plan, Path(folder), save, part or EVERY)
     show(console, found)
@@ -87,6 +88,8 @@ def measure(session: SparkSession, plan: SourcePlan, folder: Path, save: Save, p
     if Part.SMALL in parts:
         timed = compare(session, plan, plan.small, topics[plan.small.name], folder, without=(READY,))
         save(source_results.reads(plan.small, timed, "_small"))
+    if Part.TYPED in parts:
+        save(source_results.typed(typed_reads.compare(session, plan)))
     if Part.ONE_ROW in parts:
         save(source_results.one_row(one_row.measure(session, plan)))
 

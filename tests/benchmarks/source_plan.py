@@ -40,6 +40,7 @@ class SourcePlan:
         stem: the names of all topics begin with it.
         large, small: the two kinds of topics.
         rounds, warm_ups: turns of each contender that count, and those before that don't.
+        typed_rows: of each topic whose values have a schema.
         batches, batch_warm_ups: the same for the micro-batches within a turn of a streaming query.
     """
 
@@ -50,5 +51,6 @@ class SourcePlan:
     small: Case = SMALL
     rounds: int = 5
     warm_ups: int = 1
+    typed_rows: int = 1_000_000
     batches: int = 25
     batch_warm_ups: int = 5

@@ -10,6 +10,7 @@ from tests.benchmarks.readers import CLIENT, READY
 from tests.benchmarks.results import Json, spread
 from tests.benchmarks.rounds import Timed
 from tests.benchmarks.source_plan import Case
+from tests.benchmarks.typed_reads import AS_BYTES, NAME, TYPED
 
 AIMS: Mapping[str, tuple[str, float]] = {
     "pulsar_client": ("≥", 5.0),
@@ -17,6 +18,11 @@ AIMS: Mapping[str, tuple[str, float]] = {
     "java_source": ("≤", 0.9),
     "java_source_small": ("≤", 1.2),
     "ready": ("≥", 0.6),
+    "avro_over_bytes": ("≤", 1.3),
+    "protobuf_over_bytes": ("≤", 1.5),
+    "json_over_bytes": ("≤", 1.5),
+    "avro_nested_over_bytes": ("≤", 2.0),
+    "json_nested_over_bytes": ("≤", 3.0),
 }
 """What each ratio should be."""
 
@@ -34,18 +40,7 @@ def reads(case: Case, timed: Mapping[str, Timed], suffix: str = "") -> Json:
     ours = timed[OURS]
     others = {name: other for name, other in timed.items() if name != OURS}
     return {
-        "rounds": {
-            case.name: {
-                name: {
-                    "rows": one.amount,
-                    "seconds": [round(seconds, 3) for seconds in one.seconds],
-                    "cpu_seconds": [round(seconds, 3) for seconds in one.cpu_seconds],
-                }
-                for name, one in timed.items()
-            }
-        },
-        "cpu_us_per_row": {case.name: {name: spread(_cost(one)) for name, one in timed.items()}},
-        "rows_per_s": {case.name: {name: spread(one.rates, digits=0) for name, one in timed.items()}},
+        **_figures(case.name, timed),
         "ratios": {
             name + suffix: round(_ratio(name, median(ours.cpu_seconds), median(other.cpu_seconds)), 3)
             for name, other in others.items()
@@ -60,6 +55,41 @@ def reads(case: Case, timed: Mapping[str, Timed], suffix: str = "") -> Json:
             name + suffix: round(_ratio(name, median(ours.seconds), median(other.seconds)), 3)
             for name, other in others.items()
         },
+    }
+
+
+def typed(timed: Mapping[str, Timed]) -> Json:
+    """Values by their schema: every round, what a row cost, and that over what the same values cost as bytes."""
+    pairs = {f"{name}_over_bytes": (timed[name], timed[name + AS_BYTES]) for name in TYPED}
+    return {
+        **_figures(NAME, timed),
+        "ratios": {
+            name: round(median(one.cpu_seconds) / median(plain.cpu_seconds), 3) for name, (one, plain) in pairs.items()
+        },
+        "ratios_of_rounds": {
+            name: spread([a / b for a, b in zip(one.cpu_seconds, plain.cpu_seconds, strict=True)])
+            for name, (one, plain) in pairs.items()
+        },
+        "wall_ratios": {
+            name: round(median(one.seconds) / median(plain.seconds), 3) for name, (one, plain) in pairs.items()
+        },
+    }
+
+
+def _figures(case: str, timed: Mapping[str, Timed]) -> Json:
+    return {
+        "rounds": {
+            case: {
+                name: {
+                    "rows": one.amount,
+                    "seconds": [round(seconds, 3) for seconds in one.seconds],
+                    "cpu_seconds": [round(seconds, 3) for seconds in one.cpu_seconds],
+                }
+                for name, one in timed.items()
+            }
+        },
+        "cpu_us_per_row": {case: {name: spread(_cost(one)) for name, one in timed.items()}},
+        "rows_per_s": {case: {name: spread(one.rates, digits=0) for name, one in timed.items()}},
     }
 
 

@@ -12,6 +12,7 @@ from tests.benchmarks.results import Json
 from tests.benchmarks.source_plan import LARGE, SMALL
 from tests.benchmarks.source_results import ADDED_AIM_MS, AIMS
 from tests.benchmarks.state_table import Sheet, print_sheet
+from tests.benchmarks.typed_reads import AS_BYTES, NAME, TYPED
 
 LABELS = {
     OURS: "this source",
@@ -29,6 +30,8 @@ def sheets(found: Json) -> Iterator[Sheet]:
     for case, suffix in ((LARGE, ""), (SMALL, "_small")):
         if case.name in found["rounds"]:
             yield _reads(found, case.name, suffix, f"Entries of {case.messages:,} messages")
+    if NAME in found["rounds"]:
+        yield _typed(found)
     if "batch_ms" in found:
         yield _one_row(found["batch_ms"])
 
@@ -61,6 +64,29 @@ def _reads(found: Json, case: str, suffix: str, title: str) -> Sheet:
         )
     head = ("", "CPU µs a row", "lowest to highest", "rows/s", "ratio", "aim", "of")
     return Sheet(f"{title}: {one['rows']:,} rows, medians of {len(one['seconds'])} rounds", head, lines)
+
+
+def _typed(found: Json) -> Sheet:
+    cost, rounds = found["cpu_us_per_row"][NAME], found["rounds"][NAME]
+    lines: list[tuple[str, ...]] = []
+    for name in TYPED:
+        one, ratio = cost[name], f"{name}_over_bytes"
+        sign, aim = AIMS[ratio]
+        lines.append(
+            (
+                name.replace("_", ", "),
+                f"{one['median']:.2f}",
+                f"{one['min']:.2f} to {one['max']:.2f}",
+                f"{cost[name + AS_BYTES]['median']:.2f}",
+                f"{found['ratios'][ratio]:g}",
+                f"{sign} {aim:g}",
+            )
+        )
+    head = ("", "CPU µs a row", "lowest to highest", "as bytes", "ratio", "aim")
+    first = rounds[next(iter(TYPED))]
+    return Sheet(
+        f"Values by their schema: {first['rows']:,} rows, medians of {len(first['seconds'])} rounds", head, lines
+    )
 
 
 def _one_row(batch: Json) -> Sheet:

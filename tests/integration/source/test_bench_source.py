@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.benchmarks import one_row, readers
+from tests.benchmarks import one_row, readers, typed_reads
 from tests.benchmarks.source import measure
 from tests.benchmarks.source_plan import PARTITIONS, Case, SourcePlan
 from tests.benchmarks.source_results import AIMS
@@ -29,6 +29,7 @@ def plan(pulsar: Any) -> SourcePlan:
         stem=f"smoke-{uuid.uuid4().hex[:8]}",
         large=Case("entries_of_1000", 1_000, 4_000),
         small=Case("entries_of_10", 10, 400),
+        typed_rows=1_200,
         rounds=1,
         warm_ups=0,
         batches=2,
@@ -59,6 +60,12 @@ def test_every_ratio_is_there_and_made_of_the_raw_figures(plan: SourcePlan, foun
         client, java = (found["ratios"][name + suffix] for name in (readers.CLIENT, readers.JAVA))
         assert client == pytest.approx(cost[readers.CLIENT] / cost[readers.OURS], rel=0.1)
         assert java == pytest.approx(cost[readers.OURS] / cost[readers.JAVA], rel=0.1)
+
+
+def test_typed_values_are_compared_with_the_same_values_as_bytes(plan: SourcePlan, found: Any) -> None:
+    rounds = found["rounds"][typed_reads.NAME]
+    assert rounds.keys() == {name + suffix for name in typed_reads.TYPED for suffix in ("", typed_reads.AS_BYTES)}
+    assert {one["rows"] for one in rounds.values()} == {plan.typed_rows}
 
 
 def test_a_batch_of_one_row_is_compared_turn_by_turn(plan: SourcePlan, found: Any) -> None:

@@ -13,6 +13,7 @@ from tests.benchmarks.rounds import Timed, take_turns
 from tests.benchmarks.source_plan import LARGE, SMALL, SourcePlan
 from tests.benchmarks.source_table import show
 from tests.benchmarks.state import merge
+from tests.benchmarks.typed_reads import AS_BYTES, TYPED
 
 MACHINE = {"cpu": "a CPU", "cores": 2, "memory_gib": 8, "load_before": 0.1, "python": "3.11.1"} | dict.fromkeys(
     ("pulsar", "pyspark", "pulsar-client", "java"), "1.0"
@@ -41,6 +42,9 @@ def found() -> dict[str, Any]:
     for part in (
         source_results.reads(LARGE, large),
         source_results.reads(SMALL, small, "_small"),
+        source_results.typed(
+            {name: timed(3, 4, 3) for name in TYPED} | {name + AS_BYTES: timed(2, 2, 2) for name in TYPED}
+        ),
         source_results.one_row(batches),
     ):
         merge(made, part)
@@ -54,7 +58,9 @@ def test_ratios_are_of_cpu_and_each_is_said_as_its_aim_is(found: dict[str, Any])
         "ready": 0.5,
         "pulsar_client_small": 3.0,
         "java_source_small": 1.25,
+        **{f"{name}_over_bytes": 1.5 for name in TYPED},
     }
+    assert found["ratios"].keys() == source_results.AIMS.keys()
     assert found["ratios_of_rounds"]["java_source"] == {"min": 0.5, "median": 0.75, "max": 2.0}
     assert found["cpu_us_per_row"][LARGE.name]["this_source"] == {"min": 2.0, "median": 2.0, "max": 3.0}
 
@@ -70,7 +76,7 @@ def test_the_page_and_the_terminal_show_the_same_figures(found: dict[str, Any]) 
     console = Console(record=True, width=200)
     show(console, found)
     shown = console.export_text()
-    for figure in ("10.00", "1.25", "≥ 0.6", "16", "≤ 20"):
+    for figure in ("10.00", "1.25", "≥ 0.6", "16", "≤ 20", "json, nested"):
         assert figure in written
         assert figure in shown
 
