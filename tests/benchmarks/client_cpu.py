@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import psutil
@@ -22,6 +22,12 @@ def of_session(session: SparkSession, *more: int) -> Meter:
     assert gateway is not None
     meters = [of_process(pid) for pid in (gateway.proc.pid, *more)]
     return lambda: time.process_time() + sum(meter() for meter in meters)
+
+
+def of_processes(pids: Sequence[int]) -> Meter:
+    """Measure several processes and their children together."""
+    meters = [of_process(pid) for pid in pids]
+    return lambda: sum(meter() for meter in meters)
 
 
 def of_process(pid: int) -> Meter:

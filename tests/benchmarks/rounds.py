@@ -47,13 +47,15 @@ class Timed:
     Attributes:
         amount: rows or bytes of each round.
         seconds: of each round, in order.
-        cpu_seconds, broker_cpu_seconds: the same, as `cpu` and `broker_cpu` of `take_turns` tell them; none without.
+        cpu_seconds, broker_cpu_seconds, bookie_cpu_seconds: the same, as the meters of `take_turns` tell them; none
+            without.
     """
 
     amount: int
     seconds: tuple[float, ...]
     cpu_seconds: tuple[float, ...] = ()
     broker_cpu_seconds: tuple[float, ...] = ()
+    bookie_cpu_seconds: tuple[float, ...] = ()
 
     @property
     def rates(self) -> list[float]:
@@ -75,14 +77,16 @@ def take_turns(
     before: Callable[[], object] = lambda: None,
     cpu: Callable[[], float] | None = None,
     broker_cpu: Callable[[], float] | None = None,
+    bookie_cpu: Callable[[], float] | None = None,
 ) -> dict[str, Timed]:
     """Run A B C A B C …; return what each took, without the warm-up and without what is done `before` each turn.
 
-    `cpu` tells the seconds of CPU used so far by the contenders' processes, `broker_cpu` by those of the broker.
+    `cpu` tells the seconds of CPU used so far by the contenders' processes, `broker_cpu` by those of the brokers,
+    `bookie_cpu` by those of the bookies.
     Raises RuntimeError when a contender didn't deal with the whole amount: it is out of the race.
     """
     seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
-    meters = (cpu, broker_cpu)
+    meters = (cpu, broker_cpu, bookie_cpu)
     used: dict[str, list[list[float]]] = {contender.name: [[] for _ in meters] for contender in contenders}
     for number in range(turns.warm_ups + turns.rounds):
         counts = number >= turns.warm_ups

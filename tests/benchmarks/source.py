@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from eos.local import LocalPulsar
-from tests.benchmarks import one_row, results, source_results, typed_reads
+from tests.benchmarks import one_row, results, segment_reads, source_results, typed_reads
 from tests.benchmarks.readers import READY, compare, fill, make_known
 from tests.benchmarks.rows import spark_session
 from tests.benchmarks.source_plan import SourcePlan
@@ -39,6 +39,7 @@ class Part(StrEnum):
     SMALL = "small"
     TYPED = "typed"
     ONE_ROW = "one-row"
+    SEGMENTS = "segments"
 
 
 EVERY = tuple(Part)
@@ -51,7 +52,7 @@ def main(
     quick: Annotated[bool, typer.Option(help="Two rounds of few rows: figures to see that it works.")] = False,
     part: Annotated[list[Part] | None, typer.Option(help="Measure this alone. Repeatable.")] = None,
 ) -> None:
-    """Measure everything; takes some fifteen minutes."""
+    """Measure everything; takes some twenty minutes."""
     console = Console()
     began = time.monotonic()
 
@@ -92,6 +93,8 @@ def measure(session: SparkSession, plan: SourcePlan, folder: Path, save: Save, p
         save(source_results.typed(typed_reads.compare(session, plan)))
     if Part.ONE_ROW in parts:
         save(source_results.one_row(one_row.measure(session, plan)))
+    if Part.SEGMENTS in parts:
+        save(source_results.segments(segment_reads.compare(session, plan)))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ from tests.benchmarks.one_row import EMPTY, OURS, RATE
 from tests.benchmarks.readers import CLIENT, READY
 from tests.benchmarks.results import Json, spread
 from tests.benchmarks.rounds import Timed
+from tests.benchmarks.segment_reads import BOOKIES, BROKERS
 from tests.benchmarks.source_plan import Case
+from tests.benchmarks.state import merge
 from tests.benchmarks.typed_reads import AS_BYTES, NAME, TYPED
 
 AIMS: Mapping[str, tuple[str, float]] = {
@@ -23,8 +25,15 @@ AIMS: Mapping[str, tuple[str, float]] = {
     "json_over_bytes": ("≤", 1.5),
     "avro_nested_over_bytes": ("≤", 2.0),
     "json_nested_over_bytes": ("≤", 3.0),
+    "bookies": ("≤", 0.9),
+    "bookies_small": ("≤", 0.4),
+    "broker_cpu": ("≤", 0.1),
+    "broker_cpu_small": ("≤", 0.1),
 }
 """What each ratio should be."""
+
+SEGMENTS = "segments"
+"""What the names of cases begin with that are read past the brokers."""
 
 ADDED_AIM_MS = 20.0
 """Milliseconds that one row should cost over the empty Python source, at most."""
@@ -74,6 +83,50 @@ def typed(timed: Mapping[str, Timed]) -> Json:
             name: round(median(one.seconds) / median(plain.seconds), 3) for name, (one, plain) in pairs.items()
         },
     }
+
+
+def segments(timed: Mapping[str, Mapping[str, Timed]]) -> Json:
+    """History from bookies over that through brokers: the CPU of all processes, and of the brokers alone."""
+    made: Json = {"ratios": {}, "ratios_of_rounds": {}, "wall_ratios": {}}
+    suffixes = dict(zip(timed, ("", "_small"), strict=True))
+    for case, ways in timed.items():
+        past, through = ways[BOOKIES], ways[BROKERS]
+        pairs = {
+            "bookies": (_of_all(past), _of_all(through)),
+            "broker_cpu": (past.broker_cpu_seconds, through.broker_cpu_seconds),
+        }
+        for name, (mine, theirs) in pairs.items():
+            key = name + suffixes[case]
+            made["ratios"][key] = round(median(mine) / median(theirs), 3)
+            made["ratios_of_rounds"][key] = spread([a / b for a, b in zip(mine, theirs, strict=True)])
+            made["wall_ratios"][key] = round(median(past.seconds) / median(through.seconds), 3)
+        merge(made, _segment_figures(f"{SEGMENTS}_{case}", ways))
+    return made
+
+
+def _of_all(one: Timed) -> list[float]:
+    parts = (one.cpu_seconds, one.broker_cpu_seconds, one.bookie_cpu_seconds)
+    return [sum(of_round) for of_round in zip(*parts, strict=True)]
+
+
+def _segment_figures(case: str, ways: Mapping[str, Timed]) -> Json:
+    found = _figures(case, ways)
+    for name, one in ways.items():
+        parts = {"brokers": one.broker_cpu_seconds, "bookies": one.bookie_cpu_seconds}
+        found["rounds"][case][name] |= {
+            f"{part}_cpu_seconds": [round(s, 3) for s in own] for part, own in parts.items()
+        }
+    found["cpu_us_per_row_by_part"] = {
+        case: {
+            name: {
+                "client": round(1e6 * median(one.cpu_seconds) / one.amount, 3),
+                "brokers": round(1e6 * median(one.broker_cpu_seconds) / one.amount, 3),
+                "bookies": round(1e6 * median(one.bookie_cpu_seconds) / one.amount, 3),
+            }
+            for name, one in ways.items()
+        }
+    }
+    return found
 
 
 def _figures(case: str, timed: Mapping[str, Timed]) -> Json:

@@ -9,8 +9,9 @@ from rich.console import Console
 from tests.benchmarks.one_row import EMPTY, OURS, RATE
 from tests.benchmarks.readers import CLIENT, JAVA, READY
 from tests.benchmarks.results import Json
+from tests.benchmarks.segment_reads import BOOKIES, BROKERS
 from tests.benchmarks.source_plan import LARGE, SMALL
-from tests.benchmarks.source_results import ADDED_AIM_MS, AIMS
+from tests.benchmarks.source_results import ADDED_AIM_MS, AIMS, SEGMENTS
 from tests.benchmarks.state_table import Sheet, print_sheet
 from tests.benchmarks.typed_reads import AS_BYTES, NAME, TYPED
 
@@ -21,6 +22,8 @@ LABELS = {
     READY: "a Python source with ready batches",
     EMPTY: "an empty Python source",
     RATE: "Spark's rate source",
+    BROKERS: "through the brokers",
+    BOOKIES: "from the bookies",
 }
 _COMPARED = {CLIENT: "its CPU : ours", JAVA: "our CPU : its", READY: "its CPU : ours"}
 
@@ -32,6 +35,9 @@ def sheets(found: Json) -> Iterator[Sheet]:
             yield _reads(found, case.name, suffix, f"Entries of {case.messages:,} messages")
     if NAME in found["rounds"]:
         yield _typed(found)
+    for case, suffix in ((LARGE, ""), (SMALL, "_small")):
+        if f"{SEGMENTS}_{case.name}" in found["rounds"]:
+            yield _segments(found, f"{SEGMENTS}_{case.name}", suffix, f"History in entries of {case.messages:,}")
     if "batch_ms" in found:
         yield _one_row(found["batch_ms"])
 
@@ -87,6 +93,22 @@ def _typed(found: Json) -> Sheet:
     return Sheet(
         f"Values by their schema: {first['rows']:,} rows, medians of {len(first['seconds'])} rounds", head, lines
     )
+
+
+def _segments(found: Json, case: str, suffix: str, title: str) -> Sheet:
+    rounds = found["rounds"][case]
+    lines: list[tuple[str, ...]] = []
+    for name, one in found["cpu_us_per_row_by_part"][case].items():
+        cost = (f"{one[part]:.2f}" for part in ("client", "brokers", "bookies"))
+        lines.append((LABELS[name], *cost, f"{found['rows_per_s'][case][name]['median']:,.0f}", "", ""))
+    for ratio, label in (("bookies", "CPU of all processes"), ("broker_cpu", "CPU of the brokers")):
+        sign, aim = AIMS[ratio + suffix]
+        lines.append(
+            (f"{label}, bookies : brokers", "", "", "", "", f"{found['ratios'][ratio + suffix]:g}", f"{sign} {aim:g}")
+        )
+    first = next(iter(rounds.values()))
+    head = ("CPU µs a row", "client", "brokers", "bookies", "rows/s", "ratio", "aim")
+    return Sheet(f"{title}: {first['rows']:,} rows, medians of {len(first['seconds'])} rounds", head, lines)
 
 
 def _one_row(batch: Json) -> Sheet:

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.benchmarks import one_row, readers, typed_reads
+from tests.benchmarks import one_row, readers, segment_reads, typed_reads
 from tests.benchmarks.source import measure
 from tests.benchmarks.source_plan import PARTITIONS, Case, SourcePlan
-from tests.benchmarks.source_results import AIMS
+from tests.benchmarks.source_results import AIMS, SEGMENTS
 from tests.benchmarks.state import merge
 
 pytestmark = pytest.mark.bench
@@ -66,6 +66,15 @@ def test_typed_values_are_compared_with_the_same_values_as_bytes(plan: SourcePla
     rounds = found["rounds"][typed_reads.NAME]
     assert rounds.keys() == {name + suffix for name in typed_reads.TYPED for suffix in ("", typed_reads.AS_BYTES)}
     assert {one["rows"] for one in rounds.values()} == {plan.typed_rows}
+
+
+def test_history_is_read_both_ways_and_the_cpu_of_each_process_is_there(plan: SourcePlan, found: Any) -> None:
+    for case in (plan.large, plan.small):
+        ways = found["rounds"][f"{SEGMENTS}_{case.name}"]
+        assert ways.keys() == {segment_reads.BROKERS, segment_reads.BOOKIES}
+        for one in ways.values():
+            assert one["rows"] == case.rows
+            assert len(one["brokers_cpu_seconds"]) == len(one["bookies_cpu_seconds"]) == plan.rounds
 
 
 def test_a_batch_of_one_row_is_compared_turn_by_turn(plan: SourcePlan, found: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.console import Console
 
 from tests.benchmarks import page, source_results
 from tests.benchmarks.rounds import Timed, take_turns
+from tests.benchmarks.segment_reads import BOOKIES, BROKERS
 from tests.benchmarks.source_plan import LARGE, SMALL, SourcePlan
 from tests.benchmarks.source_table import show
 from tests.benchmarks.state import merge
@@ -20,8 +22,15 @@ MACHINE = {"cpu": "a CPU", "cores": 2, "memory_gib": 8, "load_before": 0.1, "pyt
 )
 
 
+CASES = (LARGE, SMALL)
+
+
 def timed(*cpu_seconds: float) -> Timed:
     return Timed(1_000_000, tuple(2 * seconds for seconds in cpu_seconds), cpu_seconds)
+
+
+def parts(client: float, brokers: float, bookies: float) -> Timed:
+    return replace(timed(client), broker_cpu_seconds=(brokers,), bookie_cpu_seconds=(bookies,))
 
 
 @pytest.fixture
@@ -46,6 +55,7 @@ def found() -> dict[str, Any]:
             {name: timed(3, 4, 3) for name in TYPED} | {name + AS_BYTES: timed(2, 2, 2) for name in TYPED}
         ),
         source_results.one_row(batches),
+        source_results.segments({case.name: {BROKERS: parts(2, 3, 5), BOOKIES: parts(1, 0.5, 1)} for case in CASES}),
     ):
         merge(made, part)
     return made
@@ -59,6 +69,10 @@ def test_ratios_are_of_cpu_and_each_is_said_as_its_aim_is(found: dict[str, Any])
         "pulsar_client_small": 3.0,
         "java_source_small": 1.25,
         **{f"{name}_over_bytes": 1.5 for name in TYPED},
+        "bookies": 0.25,
+        "broker_cpu": 0.167,
+        "bookies_small": 0.25,
+        "broker_cpu_small": 0.167,
     }
     assert found["ratios"].keys() == source_results.AIMS.keys()
     assert found["ratios_of_rounds"]["java_source"] == {"min": 0.5, "median": 0.75, "max": 2.0}
@@ -76,7 +90,7 @@ def test_the_page_and_the_terminal_show_the_same_figures(found: dict[str, Any]) 
     console = Console(record=True, width=200)
     show(console, found)
     shown = console.export_text()
-    for figure in ("10.00", "1.25", "≥ 0.6", "16", "≤ 20", "json, nested"):
+    for figure in ("10.00", "1.25", "≥ 0.6", "16", "≤ 20", "json, nested", "0.167"):
         assert figure in written
         assert figure in shown
 
