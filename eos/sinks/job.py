@@ -148,7 +148,7 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
     _refuse_a_stream(df)
     sink_options = _checked(job_id, options)
     sink = Sink(service_url, sink_options, job=True)
-    sink._message(df, None)
+    sink._plan.message(df, None)
     facts = _facts(df, sink_options)
     identity = Identity(f"job:{job_id}", str(uuid.uuid4()), json.dumps(facts), sink_options.principal)
     with _alone(sink, job_id), sink._observed(_BATCH):
@@ -220,7 +220,7 @@ def _alone(sink: Sink, job_id: str) -> Iterator[None]:
 def _planned(sink: Sink, df: DataFrame, job_id: str) -> Write:
     """Return the write of a job that the log does not have. Raises InvalidInput, NotCommitted."""
     try:
-        return sink._planned(df, None)
+        return sink._plan.write(df, None)
     except InvalidInput:
         raise
     except NetworkError as error:

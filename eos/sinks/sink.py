@@ -17,27 +17,21 @@ from typing import NoReturn
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
-from eos.errors import EosError, InvalidInput, NetworkError, Refused
+from eos.errors import EosError, InvalidInput, NetworkError
 from eos.metrics.observers import ObserverNotifier
 from eos.preflight.retention import check_admin
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
-from eos.pulsar.protocol.schemas import Registered
-from eos.sinks.columns import ColumnRoles, roles_of
+from eos.sinks.columns import ColumnRoles
 from eos.sinks.error_translation import as_it_leaves, before_the_log, log_in_one_line, out_of_reach
-from eos.sinks.message_rows import message_rows
 from eos.sinks.metrics import Metrics, Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import RunContext
-from eos.sinks.schemas import check_columns, new_version, not_taken
 from eos.sinks.shared_run import SharedRun, shared_run
-from eos.sinks.topics import valid_topic
+from eos.sinks.write_plan import WritePlan
 from eos.spark import query as spark
-from eos.spark.pyspark_api import ClassicDataFrame
 
 log = logging.getLogger("eos.sink")
 
@@ -68,7 +62,7 @@ class Batch:
                 "Write inside of `with sink.batch(batch_id) as txn:`."
             )
         with before_the_log(self.batch_id):
-            self._writes.append(self._sink._planned(df, topic))
+            self._writes.append(self._sink._plan.write(df, topic))
 
 
 class Sink:
@@ -86,9 +80,7 @@ class Sink:
         self._metrics = Metrics(options.name, job)
         self._told = ObserverNotifier(options.metrics)
         self._shared: SharedRun | None = None  # of the run that it was last called in
-        self._topics: set[str] = set()
-        self._schemas: dict[str, Registered | None] = {}
-        self._noted: set[str] = set()  # columns that the log has named already
+        self._plan = WritePlan(self._client, options)
         self._turn = threading.RLock()
         with self._noted_if_it_fails(job):
             self._check_cluster()
@@ -139,19 +131,12 @@ class Sink:
             InvalidInput: a column is wrong, the topic does not exist, the columns do not fit its schema, or the
                 broker does not answer.
         """
-        options = self._options
         try:
-            _, roles, where = self._message(df, topic)
-            if where is None or options.value_format == "raw":
-                return roles
-            newest, name = self._client.schema(where), options.register_schema
+            return self._plan.check(df, topic)
         except InvalidInput:
             raise
         except NetworkError as error:
             raise self._out_of_reach(error) from error
-        if name is None or new_version(roles.payload, options.value_format, newest, name) is None:
-            check_columns(df.schema, roles, options.value_format, where, newest)
-        return roles
 
     @contextmanager
     def batch(self, batch_id: int, identity: Identity | None = None) -> Iterator[Batch]:
@@ -207,38 +192,6 @@ class Sink:
             self._told.finished(self._metrics.finished(error))
             raise
         self._told.finished(self._metrics.finished(None))
-
-    def _planned(self, df: DataFrame, topic: str | None) -> Write:
-        rows, roles, where = self._message(df, topic)
-        options = self._options
-        if where is None or options.value_format == "raw":
-            return Write(rows, where)
-        if options.register_schema is not None:
-            self._register(roles.payload, where, options.register_schema)
-        schema = check_columns(df.schema, roles, options.value_format, where, self._schema_of(where))
-        return Write(rows, where, schema)
-
-    def _message(self, df: DataFrame, topic: str | None) -> tuple[DataFrame, ColumnRoles, str | None]:
-        """Return the rows as message columns, what these were made of, and the topic; None where each row names one.
-
-        Raises InvalidInput; runs nothing.
-        """
-        if not isinstance(df, ClassicDataFrame):
-            raise InvalidInput(
-                f"The sink was given a {type(df).__module__}.{type(df).__name__}; it needs a DataFrame of Spark in "
-                "classic mode, since it works through the driver's JVM; Spark Connect's clients have none."
-            )
-        where = valid_topic(topic) if topic is not None else self._options.topic
-        if where is not None:
-            self._require_topic(where)
-        options = self._options
-        roles = roles_of(df.schema, options.value_format, topic=where, named=options.named)
-        rows = message_rows(df, roles, options.value_format, options.ignore_null_fields)
-        for column, note in roles.notes.items():
-            if column not in self._noted:
-                self._noted.add(column)
-                log.info('sink "%s": %s', options.name, note)
-        return rows, roles, where
 
     def _take(self, batch: Batch, identity: Identity | None, query: spark.Query | None) -> None:
         """Give the batch to the run of the query that it belongs to, which begins with its first batch."""
@@ -321,7 +274,7 @@ class Sink:
             else:
                 self._client.connect()
             if self._options.topic is not None:
-                self._require_topic(self._options.topic)
+                self._plan.require_topic(self._options.topic)
         except InvalidInput:
             raise
         except NetworkError as error:
@@ -331,30 +284,3 @@ class Sink:
 
     def _out_of_reach(self, error: NetworkError) -> InvalidInput:
         return out_of_reach("The sink", self._cluster.service_url, error)
-
-    def _schema_of(self, topic: str) -> Registered | None:
-        """Return the topic's newest schema when it was written to first: a query keeps its columns."""
-        if topic not in self._schemas:
-            self._schemas[topic] = self._client.schema(topic)
-        return self._schemas[topic]
-
-    def _register(self, payload: StructType, topic: str, name: str) -> None:
-        """Register a schema for columns of a payload where the topic has none that they fit. Raises InvalidInput."""
-        newest, value_format = self._schema_of(topic), self._options.value_format
-        new = new_version(payload, value_format, newest, name)
-        if new is None:
-            return
-        try:
-            self._client.register(
-                topic, new, ProducerIdentity(self._options.name, encrypted=bool(self._options.public_keys))
-            )
-        except Refused as refused:
-            if refused.code != "IncompatibleSchema":
-                raise
-            raise InvalidInput(not_taken(payload, value_format, topic, newest, refused.detail)) from refused
-        del self._schemas[topic]
-
-    def _require_topic(self, topic: str) -> None:
-        if topic not in self._topics:
-            self._client.partitions(topic)
-            self._topics.add(topic)

@@ -59,8 +59,8 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """What stands in the place of the cluster."""
     made = Log()
     monkeypatch.setattr("eos.sinks.sink.Sink._check_cluster", lambda self: None)
-    monkeypatch.setattr("eos.sinks.sink.Sink._message", lambda self, df, topic: (df, topic))
-    monkeypatch.setattr("eos.sinks.sink.Sink._planned", lambda self, df, topic: (df, topic))
+    monkeypatch.setattr("eos.sinks.write_plan.WritePlan.message", lambda self, df, topic: (df, topic))
+    monkeypatch.setattr("eos.sinks.write_plan.WritePlan.write", lambda self, df, topic: (df, topic))
     monkeypatch.setattr(module, "OwningRun", made.run)
     return made
 
@@ -103,7 +103,7 @@ def test_brokers_out_of_reach_before_anything_is_written_leave_a_job_that_is_not
         raise ConnectionLost("ask for the schema of t: the connection is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr("eos.sinks.sink.Sink._planned", lost)
+        patched.setattr("eos.sinks.write_plan.WritePlan.write", lost)
         with pytest.raises(
             NotCommitted, match='job "flights" is not committed, and nothing of it was written: ask for'
         ):
@@ -167,7 +167,7 @@ def test_a_job_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch, log: Log) -
     def fail(*given: object) -> None:
         raise InvalidInput("no such column")
 
-    monkeypatch.setattr("eos.sinks.sink.Sink._planned", fail)
+    monkeypatch.setattr("eos.sinks.write_plan.WritePlan.write", fail)
     with pytest.raises(InvalidInput, match="no such column"):
         write()
     assert (log.taken, log.closed) == ([], 1)
@@ -207,7 +207,7 @@ def test_two_threads_of_one_process_do_not_write_one_job(monkeypatch: pytest.Mon
             refused.append(error)
         return df, topic
 
-    monkeypatch.setattr("eos.sinks.sink.Sink._planned", plan)
+    monkeypatch.setattr("eos.sinks.write_plan.WritePlan.write", plan)
     assert write().wrote
     assert "by another thread of this process" in str(refused[0])
     assert (log.taken, write().wrote) == ([(0, 1)], False)

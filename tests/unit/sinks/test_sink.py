@@ -27,6 +27,7 @@ from eos.errors import (
 from eos.metrics.batch import FinishedBatch, LiveSink
 from eos.sinks import shared_run
 from eos.sinks.sink import Sink
+from eos.sinks.write_plan import WritePlan
 from eos.steps import Step
 from tests.waiting import PATIENCE_S, until
 
@@ -63,7 +64,7 @@ class FakeRun:
 def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
     """A sink whose runs are fakes."""
     monkeypatch.setattr(Sink, "_check_cluster", lambda self: None)
-    monkeypatch.setattr(Sink, "_planned", lambda self, df, topic: Write(df, topic))
+    monkeypatch.setattr(WritePlan, "write", lambda self, df, topic: Write(df, topic))
     monkeypatch.setattr(shared_run, "begin", lambda start: FakeRun(start.identity, start.query))
     monkeypatch.setattr(shared_run, "_shared", weakref.WeakValueDictionary())
     monkeypatch.setattr(FakeRun, "made", [])
@@ -149,7 +150,7 @@ def test_what_spark_says_before_a_run_has_begun_leaves_as_an_error_of_the_sink(
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
 
 
-@pytest.mark.parametrize("asks", ["_planned", "begin"])
+@pytest.mark.parametrize("asks", ["write", "begin"])
 def test_what_the_network_knows_before_a_run_has_begun_leaves_as_an_error_of_the_sink(
     sink: Sink, monkeypatch: pytest.MonkeyPatch, asks: str
 ) -> None:
@@ -159,7 +160,7 @@ def test_what_the_network_knows_before_a_run_has_begun_leaves_as_an_error_of_the
     def refuse(*given: object) -> None:
         raise RefusedForGood("ask for the partitions of t", "AuthorizationError", "no")
 
-    where: Any = Sink if asks == "_planned" else shared_run
+    where: Any = WritePlan if asks == "write" else shared_run
     monkeypatch.setattr(where, asks, fail)
     with pytest.raises(CommitUnknown, match=r"^Batch 1: a question to the brokers failed .*connection is gone\. This"):
         write(sink, 1)
