@@ -47,17 +47,18 @@ class Retry:
     """Pauses between tries that double, until the time is up or the query was stopped.
 
     Args:
-        settings: the pauses, and how long a limit is waited for.
-        limit_s: seconds to wait in all; `stopped_s` once the query was stopped.
+        limit_s: seconds to wait in all.
+        stopped_s: the same, once the query was stopped. Default: `limit_s`.
+        settings: the pauses, and how long a limit is waited for. Default: those of an owner.
         sleep, clock: seconds. Default: the machine's.
         stopped: says whether the query was stopped. Default: there is none that could be.
     """
 
     def __init__(
         self,
-        settings: OwnerSettings,
         limit_s: float,
-        stopped_s: float,
+        stopped_s: float | None = None,
+        settings: OwnerSettings = OwnerSettings(),
         *,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -65,7 +66,8 @@ class Retry:
     ) -> None:
         first_s, longest_s = settings.first_pause_s, settings.longest_pause_s
         self._backoff = Backoff(limit_s, first_s, longest_s, sleep=sleep, clock=clock)
-        self._limit_s, self._stopped_s, self._policy_s = limit_s, stopped_s, settings.limit_s
+        self._limit_s, self._policy_s = limit_s, settings.limit_s
+        self._stopped_s = limit_s if stopped_s is None else stopped_s
         self._stopped = stopped
         self._limited_since: float | None = None
 
@@ -108,7 +110,7 @@ class Waits:
         """Begin to wait; `stopped_s` is the longest once the query was stopped."""
         limit_s = self.settings.patience_s
         return Retry(
-            self.settings, limit_s, stopped_s, sleep=self.sleep, clock=self.clock, stopped=lambda: self.stopped()
+            limit_s, stopped_s, self.settings, sleep=self.sleep, clock=self.clock, stopped=lambda: self.stopped()
         )
 
     def insist(self, action: Callable[[], T], what: str) -> T:

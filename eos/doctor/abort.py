@@ -181,7 +181,7 @@ def alive(name: str, topic: str) -> str:
 def _end(client: Client, found: Abandoned, admin: Admin | None, patience_s: float) -> bool:
     txn = found.intent.txn
     open_yet = admin is not None and admin.transaction(txn) is not None
-    patience = Retry(OwnerSettings(), patience_s, patience_s)
+    patience = Retry(patience_s)
     while True:
         answer = end(client, txn, commit=False, patience=patience)
         if answer.ending is TransactionEnd.NOT_YET:

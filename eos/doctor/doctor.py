@@ -168,7 +168,7 @@ class Doctor:
         """
         if finding.state is not ReaderState.FROZEN:
             raise ValueError(f"{finding.partition} is {finding.state}; only a frozen partition can be healed")
-        patience = Retry(OwnerSettings(), self.patience_s, self.patience_s)
+        patience = Retry(self.patience_s)
         while True:
             coordinators = self._coordinators(finding.txn)
             refusals = [self._end_an_empty_transaction(finding.partition, index) for index in coordinators]
@@ -217,9 +217,7 @@ class Doctor:
     def _end_an_empty_transaction(self, partition: str, index: int) -> Refused | None:
         """Return what a coordinator refuses that moves: the partition stays frozen, and the next round tries again."""
         try:
-            with open_transaction(
-                self.client, index, [partition], _HOUSEKEEPING_TTL_S, lambda: Retry(OwnerSettings(), 0, 0)
-            ) as txn:
+            with open_transaction(self.client, index, [partition], _HOUSEKEEPING_TTL_S, lambda: Retry(0)) as txn:
                 pass  # empty: its end alone frees the partition
         except Refused as refused:
             return refused

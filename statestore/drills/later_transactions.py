@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eos.backoff import retried
-from eos.commit.retry import OwnerSettings, Retry
+from eos.commit.retry import Retry
 from eos.commit.transaction import TransactionEnd, end, open_transaction
 from eos.config import Cluster
 from eos.errors import ConnectionLost, Unanswered
@@ -39,4 +39,4 @@ def _open(client: Client, index: int, names: Sequence[str]) -> TxnId:
 
 
 def _patience() -> Retry:
-    return Retry(OwnerSettings(), _PATIENCE_S, _PATIENCE_S)
+    return Retry(_PATIENCE_S)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from eos.commit.retry import OwnerSettings, Retry
+from eos.commit.retry import Retry
 from eos.commit.transaction import TransactionEnd, end, open_transaction
 from eos.config import Cluster
 from eos.errors import CommitUnknown, EosError, NetworkError, NotCommitted
@@ -296,7 +296,7 @@ def _end(client: Client, txn: TxnId, commit: bool) -> TransactionEnd:
 
 
 def _patience() -> Retry:
-    return Retry(OwnerSettings(), _END_PATIENCE_S, _END_PATIENCE_S)
+    return Retry(_END_PATIENCE_S)
 
 
 def _was_committed(client: Client, topic: str, manifest: Manifest) -> bool:

@@ -163,7 +163,7 @@ def test_a_broker_that_stays_away_leaves_the_outcome_to_the_log(
     killer.start()
     with monkeypatch.context() as patch:
         # Only while there is no broker: one that has come back may take its time.
-        patch.setattr(Waits, "patience", lambda waits, stopped_s=0.0: Retry(waits.settings, 1, 1))
+        patch.setattr(Waits, "patience", lambda waits, stopped_s=0.0: Retry(1, settings=waits.settings))
         with pytest.raises(eos.CommitUnknown, match="Whether the batch is committed is not known"):
             write(1)
     killer.join()

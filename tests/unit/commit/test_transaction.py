@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eos.commit.ports import CoordinatorPort
-from eos.commit.retry import OwnerSettings, Retry
+from eos.commit.retry import Retry
 from eos.commit.transaction import ENDINGS, TransactionEnd, ask, end, open_transaction
 from eos.errors import ConnectionLost, NetworkError, OutOfTurn, Refused, Unanswered
 from eos.pulsar.wire.txn import TxnId
@@ -45,7 +45,7 @@ class Answers(Client):
 
 def patience(client: Answers, limit_s: float = 30) -> Retry:
     world = client.world
-    return Retry(OwnerSettings(), limit_s, limit_s, sleep=world.sleep, clock=world.clock)
+    return Retry(limit_s, sleep=world.sleep, clock=world.clock)
 
 
 @pytest.mark.parametrize(
