@@ -15,6 +15,7 @@ from statestore.checkpoint.cut import cut_of
 from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.listing import read_snapshots
 from statestore.checkpoint.transfer import copy_checkpoint
+from statestore.defaults import BATCHES
 from statestore.hadoop.file_systems import Hadoop
 from tests.integration.statestore.spark_versions import FORMS
 from tests.integration.statestore.test_rescaling import KEEP_ALL, clean_end
@@ -63,8 +64,8 @@ def test_spark_goes_on_from_what_is_made_of_each_form(name: str, spark: SparkSes
     form = FORMS[name]
     settings = {**KEEP_ALL, **form.settings}
 
-    def check(uri: str) -> None:
-        assert verify(uri, spark=spark, operators=form.operators).findings == ()
+    def check(uri: str, batches: int = BATCHES) -> None:
+        assert verify(uri, batches, spark=spark, operators=form.operators).findings == ()
 
     def goes_on(uri: str, until: int) -> None:
         run(spark, form.provider, form.query, uri, until, settings=settings)
@@ -80,7 +81,7 @@ def test_spark_goes_on_from_what_is_made_of_each_form(name: str, spark: SparkSes
     moved, copied = f"{bk}/moved", (tmp_path / "copied").as_uri()
     for target in (moved, copied):
         copy_checkpoint(Hadoop.of(spark), source, target)
-        check(target)
+        check(target, 1)  # a copy holds the state of its newest batch; that of earlier ones only by chance
         assert state_difference(spark, source, target).collect() == []
     savepoint, restored = f"s{uuid.uuid4().hex[:8]}", f"{bk}/restored"
     savepoints.create(savepoint, moved, spark=spark)
