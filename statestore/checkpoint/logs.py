@@ -21,6 +21,9 @@ from statestore.errors import Damaged, InvalidInput, NotFound, UnknownVersion, U
 
 # OffsetSeqLog.MAX_VERSION, CommitLog.MAX_VERSION of Spark 4.3
 _OFFSETS_KNOWN, _COMMITS_KNOWN = 2, 3
+_SINKS = "sinkMetadataMap"
+SINKS_SINCE = 3
+"""The version of a commit that names the query's sinks."""
 METADATA = "metadata"
 OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
 NOT_WHOLE = "so it is until a copy, restore, rescaling or bootstrap has ended, and where one was killed"
@@ -187,7 +190,7 @@ def read_commit(files: Files, batch: int) -> CommitLogEntry:
     if second is None:
         raise Damaged(f"{path} ends after its version: it was cut short")
     metadata = _object(path, second)
-    if version > 2:
+    if version >= SINKS_SINCE:
         _check_sinks(path, metadata)
     try:
         uids = {
@@ -198,6 +201,28 @@ def read_commit(files: Files, batch: int) -> CommitLogEntry:
         raise Damaged(f"{path} has unique ids that can't be read: {error}") from error
     second_format = version == 2 or metadata.get("stateUniqueIds") is not None
     return CommitLogEntry(version, _count(path, metadata, "nextBatchWatermarkMs"), uids, 2 if second_format else 1)
+
+
+def without_sinks(commit: bytes, checkpoint_format: int) -> bytes:
+    """Return a commit as Spark writes it for a query that does not name its sink.
+
+    Args:
+        commit: of `SINKS_SINCE`.
+        checkpoint_format: of the checkpoint, which is then the version of the commit.
+    """
+    metadata = json.loads(commit.partition(b"\n")[2])
+    del metadata[_SINKS]
+    return _commit(checkpoint_format, metadata)
+
+
+def with_sinks_of(commit: bytes, other: bytes) -> bytes:
+    """Return another commit with the sinks of this one, of `SINKS_SINCE`."""
+    sinks, metadata = (json.loads(one.partition(b"\n")[2]) for one in (commit, other))
+    return _commit(SINKS_SINCE, metadata | {_SINKS: sinks[_SINKS]})
+
+
+def _commit(version: int, metadata: Mapping[str, Any]) -> bytes:
+    return b"v%d\n%s" % (version, json.dumps(metadata, separators=(",", ":")).encode())
 
 
 def read_version(path: str, line: bytes | str, known: int) -> int:
@@ -258,7 +283,7 @@ def _check_named(path: str, lines: list[str], metadata: dict[str, Any]) -> None:
 
 def _check_sinks(path: str, metadata: dict[str, Any]) -> None:
     """Look whether one sink is active, without which Spark refuses a commit of v3 (CommitMetadataV3)."""
-    sinks = metadata.get("sinkMetadataMap")
+    sinks = metadata.get(_SINKS)
     known = [sink for sink in sinks.values() if isinstance(sink, dict)] if isinstance(sinks, dict) else []
     active = sum(sink.get("isActive") is True for sink in known)
     if active != 1:

@@ -17,7 +17,8 @@ A crash before the last step leaves a folder on which Spark starts nothing; an e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,17 @@ from eos.commit.registration import REGISTRATION, Registration
 from eos.spark.capabilities import READ_STATE, Capability, require
 from eos.spark.query import is_run_on
 from statestore.bk.address import is_bk
-from statestore.checkpoint.files import Files
+from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.hadoop_files import HadoopFiles
-from statestore.checkpoint.logs import METADATA, check_whole
+from statestore.checkpoint.logs import (
+    COMMITS,
+    METADATA,
+    SINKS_SINCE,
+    check_whole,
+    read_commit,
+    with_sinks_of,
+    without_sinks,
+)
 from statestore.checkpoint.needs import committed, needs_of, plain_files, restart_of
 from statestore.checkpoint.operators import STATE
 from statestore.checkpoint.place import check_free
@@ -256,7 +265,8 @@ class _Rescaling:
             keys = {one.id: key_schema(session, self.target, batch, one.id) for one in kept.operators}
             hdfs_backed.rewrite(self.hadoop, files, kept, self.partitions, keys)
         else:
-            _repartition(session, self.hadoop, self.target, self.partitions)
+            with _without_sinks(self.hadoop, files, kept):
+                _repartition(session, self.hadoop, self.target, self.partitions)
         new = max(committed(files))
         _clean(self.hadoop, files, new, self.partitions)
         after = fingerprints(session, self.target, kept, new, self.partitions)
@@ -286,6 +296,25 @@ def _jumping(registered: Registration, batch: int, new: int) -> Registration:
     before = registered.jumped
     first = before[0] if before is not None and before[1] == batch else batch + 1
     return replace(registered, jumped=(first, new))
+
+
+@contextmanager
+def _without_sinks(hadoop: Hadoop, files: HadoopFiles, kept: BatchState) -> Iterator[None]:
+    """Within the block a commit of v3 has the version that tells the checkpoint's format; the new commit is of v3 too.
+
+    Spark 4.3 takes the version of the commit for the format, which is 1 or 2 (StateRewriter
+    .verifyCheckpointFormatVersion), and so refuses each query that was run with enableSinkEvolution.
+    """
+    path = join(COMMITS, str(kept.batch))
+    before = files.read(path)
+    if read_commit(files, kept.batch).version < SINKS_SINCE:
+        yield
+        return
+    hadoop.replace(files.uri(path), without_sinks(before, kept.format))
+    yield
+    new = join(COMMITS, str(max(committed(files))))
+    hadoop.replace(files.uri(new), with_sinks_of(before, files.read(new)))
+    hadoop.replace(files.uri(path), before)
 
 
 def _repartition(session: SparkSession, hadoop: Hadoop, target: str, partitions: int) -> None:

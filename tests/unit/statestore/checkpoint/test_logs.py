@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from statestore.checkpoint import LocalFiles
-from statestore.checkpoint.logs import check_checkpoint, is_checkpoint, read_commit, read_offsets
+from statestore.checkpoint.logs import (
+    check_checkpoint,
+    is_checkpoint,
+    read_commit,
+    read_offsets,
+    with_sinks_of,
+    without_sinks,
+)
 from statestore.errors import Damaged, NotFound
 
 
@@ -66,6 +73,15 @@ def test_a_commit_without_one_active_sink_is_refused_as_by_spark(sinks: object, 
     (tmp_path / "commits" / "0").write_text("v3\n" + json.dumps({"nextBatchWatermarkMs": 5, "sinkMetadataMap": sinks}))
     with pytest.raises(Damaged, match="active sinks"):
         read_commit(LocalFiles(tmp_path), 0)
+
+
+@pytest.mark.parametrize(("form", "uids"), [(1, {}), (2, {"stateUniqueIds": {"0": [["a"]]}})])
+def test_the_sinks_are_taken_out_of_a_commit_and_put_into_another(form: int, uids: dict[str, object]) -> None:
+    before = "v3\n" + json.dumps({"nextBatchWatermarkMs": 5, **uids, **SINKS})
+    version, said = without_sinks(before.encode(), form).split(b"\n")
+    assert (version, json.loads(said)) == (f"v{form}".encode(), {"nextBatchWatermarkMs": 5, **uids})
+    version, said = with_sinks_of(before.encode(), b'v2\n{"stateUniqueIds":{"0":[["b"]]}}').split(b"\n")
+    assert (version, json.loads(said)) == (b"v3", {"stateUniqueIds": {"0": [["b"]]}, **SINKS})
 
 
 def test_offsets_of_sources_with_names(tmp_path: Path) -> None:
