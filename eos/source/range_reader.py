@@ -191,8 +191,10 @@ def _end_gone(part: Range, open_reader: Open) -> str:
 def _say_that_it_waits(part: Range, silences: int) -> None:
     if silences >= _SAID_AFTER:
         log.warning(
-            "nothing of %s has come for %d s, although its end is stored: its broker skips many aborted entries, or "
-            "its bookies do not answer. The task waits on",
+            "nothing of %s has come for %d s, although its end is stored. The broker skips many aborted entries, its "
+            "bookies do not answer, or a ledger is lost. The task waits on. The broker's log names a ledger that it "
+            "cannot read. If that one is lost for good, set autoSkipNonRecoverableData=true in the broker, which then "
+            "leaves out the messages of the ledger",
             part,
             silences * SILENCE_S,
         )
