@@ -20,6 +20,7 @@ SPARK: Final[Mapping[tuple[str, str], bool]] = {
     ("3.13", "4.3"): False,
     ("3.13", "4.2"): False,
     ("3.13", "4.1"): False,
+    ("3.12", "4.3"): False,
     ("3.12", "4.0"): False,
 }
 """{(Python, Spark): every test runs with each change}; False: tried in part, as docs/reference/versions.md says."""
