@@ -200,11 +200,25 @@ def _rows(spark: SparkSession, side: Side, part: StatePart | None, options: Mapp
     def text(names: list[str]) -> Column:
         return F.to_json(F.struct(*names), {"ignoreNullFields": "false"}) if names else F.lit("{}")
 
+    if part.many:
+        rows = rows.select(*(_as_declared(rows, name) for name in (*keys, *values)))
     found = rows.select(text(keys).alias("key"), text(values).alias("value"))
     if not part.many:
         return found
     together = F.array_join(F.array_sort(F.collect_list("value")), ", ")
     return found.groupBy("key").agg(F.concat(F.lit("["), together, F.lit("]")).alias("value"))
+
+
+def _as_declared(rows: DataFrame, name: str) -> Column:
+    """A struct with the fields that its schema has.
+
+    Of joins in state format 4, Spark 4.3 gives a value with one field more, whether it was matched, and then fails
+    where it writes the value as JSON (StreamStreamJoinStatePartitionReader).
+    """
+    from pyspark.sql import functions as F
+
+    fields: Any = rows.schema[name].dataType
+    return F.struct(*(F.col(name)[field].alias(field) for field in fields.names)).alias(name)
 
 
 _KEYS = ("key", "user_map_key", "expiration_timestamp_ms")

@@ -93,8 +93,8 @@ def test_spark_goes_on_from_what_is_made_of_each_form(name: str, spark: SparkSes
         goes_on(target, last + 3)
     assert state_difference(spark, copied, restored, batch_a=last + 2, batch_b=last + 2).collect() == []
     rescaled = (tmp_path / "rescaled").as_uri()
-    if (form.provider, form.query) == ("hdfs", "join"):
-        with pytest.raises(InvalidInput):
+    if name.startswith("join-v4"):  # Spark 4.3 names another key than it partitions by
+        with pytest.raises(InvalidInput, match="lie in another of 2 partitions"):
             rescale(source, rescaled, 3, spark=spark)
         return
     done = rescale(source, rescaled, 3, spark=spark)
