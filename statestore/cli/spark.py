@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from statestore.bk.address import is_bk
 from statestore.cli.options import settings_of
+from statestore.errors import Unavailable
 from statestore.hadoop.file_systems import Hadoop
 from statestore.hadoop.session import session
 
@@ -30,10 +31,21 @@ def spark_for(
 
     Raises:
         InvalidInput: `conf` is wrong.
-        Unavailable: no ZooKeeper is there.
+        Unavailable: no ZooKeeper is there; or Spark failed in the block, with its reason in place of its stack trace.
     """
     with session(options, settings_of(conf)) as spark:
-        for address in addresses:
-            if address is not None and is_bk(address):
-                Hadoop.of(spark, options).connect(address)
-        yield spark
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        from eos.spark.query import reason
+
+        try:
+            for address in addresses:
+                if address is not None and is_bk(address):
+                    Hadoop.of(spark, options).connect(address)
+            yield spark
+        except (Py4JError, PySparkException) as error:
+            raise Unavailable(
+                f"Spark failed: {reason(error)}. The command did not finish. Check the files with `statestore verify`. "
+                "If they are whole, this version of Spark cannot read or write such state"
+            ) from error

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkValueError
 
 from statestore.cli import spark
 from statestore.errors import Unavailable
@@ -53,3 +55,13 @@ def test_a_wrong_address_is_told_before_spark_does_anything() -> None:
         spark.spark_for({"fs.bk.root": "/r"}, ["spark.master=local[2]"], "bk://nowhere:1/q"),
     ):
         pytest.fail("the verb was begun")
+
+
+@pytest.mark.parametrize("error", [Py4JError("Index 2 out of bounds"), PySparkValueError("Index 2 out of bounds")])
+def test_what_spark_fails_with_is_told_in_words(error: Exception) -> None:
+    """As `diff` did, whose rows are read only when they are counted."""
+    with (
+        pytest.raises(Unavailable, match=r"Spark failed.*Index 2 out of bounds"),
+        spark.spark_for({"fs.bk.root": "/r"}, ["spark.master=local[2]"]),
+    ):
+        raise error
