@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -22,6 +23,7 @@ from tests.conftest import START_S, create_topic
 from tests.contract.raw import client
 from tests.integration.source.queries import read
 from tests.integration.source.streams import write
+from tests.waiting import until
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -44,7 +46,7 @@ class Lossy:
         ours.subscription(self.topic, "keeps", initial="earliest").close()
         for rows in ROWS:
             write(ours, self.topic, *rows)
-            self._unload()
+            self.unload()
         given = {"service.url": pulsar.service_url, "topic": self.topic, "request_timeout_s": "3"}
         options = parse_options(given, "batch")
         self.brokers = PulsarBrokers(options)
@@ -62,7 +64,7 @@ class Lossy:
         finally:
             zookeeper.stop()
             zookeeper.close()
-        self._unload()
+        self.unload()
 
     def write(self, row: str) -> None:
         write(self._ours, self.topic, row)
@@ -74,7 +76,7 @@ class Lossy:
         finally:
             assert time.monotonic() - began < WATCHDOG_S, "it hangs"
 
-    def _unload(self) -> None:
+    def unload(self) -> None:
         path = self.topic.replace("://", "/")
         httpx.put(f"{self._pulsar.admin_url}/admin/v2/{path}/unload", timeout=60).raise_for_status()
 
@@ -109,3 +111,19 @@ def test_a_lost_start_is_a_loss(lossy: Lossy) -> None:
     lossy.lose(0)
     with pytest.raises(InvalidInput, match=f"data of {lossy.topic} was lost"):
         lossy.read(fail)
+
+
+def test_a_read_waits_at_a_lost_ledger_and_goes_on_once_the_broker_passes_over_it(
+    start_pulsar: Callable[..., LocalPulsar], caplog: pytest.LogCaptureFixture
+) -> None:
+    pulsar = start_pulsar()
+    with client(pulsar.service_url) as ours, ThreadPoolExecutor(1) as pool:
+        lossy = Lossy(pulsar, ours)
+        lossy.lose(1)
+        rows = pool.submit(read, lossy.brokers, lossy.ranges, fail)
+        until(lambda: any("a ledger is lost" in text for text in caplog.messages), "it never says so", 300)
+        assert not rows.done()
+        setting = f"{pulsar.admin_url}/admin/v2/brokers/configuration/autoSkipNonRecoverableData/true"
+        httpx.post(setting, timeout=60).raise_for_status()
+        lossy.unload()
+        assert rows.result(300) == [*ROWS[0], *ROWS[2]]
