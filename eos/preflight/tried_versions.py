@@ -14,6 +14,7 @@ PULSAR: Final[Mapping[str, bool]] = {"4.0.0": False, "4.2.4": True, "5.0.0-M1": 
 
 SPARK: Final[Mapping[tuple[str, str], bool]] = {
     ("3.11", "4.3"): True,
+    ("3.11", "4.2"): False,
     ("3.11", "4.1"): False,
     ("3.11", "4.0"): False,
     ("3.11", "3.5"): False,
