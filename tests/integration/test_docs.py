@@ -89,13 +89,15 @@ class Reader:
 
     def here(self, text: str) -> str:
         """Put this Pulsar's ports, which are free ones, in the place of the usual ones."""
-        for instance in json.loads(self._eos("status", "--json")):
-            for usual in ("pulsar://localhost:6650", "pulsar+ssl://localhost:6651"):
-                if usual.partition(":")[0] == instance["service_url"].partition(":")[0]:
-                    text = text.replace(usual, instance["service_url"])
-            text = text.replace("http://localhost:8080", instance["admin_url"])
-            text = text.replace("localhost:2181", instance["zookeeper"])
-        return text
+        ours: dict[str, str] = {}
+        for one in json.loads(self._eos("status", "--json")):
+            secure = one["service_url"].startswith("pulsar+ssl:")
+            usual = "pulsar+ssl://localhost:6651" if secure else "pulsar://localhost:6650"
+            found = {usual: one["service_url"], "http://localhost:8080": one["admin_url"]}
+            ours = found | {"localhost:2181": one["zookeeper"]} | ours
+        # In one pass and whole: a free port may begin with the digits of a usual one.
+        usuals = rf"({'|'.join(map(re.escape, ours))})(?!\d)"
+        return re.sub(usuals, lambda usual: ours[usual[1]], text) if ours else text
 
     def end(self) -> None:
         """Leave no Pulsar and no Spark behind."""

@@ -24,7 +24,7 @@ from statestore.drills.standalone import HOST, StandaloneCluster, spark_home
 from tests.standalone import job
 from tests.standalone.shipping import THIRD_PARTY, Shipped, made_as_documented, made_quickly
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.timeout(900)]  # `make cluster-drills` runs all of them
 
 FILES = (("a", "b", "a"), ("c", "a", "b"), ("b", "d", "d"))
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -36,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClus
         yield started
 
 
-@pytest.fixture(scope="module", params=["quickly", pytest.param("as documented", marks=pytest.mark.soak)])
+@pytest.fixture(scope="module", params=["quickly", "as documented"])
 def shipped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shipped:
     make: Callable[[Path], Shipped] = made_quickly if request.param == "quickly" else made_as_documented
     return make(tmp_path_factory.mktemp("shipped"))

@@ -192,5 +192,5 @@ def test_a_namespace_is_a_set_of_views(spark: SparkSession, pulsar: Any, namespa
     assert collected(f"select value from `{views[2]}`") == [(bytearray(b"text"),)]
     for view in views:
         spark.sql(f"drop view `{view}`")
-    with pytest.raises(InvalidInput, match="no namespace"):
+    with pytest.raises(InvalidInput, match="is not a namespace"):
         eos.catalog(spark, pulsar.service_url, namespaces=["public"])

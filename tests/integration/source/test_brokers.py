@@ -99,7 +99,7 @@ def test_a_query_begins_at_the_entries_that_are_named(run: Run, ours: Client, ma
     later = json.dumps({f"{topic}-partition-0": str(at[0]), topic: "earliest"})
     with pytest.raises(
         InvalidInput,
-        match=rf"begins behind .* on {topic}.*, but the subscription 'job' exists already and stands at {at[0]}",
+        match=rf"begins after .* on {topic}.*, but the subscription 'job' exists already and stands at {at[0]}",
     ):
         run(topic=topic, startingOffsets=later).plan.first()
 
