@@ -9,8 +9,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadLocalRandom;
 import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.common.component.LifecycleComponentStack;
@@ -34,7 +36,11 @@ public final class TestCluster {
     /** Neither what the kernel gives out by itself nor what eos.local picks from: nobody else has it soon. */
     private static final int FIRST_PORT = 10_000;
 
-    private static final int PORTS = 5_000;
+    /** Of each of Surefire's forks, which have their own: a port is free until what it is for has started. */
+    private static final int PORTS = 2_500;
+
+    private static final int FORK = Integer.getInteger("bk.fork", 1);
+    private static final Set<Integer> GIVEN = ConcurrentHashMap.newKeySet();
     private static final String ROOT = "/eos-bk-test/" + UUID.randomUUID();
 
     private TestCluster() {}
@@ -103,10 +109,15 @@ public final class TestCluster {
         return conf;
     }
 
-    /** A port for a server that is started next, and perhaps again: a run beside this one chooses another. */
+    /** A port for a server that is started next, and perhaps again: nobody is given it twice in this process. */
     static int freePort() throws IOException {
         while (true) {
-            int port = FIRST_PORT + ThreadLocalRandom.current().nextInt(PORTS);
+            int port = FIRST_PORT
+                    + (FORK - 1) % 2 * PORTS
+                    + ThreadLocalRandom.current().nextInt(PORTS);
+            if (!GIVEN.add(port)) {
+                continue;
+            }
             try (var socket = new ServerSocket(port)) {
                 return socket.getLocalPort();
             } catch (BindException e) {
