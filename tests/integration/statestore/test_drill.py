@@ -87,7 +87,7 @@ def started(folder: Path, *words: str) -> Iterator[Drill]:
             drill.process.wait(120)
 
 
-@pytest.mark.slow
+@pytest.mark.crash
 @pytest.mark.timeout(1_500)
 def test_a_short_drill_passes(tmp_path: Path) -> None:
     with started(tmp_path, "--kills", str(SHORT), "--seed", str(SEED)) as drill:
