@@ -7,7 +7,6 @@ with sink.batch(batch_id) as txn:    # collects the writes; nothing is open yet
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -32,8 +31,6 @@ from eos.sinks.run import RunContext
 from eos.sinks.shared_run import SharedRun, shared_run
 from eos.sinks.write_plan import WritePlan
 from eos.spark import query as spark
-
-log = logging.getLogger("eos.sink")
 
 
 @dataclass(slots=True)
