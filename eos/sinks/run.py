@@ -185,16 +185,16 @@ class WritingRun(Run):
 
     def _tries(self, batch_id: int, once: Callable[[], T]) -> T:
         """Try a batch, with pauses of chance between the tries: sinks that failed together don't come back together."""
-        number = 0
+        number, longest_s = 1, _FIRST_PAUSE_S
         while True:
-            number += 1
             try:
                 return once()
             except BaseException as why:
                 if not self._worth_another_try(why) or number >= self._options.attempts:
                     raise
                 log.warning("batch %d: try %d failed (%s); trying again", batch_id, number, why)
-            self._sleep(random.uniform(0, min(_FIRST_PAUSE_S * 2 ** (number - 1), _LONGEST_PAUSE_S)))
+            self._sleep(random.uniform(0, longest_s))
+            number, longest_s = number + 1, min(2 * longest_s, _LONGEST_PAUSE_S)
 
     def _returns(self, batch_id: int) -> None:
         self._observer(Step.RETURN, "before", batch_id)
