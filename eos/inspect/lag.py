@@ -38,8 +38,8 @@ class SubscriptionLag:
         topic: the physical topic's full name.
         subscription: its name.
         position: the entry up to which everything is acknowledged, "ledger:entry".
-        entries: how many it will get of those that were readable when they were counted. One of which some messages
-            are acknowledged counts whole: the broker does not tell which.
+        entries: how many it will get of those that were readable when they were counted. An entry counts whole
+            where some of its messages are acknowledged, since the broker does not tell which.
         messages: how many these hold; a chunked one counts once.
         oldest_ms: when the oldest of them was published, in milliseconds since 1970; None where there is none.
         whole: False where counting ended at the limit, so that there are at least so many.
@@ -124,14 +124,11 @@ class _Count:
 
 def _behind(client: Client, topic: str, position: EntryId, progress: Progress) -> Iterator[Entry]:
     """Yield the entries behind a position that are readable now."""
-    with closing(client.entry_reader(topic, None, permits=1)) as reader:
-        end, _ = reader.last_message_id()
-    if end is None or end <= position:  # a reader that began behind the end would be given all from the earliest on
-        return
-    read = 0
     with closing(client.entry_reader(topic, EntryId(position.ledger, max(0, position.entry + 1)))) as reader:
-        for entry in _up_to(reader, end):
-            read += 1
+        end, _ = reader.last_message_id()
+        if end is None or end <= position:  # this reader would be given all from the earliest on
+            return
+        for read, entry in enumerate(_up_to(reader, end), 1):
             progress(topic, read)
             if entry.id > position:
                 yield entry
