@@ -22,6 +22,19 @@ KEPT = ("hdfs-aggregation", "rocksdb-deduplication", "changelog1-transform", "ch
 BATCHES = 8
 
 
+def add(archive: tarfile.TarFile, folder: Path, name: str) -> None:
+    """Put a checkpoint into an archive, with names in its metadata that are not those of this machine."""
+    for file in sorted((folder / name).rglob("*")):
+        if file.is_file() and not file.name.startswith("."):
+            path = file.relative_to(folder)
+            data = file.read_bytes()
+            if "v2" in path.parts:
+                data = moved_metadata(data, f"file:/{name}")
+            member = tarfile.TarInfo(str(path))
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
 def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]")
@@ -32,15 +45,7 @@ def main() -> None:
         for name in KEPT:
             provider, query = name.split("-")
             run(spark, provider, query, f"{folder}/{name}", BATCHES)
-            for file in sorted(Path(folder, name).rglob("*")):
-                if file.is_file() and not file.name.startswith("."):
-                    path = file.relative_to(folder)
-                    data = file.read_bytes()
-                    if "v2" in path.parts:
-                        data = moved_metadata(data, f"file:/{name}")
-                    member = tarfile.TarInfo(str(path))
-                    member.size = len(data)
-                    archive.addfile(member, io.BytesIO(data))
+            add(archive, Path(folder), name)
     spark.stop()
 
 
