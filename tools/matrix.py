@@ -4,8 +4,8 @@ Each combination gets a virtual environment of its own under build/matrix. The n
 `--pulsar` each Spark runs queries whose driver is killed, on each of these Pulsars (tests/matrix/smoke.py). The answers
 are kept in build/matrix/matrix.json, and drawn into docs/reference/versions.md.
 
-What can't be tried is told as such, and is no success: a Python that is not on this machine, a Spark that can't be
-installed.
+What can't be tried is told as such, and does not count as passed: a Python that is not on this machine, a Spark
+that can't be installed.
 
 Exits with 0 when every combination passed, 1 when one failed, 2 when none failed and some could not be tried.
 """
@@ -39,7 +39,7 @@ NOT_TRIED = "not tried"
 
 
 class Row(NamedTuple):
-    """What became of one combination: its versions, one of the five answers, and what it lacks or how many passed."""
+    """How one combination ended: its versions, one of the five answers, and what it lacks or how many passed."""
 
     python: str
     spark: str
@@ -127,7 +127,7 @@ def attempt(python: str, spark: str, tests: Sequence[str], folder: Path) -> Row:
 
 
 def kill(row: Row, pulsar: str, folder: Path) -> Row:
-    """Run queries that are killed on one Pulsar; return the row with what became of them."""
+    """Run queries that are killed on one Pulsar; return the row with how they ended."""
     home = folder / f"python{row.python}-spark{row.spark}"
     log, out = home / f"pulsar{pulsar}.log", folder / "matrix.json"
     command = [sys.executable, "-m", "tests.matrix.smoke", "--python", home / "venv" / "bin" / "python"]

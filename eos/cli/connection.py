@@ -136,7 +136,8 @@ def connection(
     said = merged(layers)
     if (said.tls_certificate is None) != (said.tls_key is None):
         raise InvalidInput("tls_certificate and tls_key belong together; give both in one place, or neither.")
-    credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)  # refuses what is no way to authenticate
+    # Refused here is what is not a way to authenticate.
+    credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)
     return ConnectionSettings(by_option, merged(layers[:2]), said)
 
 
