@@ -25,9 +25,9 @@ from eos.delivery.delivery import Write
 from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput, NetworkError, NotCommitted
 from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
+from eos.sinks.context import SinkContext
 from eos.sinks.options import SinkOptions, check_names, checked, names_checked
-from eos.sinks.run import OwningRun, RunContext
-from eos.sinks.sink import Sink
+from eos.sinks.run import OwningRun
 from eos.spark import query as spark
 from eos.spark.pyspark_api import ClassicDataFrame
 from eos.steps import Observer
@@ -147,20 +147,21 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
     """
     _refuse_a_stream(df)
     sink_options = _checked(job_id, options)
-    sink = Sink(service_url, sink_options, job=True)
-    sink._plan.message(df, None)
+    context = SinkContext(service_url, sink_options, job=True)
+    context.start()
+    context.plan.message(df, None)
     facts = _facts(df, sink_options)
     identity = Identity(f"job:{job_id}", str(uuid.uuid4()), json.dumps(facts), sink_options.principal)
-    with _alone(sink, job_id), sink._observed(_BATCH):
-        sink._metrics.identified(identity)
-        run = _taken_over(sink, df, identity)
+    with _alone(context), context.observed(_BATCH):
+        context.metrics.identified(identity)
+        run = _taken_over(context, df, identity)
         try:
             found = run.newest
             if found is None:
-                run.take(_BATCH, [_planned(sink, df, job_id)], identity)
+                run.take(_BATCH, [_planned(context, df)], identity)
             else:
                 _refuse_another(job_id, found, facts)
-                sink._metrics.skipped(found)
+                context.metrics.skipped(found)
                 log.info('job "%s": nothing is written, since transaction %s has written it', job_id, found.txn)
             committed = run.newest
         finally:
@@ -200,14 +201,14 @@ def _checked(job_id: str, options: JobOptions) -> SinkOptions:
 
 
 @contextmanager
-def _alone(sink: Sink, job_id: str) -> Iterator[None]:
+def _alone(context: SinkContext) -> Iterator[None]:
     """Refuse a second call in this process while one is writing: both would use one connection. Raises Fenced."""
-    key = (sink._cluster, sink._options.control_topic)
+    key = (context.cluster, context.options.control_topic)
     with _turn:
         if key in _in_hand:
             raise Fenced(
-                f'job "{job_id}" is being written by another thread of this process. That thread will report its '
-                "outcome. This call has written nothing."
+                f'job "{context.options.name}" is being written by another thread of this process. That thread will '
+                "report its outcome. This call has written nothing."
             )
         _in_hand.add(key)
     try:
@@ -217,24 +218,24 @@ def _alone(sink: Sink, job_id: str) -> Iterator[None]:
             _in_hand.remove(key)
 
 
-def _planned(sink: Sink, df: DataFrame, job_id: str) -> Write:
+def _planned(context: SinkContext, df: DataFrame) -> Write:
     """Return the write of a job that the log does not have. Raises InvalidInput, NotCommitted."""
     try:
-        return sink._plan.write(df, None)
+        return context.plan.write(df, None)
     except InvalidInput:
         raise
     except NetworkError as error:
-        raise NotCommitted(f'job "{job_id}" is not committed, and nothing of it was written: {error}') from error
+        job = context.options.name
+        raise NotCommitted(f'job "{job}" is not committed, and nothing of it was written: {error}') from error
 
 
-def _taken_over(sink: Sink, df: DataFrame, identity: Identity) -> OwningRun:
-    start = RunContext(sink._options, sink._client, sink._metrics, df.sparkSession, None, identity, _BATCH)
+def _taken_over(context: SinkContext, df: DataFrame, identity: Identity) -> OwningRun:
     try:
-        return OwningRun(start, None)
+        return OwningRun(context.run(df.sparkSession, None, identity, _BATCH), None)
     except IdentityMismatch as error:
-        name = sink._options.name
+        options = context.options
         raise IdentityMismatch(
-            f'job_id="{name}" is the name of a sink: {sink._options.control_topic} is the control log of its query. '
+            f'job_id="{options.name}" is the name of a sink: {options.control_topic} is the control log of its query. '
             "Nothing is written. Give the job an id of its own."
         ) from error
 

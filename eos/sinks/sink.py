@@ -20,16 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
 from eos.errors import EosError, InvalidInput, NetworkError
-from eos.metrics.observers import ObserverNotifier
-from eos.preflight.retention import check_admin
-from eos.pulsar.net.client import Client
 from eos.sinks.columns import ColumnRoles
-from eos.sinks.error_translation import as_it_leaves, before_the_log, log_in_one_line, out_of_reach
-from eos.sinks.metrics import Metrics, Snapshot
+from eos.sinks.context import SinkContext
+from eos.sinks.error_translation import as_it_leaves, before_the_log
+from eos.sinks.metrics import Snapshot
 from eos.sinks.options import SinkOptions
-from eos.sinks.run import RunContext
 from eos.sinks.shared_run import SharedRun, shared_run
-from eos.sinks.write_plan import WritePlan
 from eos.spark import query as spark
 
 
@@ -59,7 +55,7 @@ class Batch:
                 "Write inside of `with sink.batch(batch_id) as txn:`."
             )
         with before_the_log(self.batch_id):
-            self._writes.append(self._sink._plan.write(df, topic))
+            self._writes.append(self._sink._context.plan.write(df, topic))
 
 
 class Sink:
@@ -70,19 +66,12 @@ class Sink:
     once: each needs a sink with a name of its own.
     """
 
-    def __init__(self, service_url: str, options: SinkOptions, *, job: bool = False) -> None:
-        self._options = options
-        self._cluster = options.cluster(service_url)
-        self._client = Client.shared(self._cluster)
-        self._metrics = Metrics(options.name, job)
-        self._told = ObserverNotifier(options.metrics)
+    def __init__(self, service_url: str, options: SinkOptions) -> None:
+        self._context = SinkContext(service_url, options)
         self._shared: SharedRun | None = None  # of the run that it was last called in
-        self._plan = WritePlan(self._client, options)
         self._turn = threading.RLock()
-        with self._noted_if_it_fails(job):
-            self._check_cluster()
-        log_in_one_line()
-        self._told.watch(self._metrics)
+        with self._noted_if_it_fails():
+            self._context.start()
 
     def __reduce__(self) -> NoReturn:
         raise InvalidInput(
@@ -93,7 +82,7 @@ class Sink:
     @property
     def metrics(self) -> Snapshot:
         """The sink's counters and the times of its steps."""
-        return self._metrics.snapshot()
+        return self._context.metrics.snapshot()
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one micro-batch with the sink's guarantee; this is what `foreachBatch` calls.
@@ -129,11 +118,11 @@ class Sink:
                 broker does not answer.
         """
         try:
-            return self._plan.check(df, topic)
+            return self._context.plan.check(df, topic)
         except InvalidInput:
             raise
         except NetworkError as error:
-            raise self._out_of_reach(error) from error
+            raise self._context.out_of_reach(error) from error
 
     @contextmanager
     def batch(self, batch_id: int, identity: Identity | None = None) -> Iterator[Batch]:
@@ -156,7 +145,7 @@ class Sink:
         query = self._query_here() if identity is None else None
         # A thread that is not the query's may be awaited by one that has its turn.
         alone = self._turn if identity is not None or query is not None else nullcontext()
-        with alone, self._observed(batch_id):
+        with alone, self._context.observed(batch_id):
             collected = Batch(batch_id, self)
             try:
                 try:
@@ -179,17 +168,6 @@ class Sink:
             if self._shared is not None:
                 self._shared.close()
 
-    @contextmanager
-    def _observed(self, batch_id: int) -> Iterator[None]:
-        """Tell the observers of a batch when its outcome is known."""
-        self._metrics.begin(batch_id)
-        try:
-            yield
-        except BaseException as error:
-            self._told.finished(self._metrics.finished(error))
-            raise
-        self._told.finished(self._metrics.finished(None))
-
     def _take(self, batch: Batch, identity: Identity | None, query: spark.Query | None) -> None:
         """Give the batch to the run of the query that it belongs to, which begins with its first batch."""
         session = batch._writes[0].df.sparkSession
@@ -197,11 +175,10 @@ class Sink:
             if identity is None:
                 query = query or self._query(session)
                 offsets = query.offsets(batch.batch_id)
-                identity = Identity(query.query_id, query.run_id, offsets, self._options.principal)
-            self._metrics.identified(identity)
+                identity = Identity(query.query_id, query.run_id, offsets, self._context.options.principal)
+            self._context.metrics.identified(identity)
             shared = self._shared_run(identity.run_id, query)
-            start = RunContext(self._options, self._client, self._metrics, session, query, identity, batch.batch_id)
-            shared.take(start, batch._writes)
+            shared.take(self._context.run(session, query, identity, batch.batch_id), batch._writes)
         except (EosError, Py4JError, PySparkException) as error:
             left = as_it_leaves(error, batch.batch_id, query)
         else:
@@ -215,7 +192,8 @@ class Sink:
             return before
         if before is not None and (before.query is None or not before.query.is_active()):
             before.close()
-        self._shared = shared_run(self._cluster.service_url, self._options, run_id, query)
+        context = self._context
+        self._shared = shared_run(context.cluster.service_url, context.options, run_id, query)
         return self._shared
 
     def _failed(self, batch: Batch, identity: Identity | None, query: spark.Query | None, error: BaseException) -> None:
@@ -235,12 +213,12 @@ class Sink:
                 query.end_after_batch()
 
     @contextmanager
-    def _noted_if_it_fails(self, job: bool) -> Iterator[None]:
+    def _noted_if_it_fails(self) -> Iterator[None]:
         """Note a batch that failed as a sink for it could not be made in the batch function."""
         try:
             yield
         except BaseException as error:
-            query = None if job else self._query_here()
+            query = self._query_here()
             if query is not None:
                 with suppress(*spark.JVM_GONE):
                     self._shared_run(query.run_id, query).failed(query.batch_in_hand(), error)
@@ -262,22 +240,3 @@ class Sink:
                 "Outside a streaming query use sink.batch(batch_id, identity=eos.Identity(...))."
             )
         return query
-
-    def _check_cluster(self) -> None:
-        """Refuse a broker out of reach, or that lacks what is needed, a missing topic, an admin API out of reach."""
-        try:
-            if self._options.guarantee == "exactly-once":
-                self._client.coordinators()
-            else:
-                self._client.connect()
-            if self._options.topic is not None:
-                self._plan.require_topic(self._options.topic)
-        except InvalidInput:
-            raise
-        except NetworkError as error:
-            raise self._out_of_reach(error) from error
-        if self._options.admin_url is not None:
-            check_admin(self._options.admin_url, self._cluster)
-
-    def _out_of_reach(self, error: NetworkError) -> InvalidInput:
-        return out_of_reach("The sink", self._cluster.service_url, error)

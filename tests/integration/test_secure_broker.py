@@ -94,7 +94,7 @@ def batches_over_a_renewal(spark: SparkSession, sink: eos.Sink, asked: Callable[
     The broker ends a connection whose answer is not there at its next look: then this process stood still, and the
     next renewal shows it. `asked` tells how many tokens were asked for, of each connection or of all together.
     """
-    pool = Client.shared(sink._cluster)._pool
+    pool = Client.shared(sink._context.cluster)._pool
     write_batch(spark, sink, 0)
     for batch in range(1, 4):
         connections, before = dict(pool._connections), asked()
@@ -138,7 +138,7 @@ def test_an_issuers_tokens_are_renewed_in_mid_run_too(spark: SparkSession, secur
         query = Query(parse_options(given | {"startingOffsets": "earliest"} | trust, "stream"))
         assert len(query.behind(query.plan.first())) == 10 * batches
         query.brokers.close()
-        with Admin(secured.admin_url, query.brokers._options.cluster.credentials, sink._cluster.tls) as admin:
+        with Admin(secured.admin_url, query.brokers._options.cluster.credentials, sink._context.cluster.tls) as admin:
             assert admin.ledgers(topic)
 
         wrong = issuer.options(client_secret="wr0ng")
@@ -298,7 +298,7 @@ def refusals(spark: SparkSession, secured: Secured, topic: str, issuer: Issuer, 
         except eos.InvalidInput as error:  # on a busy machine it may expire before the first batch
             if "the token expired at" not in str(error):
                 raise
-    connections = list(sink._client._pool._connections.values())
+    connections = list(sink._context.client._pool._connections.values())
     until(lambda: not any(connection.alive for connection in connections), patience_s=2 * PATIENCE_S)
     with pytest.raises(eos.InvalidInput, match=r"AuthenticationError.*the token expired at") as in_mid_run:
         write_batch(spark, sink, 1)
@@ -335,8 +335,8 @@ def copying(spark: SparkSession, secured: Secured, source: str, topic: str, fold
     until_batch(query, 1)
     left.add("what the query tells", f"{query.recentProgress} {query.status} {query._jsq.explainInternal(True)}")
     query.stop()
-    left.add("repr", f"{sink!r} {sink._options!r} {sink._cluster!r} {sink.metrics!r}")
-    with sink._client.entry_reader(control_topic(CANARY, topic), None) as reader:
+    left.add("repr", f"{sink!r} {sink._context.options!r} {sink._context.cluster!r} {sink.metrics!r}")
+    with sink._context.client.entry_reader(control_topic(CANARY, topic), None) as reader:
         last, _ = reader.last_message_id()
         entries: list[Entry] = []
         while last is not None and (not entries or entries[-1].id < last):

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import eos
 from eos.inspect.audit import audit
-from eos.pulsar.net.client import Client
 from eos.steps import Step
 from tests.crash.moments import KillWorker, Moment, Witness
 from tests.reading import messages_of
@@ -66,7 +65,8 @@ def test_a_row_larger_than_brokers_take_arrives_in_its_place(
     sink.close()
     assert (os.getpid() in witness.pids(Step.FIRST_SEND, 1)) == (small_batch_rows > 0)
     assert (sink.metrics.rows, sink.metrics.committed, sink.metrics.attempts) == (5, 2, 2)
-    assert audit(Client.shared(sink._cluster), sink._cluster, name_of(topic), "public/default").discrepancies == ()
+    where = sink._context
+    assert audit(where.client, where.cluster, name_of(topic), "public/default").discrepancies == ()
     options = {"service.url": pulsar.service_url, "admin.url": pulsar.admin_url, "topic": topic}
     by_source = spark.read.format("pulsar").options(**options).load()
     columns = ["left(cast(value as string), 1) first", "length(value) size", "__messageId.entry"]

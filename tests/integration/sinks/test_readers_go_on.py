@@ -68,7 +68,7 @@ def test_a_batch_that_the_driver_gives_up_at_once_holds_no_reader_up(
     for _ in range(5):
         topic = make_topic("bad-row")
         sink = eos.sink(pulsar.service_url, topic=topic, name=topic.rsplit("/")[-1])
-        name = sink._options.name
+        name = sink._context.options.name
         with sink.batch(0, eos.Identity(name, "run", "offsets of batch 0")) as txn:
             txn.write(spark.sql("select 'elsewhere' as value, 'x' as key where false"))
         good = spark.range(rows).selectExpr("cast(id as string) value", "0 as partition")

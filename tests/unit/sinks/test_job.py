@@ -58,7 +58,7 @@ class Log:
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """What stands in the place of the cluster."""
     made = Log()
-    monkeypatch.setattr("eos.sinks.sink.Sink._check_cluster", lambda self: None)
+    monkeypatch.setattr("eos.sinks.context.SinkContext.check_cluster", lambda self: None)
     monkeypatch.setattr("eos.sinks.write_plan.WritePlan.message", lambda self, df, topic: (df, topic))
     monkeypatch.setattr("eos.sinks.write_plan.WritePlan.write", lambda self, df, topic: (df, topic))
     monkeypatch.setattr(module, "OwningRun", made.run)
@@ -192,7 +192,7 @@ def test_a_job_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch, log: Log) -
 def test_bad_options_are_refused_before_anything_is_opened(
     monkeypatch: pytest.MonkeyPatch, call: Callable[[], object], words: str
 ) -> None:
-    monkeypatch.delattr(module, "Sink")
+    monkeypatch.delattr(module, "SinkContext")
     with pytest.raises(InvalidInput, match=words):
         call()
 

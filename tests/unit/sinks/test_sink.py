@@ -26,6 +26,7 @@ from eos.errors import (
 )
 from eos.metrics.batch import FinishedBatch, LiveSink
 from eos.sinks import shared_run
+from eos.sinks.context import SinkContext
 from eos.sinks.sink import Sink
 from eos.sinks.write_plan import WritePlan
 from eos.steps import Step
@@ -63,7 +64,7 @@ class FakeRun:
 @pytest.fixture
 def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
     """A sink whose runs are fakes."""
-    monkeypatch.setattr(Sink, "_check_cluster", lambda self: None)
+    monkeypatch.setattr(SinkContext, "check_cluster", lambda self: None)
     monkeypatch.setattr(WritePlan, "write", lambda self, df, topic: Write(df, topic))
     monkeypatch.setattr(shared_run, "begin", lambda start: FakeRun(start.identity, start.query))
     monkeypatch.setattr(shared_run, "_shared", weakref.WeakValueDictionary())
@@ -268,7 +269,7 @@ def test_a_watcher_sees_the_sink_for_as_long_as_it_lives(sink: Sink) -> None:
     other = eos.sink("pulsar://nowhere", topic="t", name="watched", metrics=Watcher())
     (live,) = Watcher.sinks
     assert (live.name, live.job, live.open_transaction_s()) == ("watched", False, None)
-    other._metrics.see(Step.OPEN, "after")
+    other._context.metrics.see(Step.OPEN, "after")
     assert live.open_transaction_s() is not None
     del live, other
     gc.collect()
