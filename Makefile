@@ -60,7 +60,7 @@ crash: $(JAR) ## kill a process at each step of the protocol, and of a rescaling
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -v -m crash $(SIDE_BY_SIDE) tests $(TEST_ARGS)
 
-situations: ## write anew what docs/reference shows of each command of eos, by the situation of a sink
+situations: ## write anew what each command of eos prints, by the situation of a sink
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
 	@$(BIN)/eos local fetch
 	EOS_WRITE_SITUATIONS=1 $(BIN)/python -m pytest -q tests/integration/situations $(TEST_ARGS)

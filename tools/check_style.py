@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COUNTS = Path(__file__).with_name("style_counts.json")
 SEPARATORS_A_SENTENCE = 0.2
 TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
-SKIPPED = ("docs/protocol-states.md", "docs/reference/commands-by-situation.md", "docs/reference/api/")
+SKIPPED = ("docs/protocol-states.md", "docs/reference/api/")
 PATTERNS = {
     "is no X": re.compile(r"(?<!there )\b(?:is|are|was|were) no (?!longer\b)\w+", re.IGNORECASE),
     "of which": re.compile(r"\bof (?:which|whom)\b", re.IGNORECASE),

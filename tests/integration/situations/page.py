@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tests.integration.situations.normal import RULES
 
-REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference"
-TEXT, JSON = REFERENCE / "commands-by-situation.md", Path(__file__).with_name("with_json.md")
+TEXT, JSON = Path(__file__).with_name("as_text.md"), Path(__file__).with_name("with_json.md")
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,10 @@ _TEXT_HEAD = """\
 <!-- made by `make situations`, from what the commands said of sinks on a real Pulsar -->
 
 Each command of `eos` on a sink that is healthy, in doubt, fenced or frozen. A test brings four sinks into these
-situations on a real Pulsar, runs the commands, and compares. `make situations` writes the page again. The
-[runbook](../how-to/runbook.md) says what to do in each situation.
+situations on a real Pulsar, runs the commands, and compares. `make situations` writes the page again.
+docs/how-to/runbook.md says what to do in each situation.
 
-The addresses of the brokers come from the [environment](commands.md). What varies has a fixed value, so that the page
+The addresses of the brokers come from the environment. What varies has a fixed value, so that the page
 is the same each time:
 """
 
@@ -72,7 +71,7 @@ _JSON_HEAD = """\
 
 <!-- made by `make situations`, from what the commands said of sinks on a real Pulsar -->
 
-What the commands of docs/reference/commands-by-situation.md print for programs, in the same four situations. What
+What the commands of as_text.md print for programs, in the same four situations. What
 varies has the same fixed values. Standard output has the JSON alone.
 What is told beside it goes to standard error, and is left out
 here; where there is no JSON, standard error is shown."""
