@@ -2,7 +2,7 @@
 
 Each combination gets a virtual environment of its own under build/matrix. The newest Spark runs the tests there. With
 `--pulsar` each Spark runs queries whose driver is killed, on each of these Pulsars (tests/matrix/smoke.py). The answers
-are kept in build/matrix/matrix.json, and drawn into docs/reference/versions.md.
+are kept in build/matrix/matrix.json, and drawn into docs/trials.md.
 
 What can't be tried is told as such, and does not count as passed: a Python that is not on this machine, a Spark
 that can't be installed.

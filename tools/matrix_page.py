@@ -1,4 +1,4 @@
-"""Draw what `make matrix` found into docs/reference/versions.md: python tools/matrix_page.py build/matrix/matrix.json.
+"""Draw what `make matrix` found into docs/trials.md: python tools/matrix_page.py build/matrix/matrix.json.
 
 The file holds a list of rows: python, spark, pulsar, part, answer ("worked", "can't" or "failed") and why.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "reference" / "versions.md"
+PAGE = ROOT / "docs" / "trials.md"
 BEGIN, END = "<!-- drawn: matrix, by tools/matrix_page.py -->", "<!-- end of the matrix -->"
 NOT_RUN, CANT = "not run", "can't"
 

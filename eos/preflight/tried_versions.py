@@ -1,6 +1,6 @@
 """The versions that this library was tried with: the one table that `eos doctor` and its warnings go by.
 
-docs/reference/versions.md shows the same, and a test compares them.
+docs/reference/versions.md and docs/trials.md show the same, and a test compares them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 PULSAR: Final[Mapping[str, bool]] = {"4.0.0": False, "4.2.4": True, "5.0.0-M1": False}
-"""{Pulsar: every test runs with each change}; False: tried in part, as docs/reference/versions.md says."""
+"""{Pulsar: every test runs with each change}; False: tried in part, as docs/trials.md says."""
 
 SPARK: Final[Mapping[tuple[str, str], bool]] = {
     ("3.11", "4.3"): True,
@@ -24,7 +24,7 @@ SPARK: Final[Mapping[tuple[str, str], bool]] = {
     ("3.12", "4.3"): False,
     ("3.12", "4.0"): False,
 }
-"""{(Python, Spark): every test runs with each change}; False: tried in part, as docs/reference/versions.md says."""
+"""{(Python, Spark): every test runs with each change}; False: tried in part, as docs/trials.md says."""
 
 PACKAGES: Final[Mapping[str, str]] = {"pyarrow": "26.0.1", "pulsar-client": "3.13.0"}
 """{package: the version that every test runs with}, as requirements/constraints.txt has them."""

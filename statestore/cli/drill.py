@@ -28,7 +28,7 @@ def drill(
     context: typer.Context,
     faults: Annotated[
         str | None,
-        typer.Option(help="Families and kinds of faults, separated by commas. Default: all; see docs/drills.md."),
+        typer.Option(help="Families and kinds of faults, separated by commas. Default: all; see docs/chaos-drill.md."),
     ] = None,
     kills: Annotated[int | None, typer.Option(help=f"How many faults. Default: {KILLS}.")] = None,
     seed: Annotated[int, typer.Option(help="What the plan is drawn from; the same seed gives the same plan.")] = SEED,

@@ -46,7 +46,8 @@ _LOOK_S = 0.5
 _NOT_TESTED = (
     NotTested("input that is lost too", "the job's input can be read again, as a topic's with a long enough retention"),
     NotTested(
-        "file sources", "their logs are in the checkpoint: without it a roll forward is refused, see docs/drills.md"
+        "file sources",
+        "their logs are in the checkpoint: without it a roll forward is refused, see docs/how-to/savepoints.md",
     ),
     NotTested("the loss of the second cluster", "then the output is lost with it"),
 )

@@ -44,7 +44,7 @@ class FaultKind:
     """A kind of fault.
 
     Attributes:
-        does: what is done, for people; it stands in docs/drills.md.
+        does: what is done, for people; it stands in docs/chaos-drill.md.
         cheap: over in seconds, so that a plan may have more than `AT_LEAST` of it.
         on_executors: the job must run on executors of its own for it.
         end_to_end: it is done to the job from topic to topic, which not every drill has.
@@ -219,7 +219,7 @@ def parse_faults(text: str | None) -> tuple[str, ...]:
     if unknown:
         raise InvalidInput(
             f"There is no fault family and no kind {', '.join(unknown)}. There are the families {', '.join(Family)}, "
-            "and the kinds in docs/drills.md."
+            "and the kinds in docs/chaos-drill.md."
         )
     return tuple(words or Family)
 

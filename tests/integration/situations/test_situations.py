@@ -1,4 +1,4 @@
-"""Each command of `eos` on a sink that is healthy, in doubt, fenced or frozen says what as_text.md and with_json.md show.
+"""Each command of `eos` on a sink that is healthy, in doubt, fenced or frozen says what as_text.md or with_json.md has.
 
 `make situations` writes the pages anew: look at what has changed.
 """

@@ -17,7 +17,8 @@ from eos.preflight.tried_versions import PACKAGES, PULSAR, SPARK
 from eos.spark import capabilities
 
 CONSTRAINTS = Path(__file__).resolve().parents[3] / "requirements/constraints.txt"
-VERSIONS = Path(__file__).resolve().parents[3] / "docs/reference/versions.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+VERSIONS, TRIALS = DOCS / "reference" / "versions.md", DOCS / "trials.md"
 
 
 @pytest.mark.parametrize(
@@ -39,9 +40,9 @@ def test_versions_are_held_against_those_that_were_tried(
     assert (found.verdict, said in found.said) == (verdict, True), found
 
 
-def test_the_page_of_versions_has_what_was_tried() -> None:
+def test_the_page_of_trials_has_what_was_tried() -> None:
     """A row is tried as a whole where it lacks nothing."""
-    rows = re.findall(r"^\| (3\.\d+) \| ([34]\.\d+) \| (.*?) \| .*? \|$", VERSIONS.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (3\.\d+) \| ([34]\.\d+) \| (.*?) \| .*? \|$", TRIALS.read_text(), re.MULTILINE)
     assert {(python, spark): tried.startswith("every test") for python, spark, tried in rows} == SPARK
 
 

@@ -108,6 +108,6 @@ def test_a_journal_is_never_written_over(tmp_path: Path) -> None:
 
 
 def test_the_docs_have_each_kind_of_fault() -> None:
-    page = Path(__file__).parents[5].joinpath("docs", "drills.md").read_text()
+    page = Path(__file__).parents[5].joinpath("docs", "chaos-drill.md").read_text()
     rows = [f"| {kind.family} | `{kind.name}` | {kind.does} |" for kind in KINDS]
     assert "\n".join(rows) in page
