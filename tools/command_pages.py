@@ -1,13 +1,14 @@
 """What docs/reference/commands.md says of each verb of `eos` and `statestore`, from the commands themselves.
 
-`tools/draw_options.py` draws it. Options of a connection are not repeated: the page has them once.
+`tools/draw_options.py` draws it. Options of a connection, and those that several verbs have alike, stand there once.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import typer
@@ -18,6 +19,8 @@ from statestore.cli.app import typer_app as statestore_app
 
 APPS: dict[str, typer.Typer] = {"eos": eos_app, "statestore": statestore_app}
 CONNECTION = frozenset(inspect.signature(connection).parameters)
+SHARED_BY = 3
+"""An option that so many verbs have with one meaning stands on the page once."""
 
 
 def verbs(name: str) -> Iterator[tuple[str, Any]]:
@@ -35,23 +38,47 @@ def _leaves(typed: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def drawn(name: str) -> str:
-    """Return the sections of all verbs of a program."""
-    return "\n\n".join(_section(typed, command) for typed, command in verbs(name))
+    """Return the sections of all verbs of a program, and before them the options that several verbs have alike."""
+    every = list(verbs(name))
+    alike = Counter(_item(one) for _, command in every for one in _own(command) if one.param_type_name == "option")
+    shared = {item for item, times in alike.items() if times >= SHARED_BY}
+    head = f"### Options of several {name} commands\n\n" + "\n".join(item for item in alike if item in shared)
+    first: dict[Any, str] = {}
+    sections = [_section(typed, command, shared, first) for typed, command in every]
+    return "\n\n".join([head, *sections])
 
 
-def _section(typed: str, command: Any) -> str:
-    shown = [one for one in command.params if not getattr(one, "hidden", False)]
-    own = [one for one in shown if one.name not in CONNECTION]
-    connects = len(own) < len(shown)
+def _section(typed: str, command: Any, shared: Collection[str], first: dict[Any, str]) -> str:
+    function = inspect.unwrap(command.callback)
+    if function in first:
+        return f"### {typed}\n\nThe same as `{first[function]}`."
+    first[function] = typed
     told = re.split(r"\n\s*\n|\f", inspect.cleandoc(command.help or ""))
-    paragraphs = [" ".join(part.split()) for part in told if part]
-    lines = [f"### {typed}", *paragraphs]
-    if connects:
-        lines.append("It takes the [options of a connection](#command-line) too.")
-    rows = [f"| {_flags(one)} | {_default(one)} | {_cell(one.help or '')} |" for one in own]
-    if rows:
-        lines.append("\n".join(["| argument or option | default | meaning |", "|---|---|---|", *rows]))
+    lines = [f"### {typed}", *(" ".join(part.split()) for part in told if part)]
+    own = _own(command)
+    if rows := [item for item in map(_item, own) if item not in shared]:
+        lines.append("\n".join(rows))
+    others = [f"`{one.opts[0]}`" for one in own if _item(one) in shared]
+    if len(own) < len(_shown(command)):
+        others.append("[the connection](#command-line)")
+    if others:
+        lines.append(f"Also {', '.join(others)}.")
     return "\n\n".join(lines)
+
+
+def _shown(command: Any) -> list[Any]:
+    return [one for one in command.params if not getattr(one, "hidden", False)]
+
+
+def _own(command: Any) -> list[Any]:
+    """Return what a verb takes beside the options of a connection."""
+    return [one for one in _shown(command) if one.name not in CONNECTION]
+
+
+def _item(one: Any) -> str:
+    """Return the line of an argument or option in a list."""
+    default = _default(one)
+    return f"- {_flags(one)}{default and f' ({default})'}: {' '.join((one.help or '').split())}"
 
 
 def _flags(one: Any) -> str:
@@ -67,7 +94,3 @@ def _default(one: Any) -> str:
     if value is None or value is False or value == () or callable(value):
         return ""
     return f"`{str(value).lower() if value is True else value}`"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")

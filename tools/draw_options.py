@@ -15,8 +15,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import eos
-from eos.by_name.options import OPTIONS as WRITER_OPTIONS
-from eos.by_name.options import SERVICE_URL
 from eos.cli.client_conf import KEYS
 from eos.cli.connection import connection
 from eos.credentials import OAUTH2
@@ -37,34 +35,6 @@ def sink_options() -> str:
     words = _told()
     parameters = inspect.signature(eos.sink).parameters.values()
     return _table((f"`{one.name}`", _default(one.default), words[one.name]) for one in parameters)
-
-
-def writer_options() -> str:
-    """Return the table of what the writers by name take: connections as the source has them, the others as the sink."""
-    connections = {one.name: (one.default or "none", one.meaning) for one in SOURCE_OPTIONS if one.name != "topic"}
-    words, parameters = _told(), inspect.signature(eos.sink).parameters
-    own = {
-        "guarantee": ("required", '"at-least-once"'),
-        "value_format": (
-            "`raw`",
-            '"raw": the column `value`. "avro": a record of the columns that are not metadata, by the AVRO schema of '
-            'the topic. "protobuf": a message of them, by its descriptor. "schema": `value` has the type of the '
-            "schema.",
-        ),
-        "encryption_keys": ("none", words["encryption_keys"].replace("a dict of", "a JSON object of", 1)),
-        "producer_properties": ("none", words["producer_properties"].replace("a dict of texts", "a JSON object", 1)),
-    }
-    sinks = {
-        one.name: (_as_text(parameters[one.name].default), words[one.name])
-        for one in WRITER_OPTIONS
-        if one.name not in connections
-    }
-    names = [SERVICE_URL, *(one.name for one in WRITER_OPTIONS)]
-    return _table((f"`{name}`", *{**connections, **sinks, **own}[name]) for name in names)
-
-
-def _as_text(default: object) -> str:
-    return f"{default}" if isinstance(default, int) else _default(default).replace('"', "")
 
 
 def _told() -> dict[str, str]:
@@ -108,10 +78,13 @@ def bk_options() -> str:
 
 
 def source_options() -> str:
-    """Return the table of what `format("pulsar")` takes."""
+    """Return the table of what `format("pulsar")` reads by, but for what the sink takes by the same name."""
     only = {("stream",): "streams: ", ("batch",): "batch reads: "}
+    of_sink = inspect.signature(eos.sink).parameters.keys() - {"topic"}
     return _table(
-        (f"`{one.name}`", one.default or "none", only.get(one.kinds, "") + one.meaning) for one in SOURCE_OPTIONS
+        (f"`{one.name}`", one.default or "none", only.get(one.kinds, "") + one.meaning)
+        for one in SOURCE_OPTIONS
+        if one.name not in of_sink
     )
 
 
@@ -145,8 +118,11 @@ def primitive_types() -> str:
 
 
 def configuration(group: str) -> str:
-    """Return the table of a group of options, with their names at each place where they can be given."""
-    return _table(configuration_table.tables()[group], configuration_table.HEAD)
+    """Return the table of a group of options, with their names at each place where one of them can be given."""
+    columns = zip(configuration_table.HEAD.split(" | "), *configuration_table.tables()[group], strict=True)
+    used = [column for column in columns if any(column[1:])]
+    head, *rows = zip(*used, strict=True)
+    return _table(rows, " | ".join(head))
 
 
 def _layout(kind: str) -> str:
@@ -161,7 +137,6 @@ def _table(rows: Iterable[tuple[str, ...]], head: str = "option | default | mean
 
 DRAWN = (
     (DOCS / "reference" / "sink.md", "sink options", sink_options),
-    (DOCS / "how-to" / "by-name.md", "writer options", writer_options),
     (DOCS / "reference" / "metrics.md", "sink figures", sink_figures),
     (DOCS / "reference" / "source.md", "source options", source_options),
     (DOCS / "reference" / "source.md", "source columns", source_columns),

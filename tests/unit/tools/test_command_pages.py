@@ -16,10 +16,24 @@ def test_each_verb_of_both_programs_has_a_section() -> None:
         assert all(f"### {verb}\n" in command_pages.drawn(name) for verb in typed)
 
 
+def section(program: str, verb: str) -> str:
+    return command_pages.drawn(program).partition(f"### {verb}\n")[2].partition("### ")[0]
+
+
 def test_a_section_has_the_help_and_each_option_with_its_default() -> None:
-    section = command_pages.drawn("eos").partition("### eos skip")[2].partition("### ")[0]
-    assert "| `NAME` | required | " in section
-    assert "| `--namespace` | `public/default` | " in section
-    assert "It takes the [options of a connection](#command-line) too." in section
-    assert "--service-url" not in section
-    assert "| `--kills` |" in command_pages.drawn("statestore").partition("### statestore drill\n")[2]
+    skip = section("eos", "eos skip")
+    assert "- `NAME` (required): " in skip
+    assert "- `--batch` (required): " in skip
+    assert "Also `--namespace`, `--yes`, [the connection](#command-line)." in skip
+    assert "--service-url" not in skip
+    assert "- `--kills`: " in section("statestore", "statestore drill")
+
+
+def test_an_option_of_several_verbs_is_told_once() -> None:
+    page = command_pages.drawn("statestore")
+    assert page.count("JSON in place of a table.") == 1
+    assert "`--json`" in section("statestore", "statestore ls")
+
+
+def test_a_verb_that_is_there_by_two_names_is_told_once() -> None:
+    assert section("statestore", "statestore savepoint restore").strip() == "The same as `statestore restore`."

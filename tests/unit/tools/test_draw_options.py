@@ -19,16 +19,19 @@ def test_each_option_is_a_row_with_its_default_and_its_words() -> None:
     assert '| `key_hash` | `"murmur3"` | which hash of the key picks the partition: "murmur3" (Flink,' in "\n".join(
         rows
     )
-    by_name = draw_options.writer_options()
-    assert "| `service.url` | required | " in by_name
-    assert "| `max_in_flight_bytes` | 33554432 | payload bytes that a task may hold" in by_name
-    assert "| `tls_verify_hostname` | `true` | refuse a certificate made for another host |" in by_name
-    assert '"json"' not in by_name
-    assert "| `subscription` | none | streams: the durable subscription that keeps" in draw_options.source_options()
+    of_source = draw_options.source_options()
+    assert "| `subscription` | none | streams: the durable subscription that keeps" in of_source
+    assert "| `token` |" in draw_options.sink_options()
+    assert "| `token` |" not in of_source
     assert "| `__key` | binary or string | the key, or null |" in draw_options.source_columns()
     figures = draw_options.sink_figures()
     assert "| `eos_sink_payload_bytes_total`<br>`eos.sink.payload`, By | `sink`, `topic` | counter: bytes of" in figures
     assert [row.split("`")[1] for row in draw_options.bk_options().splitlines()[2:]] == [f"fs.bk.{o}" for o in OPTIONS]
+
+
+def test_a_table_of_the_configuration_has_the_places_where_an_option_of_it_can_be_given() -> None:
+    assert "| command | variable |" in draw_options.configuration("Security").splitlines()[0]
+    assert draw_options.configuration("Transactions").splitlines()[0].endswith('| `format("pulsar")` writes |')
 
 
 def test_a_stale_page_is_found_and_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
