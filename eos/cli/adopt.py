@@ -24,8 +24,8 @@ def adopt(
 ) -> None:
     """Look whether a query that wrote to a topic by another sink can go on with eos.sink, from its own checkpoint.
 
-    Stop the query first. Nothing is changed: the first start with eos.sink takes the checkpoint over. Exit codes: 0
-    when nothing stands in the way, 1 when something needs care, 2 when it can't be, 3 when what counts can't be known.
+    Stop the query first. The command changes nothing. The first start with eos.sink takes the checkpoint over. Exit
+    codes: 0 good, 1 something needs care, 2 refused, 3 the answer cannot be known.
     """
     from dataclasses import asdict
 

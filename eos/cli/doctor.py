@@ -42,25 +42,20 @@ def doctor(
     sink: Annotated[str | None, typer.Option(help="With --preflight: the name of the job's sink.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
-    """Find the partitions whose readers are held up, say by which sink's transaction, and free the frozen ones.
+    """Find the partitions whose readers wait, and look at what the sinks of a namespace depend on.
 
-    Readers wait for each batch that is being written; only what lasts longer than --older-than is told.
+    Waiting: a coordinator has the transaction open. The batch, the sink's next driver, `eos abort` or the time-out
+    ends it. Frozen: no coordinator knows it any longer. --heal ends empty transactions there until the broker
+    discards it.
 
-    Waiting: a coordinator has the transaction open; it ends with its batch, by its sink's next driver, by `eos abort`,
-    or by its time-out. Frozen: no coordinator knows it any more; --heal ends empty transactions there until the broker
-    throws it away.
+    --preflight looks at what a job needs before it starts: this machine, the brokers, the control topic of --sink in
+    --namespace, and the TOPICS.
 
-    Of a namespace it also looks at what sinks depend on: this machine's Python, Spark and checksums, the brokers'
-    version, settings, clocks and coordinators, and at each sink, who owns it and what deletes what it has written.
+    --remove-leftovers deletes subscriptions spark-batch-… and spark-place-… of killed reads, unless a consumer is
+    connected.
 
-    --preflight shows the same of a job that is about to start, a line for each thing: this machine, the brokers, the
-    control topic of --sink in --namespace, and the TOPICS: whether they exist, may be written to, and keep rows.
-
-    --remove-leftovers deletes, and names, the subscriptions spark-batch-… and spark-place-… of reads whose worker or
-    planner was killed. One that a consumer is connected to belongs to a read under way, and stays.
-
-    Exit codes: 0 when all is well, 1 when readers are held up at the end or something needs care, 2 when that was not
-    found out, 3 when something can't be known, such as what only a superuser is told.
+    Exit codes: 0 good, 1 readers wait at the end or something needs care, 2 nothing was found out, 3 something cannot
+    be known, such as what only a superuser is told.
     """
     from dataclasses import asdict
 
@@ -144,9 +139,9 @@ def abort(
 ) -> None:
     """Abort the transaction that a sink's dead driver has left open, so that readers need not wait for its time-out.
 
-    Nothing is lost: the sink writes the batch again when its query starts. Refused while a driver is connected to the
-    sink's control topic. With --admin-url a superuser also aborts what another role has opened. Exit codes: 0, 1 when
-    that was not wanted, 3 when it can't be known whether the transaction is open still.
+    The sink writes the batch again when its query starts. Refused while a driver is connected to the sink's control
+    topic. With --admin-url a superuser also aborts what another role has opened. Exit codes: 0, 1 you said no, 3 the
+    state of the transaction cannot be known.
     """
     from eos.doctor import abort as aborting
     from eos.pulsar.net.admin import Admin

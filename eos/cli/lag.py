@@ -30,11 +30,8 @@ def lag(
 ) -> None:
     """Count the messages that subscriptions of a topic have not acknowledged, and show the oldest one's time.
 
-    What counts is what a reader gets: the broker's msgBacklog, shown beside it, also counts markers and the entries
-    of aborted transactions. Reads the entries in question through the brokers, and acknowledges nothing.
-
-    Exit codes: 0; 2 when the brokers or their admin API do not answer or refuse to tell, or the subscription is
-    missing.
+    It counts what a reader gets. The broker's msgBacklog, shown beside it, also counts markers and the entries of
+    aborted transactions. The command reads these entries and acknowledges nothing.
     """
     from dataclasses import asdict
 

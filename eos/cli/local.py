@@ -98,18 +98,16 @@ def up(
 ) -> None:
     """Start Pulsar, BookKeeper and ZooKeeper, with transactions on, and wait until they answer.
 
-    The first time, Maven fetches 330 jars, 243 MB, into the cache folder. Run twice, it finds the running one.
+    The first time, Maven fetches 330 jars, 243 MB, into the cache folder. Run twice, it finds the running one. Topics
+    keep their data until they are deleted.
 
-    Topics keep their data until they are deleted (retention has no end). It listens on 127.0.0.1, but for the ZooKeeper
-    of the single process, which listens on every interface and asks for no password: don't use that one on a network
-    you don't trust.
+    It listens on 127.0.0.1. The ZooKeeper of the single process listens on every interface and asks for no password.
+    Do not use it on a network that you do not trust.
 
-    With --cluster each part can be killed and started again alone; a second `up` starts the parts that don't run. Its
-    ports are always free ones.
+    With --cluster a second `up` starts the parts that do not run. Its ports are always free ones.
 
-    With --auth token clients need a token; the administrator's is made in the data folder. With --tls brokers and admin
-    API speak TLS, and have no port without it; the certificate of the authority that clients are to trust is made in
-    the data folder too. ZooKeeper and the bookie have neither. `up` prints the options that commands need then.
+    With --auth and --tls the administrator's token and the authority's certificate are in the data folder, and `up`
+    prints the options that commands need. ZooKeeper and the bookie have neither.
     """
     from eos.local import access, instances
     from eos.local.checks import LocalError

@@ -19,10 +19,7 @@ def plan(
 ) -> None:
     """Show the segments of a topic: where each is stored, and whether the source reads it from bookies or brokers.
 
-    The reader is the one of read.from=auto: closed segments from their bookies; through the brokers the segment that
-    is written to, what only secondary storage has, and what the admin API does not tell. Nothing is read.
-
-    Exit codes: 0; 2 when the brokers or their admin API do not answer or refuse to tell.
+    The reader is the one of read.from=auto. The command reads no row.
     """
     from dataclasses import asdict
 

@@ -29,11 +29,10 @@ def sinks(
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each sink.")] = False,
 ) -> None:
-    """List the sinks of a namespace: whose they are, their newest committed batch, and what is unfinished.
+    """List the sinks of a namespace with their query, newest committed batch, and unfinished batch.
 
-    Unfinished: the last batch that was begun is not committed: it is being written, its commit is under way, or its
-    driver died; its next driver, `eos abort` or the time-out ends it. With --admin-url it is also asked whether the
-    transaction is open. Exit codes: 0, or 1 when a log can't be read.
+    Unfinished: the last batch that was begun is not committed. The sink writes it now, or its driver died. With
+    --admin-url the list says whether the transaction is open. Exit codes: 0, or 1 when a log cannot be read.
     """
     from eos.doctor.sinks import SinkStatus, summary
     from eos.doctor.sinks import sinks as listed
@@ -65,7 +64,7 @@ def show(
 ) -> None:
     """Show the last records of a sink's control log: who took it over, what was begun, and what is committed.
 
-    A marker is readable exactly when its batch is committed; an intent without one was aborted, or is under way.
+    A marker shows that its batch is committed. An intent without one was aborted, or its batch is being written.
     """
     from eos.doctor.sinks import plain, records
     from eos.pulsar.net.client import Client
@@ -85,11 +84,11 @@ def verify(
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
-    """Read a sink's topics afresh, and count: each committed batch's rows once, and none of an aborted transaction.
+    """Read a sink's topics, and count each committed batch's rows, and rows of aborted transactions.
 
-    The log retains the markers of the last batches, a thousand unless the sink says otherwise; only these are counted.
-    The query may run meanwhile. Exit codes: 0 as promised, 1 when rows are missing, too many, or of an aborted
-    transaction, 2 when that was not found out, 3 when rows are missing that retention may have deleted.
+    It counts the batches whose markers the log has (markers_kept). The query may run. Exit codes: 0 as promised, 1
+    rows are missing, too many, or of an aborted transaction, 2 nothing was found out, 3 rows are missing that
+    retention may have deleted.
     """
     from eos.inspect.audit import AuditVerdict, audit, summary
     from eos.pulsar.net.client import Client
@@ -117,8 +116,8 @@ def reset(
 ) -> None:
     """Delete a sink's control log, so that a query with a new checkpoint may begin under its name.
 
-    The rows that it wrote stay. Rows that the new query reads again are written a second time. Needs --admin-url, and a
-    role that may delete topics. Refused while a driver owns the sink. Exit codes: 0, 1 when that was not wanted.
+    The rows that it wrote stay. The new query writes the rows that it reads again a second time. Needs --admin-url,
+    and a role that may delete topics. Refused while a driver owns the sink. Exit codes: 0, 1 you said no.
     """
     from eos.doctor import reset as resetting
     from eos.doctor.sinks import summary

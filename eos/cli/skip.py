@@ -24,9 +24,8 @@ def skip(
 ) -> None:
     """Give up the rows of a batch that failed, so that the sink's query may go on with the next one.
 
-    The batch is committed without rows, in the sink's control log. Use it when the query's checkpoint has passed the
-    batch, the sink refuses the next one, and the rows are not wanted or are written in another way. Refused while a
-    driver owns the sink. Exit codes: 0, 1 when that was not wanted.
+    The command commits the batch without rows. Use it when the query's checkpoint has passed the batch and the sink
+    refuses the next one. Refused while a driver owns the sink. Exit codes: 0, 1 you said no.
     """
     from eos.doctor import skip as skipping
     from eos.pulsar.net.admin import Admin

@@ -65,7 +65,7 @@ def peek(
 ) -> None:
     """Show rows of a topic that are committed, partition by partition; nothing is acknowledged.
 
-    Bytes that are no UTF-8 and control characters are shown as \\xNN, \\n and the like. With --follow a row is a line:
+    Bytes that are not UTF-8 and control characters are shown as \\xNN, \\n and the like. With --follow a row is a line:
     partition, place, key and value, with tabs between them.
     """
     from itertools import islice

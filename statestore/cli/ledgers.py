@@ -22,9 +22,8 @@ Tree = Annotated[str, typer.Argument(metavar="URI", help="Any bk:// address in t
 def gc(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None:
     """Run the sweeper once: free what nothing has referred to for the grace time, and empty sparse packs.
 
-    Jobs do the same every few minutes by themselves. A ledger that is seen without references for the first time is
-    freed by a later round, after fs.bk.grace.ms (1 hour); what a round moves out of sparse packs, by the next but one.
-    What a command has left that was killed while it read or copied a savepoint is removed after a day.
+    Jobs do the same every few minutes. A ledger that is seen without references for the first time is freed by a later
+    round, after fs.bk.grace.ms (1 hour). Leftovers of a killed command are removed after a day.
     """
     from statestore.savepoints.bookkeeper import remove_left
 

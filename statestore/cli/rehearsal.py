@@ -47,7 +47,7 @@ def rehearse(
 ) -> None:
     """Restore a live job's checkpoint and newest savepoint to a scratch place, and compare them with the live state.
 
-    Harmless: what is made is removed again. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
+    The command removes what it makes. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """
     with verdict.needed_packages():
         from statestore.drills.acts.acts import perform
@@ -76,7 +76,7 @@ def shadow(
 ) -> None:
     """Run a job beside the live one on the same batches, without output, and compare the states.
 
-    With --job the code to try: that of an upgrade, or the same one under another Spark. Exit codes: 0 PASS, 1 FAIL,
+    --job is the code to try: that of an upgrade, or the same one under another Spark. Exit codes: 0 PASS, 1 FAIL,
     2 bad input, 3 UNKNOWN.
     """
     with verdict.needed_packages():
@@ -93,7 +93,7 @@ def shadow(
 def total_loss(context: typer.Context, report: Report = Path("drill-total-loss")) -> None:
     """Lose a job's checkpoint, driver, disk and bookies; bring it back from a savepoint on another cluster's topic.
 
-    On two clusters and with a job of its own. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
+    It starts two clusters and a job of its own. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """
     with verdict.needed_packages():
         from statestore.drills.acts.acts import perform

@@ -22,8 +22,7 @@ def rescale(
 ) -> None:
     """Make a new checkpoint with a query's state in so many partitions. The original stays as it is.
 
-    The state is written anew, and what was written is compared with what was there. The query goes on from the new
-    checkpoint; never run it on both.
+    The command compares the new state with the old one. Start the query on the new checkpoint; never run it on both.
     """
     from statestore.rewriting import rescale as rescale_checkpoint
 

@@ -58,8 +58,8 @@ def restore(
 ) -> None:
     """Make a new checkpoint of a savepoint; its query resumes from there.
 
-    With --in-step the batches between the savepoint and the sink's output are run again one by one, with exactly the
-    input that they had, and without being written. Run the same command again if it was interrupted.
+    With --in-step it runs the batches between the savepoint and the sink's output again, with exactly their input,
+    and writes no rows. Run the same command again if it was interrupted.
     """
     from statestore.savepoints import bookkeeper, pulsar_topic
     from statestore.savepoints.topic import is_topic

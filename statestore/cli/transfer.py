@@ -26,8 +26,8 @@ def cp(
 ) -> None:
     """Copy between bk://, file:// and any other Hadoop file system.
 
-    A query's checkpoint is copied as a consistent cut at its newest committed batch, also while the query runs: the
-    query goes on from the copy as from the original. Never run it on both.
+    It copies a query's checkpoint as a consistent cut at its newest committed batch, also while the query runs. Never
+    run the query on both.
     """
     from statestore.checkpoint import transfer
     from statestore.checkpoint.logs import is_checkpoint
