@@ -46,7 +46,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Expert": (
         *("control_namespace", "markers_kept", "small_batch_rows", "observer", "metrics", "read_from"),
-        "bookie_addresses",
+        *("bookie_addresses", "bookie_tls", "bookie_tls_trust_certs", "bookie_tls_verify_hostname"),
+        *("bookie_tls_certificate", "bookie_tls_key"),
     ),
 }
 

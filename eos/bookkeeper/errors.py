@@ -5,7 +5,7 @@ LedgerReadError
 ├── EntryDamaged         a replica has the entry, and no replica has it undamaged
 ├── BookieUnavailable    a replica did not answer, and no other one has the entry: nothing is proved
 │   └── BookieClosed         it closed the connection in place of an answer
-├── BookieUnauthorized   a bookie refuses this client
+├── BookieUnauthorized   a bookie refuses this client, or the client the bookie, and no other one has the entry
 └── MetadataUnreadable   the metadata of a ledger can't be read, or don't name the entry
 """
 
@@ -35,7 +35,7 @@ class BookieClosed(BookieUnavailable):
 
 
 class BookieUnauthorized(LedgerReadError):
-    """A bookie refuses this client's credentials, or wants some."""
+    """A bookie refuses this client's credentials, or wants some, or its certificate is not trusted here."""
 
 
 class MetadataUnreadable(LedgerReadError):

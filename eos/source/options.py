@@ -24,6 +24,7 @@ from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_use
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name
 from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption_keys import key_files
+from eos.source.bookie_options import bookie_addresses, bookie_tls
 from eos.source.boundaries import Boundary, parse_boundary
 from eos.source.range_splitter import PART_BYTES
 from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
@@ -75,6 +76,7 @@ class SourceOptions:
         admin_url: of the admin API, which tells of ledgers; None: ranges are read whole.
         read_from: one of READ_FROM: where ranges are read.
         bookie_addresses: "host:port" of the bookies whose id is not an address, by their ids.
+        bookie_tls: how TLS with bookies goes; None: connections to them are in plain text.
         min_partitions: how many Spark partitions a read is cut into at least, where there are entries enough.
         part_bytes: bytes of entries, about, beyond which a range is cut.
         compacted: whether a batch reads what compaction left of the topics.
@@ -96,6 +98,7 @@ class SourceOptions:
     admin_url: str | None = None
     read_from: str = READ_FROM[0]
     bookie_addresses: tuple[tuple[str, str], ...] = ()
+    bookie_tls: Tls | None = None
     min_partitions: int = 1
     part_bytes: int = PART_BYTES
     compacted: bool = False
@@ -140,7 +143,8 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         limits=limits if limits != Limits() else None,
         admin_url=_admin_url(read),
         read_from=read.one_of("read.from", READ_FROM),
-        bookie_addresses=_bookie_addresses(read),
+        bookie_addresses=bookie_addresses(read.text("bookie.addresses")),
+        bookie_tls=bookie_tls(read.flag("bookie.tls", False), read.tls("bookie.")),
         min_partitions=read.number("minPartitions") or 1,
         part_bytes=read.number("maxBytesPerPartition") or PART_BYTES,
         compacted=_compacted(read, start, end),
@@ -176,6 +180,11 @@ class _Read:
         if value not in ("true", "false"):
             raise InvalidInput(f"{name}={value!r} is neither true nor false.")
         return value == "true"
+
+    def tls(self, prefix: str = "") -> Tls:
+        """Return the options of TLS whose names begin with this prefix."""
+        certs, certificate, key = (self.text(f"{prefix}tls_{name}") for name in ("trust_certs", "certificate", "key"))
+        return Tls(certs, self.flag(f"{prefix}tls_verify_hostname", True), certificate, key)
 
     def one_of(self, name: str, words: tuple[str, ...]) -> str:
         """Return an option that is one of some words; the first is the default."""
@@ -259,17 +268,16 @@ def _refuse_unknown(word: str) -> None:
 
 def _cluster(read: _Read) -> Cluster:
     service_url, token, basic = read.text("service.url"), read.text("token"), read.text("basic")
-    certificate, key = read.text("tls_certificate"), read.text("tls_key")
     if service_url is None:
         raise InvalidInput('the Pulsar source needs service.url, such as "pulsar://localhost:6650".')
     addresses(service_url)
-    if (certificate is None) != (key is None):
+    tls = read.tls()
+    if (tls.certificate is None) != (tls.key is None):
         raise InvalidInput("tls_certificate and tls_key belong together; give both or neither.")
-    tls = Tls(read.text("tls_trust_certs"), read.flag("tls_verify_hostname", True), certificate, key)
     refuse_tls_in_vain(tls, service_url, read.text("admin.url"))
     return Cluster(
         service_url=service_url,
-        credentials=credentials_of(token, basic, read.text("oauth2"), certificate),
+        credentials=credentials_of(token, basic, read.text("oauth2"), tls.certificate),
         tls=tls,
         request_timeout_s=read.seconds("request_timeout_s") or 30.0,
         connect_timeout_s=read.seconds("connect_timeout_s") or 10.0,
@@ -356,16 +364,3 @@ def _subscription(read: _Read, topics: tuple[str, ...], pattern: str | None) -> 
 
 def _boundary(read: _Read, offsets: str, time: str, default: Literal["earliest", "latest"]) -> Boundary:
     return parse_boundary({name: read.text(name) for name in (offsets, time)}, offsets, time, default)
-
-
-def _bookie_addresses(read: _Read) -> tuple[tuple[str, str], ...]:
-    text = read.text("bookie.addresses")
-    pairs = [one.strip().partition("=") for one in text.split(",")] if text is not None else []
-    for bookie, _, address in pairs:
-        host, _, port = address.rpartition(":")
-        if not bookie or not host or not port.isdecimal():
-            raise InvalidInput(
-                f"bookie.addresses={text!r} must name each bookie with its host and port, with commas between them, as "
-                'in "bookie-0=10.0.0.5:3181,bookie-1=10.0.0.6:3181". Bookies whose id is an address need no entry.'
-            )
-    return tuple((bookie, address) for bookie, _, address in pairs)

@@ -8,13 +8,16 @@ from the last message on that came, and they decide about losses.
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from eos.bookkeeper import Bookies, LedgerMetadata, LedgerReadError, MetadataUnreadable, by_map
+from eos.config import Credentials
 from eos.errors import EosError
 from eos.history.reader import HistoryReader, HistoryUnavailable
 from eos.history.segments import Segments, segments_of
+from eos.pulsar.net.transport import tls_context
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.brokers import admin_api
@@ -41,7 +44,9 @@ class SegmentPlan:
     """Decides how the ranges of one query are read. On the driver."""
 
     def __init__(self, options: SourceOptions) -> None:
-        """Args: the checked options."""
+        """Args: the checked options. Raises InvalidInput where a certificate for the bookies can't be read."""
+        if options.read_from != "brokers":
+            _tls_of(options)
         self._options = options
         self._written_to: dict[str, int] = {}  # topic → the ledger that was written to when it was asked for last
         self._warned = False
@@ -87,8 +92,10 @@ def read_stored(part: Range, path: SegmentPath, options: SourceOptions) -> Itera
     """Yield the visible entries of the part of a range that is read past the brokers, as far as that goes, in order.
 
     What is yielded is right and whole up to its last entry. A reason to stop is logged once.
+
+    Raises InvalidInput where a certificate can't be read.
     """
-    with Bookies(by_map(dict(options.bookie_addresses))) as bookies:
+    with Bookies(by_map(dict(options.bookie_addresses)), tls=_tls_of(options)) as bookies:
         # Ranges of one topic are spread over the replicas.
         reader = HistoryReader(
             part.topic,
@@ -105,6 +112,10 @@ def read_stored(part: Range, path: SegmentPath, options: SourceOptions) -> Itera
                 yield entry
         except HistoryUnavailable as error:
             log.warning("the rest of %s is read through its brokers: %s", part, error)
+
+
+def _tls_of(options: SourceOptions) -> ssl.SSLContext | None:
+    return None if options.bookie_tls is None else tls_context(options.bookie_tls, Credentials())
 
 
 class _Refresh:

@@ -130,6 +130,11 @@ OPTIONS: tuple[SourceOption, ...] = (
         "the bookies' ids",
         "where bookies are whose id is not an address: `ID=HOST:PORT`, with commas between them",
     ),
+    _both("bookie.tls", "`false`", "`true`: connections to bookies begin TLS"),
+    _both("bookie.tls_trust_certs", "the system's", "a PEM file of the authorities that bookies are trusted by"),
+    _both("bookie.tls_verify_hostname", "`true`", "refuse a bookie's certificate that was made for another host"),
+    _both("bookie.tls_certificate", "", "a PEM file of a client certificate, whose role the bookies let in"),
+    _both("bookie.tls_key", "", "a PEM file of its key"),
     _both(
         "minPartitions",
         "1",

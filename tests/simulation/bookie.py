@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
-from eos.bookkeeper.wire.bookkeeper_pb2 import AuthMessage
+from eos.bookkeeper.wire.bookkeeper_pb2 import AuthMessage, BKPacketHeader, Response
 from eos.bookkeeper.wire.frames import BookieFrames, Code, Operation
 from eos.closing import Closing
 
-_HEAD = 2 << 24
+_VERSION = 2
+_HEAD = _VERSION << 24
 
 
 @dataclass
@@ -25,6 +27,8 @@ class SimulatedBookie(Closing):
         old: it closes the connection at a batch read, as bookies before 4.17 do.
         refuses: it answers each read with this code.
         password: what a client must show by its plug-in "password" first, or None.
+        tls: with which it begins TLS when it is asked to, or None: it says no.
+        before_tls: what it sends in plain text after its answer to START_TLS.
         max_batch: the most entries that it gives in one batch.
         asked: what it was asked for: (operation, first entry).
     """
@@ -34,6 +38,8 @@ class SimulatedBookie(Closing):
     old: bool = False
     refuses: int | None = None
     password: bytes | None = None
+    tls: ssl.SSLContext | None = None
+    before_tls: bytes = b""
     max_batch: int = 1000
     asked: list[tuple[int, int]] = field(default_factory=list)
 
@@ -63,11 +69,15 @@ class SimulatedBookie(Closing):
     def _serve(self, connection: socket.socket) -> None:
         frames = BookieFrames(2**20)
         known = self.password is None
-        with suppress(OSError), connection:
+        with suppress(OSError), ExitStack() as opened:
+            opened.enter_context(connection)
             while data := connection.recv(2**16):
                 for frame in frames.feed(data):
                     operation = frame[1]
                     if self.silent:
+                        continue
+                    if frame[0] != _VERSION:
+                        connection = opened.enter_context(self._begin_tls(connection))
                         continue
                     if operation == Operation.AUTH:
                         known = AuthMessage.FromString(frame[4:]).payload == self.password
@@ -77,6 +87,12 @@ class SimulatedBookie(Closing):
                     if operation == Operation.BATCH_READ and self.old:
                         return
                     _send(connection, self._answer(operation, frame, known))
+
+    def _begin_tls(self, connection: socket.socket) -> socket.socket:
+        header = BKPacketHeader(version=3, operation=9, txnId=1)
+        yes = Response(header=header, status=0 if self.tls is not None else 501).SerializeToString()
+        connection.sendall(struct.pack(">I", len(yes)) + yes + self.before_tls)
+        return connection if self.tls is None else self.tls.wrap_socket(connection, server_side=True)
 
     def _answer(self, operation: int, frame: bytes, known: bool) -> bytes:
         ledger, entry = struct.unpack_from(">qq", frame, 4)

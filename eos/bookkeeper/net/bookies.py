@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from eos.bookkeeper.errors import BookieUnavailable
+from eos.bookkeeper.errors import BookieUnauthorized, BookieUnavailable
 from eos.bookkeeper.net.connection import Authentication, BookieConnection
 from eos.closing import Closing
 
@@ -87,7 +87,7 @@ class Bookies(Closing):
                 except BaseException:
                     lent.close()
                     raise
-            except BookieUnavailable:
+            except (BookieUnavailable, BookieUnauthorized):
                 self._note_failure(bookie)
                 raise
             self._give_back(bookie, lent)

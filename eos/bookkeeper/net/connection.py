@@ -102,10 +102,7 @@ class BookieConnection:
     def _answer(self, ledger: int) -> BookieAnswer:
         answer = frames.answer_of(self._frame())
         if answer.code == Code.UNAUTHORIZED:
-            raise BookieUnauthorized(
-                f"the bookie {self._name} does not let this client read ledger {ledger}. Give the credentials that the "
-                "cluster's brokers use, or read by the brokers"
-            )
+            raise BookieUnauthorized(f"the bookie {self._name} does not let this client read ledger {ledger}")
         if answer.ledger != ledger:
             raise BookieUnavailable(f"the bookie {self._name} answered about ledger {answer.ledger}, not {ledger}")
         return answer
@@ -124,6 +121,8 @@ class BookieConnection:
                 waited = self._socket.gettimeout()
                 raise BookieUnavailable(f"the bookie {self._name} did not answer within {waited:g} s") from error
             except OSError as error:
+                if refused(error):
+                    raise BookieUnauthorized(f"the bookie {self._name} refuses this client ({error})") from error
                 raise BookieClosed(f"the connection to the bookie {self._name} is lost: {error}") from error
             if not data:
                 raise BookieClosed(f"the bookie {self._name} closed the connection")
@@ -135,10 +134,14 @@ class BookieConnection:
         status = frames.start_tls_status(self._frame())
         if status != Code.OK:
             raise BookieUnavailable(f"the bookie {self._name} does not begin TLS: status {status}")
+        if self._arrived or self._frames.unfinished:
+            # Whoever stands between could put answers in plain text before those that TLS protects.
+            raise BookieUnavailable(f"the bookie {self._name} sent more than its answer before TLS began")
         try:
             self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         except (OSError, ValueError) as error:
-            raise BookieUnavailable(f"TLS with the bookie {self._name} failed: {error}") from error
+            kind = BookieUnauthorized if refused(error) else BookieUnavailable
+            raise kind(f"TLS with the bookie {self._name} failed: {error}") from error
 
     def _authenticate(self, authentication: Authentication) -> None:
         payload = authentication.answer(None)
@@ -157,3 +160,10 @@ class BookieConnection:
             f"the authentication {authentication.plugin!r} with the bookie {self._name} did not end after "
             f"{_AUTHENTICATION_STEPS} steps"
         )
+
+
+def refused(error: Exception) -> bool:
+    """Whether TLS failed because one side does not trust the other's certificate, so that no new try can succeed."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return True
+    return isinstance(error, ssl.SSLError) and "_ALERT_" in (error.reason or "")

@@ -11,11 +11,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 
 from eos.backoff import Backoff
 from eos.bookkeeper.errors import (
     BookieClosed,
+    BookieUnauthorized,
     BookieUnavailable,
     EntryDamaged,
     EntryMissing,
@@ -43,6 +45,18 @@ class Evidence(Enum):
     LACKS_IT = "does not have it"
     DAMAGED = "has it damaged"
     SILENT = "could not be asked"
+    REFUSES = "refuses this client"
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """What one replica said in place of an entry, and why, in words; "" where nothing more is known."""
+
+    evidence: Evidence
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.evidence.value} ({self.why})" if self.why else self.evidence.value
 
 
 class LedgerReader:
@@ -118,7 +132,7 @@ class LedgerReader:
             by_bookie[self._order(self._metadata, entry)[0]].append(entry)
         found = {}
         for bookie, entries in by_bookie.items():
-            with suppress(BookieUnavailable), self._bookies.connection(bookie) as connection:
+            with suppress(BookieUnavailable, BookieUnauthorized), self._bookies.connection(bookie) as connection:
                 for entry, answer in zip(entries, connection.read(self._metadata.ledger, entries), strict=True):
                     payload = self._stored.payload(entry, answer.stored[0]) if answer.stored else None
                     if payload is not None:
@@ -130,15 +144,15 @@ class LedgerReader:
         backoff = Backoff(self._patience_s, _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         while True:
             metadata = self._metadata
-            evidence: dict[str, Evidence] = {}
+            denials: dict[str, Denial] = {}
             for bookie in self._order(metadata, entry):
                 found = self._from_bookie(bookie, metadata, entry, count)
-                if not isinstance(found, Evidence):
+                if not isinstance(found, Denial):
                     return found
-                evidence[bookie] = found
+                denials[bookie] = found
             if self._moved(metadata):
                 continue
-            told = verdict(metadata.ledger, entry, evidence)
+            told = verdict(metadata.ledger, entry, denials)
             if not isinstance(told, BookieUnavailable) or not backoff.pause():
                 raise told
 
@@ -150,22 +164,24 @@ class LedgerReader:
         start = self._turn % len(replicas)
         return sorted(replicas[start:] + replicas[:start], key=self._bookies.quarantined)
 
-    def _from_bookie(self, bookie: str, metadata: LedgerMetadata, entry: int, count: int) -> list[bytes] | Evidence:
+    def _from_bookie(self, bookie: str, metadata: LedgerMetadata, entry: int, count: int) -> list[bytes] | Denial:
         count = min(count, metadata.end_of_ensemble(entry) - entry)
         try:
             answers = self._ask(bookie, metadata, entry, count)
-        except BookieUnavailable:
-            return Evidence.SILENT
+        except BookieUnavailable as error:
+            return Denial(Evidence.SILENT, str(error))
+        except BookieUnauthorized as error:
+            return Denial(Evidence.REFUSES, str(error))
         payloads: list[bytes] = []
         for answer in answers:
             for stored in answer.stored[: count - len(payloads)]:
                 payload = self._stored.payload(entry + len(payloads), stored)
                 if payload is None:
-                    return payloads or Evidence.DAMAGED
+                    return payloads or Denial(Evidence.DAMAGED)
                 payloads.append(payload)
             if answer.code != Code.OK:
                 break
-        return payloads or _evidence_of(answers[0].code)
+        return payloads or _denial_of(answers[0].code)
 
     def _ask(self, bookie: str, metadata: LedgerMetadata, entry: int, count: int) -> Sequence[BookieAnswer]:
         """Ask one bookie; the answers begin with the entry's. Raises BookieUnavailable, BookieUnauthorized."""
@@ -194,19 +210,25 @@ class LedgerReader:
         return self._metadata.ensembles != metadata.ensembles
 
 
-def verdict(ledger: int, entry: int, evidence: Mapping[str, Evidence]) -> LedgerReadError:
-    """Return what the evidence of all replicas of an entry proves."""
+def verdict(ledger: int, entry: int, denials: Mapping[str, Denial]) -> LedgerReadError:
+    """Return what the replicas of an entry prove by what each one said in its place."""
     where = f"entry {ledger}:{entry}"
-    told = ", ".join(f"{bookie} {one.value}" for bookie, one in evidence.items())
-    kinds = set(evidence.values())
+    told = ", ".join(f"{bookie} {one}" for bookie, one in denials.items())
+    kinds = {one.evidence for one in denials.values()}
     if not kinds:
         return MetadataUnreadable(f"{where} lies on no bookie, by the metadata of its ledger")
     if Evidence.SILENT in kinds:
         return BookieUnavailable(f"{where} can't be read now: {told}. Read again when the bookies answer")
+    if Evidence.REFUSES in kinds:
+        return BookieUnauthorized(
+            f"{where} can't be read: {told}. Give credentials that the bookies know, or read through the brokers"
+        )
     if Evidence.DAMAGED in kinds:
         return EntryDamaged(f"{where} is damaged on each bookie that has it: {told}")
     return EntryMissing(f"{where} is lost: each bookie of its write set was asked, and {told}")
 
 
-def _evidence_of(code: int) -> Evidence:
-    return Evidence.LACKS_IT if code in (Code.NO_LEDGER, Code.NO_ENTRY) else Evidence.SILENT
+def _denial_of(code: int) -> Denial:
+    if code in (Code.NO_LEDGER, Code.NO_ENTRY):
+        return Denial(Evidence.LACKS_IT)
+    return Denial(Evidence.SILENT, f"it answered with code {code}")

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 
 from google.protobuf.message import DecodeError
 
-from eos.bookkeeper.errors import BookieUnavailable
+from eos.bookkeeper.errors import BookieUnauthorized, BookieUnavailable
 from eos.bookkeeper.wire.bookkeeper_pb2 import AuthMessage, BKPacketHeader, Request, Response, StartTLSRequest
 
 _VERSION = 2
@@ -116,8 +117,16 @@ def auth_payload(frame: bytes) -> bytes:
 
 
 def answer_of(frame: bytes) -> BookieAnswer:
-    """Take an answer apart. Raises BookieUnavailable for a frame that is none: the connection is of no more use."""
+    """Take an answer apart.
+
+    Raises BookieUnavailable for a frame that is none: the connection is of no more use. Raises BookieUnauthorized for
+    a second answer to START_TLS: with it a bookie refuses a certificate that has no role which it lets in.
+    """
     if len(frame) < _ANSWER.size:
+        with suppress(DecodeError):
+            refusal = Response.FromString(frame)
+            if refusal.header.operation == _START_TLS and refusal.status != Code.OK:
+                raise BookieUnauthorized(f"it has no role for this client's certificate, status {refusal.status}")
         raise BookieUnavailable(f"the bookie sent a frame of {len(frame)} bytes, shorter than any answer")
     head, code, ledger, entry = _ANSWER.unpack_from(frame)
     operation = _operation(head)
@@ -136,6 +145,11 @@ class BookieFrames:
         """Args: the size of a frame that is refused, so that a damaged size does not fill the memory."""
         self._max_bytes = max_bytes
         self._held = bytearray()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a frame has begun to arrive."""
+        return bool(self._held)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield the frames that are complete. Raises BookieUnavailable for a frame that is too large."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eos.config import Credentials, OAuth2
+from eos.config import Credentials, OAuth2, Tls
 from eos.errors import InvalidInput
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary
@@ -55,18 +55,24 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "onDamagedEntry": "Skip", "maxMessageBytes": "1000",
         "targetBatchSeconds": "2.5", "readCompacted": "true", "retainWhileReading": "true",
         "read.from": "brokers", "bookie.addresses": "b0=h:3181",
+        "bookie.tls": "true", "bookie.tls_verify_hostname": "false",
         "oauth2": '{"issuer_url": "https://i", "client_id": "i", "client_secret": "s"}',
     }  # fmt: skip
     name, kinds = option.name, option.kinds  # type: ignore[attr-defined]
+    https = {"admin.url": "https://localhost:8443"}
     together = {
-        "tls_certificate": ("tls_key", "k.pem"),
-        "tls_key": ("tls_certificate", "c.pem"),
-        "minPartitions": ("admin.url", "https://localhost:8443"),
-        "maxTriggerDelay": ("minEntriesPerTrigger", "5"),
-        "maxBytesPerPartition": ("admin.url", "https://localhost:8443"),
+        "tls_certificate": {"tls_key": "k.pem"},
+        "tls_key": {"tls_certificate": "c.pem"},
+        "bookie.tls_trust_certs": {"bookie.tls": "true"},
+        "bookie.tls_verify_hostname": {"bookie.tls": "true"},
+        "bookie.tls_certificate": {"bookie.tls": "true", "bookie.tls_key": "k.pem"},
+        "bookie.tls_key": {"bookie.tls": "true", "bookie.tls_certificate": "c.pem"},
+        "minPartitions": https,
+        "maxTriggerDelay": {"minEntriesPerTrigger": "5"},
+        "maxBytesPerPartition": https,
     }
     for word in (name, name.lower(), name.upper()):
-        given = {word: values.get(name, "x")} | dict([together[name]] if name in together else [])
+        given = {word: values.get(name, "x")} | together.get(name, {})
         if "stream" in kinds and not name.startswith("subscription"):
             given["subscription"] = "job"
         base = {} if name in ("topics", "topicsPattern") else {"topic": "flights"}
@@ -300,3 +306,22 @@ def test_reading_past_the_brokers_needs_the_admin_api_and_bookies_that_can_be_fo
     for wrong in ("h:3181", "b0=h", "b0=h:x", "=h:1", "b0=h:1,"):
         with pytest.raises(InvalidInput, match=r"bookie\.addresses="):
             options("batch", {"bookie__addresses": wrong})
+
+
+def test_tls_with_bookies_is_on_by_its_own_option_and_a_certificate_comes_with_its_key() -> None:
+    given = {
+        "bookie__tls": "true",
+        "bookie__tls_trust_certs": "a.pem",
+        "bookie__tls_certificate": "c.pem",
+        "bookie__tls_key": "k.pem",
+    }
+    assert options("batch", given).bookie_tls == Tls("a.pem", True, "c.pem", "k.pem")
+    assert options("batch", {"bookie__tls": "true", "bookie__tls_verify_hostname": "false"}).bookie_tls == Tls(
+        verify_hostname=False
+    )
+    assert options("batch", {}).bookie_tls is None
+    for name in ("bookie__tls", "bookie__tls_certificate", "bookie__tls_key"):
+        with pytest.raises(InvalidInput, match=r"bookie\.tls"):
+            options("batch", {other: text for other, text in given.items() if other != name})
+    with pytest.raises(InvalidInput, match=r"bookie\.tls_… have no effect without TLS"):
+        options("batch", {"bookie__tls_trust_certs": "a.pem"})

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import itertools
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +19,11 @@ from eos.bookkeeper.errors import (
     MetadataUnreadable,
 )
 from eos.bookkeeper.net.bookies import Bookies, by_map
-from eos.bookkeeper.net.ledger_reader import Evidence, LedgerReader, verdict
+from eos.bookkeeper.net.ledger_reader import Denial, Evidence, LedgerReader, verdict
 from eos.bookkeeper.wire.digest import Digest, StoredEntries
 from eos.bookkeeper.wire.frames import Code, Operation
 from eos.bookkeeper.wire.metadata import LedgerMetadata, LedgerState
+from tests.certificates import AUTHORITY, make_authority, make_certificate
 from tests.simulation.bookie import SimulatedBookie
 
 LEDGER, ENTRIES = 7, 40
@@ -174,6 +177,44 @@ def test_credentials_are_shown_and_a_bookie_that_wants_others_is_named(
             read(LedgerReader(connect(**options), metadata))
 
 
+@pytest.mark.parametrize("write_quorum", [2, 3])
+def test_a_bookie_that_refuses_this_client_is_passed_over(
+    bookies: list[SimulatedBookie], connect: Any, write_quorum: int
+) -> None:
+    metadata = stored_on(bookies, write_quorum=write_quorum)
+    bookies[0].refuses = Code.UNAUTHORIZED
+    opened = connect()
+    assert read(LedgerReader(opened, metadata)) == WHOLE
+    assert opened.quarantined(bookies[0].id)
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A bookie's side and a client's side that trust each other."""
+    make_authority(tmp_path, AUTHORITY)
+    make_certificate(tmp_path, "bookie", AUTHORITY, "subjectAltName=IP:127.0.0.1")
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(tmp_path / "bookie.pem", tmp_path / "bookie.key")
+    return theirs, ssl.create_default_context(cafile=tmp_path / f"{AUTHORITY}.pem")
+
+
+def test_tls_protects_each_answer_and_none_that_came_before_it_counts(
+    bookies: list[SimulatedBookie], connect: Any, tls: tuple[ssl.SSLContext, ssl.SSLContext]
+) -> None:
+    metadata = stored_on(bookies[:1], write_quorum=1)
+    with pytest.raises(BookieUnavailable, match="does not begin TLS: status 501"):
+        read(LedgerReader(connect(tls=tls[1]), metadata, patience_s=0))
+    bookies[0].tls = tls[0]
+    assert read(LedgerReader(connect(tls=tls[1]), metadata)) == WHOLE
+    untrusting = ssl.create_default_context()
+    with pytest.raises(BookieUnauthorized, match="certificate verify failed"):
+        read(LedgerReader(connect(tls=untrusting), metadata))
+    for injected in (b"\0", b"\0\0\0\1?"):  # the beginning of a frame, and a whole one
+        bookies[0].before_tls = injected
+        with pytest.raises(BookieUnavailable, match="sent more than its answer before TLS began"):
+            read(LedgerReader(connect(tls=tls[1]), metadata, patience_s=0))
+
+
 def test_a_bookie_with_an_id_of_its_own_is_found_by_a_map(bookies: list[SimulatedBookie], connect: Any) -> None:
     metadata = replace(stored_on(bookies[:1], write_quorum=1), ensembles=((0, ("bookie-7",)),))
     assert read(LedgerReader(connect(resolve=by_map({"bookie-7": bookies[0].id})), metadata)) == WHOLE
@@ -206,12 +247,14 @@ def test_no_more_requests_are_under_way_than_the_window_allows(bookies: list[Sim
 
 @pytest.mark.parametrize("kinds", list(itertools.product([None, *Evidence], repeat=3)))
 def test_the_verdict_is_a_loss_only_where_each_replica_said_so(kinds: tuple[Evidence | None, ...]) -> None:
-    evidence = {f"b{number}": kind for number, kind in enumerate(kinds) if kind is not None}
+    denials = {f"b{number}": Denial(kind) for number, kind in enumerate(kinds) if kind is not None}
     expected: type[LedgerReadError] = EntryMissing
-    if not evidence:
+    if not denials:
         expected = MetadataUnreadable
     elif Evidence.SILENT in kinds:
         expected = BookieUnavailable
+    elif Evidence.REFUSES in kinds:
+        expected = BookieUnauthorized
     elif Evidence.DAMAGED in kinds:
         expected = EntryDamaged
-    assert type(verdict(LEDGER, 3, evidence)) is expected
+    assert type(verdict(LEDGER, 3, denials)) is expected

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eos.bookkeeper.errors import BookieUnavailable
+from eos.bookkeeper.errors import BookieUnauthorized, BookieUnavailable
 from eos.bookkeeper.wire import frames
 from eos.bookkeeper.wire.bookkeeper_pb2 import AuthMessage, BKPacketHeader, Request, Response
 from eos.bookkeeper.wire.frames import BookieAnswer, BookieFrames, Code
@@ -69,7 +69,7 @@ def test_other_bytes_are_no_answer_or_some_answer_and_no_other_error(data: bytes
     for read in (frames.answer_of, frames.auth_payload, frames.start_tls_status):
         try:
             read(data)
-        except BookieUnavailable:
+        except (BookieUnavailable, BookieUnauthorized):
             continue
 
 
@@ -82,3 +82,5 @@ def test_authentication_and_tls_go_by_protobuf() -> None:
     assert (tls.header.version, tls.header.operation, tls.HasField("startTLSRequest")) == (3, 9, True)
     answer = Response(header=BKPacketHeader(version=3, operation=9, txnId=1), status=502).SerializeToString()
     assert frames.start_tls_status(answer) == 502
+    with pytest.raises(BookieUnauthorized, match="no role for this client's certificate, status 502"):
+        frames.answer_of(answer)
