@@ -67,12 +67,11 @@ def sink(
         topic: where all rows go, also those with a column `topic`. None: each row or write must name its topic.
         guarantee: "exactly-once": each micro-batch is one transaction. Each partition shows all of its rows or none,
             each row once, and the other partitions follow some milliseconds later. "at-least-once": no transaction.
-            Rows are visible as they are written, and after a failure some are there twice. No row is lost.
-        value_format: "raw": the column `value`. "json": an object of the columns that are not metadata. "avro": a
-            record of these columns, by the topic's AVRO schema. "protobuf": a message of them, by the topic's
-            descriptor (PROTOBUF_NATIVE). "schema": the column `value`, of the type that the topic's schema has.
-        register_schema: with "json" and "avro": the name of the record that is registered as the topic's schema where
-            it has none; columns that its schema lacks are added to it. None: no schema is registered.
+            Rows are visible as they are written, and after a failure some are there twice.
+        value_format: "raw": the column `value`. "json", "avro" or "protobuf": the columns that are not metadata, the
+            latter two by the topic's schema. "schema": the column `value`, of the type that the topic's schema has.
+        register_schema: with "json" and "avro": the name of the record that the sink registers as the topic's schema,
+            or extends by missing columns. None: no schema is registered.
         ignore_null_fields: whether a "json" payload leaves null fields out; None: as Spark's
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
         key: the column with the message's key. None: `__key`, and with "raw" and "schema" also `key`. A column that is
@@ -84,30 +83,28 @@ def sink(
         partition: the column with the partition's number. None: `__partition` or `partition`, as for `key`.
         key_hash: which hash of the key picks the partition: "murmur3" (Flink, and Java with Murmur3_32Hash), "java"
             (the default of the Java and Go clients), "boost" (the default of C++ and Python).
-        compression: of each batch of messages: "none", "lz4", "zlib", "zstd" or "snappy"; or "auto", which tries zstd
-            on a sample of each, and sends as they are those that it would not make smaller by an eighth.
-        batching: "default": a batch of messages holds rows of many keys; "key-based": of one ordering key, or key where
-            it has none, as Key_Shared subscriptions need. Many keys with few rows each then cost much more. "none":
-            each row is sent alone, in no batch, as consumers with receiverQueueSize=0 need. Each row costs an entry.
-        chunking: whether a row that is larger than brokers take (5 MiB as a rule) is sent in several entries, which
-            official clients put together again; False: it is refused.
-        encryption_keys: end-to-end encryption, readable with the private key of any of these RSA keys: a dict of names
-            and public keys, each the "file:PATH" of a PEM file on the driver, or PEM text. None: messages go in the
-            clear.
+        compression: of each batch of messages: "none", "lz4", "zlib", "zstd" or "snappy"; or "auto", which takes zstd
+            where it makes a sample smaller by an eighth.
+        batching: "default": a batch of messages holds rows of many keys. "key-based": of one ordering key or key, as
+            Key_Shared subscriptions need. Many keys with few rows each then cost much more. "none": each row is sent
+            alone, as consumers with receiverQueueSize=0 need. Each row costs an entry.
+        chunking: send a row that is larger than brokers take (5 MiB as a rule) in several entries, which official
+            clients put together again. False: the row is refused.
+        encryption_keys: public RSA keys for end-to-end encryption, a dict of names and "file:PATH" of PEM files on the
+            driver, or PEM text. The private key of any of them reads the messages. None: no encryption.
         transaction_timeout_s: seconds after which the broker aborts a batch. It must exceed the longest batch, and is
             how long a dead driver can hold up readers.
-        max_in_flight_bytes: payload bytes that a task may hold between reading rows and their receipts, whatever the
-            batch's size.
+        max_in_flight_bytes: payload bytes that a task may hold between reading rows and their receipts.
         small_batch_rows: batches of up to this many rows go through the driver; 0: always by tasks.
         attempts: transactions tried for one batch before the query fails.
         request_timeout_s: seconds to wait for one answer.
         connect_timeout_s: seconds to wait for a connection.
-        token: a token for authentication; "file:PATH", or a function without arguments that returns one: asked anew at
-            each connection, and when the broker says that the token has expired.
-        basic: "user:password" for basic authentication; "file:PATH" is read anew at each connection.
-        oauth2: tokens by OAuth 2.0, client credentials: a dict, or its JSON, with `issuer_url`; `client_id` and
-            `client_secret`, or `key_file`, the "file:PATH" of a JSON file with both; and, where the issuer wants them,
-            `audience`, `scope`, and `trust_certs`, a PEM file. The names in `authParams` of Pulsar's clients count too.
+        token: a token; "file:PATH" of one; or a function without arguments that returns one. The sink reads a file and
+            asks a function at each connection, and when the token has expired.
+        basic: "user:password", or "file:PATH" of it, which the sink reads at each connection.
+        oauth2: OAuth 2.0 client credentials: a dict, or its JSON, with `issuer_url`; `client_id` and `client_secret`,
+            or `key_file`, the "file:PATH" of a JSON file with both; and, where the issuer wants them, `audience`,
+            `scope` and `trust_certs`, a PEM file.
         tls_trust_certs: a PEM file of trusted authorities; None: the system's.
         tls_verify_hostname: refuse a certificate that was made for another host.
         tls_certificate: a PEM file of a client certificate; `tls_key` belongs to it.
@@ -122,11 +119,11 @@ def sink(
         markers_kept: how many of the newest batches the control log remembers with their offsets; so far back a
             savepoint can be brought in step with the output.
         principal: the role that the broker knows this job by; kept in the control log.
-        producer_properties: a dict of texts that `pulsar-admin topics stats` shows with each producer of rows, beside
-            what the sink says of itself; whoever may see a topic's stats can read them, so never a secret.
+        producer_properties: a dict of texts that `pulsar-admin topics stats` shows with each producer of rows. Never a
+            secret.
         observer: told before and after each step of the protocol, for tests and drills; it must be picklable.
-        metrics: called with an `eos.metrics.batch.FinishedBatch` for each micro-batch, when its outcome is known; one
-            or a list. What it raises is logged and fails nothing.
+        metrics: a function, or a list of some, that gets an `eos.metrics.batch.FinishedBatch` for each micro-batch. Its
+            errors are logged and fail nothing.
 
     Raises:
         InvalidInput: an option is wrong, the topic is missing, or the broker is out of reach

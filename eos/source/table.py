@@ -65,8 +65,7 @@ OPTIONS: tuple[SourceOption, ...] = (
         "resetSubscription",
         "`false`",
         _STREAM,
-        "`true`: a new query moves a subscription that exists already to where the query begins; for its first start "
-        "only, since a start that fails before its first batch moves it again",
+        "`true`: a new query moves an existing subscription to where the query begins. For its first start only",
     ),
     _both(
         "startingOffsets",
@@ -85,13 +84,13 @@ OPTIONS: tuple[SourceOption, ...] = (
         "`false`",
         _BATCH,
         "`true`: a durable subscription keeps a range stored while its task reads it. It counts as backlog, so a "
-        "backlog quota can stop the topic's producers. `false`: what is deleted meanwhile is a loss by name",
+        "backlog quota can stop the topic's producers. `false`: messages that are deleted meanwhile are a loss",
     ),
     SourceOption(
         "readCompacted",
         "`false`",
         _BATCH,
-        "`true`: read what compaction left of each topic, the newest message of each key, and what came after it",
+        "`true`: read the compacted topic, the newest message of each key, and later messages",
     ),
     _both(
         "valueFormat",
@@ -102,21 +101,18 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "decryption_keys",
         "",
-        'private keys for messages that are encrypted end to end: a JSON object of names and files, `{"NAME": '
-        '"file:PATH"}`, each a PEM file of RSA on every machine',
+        'private RSA keys for encrypted messages: a JSON object `{"NAME": "file:PATH"}` of PEM files on every machine',
     ),
     _both("failOnDataLoss", "`true`", "`false`: a proven loss of data is a warning"),
     _both(
         "onDamagedEntry",
         "`fail`",
-        "an entry whose bytes can't be read, by damage or by what its producer made of it: `fail` ends the query and "
-        "names it, `skip` leaves it out and says so in the log of the task",
+        "an entry whose bytes cannot be read: `fail` ends the query and names it, `skip` leaves it out with a warning",
     ),
     _both(
         "maxMessageBytes",
         "134217728",
-        "bytes that an entry may have once it is decompressed, and a message whose chunks are put together; a larger "
-        "one counts as damaged",
+        "most bytes of a decompressed entry, and of a message in chunks. A larger one counts as damaged",
     ),
     _both(
         "read.from",
@@ -138,46 +134,46 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "minPartitions",
         "1",
-        "Spark partitions, at least, where there are so many entries. Topic partitions are cut. Needs `admin.url`. "
-        "From topic to topic **this gives up the order within a key**, since Spark writes the parts side by side",
+        "least number of Spark partitions, where there are so many entries. Needs `admin.url`. From topic to topic "
+        "**this gives up the order within a key**, since Spark writes the parts of a topic partition side by side",
     ),
     _both(
         "maxBytesPerPartition",
         "134217728",
-        "bytes of a Spark partition, about: more are cut, by the ledgers that are closed; needs `admin.url`. From "
-        "topic to topic **a cut gives up the order within a key**, since Spark writes the parts side by side",
+        "approximate bytes of a Spark partition. A larger range is cut by its closed ledgers. Needs `admin.url`. **A "
+        "cut gives up the order within a key**, as with `minPartitions`",
     ),
     SourceOption(
         "maxEntriesPerTrigger",
         "no limit",
         _STREAM,
-        "entries of a micro-batch, at most; a producer that batches puts many messages into one",
+        "most entries of a micro-batch. An entry of a batching producer has many messages",
     ),
     SourceOption(
         "minEntriesPerTrigger",
         "no minimum",
         _STREAM,
-        "a micro-batch waits until so many entries are there, or for `maxTriggerDelay`. `availableNow` does not wait",
+        "a micro-batch waits for so many entries, or for `maxTriggerDelay`. `availableNow` does not wait",
     ),
     SourceOption(
         "maxTriggerDelay",
         "`15m`",
         _STREAM,
-        "how long a micro-batch waits for `minEntriesPerTrigger`, counted from the one before, as a number with `ms`, "
-        "`s`, `m`, `h` or `d`. The first batch after a start does not wait",
+        "longest wait for `minEntriesPerTrigger`, from the batch before: a number with `ms`, `s`, `m`, `h` or `d`. The "
+        "first batch after a start does not wait",
     ),
     SourceOption(
         "maxBytesPerTrigger",
         "no limit",
         _STREAM,
-        "bytes of a micro-batch, about: by the size of the entries seen last",
+        "approximate bytes of a micro-batch, by the size of the last entries",
     ),
     SourceOption(
         "targetBatchSeconds",
         "no limit",
         _STREAM,
-        "entries of a micro-batch, as many as take about so long, by what the batches before took; not less than the "
-        "trigger's interval",
+        "target duration of a micro-batch. The source adapts the batch size to it. Give no less than the trigger's "
+        "interval",
     ),
     _both(
         "token",
