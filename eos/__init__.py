@@ -84,7 +84,7 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         if _LATE[name].startswith(("eos.by_name", "eos.sinks", "eos.inspect", "eos.metrics.progress")):
-            from eos.spark.pyspark_check import require_pyspark
+            from eos.spark.capabilities import require_pyspark
 
             require_pyspark()
         return getattr(import_module(_LATE[name]), name)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from eos.config import FILE, Credentials, OAuth2, OAuth2Options, Provider
 from eos.errors import InvalidInput
-from eos.nearest import did_you_mean
+from eos.option_names import did_you_mean
 
 CLIENT_CREDENTIALS = "client_credentials"
 

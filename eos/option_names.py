@@ -1,10 +1,12 @@
 """One name for an option in all its spellings: `service.url`, `serviceUrl` and `service_url` are one option.
 
 Spark spells options `startingOffsets`, and Python `starting_offsets`. Each function and `format("pulsar")` take both.
+For error messages there is also the known word that was probably meant.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
@@ -55,3 +57,14 @@ def _equal(name: str, one: object, other: object) -> bool:
     if spelling_key(name) == spelling_key(VALUE_FORMAT):
         return plain_value_format(one) == plain_value_format(other)
     return one == other
+
+
+_SHORT = 5
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" for the closest known word, whatever its spelling, or an empty string."""
+    least = 0.6 if len(word) <= _SHORT else 0.75  # one wrong letter is a larger part of a short word
+    by_key = {spelling_key(name): name for name in reversed(list(known))}
+    close = difflib.get_close_matches(spelling_key(word), list(by_key), n=1, cutoff=least)
+    return f" Did you mean {by_key[close[0]]!r}?" if close else ""

@@ -13,8 +13,7 @@ from typing import NoReturn, get_args
 
 from eos.config import Cluster
 from eos.errors import InvalidInput
-from eos.nearest import did_you_mean
-from eos.option_names import VALUE_FORMAT, same_name, spelling_key
+from eos.option_names import VALUE_FORMAT, did_you_mean, same_name, spelling_key
 from eos.pulsar.net.service_url import addresses
 from eos.sinks.columns import BUILT
 from eos.sinks.options import Guarantee, SinkOptions, checked

@@ -34,7 +34,7 @@ def adopt(
     from eos.inspect.checkpoints import read_checkpoint
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
-    from eos.sinks.topics import valid_topic
+    from eos.pulsar.protocol.topics import valid_topic
 
     read = read_checkpoint(checkpoint)
     with Client(to.cluster) as client:

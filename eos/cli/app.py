@@ -9,10 +9,8 @@ from eos.cli.adopt import adopt
 from eos.cli.doctor import abort, doctor
 from eos.cli.lag import lag
 from eos.cli.local import app as local
-from eos.cli.plan import plan
-from eos.cli.sinks import reset, show, sinks, verify
-from eos.cli.skip import skip
-from eos.cli.tables import peek, tables
+from eos.cli.sinks import reset, show, sinks, skip, verify
+from eos.cli.tables import peek, plan, tables
 from eos.cli.topics import read, topic
 
 typer_app = typer.Typer(

@@ -15,7 +15,7 @@ from typing import NoReturn
 from eos.cli.layers import Layer, flag
 from eos.credentials import SecretUnreadable, text_of
 from eos.errors import InvalidInput
-from eos.nearest import did_you_mean
+from eos.option_names import did_you_mean
 
 _LINE = re.compile(r"\s*(?P<key>[^\s=:#!][^\s=:]*)\s*[=:\s]\s*(?P<value>.*?)\s*")
 _VERIFY = "tlsEnableHostnameVerification"

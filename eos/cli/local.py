@@ -265,9 +265,9 @@ def fetch() -> None:
 
     For the latter a Pulsar is started once and ended again; all that come after it start sooner.
     """
-    from eos.local import first_start
+    from eos.local.pulsar import keep_classes
 
-    first_start.keep_classes(tell)
+    keep_classes(tell)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

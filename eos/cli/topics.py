@@ -25,7 +25,7 @@ def topic(
 ) -> None:
     """Create a topic. Run twice, it finds the topic there."""
     from eos.local.topics import create
-    from eos.sinks.topics import valid_topic
+    from eos.pulsar.protocol.topics import valid_topic
 
     full = valid_topic(name_of_topic)
     made = create(_place(name), full, partitions)
@@ -46,7 +46,7 @@ def read(
     from itertools import islice
 
     from eos.inspect.rows import TopicRows
-    from eos.sinks.topics import valid_topic
+    from eos.pulsar.protocol.topics import valid_topic
 
     full = valid_topic(topic)
     count = 0

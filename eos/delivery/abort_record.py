@@ -25,7 +25,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer_group import AT_ONCE, known_partition_counts, open_producers
 from eos.pulsar.protocol import topics as names
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.wire.txn import TxnId
 
 log = logging.getLogger("eos.delivery.abort_record")

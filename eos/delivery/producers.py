@@ -16,7 +16,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.producer_group import close_producers, open_producers
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.protocol.schemas import Declared
 
 KEPT_PRODUCERS = 256

@@ -30,7 +30,7 @@ from eos.delivery.routing import Routed, Router
 from eos.errors import InvalidInput
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.producer_group import give_up_producers, partition_counts
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import full_name, whole_topic
 from eos.pulsar.wire.batch import DEFAULT_TARGET_BYTES, BatchEncoder, Chunk

@@ -1,8 +1,13 @@
-"""`LocalPulsar`: one JVM with ZooKeeper, a bookie and a broker, and transactions on."""
+"""`LocalPulsar`: one JVM with ZooKeeper, a bookie and a broker, and transactions on.
+
+`keep_classes` starts one once and ends it in good order, so that those after it share its classes.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eos.config import Credentials, Tls
-from eos.local import certificates, checks, class_archive, jars, jvm, process
+from eos.local import certificates, checks, class_archive, jars, jvm, places, process
+from eos.local.checks import LocalError
 from eos.local.folder import InFolder
 from eos.local.jvm import QUICK_START
 from eos.local.places import Tell, quiet
@@ -211,3 +217,35 @@ def recorded_version(home: Path) -> str:
     """The version of Pulsar that last ran on this folder; the default one for data from before there was a choice."""
     record = home / VERSION_FILE
     return record.read_text() if record.exists() else jars.PULSAR_VERSION
+
+
+_END_S = 120.0
+
+
+def keep_classes(tell: Tell = quiet) -> None:
+    """Read Pulsar's classes once for all that start quickly here; takes half a minute, and nothing the second time.
+
+    What goes wrong is told: Pulsar then starts more slowly.
+    """
+    jars.classpath(tell)
+    archive = class_archive.pulsar_archive(QUICK_START)
+    with places.locked("classes", tell):
+        if archive.exists():
+            return
+        tell("Reading Pulsar's classes once for all brokers")
+        try:
+            with class_archive.kept(archive) as unfinished:
+                _start_and_end(unfinished)
+        except LocalError as error:
+            tell(f"Pulsar's classes can't be shared, so brokers start more slowly: {error}")
+
+
+def _start_and_end(archive: Path) -> None:
+    with LocalPulsar(flags=(*QUICK_START, f"-XX:ArchiveClassesAtExit={archive}")) as pulsar:
+        if pulsar.pid is not None:
+            os.kill(pulsar.pid, signal.SIGTERM)
+        deadline = time.monotonic() + _END_S
+        while pulsar.pid is not None:
+            if time.monotonic() > deadline:
+                raise LocalError(f"it did not end within {_END_S:g} s of SIGTERM")
+            time.sleep(_POLL_S)

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eos.nearest import did_you_mean
+from eos.option_names import did_you_mean
 from eos.schema.avro_text import Node, below
 from eos.schema.description import Description, Form, Primitive, Record
 from eos.schema.spark_types import OF_PRIMITIVES

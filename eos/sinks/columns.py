@@ -39,7 +39,7 @@ from pyspark.sql.types import (
 )
 
 from eos.errors import InvalidInput
-from eos.nearest import did_you_mean
+from eos.option_names import did_you_mean
 
 ValueFormat = Literal["raw", "json", "avro", "protobuf", "schema"]
 VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json", "avro", "protobuf", "schema")

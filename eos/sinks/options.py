@@ -9,6 +9,8 @@ from functools import wraps
 from inspect import signature
 from typing import Literal, ParamSpec, TypeVar, cast, get_args
 
+from pyspark import cloudpickle
+
 from eos.commit.control_topic import control_topic, control_topic_in
 from eos.config import (
     BATCHINGS,
@@ -21,6 +23,7 @@ from eos.config import (
     EncryptionKeys,
     KeyHash,
     OAuth2Options,
+    Provider,
     Tls,
     Token,
 )
@@ -28,16 +31,15 @@ from eos.credentials import credentials_of
 from eos.delivery.row_writer import WriteSettings
 from eos.errors import InvalidInput
 from eos.metrics.batch import Observers
-from eos.nearest import did_you_mean
-from eos.option_names import plain_value_format, same_name
+from eos.naming import name_of
+from eos.option_names import did_you_mean, plain_value_format, same_name
+from eos.pulsar.net.authentication import provider
 from eos.pulsar.net.service_url import refuse_tls_in_vain
-from eos.pulsar.protocol.topics import NAMESPACE
+from eos.pulsar.protocol.topics import NAMESPACE, valid_topic
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.schema.proposal import FULL_NAME, NO_NAMES
 from eos.sinks.columns import NAMED, VALUE_FORMATS, ValueFormat
 from eos.sinks.producer_properties import check_properties, introduction
-from eos.sinks.tokens import portable
-from eos.sinks.topics import valid_topic
 from eos.steps import Observer, unobserved
 
 MIB = 1024 * 1024
@@ -318,3 +320,20 @@ def _check_values(options: SinkOptions) -> None:
             f'control_namespace={where!r} is not a namespace: give tenant and namespace, such as "public/control".'
         )
     options.control_topic  # noqa: B018  checks the sink's name
+
+
+def portable(token: Token | None) -> str | Provider | None:
+    """Return a token as credentials carry it: a function by what it pickles to. Raises InvalidInput where it can't."""
+    if token is None or isinstance(token, str):
+        return token
+    name = name_of(token)
+    try:
+        pickled = cloudpickle.dumps(token)  # type: ignore[no-untyped-call]
+    except Exception as error:  # whatever the objects that it holds raise
+        why = type(error).__name__  # what it says may show an object with a secret
+    else:
+        return provider(name, pickled, token)
+    raise InvalidInput(
+        f"token={name} can't travel to the tasks that write: pickling it raised {why}. Give a function that holds no "
+        "lock, connection, session or open file; it can make them when it is called."
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from eos.config import OAuth2Options, Token
 from eos.credentials import parse_oauth2
 from eos.errors import InvalidInput
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.version import own_version
 
 _OURS = ("eos.", "spark.")

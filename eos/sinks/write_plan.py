@@ -10,13 +10,13 @@ from pyspark.sql.types import StructType
 from eos.delivery.delivery import Write
 from eos.errors import InvalidInput, Refused
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.protocol.schemas import Registered
+from eos.pulsar.protocol.topics import valid_topic
 from eos.sinks.columns import ColumnRoles, roles_of
 from eos.sinks.message_rows import message_rows
 from eos.sinks.options import SinkOptions
 from eos.sinks.schemas import check_columns, new_version, not_taken
-from eos.sinks.topics import valid_topic
 from eos.spark.pyspark_api import ClassicDataFrame
 
 log = logging.getLogger("eos.sink")

@@ -17,8 +17,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import is_hidden, partition_name, split_partition
-from eos.pulsar.wire.ledgers import TopicLedger
-from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.source.boundaries import Boundary
 from eos.source.offsets import before
 from eos.source.options import SourceOptions

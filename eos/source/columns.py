@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 )
 
 from eos.errors import InvalidInput
-from eos.nearest import did_you_mean
+from eos.option_names import did_you_mean
 from eos.pulsar.protocol.topics import split_partition
 from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.entry import Entry

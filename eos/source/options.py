@@ -18,8 +18,7 @@ from typing import Final, Literal
 from eos.config import MOST_S, Cluster, KeyFiles, Tls
 from eos.credentials import credentials_of
 from eos.errors import InvalidInput
-from eos.nearest import did_you_mean
-from eos.option_names import same_name, spelling_key
+from eos.option_names import did_you_mean, same_name, spelling_key
 from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name
 from eos.pulsar.wire.compression import MAX_BYTES

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from eos.errors import TopicMissing
-from eos.pulsar.wire.ledgers import TopicLedger
-from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.source.offsets import Position
 from eos.source.ranges import Range
 

@@ -106,3 +106,27 @@ def require(capability: Capability, wanted_by: str, instead: str) -> None:
     raise SparkLacks(
         f"{wanted_by} needs {fact.what}, and Spark {installed()} lacks it. It came with {since}. {instead}"
     )
+
+
+class SparkMissing(InvalidInput, ImportError):
+    """There is no PySpark for this Python, or it is too old."""
+
+
+def require_pyspark() -> None:
+    """Return if PySpark can be imported and is new enough; nothing of it is imported yet.
+
+    Raises:
+        SparkMissing: it says what to install.
+    """
+    wanted = ".".join(map(str, OLDEST))
+    found = installed()
+    if found is None:
+        raise SparkMissing(
+            f"eos needs PySpark {wanted} or newer, and this Python has none. Install it with "
+            'pip install "spark-pulsar-eos[spark]", or put the python folder of your Spark on PYTHONPATH.'
+        )
+    if minor(found) < OLDEST:
+        raise SparkMissing(
+            f"eos needs PySpark {wanted} or newer, and this Python has {found or 'an unknown one'}. "
+            'Use a newer Spark, or install one with pip install "spark-pulsar-eos[spark]".'
+        )

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from statestore.checkpoint.files import Files
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import Files, HadoopFiles
 from statestore.checkpoint.logs import check_whole
 from statestore.checkpoint.needs import committed_batch
 from statestore.checkpoint.operators import DEFAULT_STORE, Operator

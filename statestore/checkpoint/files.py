@@ -1,4 +1,4 @@
-"""What the readers of a checkpoint need of a file system: two calls.
+"""What the readers of a checkpoint need of a file system, which are two calls: a local folder, and Hadoop's.
 
 Paths are relative to the checkpoint; "" is the checkpoint itself.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from statestore.errors import Damaged, NotFound
+from statestore.hadoop.file_systems import Hadoop
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +94,27 @@ class LocalFiles:
 def join(*parts: str) -> str:
     """Join relative paths; empty parts are left out."""
     return "/".join(part for part in parts if part)
+
+
+class HadoopFiles:
+    """The folder at an address. Hadoop checks the bytes of bk:// and of local files as it reads them."""
+
+    def __init__(self, hadoop: Hadoop, uri: str) -> None:
+        self._hadoop = hadoop
+        self._uri = uri.rstrip("/")
+
+    def list(self, path: str) -> Mapping[str, FileEntry]:
+        """Return what is in a directory, by name. Empty where there is no directory."""
+        try:
+            found = self._hadoop.list(self.uri(path))
+        except NotFound:
+            return {}
+        return {one.name: FileEntry(one.name, one.length, one.mtime_ms, one.is_directory) for one in found}
+
+    def read(self, path: str) -> bytes:
+        """Return a whole file."""
+        return self._hadoop.read(self.uri(path))
+
+    def uri(self, path: str) -> str:
+        """The address of a path."""
+        return f"{self._uri}/{path}" if path else self._uri or "/"

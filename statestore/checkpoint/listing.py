@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from eos.spark.capabilities import READ_STATE, Capability, require
 from statestore.checkpoint import logs
-from statestore.checkpoint.files import Files, join
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import Files, HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
 from statestore.checkpoint.needs import stores_of
 from statestore.checkpoint.operators import operator_ids, read_operator

@@ -9,7 +9,7 @@ import contextlib
 from dataclasses import dataclass
 
 from statestore.checkpoint.cut import names_its_place
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.logs import METADATA, is_begun, is_checkpoint, read_query_id
 from statestore.checkpoint.needs import committed
 from statestore.checkpoint.operators import moved_metadata

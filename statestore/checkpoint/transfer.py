@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from statestore.checkpoint.cut import Cut, cut_of, write_order
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.logs import METADATA
 from statestore.checkpoint.needs import committed, needs_of
 from statestore.checkpoint.place import NewCheckpoint, check_free

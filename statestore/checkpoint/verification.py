@@ -15,8 +15,8 @@ from statestore.bk import tree
 from statestore.bk.address import BkAddress, is_bk
 from statestore.bk.replicas import Copy, LostLedger, check_copies
 from statestore.bk.tree import NO_LEDGER
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.findings import CheckpointFinding, Severity, by_severity
-from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.checkpoint.inspection import Inspection, Progress, inspect
 from statestore.defaults import BATCHES
 from statestore.hadoop.file_systems import Hadoop

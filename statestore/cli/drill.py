@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from statestore.cli import console, verdict
+from statestore.cli import console
 from statestore.errors import InvalidInput
 
 KILLS = 150
@@ -49,7 +51,7 @@ def drill(
     """
     if context.invoked_subcommand is not None:
         return
-    with verdict.needed_packages():
+    with needed_packages():
         from statestore.drills.chaos import chaos
         from statestore.drills.chaos.plan import make_plan, make_rounds, parse_faults
 
@@ -76,7 +78,7 @@ def drill(
                 console.tell(line)
 
         journal = chaos.run(what, tell)
-    verdict.report(journal)
+    write_report_and_exit(journal)
 
 
 def _refuse_mixture(kills: int | None, standalone: bool, rounds: int | None, end_to_end: bool) -> None:
@@ -98,5 +100,35 @@ def drill_report(
 
     Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """
-    with verdict.needed_packages():
-        verdict.report(journal, html, json)
+    with needed_packages():
+        write_report_and_exit(journal, html, json)
+
+
+_CODES = {"PASS": 0, "FAIL": console.FINDINGS, "UNKNOWN": console.UNKNOWN}
+_EXTRA = ("pydantic", "psutil", "pulsar", "jinja2", "pyspark")
+
+
+@contextmanager
+def needed_packages() -> Iterator[None]:
+    """Say what is to be installed when an import fails. Raises InvalidInput."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
+            raise
+        raise InvalidInput(
+            f"Drills need {error.name}, which is not installed: pip install 'spark-pulsar-eos[drills]'"
+        ) from error
+
+
+def write_report_and_exit(journal: Path, html: Path | None = None, json: Path | None = None) -> None:
+    """Write the report, beside its journal if nothing else is said; tell what came out, and exit with its code."""
+    from statestore.drills.report.report import write_report
+
+    page = html or journal.with_name("report.html")
+    found = write_report(journal, page, json or journal.with_name("report.json"))
+    console.tell(found.summary.sentence)
+    for reason in found.summary.reasons:
+        console.tell(f"- {reason}")
+    console.tell(f"The report: {page}")
+    raise typer.Exit(_CODES[found.summary.verdict])

@@ -168,7 +168,7 @@ def _sums(top: str, lengths: Mapping[str, int]) -> dict[str, tuple[int, int]]:
 
 def _checkpoints(hadoop: Hadoop, uri: str) -> list[str]:
     """The checkpoints at an address or directly below it."""
-    from statestore.checkpoint.hadoop_files import HadoopFiles
+    from statestore.checkpoint.files import HadoopFiles
     from statestore.checkpoint.logs import is_begun, is_checkpoint
 
     def is_whole(files: HadoopFiles) -> bool:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import ConnectionSettings, connecting_later
-from statestore.cli import console, verdict
+from statestore.cli import console
+from statestore.cli.drill import needed_packages, write_report_and_exit
 from statestore.cli.options import (
     Conf,
     HadoopOptions,
@@ -49,14 +50,14 @@ def rehearse(
 
     The command removes what it makes. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """
-    with verdict.needed_packages():
+    with needed_packages():
         from statestore.drills.acts.acts import perform
         from statestore.drills.acts.rehearsal import rehearse as act
 
     output = sink_output(sink, namespace, by) if sink or by.by_option.service_url else None
     with _live(checkpoint, output, option, conf) as live:
         journal = perform("rehearsal", report, _rerun(context), partial(act, live), console.tell)
-    verdict.report(journal)
+    write_report_and_exit(journal)
 
 
 @connecting_later
@@ -79,7 +80,7 @@ def shadow(
     --job is the code to try: that of an upgrade, or the same one under another Spark. Exit codes: 0 PASS, 1 FAIL,
     2 bad input, 3 UNKNOWN.
     """
-    with verdict.needed_packages():
+    with needed_packages():
         from statestore.drills.acts.acts import perform
         from statestore.drills.acts.shadow import Shadow, follow
 
@@ -87,7 +88,7 @@ def shadow(
     plan = Shadow(start, batches, patience)
     with _live(checkpoint, output, option, conf) as live:
         journal = perform("shadow", report, _rerun(context), partial(follow, live, plan), console.tell)
-    verdict.report(journal)
+    write_report_and_exit(journal)
 
 
 def total_loss(context: typer.Context, report: Report = Path("drill-total-loss")) -> None:
@@ -95,12 +96,12 @@ def total_loss(context: typer.Context, report: Report = Path("drill-total-loss")
 
     It starts two clusters and a job of its own. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """
-    with verdict.needed_packages():
+    with needed_packages():
         from statestore.drills.acts.acts import perform
         from statestore.drills.acts.total_loss import PLAN, lose_everything
 
     act = partial(lose_everything, report)
-    verdict.report(perform("total-loss", report, _rerun(context), act, console.tell, PLAN))
+    write_report_and_exit(perform("total-loss", report, _rerun(context), act, console.tell, PLAN))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"rehearse": rehearse, "shadow": shadow, "total-loss": total_loss}

@@ -1,10 +1,14 @@
-"""Processes that a drill looks for and signals, any of which may be gone by then."""
+"""Processes that a drill looks for and signals, any of which may be gone by then; and signals to the drill itself.
+
+Ctrl-C and SIGTERM end a drill early, and never its cleaning up.
+"""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 import psutil
 
@@ -45,3 +49,27 @@ def send(those: Iterable[psutil.Process], number: signal.Signals) -> None:
     for one in those:
         with suppress(psutil.NoSuchProcess):
             one.send_signal(number)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does, also where a shell has turned that off."""
+    with _signals(signal.default_int_handler):
+        yield
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Clean up to the end, however often Ctrl-C is pressed."""
+    with _signals(signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eos.errors import EosError
-from statestore.drills.interruption import terminable
 from statestore.drills.journal import Began, CheckEvent, Ended, Journal
+from statestore.drills.processes import terminable
 from statestore.errors import Damaged, InvalidInput
 
 JOURNAL = "journal.jsonl"

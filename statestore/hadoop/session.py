@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eos.spark.pyspark_check import require_pyspark
+from eos.spark.capabilities import require_pyspark
 from statestore.errors import InvalidInput
 from statestore.hadoop.jar import jar_path
 from statestore.hadoop.options import PREFIX, checked

@@ -17,8 +17,7 @@ import google_crc32c
 
 from statestore.checkpoint.changes import changes_in, snapshot_of
 from statestore.checkpoint.compression import COMPRESSED, compress
-from statestore.checkpoint.files import Files, join
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import Files, HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.operators import DEFAULT_STORE, PARTITIONS
 from statestore.checkpoint.raw_state import BatchState

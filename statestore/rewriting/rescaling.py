@@ -26,8 +26,7 @@ from eos.commit.registration import REGISTRATION, Registration
 from eos.spark.capabilities import READ_STATE, Capability, require
 from eos.spark.query import is_run_on
 from statestore.bk.address import is_bk
-from statestore.checkpoint.files import Files, join
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import Files, HadoopFiles, join
 from statestore.checkpoint.logs import (
     COMMITS,
     METADATA,

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from eos.commit.control_log import LogView, Marker, Record
 from eos.commit.control_topic import control_topic_in
 from eos.commit.log_reader import read_on
 from eos.commit.retry import OwnerSettings
 from eos.config import Cluster
 from eos.errors import TopicMissing
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import MessageId
 from statestore.checkpoint import Files
 from statestore.checkpoint.logs import OFFSETS, parse_offsets
 from statestore.checkpoint.operators import PARTITIONS
 from statestore.checkpoint.sources import numbers_of, source_logs
 from statestore.errors import InvalidInput, Unreadable
-from statestore.roll_forward.inputs import BatchInput, InputLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +207,34 @@ def check_sources(files: Files, place: str, needed: Mapping[str, int]) -> None:
                 "checkpoint that the output was written from, or a copy of its folder sources (--source-logs). Without "
                 "it the batches can't be run again"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInput:
+    """What a committed batch has read.
+
+    Attributes:
+        batch_id: of the batch.
+        offsets: the text of the checkpoint's file `offsets/<batchId>`.
+    """
+
+    batch_id: int
+    offsets: str
+
+
+@dataclass
+class InputLog(LogView):
+    """The fold of a whole log.
+
+    Attributes:
+        inputs: of each batch whose MARKER is still there, by its id, oldest first.
+    """
+
+    retain: int = sys.maxsize
+    inputs: dict[int, BatchInput] = field(default_factory=dict)
+
+    def apply(self, record: Record, position: MessageId) -> None:
+        """Add the next record. Raises what `LogView.apply` does."""
+        super().apply(record, position)
+        if isinstance(record, Marker):
+            self.inputs[record.batch_id] = BatchInput(record.batch_id, record.offsets)

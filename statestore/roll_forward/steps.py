@@ -12,15 +12,13 @@ from eos.config import Cluster
 from eos.doctor.abort import refuse_if_owned
 from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files, batch_ids, committed, read_query_id
-from statestore.checkpoint.files import join
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.sources import source_logs
 from statestore.errors import InvalidInput, NotFound, Unavailable, Unreadable
 from statestore.hadoop.file_systems import Hadoop
-from statestore.roll_forward.inputs import BatchInput, InputLog
 from statestore.roll_forward.jobs import Job
-from statestore.roll_forward.plan import Output, behind, check_sources, numbered
+from statestore.roll_forward.plan import BatchInput, InputLog, Output, behind, check_sources, numbered
 from statestore.savepoints import bookkeeper, pulsar_topic
 from statestore.savepoints.topic import is_topic
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from statestore.bk.address import BkAddress
 from statestore.checkpoint import moved_metadata
 from statestore.checkpoint.cut import cut_of, names_its_place
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.errors import CutFailed, NotFound, StateStoreError
 from statestore.savepoints import marker_retention
 from statestore.savepoints.savepoint import Savepoint

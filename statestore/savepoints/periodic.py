@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.logs import read_query_id
 from statestore.errors import InvalidInput, StateStoreError
 from statestore.savepoints import bookkeeper, marker_retention

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eos.config import Cluster
 from statestore.bk.address import is_bk
 from statestore.checkpoint.cut import cut_of
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.place import NewCheckpoint
 from statestore.defaults import TRANSACTION_S
 from statestore.errors import CutFailed, NotFound

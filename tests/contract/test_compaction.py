@@ -9,7 +9,7 @@ import pytest
 
 from eos.delivery.encryption import encryptor_of
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.encryption import decryptor_of
 from eos.pulsar.wire.encryption_keys import public_keys

@@ -14,7 +14,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer_group import open_producers
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId

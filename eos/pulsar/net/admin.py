@@ -15,8 +15,7 @@ from eos.errors import Refused, TopicMissing, Unreachable
 from eos.pulsar.net.admin_requests import FORBIDDEN, NO_ADMIN_API, AdminRequests, path_of
 from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in, rates_in
 from eos.pulsar.protocol.topics import whole_topic
-from eos.pulsar.wire.ledgers import TopicLedger
-from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.message_id import MessageId, TopicLedger
 from eos.pulsar.wire.txn import TxnId
 
 

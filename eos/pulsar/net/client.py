@@ -20,7 +20,7 @@ from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.reader import PERMITS, Reader
 from eos.pulsar.net.subscription import Initial, Subscription
 from eos.pulsar.net.transactions import Transactions
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.protocol.schemas import Declared, Registered
 from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, partition_name
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId

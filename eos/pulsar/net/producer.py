@@ -15,8 +15,7 @@ from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight, waited
 from eos.pulsar.net.transactions import Transactions
-from eos.pulsar.protocol.producer import ENDED, ProducerSession, State
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ENDED, ProducerIdentity, ProducerSession, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.protocol.topics import full_name

@@ -72,3 +72,19 @@ def split_partition(physical: str) -> tuple[str, int | None]:
     """Return the topic that a physical topic is a partition of, and its number; None for one without partitions."""
     found = _PARTITION.fullmatch(physical)
     return (physical, None) if found is None else (found[1], int(found[2]))
+
+
+def valid_topic(topic: str) -> str:
+    """Return `persistent://tenant/namespace/name` for a short, middle or full topic name.
+
+    Raises:
+        InvalidInput: the name is malformed, names one partition, or isn't persistent.
+    """
+    if topic.startswith("non-persistent://"):
+        raise InvalidInput(f"{topic!r} is not persistent: a transaction can't write to it. Use a persistent:// topic.")
+    name = persistent_name(topic)
+    if split_partition(name)[1] is not None:
+        raise InvalidInput(
+            f"{topic!r} names one partition. Give the whole topic, and a column 'partition' to choose partitions."
+        )
+    return name

@@ -1,4 +1,4 @@
-"""Where a message is stored."""
+"""Where a message is stored, and the ledgers in which the entries of its topic lie."""
 
 from __future__ import annotations
 
@@ -79,3 +79,18 @@ class EntryId(NamedTuple):  # each entry that is read is made one, and is compar
 
 EARLIEST = MessageId(-1, -1)
 """Before the first message of a topic (MessageId.earliest)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLedger:
+    """One ledger of a topic. Its entries are numbered from 0, without a gap.
+
+    Attributes:
+        id: of the ledger; later ledgers of a topic have larger ones.
+        entries: how many it holds; markers and what was aborted count. The broker says 0 of the one it writes to.
+        size: bytes of its entries.
+    """
+
+    id: int
+    entries: int
+    size: int

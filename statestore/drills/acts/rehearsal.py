@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING
 from eos.pulsar.net.client import Client
 from statestore.bk.address import BkAddress, is_bk
 from statestore.checkpoint import read_query_id, transfer
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.operators import operator_ids
 from statestore.checkpoint.verification import verify
 from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.same_state import read_stores
-from statestore.drills.interruption import undisturbed
 from statestore.drills.journal import JobEvent
+from statestore.drills.processes import undisturbed
 from statestore.errors import InvalidInput, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
 from statestore.roll_forward import Output, lacked_by
-from statestore.roll_forward.inputs import InputLog
+from statestore.roll_forward.plan import InputLog
 from statestore.savepoints import bookkeeper
 
 if TYPE_CHECKING:

@@ -16,17 +16,15 @@ from dataclasses import dataclass
 
 from eos.pulsar.net.client import Client
 from statestore.checkpoint import batch_ids, read_query_id
-from statestore.checkpoint.files import join
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.rehearsal import JOB, Live, compare, cut_of
 from statestore.drills.journal import JobEvent as JobEvent
 from statestore.errors import InvalidInput, Unavailable
 from statestore.roll_forward import behind
-from statestore.roll_forward.inputs import BatchInput
 from statestore.roll_forward.jobs import Job
-from statestore.roll_forward.plan import numbered
+from statestore.roll_forward.plan import BatchInput, numbered
 from statestore.roll_forward.steps import declare, plan_next, run_once, take_logs
 
 _LOOK_S = 0.5

@@ -27,10 +27,10 @@ from statestore.drills.acts import total_loss_job
 from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.total_loss_job import CONF, EVERY, TotalLossSettings
 from statestore.drills.admin import DrillAdmin
-from statestore.drills.interruption import undisturbed
 from statestore.drills.journal import AccountEvent, Fault, JobEvent, NotTested, PlannedFault, Recovered, StateEvent
 from statestore.drills.judge import oracle, rows
 from statestore.drills.later_transactions import end_later_transactions
+from statestore.drills.processes import undisturbed
 from statestore.errors import Unavailable
 from statestore.hadoop.session import session
 from statestore.roll_forward import Output, RollForwardStep

@@ -27,7 +27,6 @@ from statestore.drills.chaos.feed import KEYS, ROWS, Feeder
 from statestore.drills.chaos.job import DrillJobSettings, JobSpec
 from statestore.drills.chaos.proxy import Proxy
 from statestore.drills.chaos.supervisor import Running, StartRefused, Supervisor
-from statestore.drills.interruption import undisturbed
 from statestore.drills.journal import (
     AccountEvent,
     CheckEvent,
@@ -44,6 +43,7 @@ from statestore.drills.judge import oracle, rows
 from statestore.drills.judge.accounting import Expected
 from statestore.drills.judge.oracle import LiveReaders
 from statestore.drills.later_transactions import end_later_transactions
+from statestore.drills.processes import undisturbed
 from statestore.drills.record import record
 from statestore.drills.standalone import StandaloneCluster
 from statestore.drills.surroundings import began

@@ -19,7 +19,7 @@ from eos.delivery.row_writer import RowWriter, WriteReport, send_all
 from eos.errors import ConnectionLost, DamagedLog, EosError, Fenced, InvalidInput, NotCommitted, StaleBatch
 from eos.pulsar.net.client import Access, Client, Coordinator, Producer
 from eos.pulsar.net.in_flight import InFlight
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.txn import TxnId
 from tests.integration.drills.query import BATCHES, HIT, SIZE, Died, Driver, Query, deliver

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from statestore.checkpoint import committed, needs_of
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.hadoop.file_systems import Hadoop
 from tests.soak.queries import run
 

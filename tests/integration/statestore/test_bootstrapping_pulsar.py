@@ -20,7 +20,7 @@ from eos.config import Cluster
 from eos.errors import TopicMissing
 from statestore import InvalidInput, bootstrap, savepoints, state_difference, verify
 from statestore.checkpoint import committed
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.hadoop.file_systems import Hadoop
 from statestore.roll_forward import Output, restore_in_step
 from tests.conftest import MakeTopic

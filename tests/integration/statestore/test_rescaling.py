@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from eos.errors import StaleBatch
 from statestore import Damaged, InvalidInput, rescale, savepoints, state_difference, verify
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.operators import operator_ids
 from statestore.checkpoint.raw_state import raw_rows, read_kept, session_for
 from statestore.hadoop.file_systems import Hadoop

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from statestore import InvalidInput, bootstrap, rescale, savepoints, state_difference, verify
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.logs import is_begun
 from statestore.cli.app import typer_app
 from statestore.hadoop.file_systems import Hadoop

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.pulsar.net.client import Client
 from statestore import InvalidInput, Unavailable, periodic_savepoints, savepoints, stop_with_savepoint
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.needs import committed
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints.periodic import Schedule

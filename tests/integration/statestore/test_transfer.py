@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from statestore.checkpoint import LocalFiles, batch_ids, committed, transfer
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.inspection import inspect
 from statestore.hadoop.file_systems import Hadoop
 

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 import statestore
 from statestore.bk import tree
 from statestore.checkpoint import committed, needs_of
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.findings import CheckpointFinding
-from statestore.checkpoint.hadoop_files import HadoopFiles
 from statestore.cli.app import typer_app
 from statestore.hadoop.file_systems import Hadoop
 from tests.integration.statestore.checkpoints import BATCHES

@@ -10,7 +10,7 @@ from eos.delivery.producers import FreshProducers, OpenProducers
 from eos.errors import NetworkError, Refused, RefusedForGood
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
-from eos.pulsar.protocol.producer_identity import ProducerIdentity
+from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.batch import Chunk

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
-from eos.nearest import did_you_mean
+from eos.option_names import did_you_mean
 from eos.sinks.columns import ALIASES, BUILT, NAMED, VALUE_FORMATS, ColumnRoles, ValueFormat, roles_of
 from eos.sinks.message_rows import message_columns
 from eos.source.columns import ALL

@@ -14,8 +14,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
-from eos.pulsar.wire.ledgers import TopicLedger
-from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchemaResponse, Schema
 from eos.source.brokers import LOOKS_AT_ONCE, PulsarBrokers
 from eos.source.options import parse_options

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos.errors import TopicMissing
-from eos.pulsar.wire.ledgers import TopicLedger
-from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.source.offsets import BEGINNING, Position
 from eos.source.range_splitter import splitter, whole
 from eos.source.ranges import Range

@@ -11,7 +11,7 @@ from eos.commit.control_topic import control_topic
 from eos.commit.registration import REGISTRATION
 from statestore import savepoints
 from statestore.checkpoint import logs
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.needs import needs_of
 from statestore.drills.admin import DrillAdmin
 from statestore.drills.chaos.fault_targets import FaultTargets

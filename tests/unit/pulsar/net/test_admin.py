@@ -19,8 +19,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.admin_requests import headers
 from eos.pulsar.net.authentication import auth_data, provider
 from eos.pulsar.net.policies import Backlog
-from eos.pulsar.wire.ledgers import TopicLedger
-from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.message_id import MessageId, TopicLedger
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.pulsar.net.fake_broker import free_port
 from tests.waiting import PATIENCE_S

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from eos.errors import Fenced, NetworkError, OutOfTurn, Refused
-from eos.pulsar.protocol.producer import ProducerSession, State
+from eos.pulsar.protocol.producer import ProducerIdentity, ProducerSession, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.message_id import MessageId
@@ -189,3 +189,20 @@ def test_a_lost_connection_ends_it_once() -> None:
     producer.lost(first)
     producer.lost(NetworkError("second"))
     assert producer.failure is first
+
+
+# ---- who a producer is
+
+
+def test_a_part_adds_its_role_and_what_is_known_of_it() -> None:
+    whole = ProducerIdentity("flights", {"eos.sink": "flights"}, encrypted=True)
+    part = whole.part("batch-8-task-3", **{"eos.task": "3"})
+    assert part.fresh_name().startswith("flights:batch-8-task-3:")
+    assert part.properties == {"eos.sink": "flights", "eos.task": "3"}
+    assert part.encrypted
+    assert whole.properties == {"eos.sink": "flights"}
+
+
+def test_no_two_names_are_the_same() -> None:
+    one = ProducerIdentity("flights")
+    assert len({one.fresh_name() for _ in range(1_000)}) == 1_000

@@ -16,8 +16,7 @@ from eos.pulsar.wire.txn import TxnId
 from statestore.checkpoint import FileEntry, LocalFiles
 from statestore.errors import InvalidInput, Unavailable
 from statestore.roll_forward import Output, RollForwardStep, behind
-from statestore.roll_forward.inputs import InputLog
-from statestore.roll_forward.plan import check_sources, numbered
+from statestore.roll_forward.plan import InputLog, check_sources, numbered
 
 QUERY = "5f"
 

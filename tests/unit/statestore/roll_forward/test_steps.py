@@ -12,11 +12,11 @@ import pytest
 
 from eos.commit.registration import REGISTRATION, Registration
 from eos.config import Cluster
-from statestore.checkpoint.hadoop_files import HadoopFiles
+from statestore.checkpoint.files import HadoopFiles
 from statestore.errors import InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop, Status
 from statestore.roll_forward import Output, RollForwardStep, steps
-from statestore.roll_forward.inputs import BatchInput, InputLog
+from statestore.roll_forward.plan import BatchInput, InputLog
 from tests.unit.statestore.roll_forward.test_plan import QUERY, log, offsets
 
 OUTPUT = Output(Cluster("pulsar://nowhere:1"), "counts")
