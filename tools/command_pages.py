@@ -20,7 +20,7 @@ from statestore.cli.app import typer_app as statestore_app
 APPS: dict[str, typer.Typer] = {"eos": eos_app, "statestore": statestore_app}
 CONNECTION = frozenset(inspect.signature(connection).parameters)
 SHARED_BY = 3
-"""An option that so many verbs have with one meaning stands on the page once."""
+"""A parameter that so many verbs have with one meaning stands on the page once."""
 
 
 def verbs(name: str) -> Iterator[tuple[str, Any]]:
@@ -38,11 +38,13 @@ def _leaves(typed: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def drawn(name: str) -> str:
-    """Return the sections of all verbs of a program, and before them the options that several verbs have alike."""
+    """Return the sections of all verbs of a program, and before them the parameters that several verbs have alike."""
     every = list(verbs(name))
-    alike = Counter(_item(one) for _, command in every for one in _own(command) if one.param_type_name == "option")
+    alike = Counter(_item(one) for _, command in every for one in _own(command))
     shared = {item for item, times in alike.items() if times >= SHARED_BY}
-    head = f"### Options of several {name} commands\n\n" + "\n".join(item for item in alike if item in shared)
+    head = f"### Arguments and options of several {name} commands\n\n" + "\n".join(
+        item for item in alike if item in shared
+    )
     first: dict[Any, str] = {}
     sections = [_section(typed, command, shared, first) for typed, command in every]
     return "\n\n".join([head, *sections])
@@ -58,11 +60,11 @@ def _section(typed: str, command: Any, shared: Collection[str], first: dict[Any,
     own = _own(command)
     if rows := [item for item in map(_item, own) if item not in shared]:
         lines.append("\n".join(rows))
-    others = [f"`{one.opts[0]}`" for one in own if _item(one) in shared]
+    others = [_flags(one).partition(",")[0] for one in own if _item(one) in shared]
     if len(own) < len(_shown(command)):
         others.append("[the connection](#command-line)")
     if others:
-        lines.append(f"Also {', '.join(others)}.")
+        lines.append(f"{'Also' if rows else 'Takes'} {', '.join(others)}.")
     return "\n\n".join(lines)
 
 

@@ -22,9 +22,8 @@ def section(program: str, verb: str) -> str:
 
 def test_a_section_has_the_help_and_each_option_with_its_default() -> None:
     skip = section("eos", "eos skip")
-    assert "- `NAME` (required): " in skip
     assert "- `--batch` (required): " in skip
-    assert "Also `--namespace`, `--yes`, [the connection](#command-line)." in skip
+    assert "Also `NAME`, `--namespace`, `--yes`, [the connection](#command-line)." in skip
     assert "--service-url" not in skip
     assert "- `--kills`: " in section("statestore", "statestore drill")
 
@@ -32,7 +31,8 @@ def test_a_section_has_the_help_and_each_option_with_its_default() -> None:
 def test_an_option_of_several_verbs_is_told_once() -> None:
     page = command_pages.drawn("statestore")
     assert page.count("JSON in place of a table.") == 1
-    assert "`--json`" in section("statestore", "statestore ls")
+    assert "Also `URI`, `--json`, `--option`." in section("statestore", "statestore ls")
+    assert section("statestore", "statestore stat").strip().endswith("Takes `URI`, `--json`, `--option`.")
 
 
 def test_a_verb_that_is_there_by_two_names_is_told_once() -> None:
