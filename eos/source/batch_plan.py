@@ -104,7 +104,7 @@ def batch_ranges(
             except DataLost as gone:
                 lose(str(gone))
                 continue
-            if first <= finish:
+            if first <= finish or finish.ledger < first.ledger:  # then its task tells whether a ledger was lost
                 ranges.append(part if wanted.compacted else replace(part, first=first))
     return ranges
 

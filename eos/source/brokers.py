@@ -19,7 +19,9 @@ from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import is_hidden, partition_name, split_partition
 from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.source.boundaries import Boundary
-from eos.source.offsets import before
+from eos.source.errors import losses
+from eos.source.lost_ledgers import lost_between
+from eos.source.offsets import Position, before
 from eos.source.options import SourceOptions
 from eos.source.policy_warnings import policy_warnings
 from eos.source.range_reader import first_behind
@@ -29,7 +31,7 @@ from eos.source.subscriptions import Subscriptions, too_old
 from eos.source.unfinished_chunks import Unfinished
 
 if TYPE_CHECKING:
-    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.admin import Admin, EntryKind
     from eos.source.value_schema import ValueSchema
 
 PATIENCE_S = 60
@@ -126,6 +128,15 @@ class PulsarBrokers:
         except TopicMissing:
             return False
 
+    def tell_lost(self, topic: str, after: EntryId, up_to: EntryId, came: EntryId) -> None:
+        """Raise DataLost, or only warn, where ledgers between two entries are lost.
+
+        Args: the physical topic; both entries; the first message after the one, which lies after the other.
+        """
+        lose = losses(self._options.fail_on_data_loss)
+        for words in lost_between(topic, Position(after, False), came, up_to, self.open, self.entry_kind):
+            lose(words)
+
     @_patient
     def before_time(self, topic: str, time_ms: int) -> EntryId:
         """Return the entry behind which lies what was published at that time or later, as the broker finds it."""
@@ -215,6 +226,16 @@ class PulsarBrokers:
                 "may consume "
                 "the topic: give it that right, or leave out admin.url and minPartitions"
             ) from refused
+
+    def entry_kind(self, topic: str, entry: EntryId) -> EntryKind:
+        """Return what a stored entry is, or that its ledger is gone, as the admin API knows it.
+
+        Raises InvalidInput where there is no admin URL; NetworkError.
+        """
+        if self._options.admin_url is None:
+            raise InvalidInput("Only the admin API can tell, so give admin.url")
+        with admin_api(self._options) as admin:
+            return admin.entry_kind(topic, entry)
 
     def warn_of_policies(self, topics: Iterable[str], warn: Callable[[str], None], *, retained: bool = False) -> None:
         """Say what policies do to a read of these physical topics, where there is an admin URL. Raises nothing.

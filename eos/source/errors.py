@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from eos.errors import DamagedFrame, InvalidInput
+
+log = logging.getLogger("eos.source")
 
 
 class DataLost(InvalidInput):
@@ -14,6 +17,17 @@ class DataLost(InvalidInput):
 def lost(topic: str, what: str) -> str:
     """Return the message for data that can't be read any more. Args: the physical topic; what is known."""
     return f"data of {topic} was lost: {what}.{named_by('failOnDataLoss')}"
+
+
+def losses(fail: bool) -> Callable[[str], None]:
+    """Return what takes a loss. Args: `failOnDataLoss`: whether it raises DataLost, or only warns."""
+
+    def lose(what: str) -> None:
+        if fail:
+            raise DataLost(what)
+        log.warning(what)
+
+    return lose
 
 
 Damaged = Callable[[DamagedFrame], None]

@@ -2,11 +2,13 @@
 
 A reader begins *at* a message that is known to be stored: the start, where it is one, or else the first message behind
 it. It must come first; anything else proves that data was lost. The reader itself proves that nothing was left out
-behind it (`eos.pulsar.net.read_proof`). The end can be delivered, so it comes, and reading never hangs.
-Silence is no end: long passages of aborted entries are skipped inside the broker, which says
-nothing meanwhile. After a while of it the broker is asked for the last message: when that lies
-before the end, the end was deleted, and otherwise it is still to come. In a long silence a second reader looks whether
-the end itself still comes, and the first one begins again.
+behind it (`eos.pulsar.net.read_proof`), but for ledgers whose data are gone, which a broker may pass over: they are
+looked for where the ledger changes (`eos.source.lost_ledgers`).
+The end can be delivered, so it comes, and reading never hangs.
+Silence is no end: long passages of aborted entries are skipped inside the broker, which says nothing meanwhile. After a
+while of it the broker is asked for the last message: when that lies before the end, the end was deleted, and otherwise
+it is still to come. In a long silence a second reader looks whether the end itself still comes, and the first one
+begins again.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 
-from eos.errors import EntriesGone, TopicMissing
+from eos.errors import EntriesGone, Refused, TopicMissing
 from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption import Decrypt, as_it_is
 from eos.pulsar.wire.entry import Entry
@@ -24,6 +26,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked_messages import whole_messages
 from eos.source.entry_port import SILENCE_S, Entries, Open
 from eos.source.errors import Damaged, DataLost, lost, refused
+from eos.source.lost_ledgers import KindOf, lost_between, not_known
 from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
 
@@ -47,6 +50,7 @@ def read_range(
     damaged: Damaged = refused,
     max_bytes: int = MAX_BYTES,
     stored: Iterator[Entry] | None = None,
+    kind_of: KindOf = not_known,
 ) -> Iterator[list[Entry]]:
     """Yield the entries of a range, in order, in groups to be decoded together; chunked messages in one piece.
 
@@ -58,27 +62,47 @@ def read_range(
         damaged: called with what is wrong with an entry that can't be read; it raises, or the entry is left out.
         max_bytes: of a message in chunks, and of an entry once it is decompressed.
         stored: the first of its entries, as far as they could be read past the brokers. Default: none.
+        kind_of: tells what an entry is that did not come. Default: nobody can, so that a warning says so.
 
     Raises what the reader raises, and decrypting.
     """
-    entries = _through_brokers(part, open_reader, lose)
+    entries = _through_brokers(part, open_reader, lose, kind_of)
     if stored is not None:
-        entries = _stored_first(part, stored, open_reader, lose)
+        entries = _stored_first(part, stored, open_reader, lose, kind_of)
     try:
         yield from _groups(whole_messages(part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes))
     except TopicMissing as missing:
         lose(lost(part.topic, f"{missing} It was deleted before {part} was read"))
 
 
-def _through_brokers(part: Range, open_reader: Open, lose: Callable[[str], None]) -> Iterator[Entry]:
+def _through_brokers(part: Range, open_reader: Open, lose: Callable[[str], None], kind_of: KindOf) -> Iterator[Entry]:
     proof = _proof(part, open_reader, lose)
     begin = _first(part) if proof is None else proof
     with closing(open_reader(part.topic, begin, None, stored=proof is not None)) as reader:
-        yield from _entries(part, proof, reader, open_reader, lose)
+        reached = part.start.entry
+        for entry in _entries(part, proof, reader, open_reader, lose):
+            if entry.id.ledger != reached.ledger and not part.compacted:
+                for words in _lost_ledgers(part, reached, entry.id, reader, open_reader, kind_of):
+                    lose(words)
+            if entry.id <= part.end:
+                yield entry
+            reached = entry.id
+
+
+def _lost_ledgers(
+    part: Range, reached: EntryId, came: EntryId, reader: Entries, open_reader: Open, kind_of: KindOf
+) -> list[str]:
+    """Return the words of each ledger that was lost after an entry of a range and before the message that came next."""
+    behind = part.start if reached == part.start.entry else Position(reached)
+    try:
+        return lost_between(part.topic, behind, came, part.end, open_reader, kind_of)
+    except Refused:  # such as that the topic has room for one consumer
+        reader.begin_again()
+        return lost_between(part.topic, behind, came, part.end, open_reader, kind_of)
 
 
 def _stored_first(
-    part: Range, stored: Iterator[Entry], open_reader: Open, lose: Callable[[str], None]
+    part: Range, stored: Iterator[Entry], open_reader: Open, lose: Callable[[str], None], kind_of: KindOf
 ) -> Iterator[Entry]:
     """Yield what could be read past the brokers, and what is left of the range through them.
 
@@ -90,7 +114,7 @@ def _stored_first(
         last = entry.id
     if last < part.end:
         rest = part if last == part.start.entry else replace(part, start=Position(last), first=None)
-        yield from _through_brokers(rest, open_reader, lose)
+        yield from _through_brokers(rest, open_reader, lose, kind_of)
 
 
 def first_behind(topic: str, entry: EntryId, open_reader: Open) -> Found:
@@ -142,7 +166,7 @@ def _proof(part: Range, open_reader: Open, lose: Callable[[str], None]) -> Entry
 def _entries(
     part: Range, proof: EntryId | None, reader: Entries, open_reader: Open, lose: Callable[[str], None]
 ) -> Iterator[Entry]:
-    """Yield the entries of a range."""
+    """Yield the entries of a range, and the one that came after them, where one did in place of the end."""
     silences = 0
     while True:
         try:
@@ -153,7 +177,7 @@ def _entries(
                 return
             continue
         for entry in arrived:
-            if part.start.entry < entry.id <= part.end:
+            if part.start.entry < entry.id:
                 yield entry
             if entry.id >= part.end:
                 if entry.id > part.end and part.end_delivered and not part.compacted:
@@ -172,7 +196,7 @@ def _entries(
             if hidden := _end_gone(part, open_reader):
                 lose(hidden)
                 return
-            _say_that_it_waits(part, silences)
+            say_that_it_waits(part, silences)
             reader.begin_again()
 
 
@@ -188,14 +212,15 @@ def _end_gone(part: Range, open_reader: Open) -> str:
     return ""
 
 
-def _say_that_it_waits(part: Range, silences: int) -> None:
-    if silences >= _SAID_AFTER:
+def say_that_it_waits(what: object, silences: int) -> None:
+    """Warn of a read that waits, with the likely causes, from time to time. Args: what is read; silences in a row."""
+    if silences >= _SAID_AFTER and silences & (silences - 1) == 0:
         log.warning(
             "nothing of %s has come for %d s, although its end is stored. The broker skips many aborted entries, its "
-            "bookies do not answer, or a ledger is lost. The task waits on. The broker's log names a ledger that it "
+            "bookies do not answer, or a ledger is lost. The read waits on. The broker's log names a ledger that it "
             "cannot read. If that one is lost for good, set autoSkipNonRecoverableData=true in the broker, which then "
             "leaves out the messages of the ledger",
-            part,
+            what,
             silences * SILENCE_S,
         )
 

@@ -48,6 +48,10 @@ class TopicEntries(Protocol):
         """Raise InvalidInput when an entry that a read is to begin with lies behind all that is stored and the next."""
         ...
 
+    def tell_lost(self, topic: str, after: EntryId, up_to: EntryId, came: EntryId) -> None:
+        """Raise DataLost, or only warn, where ledgers between two entries are lost: see `PulsarBrokers`."""
+        ...
+
     def is_removed_partition(self, topic: str) -> bool:
         """Whether a physical topic that is missing is a partition that its topic still has."""
         ...
@@ -215,7 +219,12 @@ class Subscriptions:
         low, high = min(one, other), max(one, other)
         if low == high or last is None or last <= low:
             return False
-        return self._places.first(topic, EntryId(low.ledger, low.entry + 1)).entry <= high
+        came = self._places.first(topic, EntryId(low.ledger, low.entry + 1)).entry
+        if came <= high:
+            return True
+        # A broker that passes over a lost ledger acknowledges it for each subscription. It may have held messages.
+        self._places.tell_lost(topic, low, high, came)
+        return False
 
     def _stands(self, topic: str) -> tuple[EntryId | None, EntryId]:
         last, stands = self._cursors[topic].last_message_id()

@@ -39,7 +39,7 @@ OPTIONS: tuple[SourceOption, ...] = (
         "",
         '`"http://host:8080"` or `"https://host:8443"`: the admin API, by whose ledgers topic partitions are cut, so '
         "that more tasks read them. A cut gives up the order within a key, see `maxBytesPerPartition`. With it a read "
-        "warns of policies that slow it",
+        "warns of policies that slow it, and knows whether a ledger that a broker passed over is lost",
     ),
     _both("topic", "", "one topic: all its partitions, or one partition by its own name"),
     _both("topics", "", "several topics, separated by commas"),

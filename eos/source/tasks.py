@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from eos.pulsar.wire.encryption import as_it_is, decryptor_of
 from eos.pulsar.wire.entry import Entry
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import SourceColumns
-from eos.source.errors import Damaged, DataLost
+from eos.source.errors import Damaged, losses
 from eos.source.options import SourceOptions
 from eos.source.range_reader import read_range
 from eos.source.ranges import Range
@@ -38,17 +38,6 @@ class RangePartition(InputPartition):
     path: SegmentPath | None = None
 
 
-def losses(options: SourceOptions) -> Callable[[str], None]:
-    """Return what takes a loss: it raises DataLost, or only warns, as the options say."""
-
-    def lose(what: str) -> None:
-        if options.fail_on_data_loss:
-            raise DataLost(what)
-        log.warning(what)
-
-    return lose
-
-
 def read_partition(
     partition: RangePartition, options: SourceOptions, schema: StructType, values: ValueSchema | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -60,7 +49,7 @@ def read_partition(
     left out, and what readers raise.
     """
     part, path = partition.part, partition.path
-    lose = losses(options)
+    lose = losses(options.fail_on_data_loss)
     left_out = 0
 
     def damaged(damage: DamagedFrame) -> None:
@@ -76,7 +65,7 @@ def read_partition(
     decrypt = decryptor_of(options.decryption_keys) if options.decryption_keys else as_it_is
     most = options.max_message_bytes
     stored = None if path is None else read_stored(part, path, options)
-    for entries in read_range(part, brokers.open, lose, decrypt, damaged, most, stored):
+    for entries in read_range(part, brokers.open, lose, decrypt, damaged, most, stored, brokers.entry_kind):
         yield from readable(columns, entries, damaged)
 
 

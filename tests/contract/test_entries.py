@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eos.errors import TopicMissing
+from eos.pulsar.net.admin import Admin, EntryKind
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import EntryReader
 from eos.pulsar.wire.batch import BatchEncoder
@@ -132,6 +133,39 @@ def test_a_topic_of_several_ledgers_that_has_room_for_one_consumer_is_read_whole
             found += more
     assert values(found) == [b"0", b"1", b"2"]
     assert len({entry.id.ledger for entry in found}) == 3
+
+
+def test_what_lies_before_a_ledger_and_what_an_entry_is(pulsar: Running, ours: Client, make_topic: MakeTopic) -> None:
+    """By this the source tells ledgers that were lost from those that hold nothing for readers."""
+    topic = make_topic("e-kinds")
+    ours.subscription(topic, "keeps", initial="earliest").close()
+    kinds: dict[EntryKind, EntryId] = {}
+    with Admin(pulsar.admin_url) as admin:
+
+        def unloaded(kind: EntryKind) -> EntryId:
+            unload(pulsar, topic)
+            newest = max(one.id for one in admin.ledgers(topic) if one.entries)
+            kinds[kind] = EntryId(newest, 0)
+            return kinds[kind]
+
+        with ours.producer(topic) as producer:
+            producer.send_record(b"a", None)
+        unloaded("message")
+        txn = transaction(ours, topic)
+        with ours.producer(topic) as producer:
+            producer.send_record(b"aborted", txn)
+        unloaded("aborted")
+        end(ours, txn, commit=False)
+        kinds["gone"] = EntryId((last := unloaded("marker")).ledger, 1)
+        with ours.producer(topic) as producer:
+            producer.send_record(b"b", None)
+        assert {kind: admin.entry_kind(topic, entry) for kind, entry in kinds.items()} == {kind: kind for kind in kinds}
+        assert admin.entry_kind(topic, EntryId(last.ledger + 10**6, 0)) == "gone"
+        listed = [one.id for one in admin.ledgers(topic)]
+    for ledger, before in zip(listed[1:], listed, strict=False):
+        with ours.entry_reader(topic, EntryId(ledger, 0)) as reader:
+            assert reader.last_message_id()[1] == EntryId(before, 0)
+    assert values(read_all(ours, topic)) == [b"a", b"b"]
 
 
 def test_a_topic_that_vanished_is_missing_at_the_next_read(

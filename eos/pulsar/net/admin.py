@@ -6,17 +6,24 @@ Paths are those of the broker's own resources (org.apache.pulsar.broker.admin).
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from eos.errors import Refused, TopicMissing, Unreachable
 from eos.pulsar.net.admin_requests import FORBIDDEN, NO_ADMIN_API, AdminRequests, path_of
 from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in, rates_in
 from eos.pulsar.protocol.topics import whole_topic
-from eos.pulsar.wire.message_id import MessageId, TopicLedger
+from eos.pulsar.wire.message_id import EntryId, MessageId, TopicLedger
 from eos.pulsar.wire.txn import TxnId
+
+EntryKind = Literal["message", "marker", "aborted", "gone"]
+"""What is stored at a place: a message that readers get, a marker, a message of an aborted transaction, or nothing."""
+
+_GONE = ("Message id not found", "No such entry")
+"""What a broker says of an entry whose ledger does not exist, and of one that none of its bookies has (4.2.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +234,31 @@ class Admin(AdminRequests):
         later = (MessageId(one["ledgerId"], 0) for one in ledgers if one["ledgerId"] > position.ledger)
         for place in (MessageId(position.ledger, position.entry + 1), *later):
             try:
-                entry = self._ask("GET", f"v2/{path_of(topic)}/ledger/{place.ledger}/entry/{place.entry}")
+                entry = self._entry(topic, place)
             except (Refused, TopicMissing):  # behind the end of that ledger
                 continue
-            most, least = (entry.headers.get(f"X-Pulsar-txnid-{half}-bits") for half in ("most", "least"))
+            most, least = (entry.get(f"X-Pulsar-txnid-{half}-bits") for half in ("most", "least"))
             return TxnId(int(most), int(least)) if most is not None and least is not None else None
         return None
+
+    def entry_kind(self, topic: str, entry: EntryId) -> EntryKind:
+        """Return what an entry of a topic without partitions, or of a partition, is. Needs the right to consume.
+
+        Raises Refused where the broker cannot read the entry, although it may be stored.
+        """
+        try:
+            told = self._entry(topic, entry)
+        except Refused as refused:
+            if not any(words in refused.detail for words in _GONE):
+                raise
+            return "gone"
+        if "X-Pulsar-marker-type" in told:
+            return "marker"
+        return "aborted" if told.get("X-Pulsar-txn-aborted") == "true" else "message"
+
+    def _entry(self, topic: str, entry: EntryId | MessageId) -> Mapping[str, str]:
+        """Return what the broker says of a stored entry, by the headers of its answer, whose names have any case."""
+        return self._ask("GET", f"v2/{path_of(topic)}/ledger/{entry.ledger}/entry/{entry.entry}").headers
 
     def ledgers(self, topic: str) -> list[TopicLedger]:
         """Return the ledgers of a topic without partitions, or of a partition, in their order."""

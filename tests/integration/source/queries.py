@@ -60,6 +60,6 @@ def read(brokers: PulsarBrokers, ranges: list[Range], lose: Callable[[str], None
     return [
         value.decode()
         for part in ranges
-        for entries in read_range(part, brokers.open, lose)
+        for entries in read_range(part, brokers.open, lose, kind_of=brokers.entry_kind)
         for value in decode(entries, ["value"]).column("value").to_pylist()
     ]

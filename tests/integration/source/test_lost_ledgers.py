@@ -10,18 +10,25 @@ import httpx
 import pytest
 from kazoo.client import KazooClient
 
+from eos.bookkeeper.net.zookeeper import ZooKeeperMetadata
 from eos.bookkeeper.wire.metadata import znode
 from eos.errors import InvalidInput, Unanswered
+from eos.inspect.adoption import _published_since
+from eos.inspect.rows import TopicRows
 from eos.local import LocalPulsar
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.decoding import decode
+from eos.pulsar.wire.message_id import TopicLedger
 from eos.source.batch_plan import batch_ranges
 from eos.source.brokers import PulsarBrokers
-from eos.source.options import parse_options
+from eos.source.options import SourceOptions, parse_options
+from eos.source.range_reader import read_range
 from eos.source.ranges import Range
+from eos.source.segment_path import SegmentPlan, read_stored
 from tests.conftest import START_S, create_topic
 from tests.contract.raw import client
-from tests.integration.source.queries import read
+from tests.integration.source.queries import Query, read
 from tests.integration.source.streams import write
 from tests.waiting import until
 
@@ -47,15 +54,26 @@ class Lossy:
         for rows in ROWS:
             write(ours, self.topic, *rows)
             self.unload()
-        given = {"service.url": pulsar.service_url, "topic": self.topic, "request_timeout_s": "3"}
-        options = parse_options(given, "batch")
+        self.options = {
+            "service.url": pulsar.service_url,
+            "admin.url": pulsar.admin_url,
+            "topic": self.topic,
+            "request_timeout_s": "3",
+        }
+        options = parse_options(self.options, "batch")
         self.brokers = PulsarBrokers(options)
-        self.ranges: list[Range] = list(batch_ranges(self.brokers, options.start, options.end))
+        self.ranges = self.planned(options)
+
+    def planned(self, options: SourceOptions) -> list[Range]:
+        return list(batch_ranges(self.brokers, options.start, options.end))
+
+    def ledgers(self) -> list[TopicLedger]:
+        with Admin(self._pulsar.admin_url) as admin:
+            return admin.ledgers(self.topic)
 
     def lose(self, *numbers: int) -> None:
         """Take the metadata of ledgers away, as a disaster or a wrong command does."""
-        with Admin(self._pulsar.admin_url) as admin:
-            ledgers = admin.ledgers(self.topic)
+        ledgers = self.ledgers()
         zookeeper = KazooClient(self._pulsar.zookeeper)
         zookeeper.start()
         try:
@@ -65,6 +83,15 @@ class Lossy:
             zookeeper.stop()
             zookeeper.close()
         self.unload()
+
+    def published_ms(self) -> int:
+        """When the first row was published."""
+        with self._ours.entry_reader(self.topic, None) as reader:
+            return int(reader.read(WATCHDOG_S)[0].metadata.publish_time)
+
+    @property
+    def zookeeper(self) -> str:
+        return self._pulsar.zookeeper
 
     def write(self, row: str) -> None:
         write(self._ours, self.topic, row)
@@ -113,6 +140,115 @@ def test_a_lost_start_is_a_loss(lossy: Lossy) -> None:
         lossy.read(fail)
 
 
+@pytest.mark.parametrize("lost", [[0], [1], [0, 1]], ids=str)
+@pytest.mark.parametrize("replanned", [False, True], ids=["planned before", "planned after"])
+def test_a_lost_ledger_that_the_broker_passes_over_is_a_loss(lossy: Lossy, lost: list[int], replanned: bool) -> None:
+    whole = lossy.ledgers()
+    lossy.lose(*lost)
+    if replanned:
+        lossy.ranges = lossy.planned(parse_options(lossy.options, "batch"))
+    with pytest.raises(InvalidInput, match=f"data of {lossy.topic} was lost"):
+        lossy.read(fail)
+    told: list[str] = []
+    left = [row for number, rows in enumerate(ROWS) if number not in lost for row in rows]
+    assert lossy.read(told.append) == left
+    if replanned:
+        assert len(told) == len(lost)
+        for number, words in zip(lost, told, strict=True):
+            assert f"the ledger of the entries {whole[number].id}:0 to {whole[number].id}:1 is gone" in words
+
+
+@pytest.mark.parametrize("ends", [1, 2])
+def test_a_lost_ledger_at_an_end_that_is_named_is_a_loss(lossy: Lossy, ends: int) -> None:
+    end = f"{lossy.ledgers()[ends].id}:0"
+    lossy.lose(1)
+    options = parse_options(lossy.options | {"endingOffsets": f'{{"{lossy.topic}": "{end}"}}'}, "batch")
+    lossy.ranges = lossy.planned(options)
+    with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
+        lossy.read(fail)
+
+
+def test_a_stream_that_comes_to_a_lost_ledger_ends_with_a_loss_or_a_warning(lossy: Lossy) -> None:
+    given = lossy.options | {"startingOffsets": "earliest", "subscription": "job"}
+    query = Query(parse_options(given, "stream"))
+    first = query.plan.first()
+    lossy.lose(1)
+    with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
+        query.behind(first)
+    query.brokers.close()
+    again = Query(parse_options(given | {"failOnDataLoss": "false"}, "stream"))
+    assert again.behind(again.plan.first()) == [*ROWS[0], *ROWS[2]]
+    assert [one for one in again.told if "is gone" in one]
+    again.brokers.close()
+
+
+def test_a_stream_that_has_read_nothing_yet_does_not_begin_after_a_lost_ledger_in_silence(
+    lossy: Lossy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The broker acknowledges a lost ledger for each subscription, so that the query's own stands after it."""
+    given = lossy.options | {"startingOffsets": "earliest", "subscription": "job"}
+    query = Query(parse_options(given, "stream"))
+    first = query.plan.first()
+    lossy.lose(0)
+    with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
+        query.behind(first)
+    query.brokers.close()
+    with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
+        Query(parse_options(given, "stream")).plan.first()
+    again = Query(parse_options(given | {"failOnDataLoss": "false"}, "stream"))
+    assert again.behind(again.plan.first()) == [*ROWS[1], *ROWS[2]]
+    assert "is gone, and the broker passes over it" in caplog.text
+    again.brokers.close()
+
+
+def test_without_an_admin_api_a_warning_says_that_a_loss_cannot_be_known(
+    lossy: Lossy, caplog: pytest.LogCaptureFixture
+) -> None:
+    lossy.lose(1)
+    del lossy.options["admin.url"]
+    lossy.brokers = PulsarBrokers(parse_options(lossy.options, "batch"))
+    assert lossy.read(fail) == [*ROWS[0], *ROWS[2]]
+    assert "The source cannot know which" in caplog.text
+
+
+def test_a_lost_ledger_is_told_by_the_readers_without_spark(lossy: Lossy, caplog: pytest.LogCaptureFixture) -> None:
+    began_ms = lossy.published_ms()
+    lossy.lose(1)
+    with client(lossy.options["service.url"]) as ours, Admin(lossy.options["admin.url"]) as admin:
+        told: list[str] = []
+        left = [row.encode() for row in [*ROWS[0], *ROWS[2]]]
+        rows = TopicRows(ours.cluster, lossy.topic, "earliest", told.append, kind_of=admin.entry_kind)
+        assert [row.value for row in rows.stored()] == left
+        assert len(told) == 1
+        assert "is gone, and the broker passes over it" in told[0]
+        assert [row.value for row in TopicRows(ours.cluster, lossy.topic, "earliest", fail).stored()] == left
+        assert "The source cannot know which" in caplog.text
+        for asked in (admin, None):
+            assert _published_since(ours.cluster, asked, lossy.topic, began_ms) is None
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_lost_ledger_is_a_loss_where_the_others_are_read_from_bookies(lossy: Lossy, lost: int) -> None:
+    with ZooKeeperMetadata(lossy.zookeeper) as zookeeper:
+        host, port = zookeeper.address("bk0test")
+    past = {"read.from": "bookies", "bookie.addresses": f"bk0test={host}:{port}"}
+    options = parse_options(lossy.options | past | {"failOnDataLoss": "false"}, "batch")
+    lossy.lose(lost)
+    told: list[str] = []
+    values: list[str] = []
+    for part in lossy.planned(options):
+        path = SegmentPlan(options).path(part)
+        assert path is not None
+        stored = read_stored(part, path, options)
+        groups = read_range(part, lossy.brokers.open, told.append, stored=stored, kind_of=lossy.brokers.entry_kind)
+        values += [
+            bytes(value.as_py()).decode() for group in groups for value in decode(group, ["value"]).column("value")
+        ]
+    assert values == [row for number, rows in enumerate(ROWS) if number != lost for row in rows]
+    assert len(told) == 1
+    assert "is gone, and the broker passes over it" in told[0]
+
+
 def test_a_read_waits_at_a_lost_ledger_and_goes_on_once_the_broker_passes_over_it(
     start_pulsar: Callable[..., LocalPulsar], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -126,4 +262,5 @@ def test_a_read_waits_at_a_lost_ledger_and_goes_on_once_the_broker_passes_over_i
         setting = f"{pulsar.admin_url}/admin/v2/brokers/configuration/autoSkipNonRecoverableData/true"
         httpx.post(setting, timeout=60).raise_for_status()
         lossy.unload()
-        assert rows.result(300) == [*ROWS[0], *ROWS[2]]
+        with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
+            rows.result(300)

@@ -63,6 +63,8 @@ def pinned(text: str) -> Position:
         (by(p0="5:5", p1="earliest"), LATEST, between(pinned("5:4"), "5:9", "5:9")),
         (by(p0="5:5", p1="earliest"), by(p0="5:7", p1="latest"), None),
         (by(p0="5:4", t="earliest"), by(p0="5:3", t="latest"), None),
+        # Nothing comes of ledger 4: its task tells whether the ledger is lost.
+        (EARLIEST, by(p0="4:7", t="latest"), between(BEGINNING, "4:7", "5:0", delivered=False)),
     ],
 )
 def test_boundaries_become_a_range(brokers: Timed, start: Boundary, end: Boundary, expected: Range | None) -> None:

@@ -120,7 +120,8 @@ def test_other_messages_that_began_further_back_are_passed_over(monkeypatch: pyt
 def test_a_range_that_begins_with_whole_messages_looks_nowhere_else() -> None:
     topic = Topic(TANGLED)
     topic.read(BEGINNING, "7:5")
-    assert topic.opened == [None, at("5:0")], "the first looks for the message with which the second must begin"
+    # The first looks for the message with which the second must begin, the others for ledgers that were passed over.
+    assert topic.opened == [None, at("5:0"), at("5:0"), at("7:0")]
 
 
 @pytest.mark.usefixtures("small_steps")

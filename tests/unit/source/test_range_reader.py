@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from eos.errors import EntriesGone, InvalidInput, TopicMissing
+from eos.errors import EntriesGone, InvalidInput, Refused, TopicMissing, Unreachable
+from eos.pulsar.net.admin import EntryKind
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
@@ -27,11 +28,15 @@ class Script:
     Attributes:
         scripts: of each reader: entries that arrive together, or the first entry that comes after a gap.
         last: the last message that the broker can deliver.
+        ledgers: the last entry of each ledger that the topic lists.
+        kinds: what an entry is that the admin API is asked for; None: it does not answer.
         opened: where each reader was to begin, and whether a message must be there.
     """
 
     scripts: list[list[list[str] | str]]
     last: str | None = None
+    ledgers: tuple[str, ...] = ()
+    kinds: dict[str, EntryKind | None] = field(default_factory=dict)
     size: int = 100
     opened: list[tuple[EntryId | None, bool]] = field(default_factory=list)
     closed: int = 0
@@ -40,16 +45,24 @@ class Script:
 
     def open(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> Reader:
         self.opened.append((start, stored))
-        return Reader(self, self.scripts.pop(0), start)
+        return Reader(self, start)
+
+    def kind(self, topic: str, entry: EntryId) -> EntryKind:
+        kind = self.kinds.pop(str(entry))
+        if kind is None:
+            raise Unreachable("the admin API does not answer")
+        return kind
 
 
 @dataclass
 class Reader:
     script: Script
-    arrivals: list[list[str] | str]
     start: EntryId | None
+    arrivals: list[list[str] | str] | None = None
 
     def read(self, timeout_s: float) -> list[Entry]:
+        if self.arrivals is None:
+            self.arrivals = self.script.scripts.pop(0)
         if not self.arrivals:
             return []
         arrived = self.arrivals.pop(0)
@@ -61,7 +74,9 @@ class Reader:
     def last_message_id(self) -> tuple[EntryId | None, EntryId | None]:
         self.script.asked += 1
         assert self.script.asked < 100, "it asks for ever"
-        return at(self.script.last) if self.script.last is not None else None, None
+        last = at(self.script.last) if self.script.last is not None else None
+        before = [at(one) for one in self.script.ledgers if self.start is not None and at(one) < self.start]
+        return last, max(before) if before else None
 
     def begin_again(self) -> None:
         self.script.again += 1
@@ -79,7 +94,7 @@ def fail(what: str) -> None:
 
 
 def read(part: Range, script: Script, lose: Callable[[str], None] = fail) -> list[str]:
-    return [str(entry.id) for group in read_range(part, script.open, lose) for entry in group]
+    return [str(entry.id) for group in read_range(part, script.open, lose, kind_of=script.kind) for entry in group]
 
 
 def test_the_start_is_asked_for_proves_itself_and_is_dropped() -> None:
@@ -115,7 +130,8 @@ def test_a_pin_proves_nothing_so_the_first_message_behind_it_is_looked_for_and_m
     looked_from = {"pinned 5:3": at("5:4"), "pinned 5:-1": at("5:0"), "beginning": None}[start]
     script = Script([[["5:5", "5:6"]], [["5:5", "5:6"]]], last="5:6")
     assert read(behind(start, "5:6"), script) == ["5:5", "5:6"]
-    assert script.opened == [(looked_from, False), (at("5:5"), True)]
+    looks = [(at("5:0"), False)] if start == "beginning" else []  # for a ledger before the first one that came
+    assert script.opened == [(looked_from, False), (at("5:5"), True), *looks]
 
 
 def test_silence_is_no_end_while_the_end_is_there() -> None:
@@ -186,6 +202,76 @@ def test_the_first_message_of_a_table_is_still_the_one_that_was_planned() -> Non
     words = r"data of t was lost: .*its first message was 5:5, and now it begins with 6:0\. Messages"
     with pytest.raises(InvalidInput, match=words):
         read(part, Script([["6:0"]]))
+
+
+LISTED = ("4:7", "5:3", "6:1", "8:0", "9:9")
+
+
+@pytest.mark.parametrize("kind", ["gone", "message"])
+def test_a_ledger_of_which_nothing_came_is_a_loss_where_its_entries_are_gone_or_are_messages(kind: EntryKind) -> None:
+    def script() -> Script:
+        return Script([[["5:3", "9:0", "9:1"]]], ledgers=LISTED, kinds={"6:0": kind, "8:0": "marker"})
+
+    with pytest.raises(InvalidInput, match=r"data of t was lost: .*6:0 to 6:1.* before 9:0"):
+        read(behind("5:3", "9:1"), script())
+    told: list[str] = []
+    assert read(behind("5:3", "9:1"), script(), told.append) == ["9:0", "9:1"]
+    assert len(told) == 1
+
+
+def test_ledgers_that_hold_nothing_for_readers_are_no_loss_and_others_are_not_asked_about() -> None:
+    script = Script([[["5:1", "5:3", "8:0", "9:0"]]], ledgers=LISTED, kinds={"6:0": "aborted"})
+    assert read(behind("5:1", "9:0"), script) == ["5:3", "8:0", "9:0"]
+    assert not script.kinds
+    assert read(behind("5:1", "5:3"), Script([[["5:1", "5:2", "5:3"]]])) == ["5:2", "5:3"], "one ledger: no question"
+
+
+def test_whether_a_ledger_is_lost_can_stay_unknown_and_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    script = Script([[["5:3", "8:0"]]], ledgers=LISTED, kinds={"6:0": None})
+    assert read(behind("5:3", "8:0"), script) == ["8:0"]
+    assert "None of the entries 6:0 to 6:1 of t came" in caplog.text
+    assert "The source cannot know which. the admin API does not answer" in caplog.text
+    caplog.clear()
+    assert list(read_range(behind("5:3", "8:0"), Script([[["5:3", "8:0"]]], ledgers=LISTED).open, fail))
+    assert "The source cannot know which. Only the admin API can tell" in caplog.text
+
+
+@pytest.mark.parametrize(("start", "first"), [("beginning", "4:0"), ("pinned 5:-1", "5:0"), ("pinned 5:1", "5:2")])
+def test_a_lost_ledger_at_the_start_of_a_range_is_a_loss(start: str, first: str) -> None:
+    kinds: dict[str, EntryKind | None] = {"4:0": "marker", "5:0": "marker"}
+    script = Script([[["6:0"]], [["6:0"]]], ledgers=LISTED, kinds=kinds | {first: "gone"})
+    with pytest.raises(InvalidInput, match=rf"the ledger of the entries {first} to "):
+        read(behind(start, "6:0"), script)
+
+
+def test_a_lost_ledger_at_an_end_that_the_user_named_is_a_loss_and_one_after_it_is_not_asked_about() -> None:
+    part = Range("t", Position.parse("5:3"), at("6:0"), end_delivered=False)
+    with pytest.raises(InvalidInput, match="6:0 to 6:1"):
+        read(part, Script([[["5:3", "9:0"]]], ledgers=LISTED, kinds={"6:0": "gone"}))
+
+
+def test_a_ledger_that_the_topic_has_deleted_meanwhile_is_no_loss(caplog: pytest.LogCaptureFixture) -> None:
+    script = Script([[["5:3", "8:0"]]], ledgers=LISTED)
+
+    def deleted(topic: str, entry: EntryId) -> EntryKind:
+        script.ledgers = ("8:0",)
+        return "gone"
+
+    groups = read_range(behind("5:3", "8:0"), script.open, fail, kind_of=deleted)
+    assert [str(entry.id) for group in groups for entry in group] == ["8:0"]
+    assert "deleted the ledger meanwhile" in caplog.text
+
+
+def test_a_topic_that_has_room_for_one_consumer_is_left_while_its_ledgers_are_looked_for() -> None:
+    class Full(Script):
+        def open(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> Reader:
+            if len(self.opened) > self.again:
+                raise Refused("subscribe", "ConsumerBusy", "too many consumers")
+            return super().open(topic, start, permits, stored=stored)
+
+    script = Full([[["5:3", "6:0"]]], ledgers=LISTED)
+    assert read(behind("5:3", "6:0"), script) == ["6:0"]
+    assert script.again == 1
 
 
 def stored(*ids: str) -> Iterator[Entry]:

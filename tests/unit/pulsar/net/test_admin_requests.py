@@ -9,8 +9,12 @@ import httpx
 import pytest
 
 from eos.config import Credentials, Tls
+from eos.errors import Refused
 from eos.pulsar.net import admin_requests
 from eos.pulsar.net.admin import Admin
+from eos.pulsar.wire.message_id import EntryId
+from tests.unit.pulsar.net.test_admin import TOPIC, Server
+from tests.unit.pulsar.net.test_admin import server as server
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -69,3 +73,28 @@ def test_nobody_else_speaks_http_to_a_broker() -> None:
         "statestore/drills/admin.py",  # reads answers
         "statestore/drills/standalone.py",  # the page of Spark's master
     }
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "reason", "kind"),
+    [
+        ({}, 200, "", "message"),
+        ({"X-Pulsar-txn-aborted": "false"}, 200, "", "message"),
+        ({"X-Pulsar-txn-aborted": "true"}, 200, "", "aborted"),
+        ({"X-Pulsar-marker-type": "22", "X-Pulsar-txn-aborted": "true"}, 200, "", "marker"),
+        ({}, 404, "Message id not found", "gone"),
+        ({}, 500, "Message: No such entry\n\nStacktrace:", "gone"),
+        ({}, 404, "Not Found", None),
+        ({}, 500, "Bookie handle is not available", None),
+        ({}, 403, "not authorized", None),
+    ],
+)
+def test_what_an_entry_is(server: Server, headers: dict[str, str], status: int, reason: str, kind: str | None) -> None:
+    server.answers = {f"{TOPIC}/ledger/5/entry/4": (status, {"reason": reason} if reason else None)}
+    server.headers = headers
+    with Admin(server.url) as admin:
+        if kind is not None:
+            assert admin.entry_kind("persistent://public/default/t/x", EntryId(5, 4)) == kind
+            return
+        with pytest.raises(Refused, match=reason):
+            admin.entry_kind("persistent://public/default/t/x", EntryId(5, 4))
