@@ -66,8 +66,9 @@ def peek(
     """Show rows of a topic that are committed, partition by partition; nothing is acknowledged.
 
     Bytes that are not UTF-8 and control characters are shown as \\xNN, \\n and the like. With --follow a row is a line:
-    partition, place, key and value, with tabs between them.
+    partition, place, key and value, with tabs between them. Only with --admin-url does it report a ledger that is lost.
     """
+    from contextlib import ExitStack
     from itertools import islice
 
     from eos.errors import InvalidInput
@@ -78,13 +79,19 @@ def peek(
     if start == "latest" and not follow:
         raise InvalidInput("--from latest shows what comes from now on: give --follow too, or another place to begin")
     decrypt = as_it_is if decryption_keys is None else decryptor_of(key_files(decryption_keys))
-    rows = TopicRows(to.cluster, topic, start, tell, decrypt)
-    shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
-    if not as_json and not follow:
-        _show(list(shown))
-        return
-    for row in shown:
-        print(json.dumps(_plain(row)) if as_json else _line(row), flush=follow)
+    with ExitStack() as stack:
+        kind_of = None
+        if to.admin_url is not None:
+            from eos.pulsar.net.admin import Admin
+
+            kind_of = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls)).entry_kind
+        rows = TopicRows(to.cluster, topic, start, tell, decrypt, kind_of)
+        shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
+        if not as_json and not follow:
+            _show(list(shown))
+            return
+        for row in shown:
+            print(json.dumps(_plain(row)) if as_json else _line(row), flush=follow)
 
 
 def _show(rows: list[TopicRow]) -> None:

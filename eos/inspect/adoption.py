@@ -9,6 +9,7 @@ schema the values have, and whether the sink's name is free.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,10 +20,10 @@ from eos.config import KEY_HASHES, Cluster, KeyHash
 from eos.doctor.check import Check, care, good, unknown
 from eos.doctor.sinks import sink
 from eos.doctor.times import in_utc
-from eos.errors import InvalidInput, TopicMissing
+from eos.errors import EosError, InvalidInput, TopicMissing
 from eos.inspect.checkpoints import Checkpoint
 from eos.inspect.rows import TopicRows
-from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin import Admin, EntryKind
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import namespace_of, partition_name
 from eos.pulsar.wire.message_id import EntryId
@@ -72,7 +73,7 @@ def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic:
     options = {"name": name, "topic": topic}
     if schema is not None:
         options["value_format"] = _VALUE_FORMATS.get(schema.kind, "schema")
-    findings = [_last_batch(client.cluster, checkpoint, topic), _writers(admin, physical)]
+    findings = [_last_batch(client.cluster, admin, checkpoint, topic), _writers(admin, physical)]
     if partitions > 1:
         keys, fitting = _hashes(client, physical)
         findings.append(_placing(keys, fitting))
@@ -104,7 +105,7 @@ def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> No
         )
 
 
-def _last_batch(cluster: Cluster, checkpoint: Checkpoint, topic: str) -> Check:
+def _last_batch(cluster: Cluster, admin: Admin | None, checkpoint: Checkpoint, topic: str) -> Check:
     about, begun = "last batch", checkpoint.begun
     if begun is None:
         return good(about, "No batch was begun. This sink is handed batch 0.")
@@ -114,7 +115,7 @@ def _last_batch(cluster: Cluster, checkpoint: Checkpoint, topic: str) -> Check:
     if checkpoint.begun_ms is None:
         since, when = None, "begun"
     else:
-        since = _published_since(cluster, topic, checkpoint.begun_ms)
+        since = _published_since(cluster, admin, topic, checkpoint.begun_ms)
         when = f"begun at {in_utc(checkpoint.begun_ms)}"
     if since == 0:
         said = (
@@ -130,12 +131,19 @@ def _last_batch(cluster: Cluster, checkpoint: Checkpoint, topic: str) -> Check:
     return unknown(about, said)
 
 
-def _published_since(cluster: Cluster, topic: str, time_ms: int) -> int:
-    return sum(
-        entry.num_messages
-        for _, entries in TopicRows(cluster, topic, str(time_ms), lambda lost: None).entries()
-        for entry in entries
-    )
+def _published_since(cluster: Cluster, admin: Admin | None, topic: str, time_ms: int) -> int | None:
+    """Return how many messages were published since a time (ms since 1970); None where some are or may be lost."""
+
+    def kind(partition: str, entry: EntryId) -> EntryKind:
+        with suppress(EosError):
+            if admin is not None:
+                return admin.entry_kind(partition, entry)
+        return "gone"  # as far as anybody knows
+
+    lost: list[str] = []
+    rows = TopicRows(cluster, topic, str(time_ms), lost.append, kind_of=kind)
+    found = sum(entry.num_messages for _, entries in rows.entries() for entry in entries)
+    return None if lost else found
 
 
 def _writers(admin: Admin | None, physical: list[str]) -> Check:

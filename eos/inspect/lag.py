@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from eos.errors import EntriesGone, InvalidInput
 from eos.pulsar.protocol.topics import physical_topics
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.entry_port import SILENCE_S
+from eos.source.range_reader import say_that_it_waits
 
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import Admin
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from eos.pulsar.net.entries import EntryReader
     from eos.pulsar.wire.entry import Entry
 
-_SILENCE_S = 1.0
 _RANGE = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")  # LongPairRangeSet.toString: open, closed
 
 Progress = Callable[[str, int], None]
@@ -135,9 +136,10 @@ def _behind(client: Client, topic: str, position: EntryId, progress: Progress) -
 
 
 def _up_to(reader: EntryReader, end: EntryId) -> Iterator[Entry]:
+    silences = 0
     while True:
         try:
-            arrived = reader.read(_SILENCE_S)
+            arrived = reader.read(SILENCE_S)
         except EntriesGone:  # nobody will get what is deleted
             continue
         for entry in arrived:
@@ -145,8 +147,11 @@ def _up_to(reader: EntryReader, end: EntryId) -> Iterator[Entry]:
                 return
             yield entry
         if arrived:
+            silences = 0
             done = arrived[-1].id >= end
         else:
+            silences += 1
+            say_that_it_waits(reader.topic, silences)
             last, _ = reader.last_message_id()
             done = last is None or last < end  # what was the end is deleted by now
         if done:

@@ -21,6 +21,7 @@ from eos.pulsar.wire.message_id import EntryId, MessageId
 from eos.source.batch_plan import batch_ranges
 from eos.source.boundaries import Boundary
 from eos.source.brokers import PulsarBrokers
+from eos.source.lost_ledgers import KindOf, not_known
 from eos.source.offsets import BEGINNING, Position
 from eos.source.options import SourceOptions, parse_options
 from eos.source.range_reader import read_range
@@ -60,7 +61,13 @@ class TopicRows:
     """Reads one topic."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, start: str, lose: Callable[[str], None], decrypt: Decrypt = as_it_is
+        self,
+        cluster: Cluster,
+        topic: str,
+        start: str,
+        lose: Callable[[str], None],
+        decrypt: Decrypt = as_it_is,
+        kind_of: KindOf | None = None,
     ) -> None:
         """Nothing is asked yet.
 
@@ -69,8 +76,10 @@ class TopicRows:
             topic: a topic, or one partition by its own name.
             start: "earliest", "latest" (what comes from now on), a time (ISO 8601 with a zone, or milliseconds since
                 1970), or an entry of a single partition, such as "8:13".
-            lose: called with what was deleted while it was being read.
+            lose: called with what was deleted while it was being read, and with ledgers that are lost.
             decrypt: encrypted entries, to give their rows. Default: they are refused where their rows are asked for.
+            kind_of: tells what an entry is that did not come (`Admin.entry_kind`). Default: nobody can, so that a
+                ledger that is perhaps lost is a warning.
 
         Raises InvalidInput for a malformed name or start.
         """
@@ -78,7 +87,7 @@ class TopicRows:
         self._names_entry = _ENTRY.fullmatch(start) is not None
         self._options = replace(_options(self._topic, start, self._names_entry), cluster=cluster)
         self._brokers = PulsarBrokers(self._options)
-        self._lose, self._decrypt = lose, decrypt
+        self._lose, self._decrypt, self._kind_of = lose, decrypt, kind_of or not_known
 
     def stored(self) -> Iterator[TopicRow]:
         """Give the rows that can be read when this is called, partition by partition.
@@ -95,7 +104,7 @@ class TopicRows:
     def entries(self) -> Iterator[tuple[str, list[Entry]]]:
         """Give what `stored` gives as entries, some at a time, each with its physical topic. Raises what it does."""
         for part in self._ranges(self.partitions()):
-            for entries in read_range(part, self._open, self._lose):
+            for entries in read_range(part, self._open, self._lose, kind_of=self._kind_of):
                 yield part.topic, entries
 
     def coming(self) -> Iterator[TopicRow]:
@@ -130,7 +139,7 @@ class TopicRows:
 
     def _rows(self, part: Range) -> Iterator[TopicRow]:
         _, partition = split_partition(part.topic)
-        for entries in read_range(part, self._open, self._lose, self._decrypt):
+        for entries in read_range(part, self._open, self._lose, self._decrypt, kind_of=self._kind_of):
             for row in decode(entries, _COLUMNS).to_pylist():
                 yield TopicRow(
                     partition,
