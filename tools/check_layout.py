@@ -25,7 +25,7 @@ NO_MODULE = {
     "pulsar/protocol/test_tables": "what holds for the tables of all machines",
     "sinks/test_start": "what the sink says when it is made, by all modules of the package",
     "statestore/drills/chaos/test_chaos_parts": "the parts of a drill's chaos together, without a cluster",
-    "test_troubleshooting": "the messages that docs/troubleshooting.md quotes, of all modules",
+    "test_troubleshooting": "the messages that pages of docs/ quote, of all modules",
     "test_planner": "how the tests themselves are run, by tests/planner.py",
 }
 """Tests that are of a package, and not of one module."""

@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md quotes messages as the code has them."""
+"""docs/troubleshooting.md and docs/how-to/secure-state.md quote messages as the code has them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,27 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-QUOTED = re.findall(
-    r"^\| `([^`]+)` \|", (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8"), re.MULTILINE
-)
 SOURCES = [path for folder in ("eos", "statestore") for path in (ROOT / folder).rglob("*.py")]
+JAVA = (ROOT / "statestore" / "java" / "src" / "main").rglob("*.java")
+
+
+def quoted(page: str, heading: str) -> list[str]:
+    """Return the messages in the first column of the tables after a heading of a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(heading)[2]
+    return re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
+
+
+QUOTED = quoted("troubleshooting.md", "# Troubleshooting") + quoted("how-to/secure-state.md", "## Errors")
 
 
 @pytest.fixture(scope="module")
 def code() -> str:
     """All code; texts that stand on several lines are put together."""
-    return re.sub(r'"\s*\n\s*f?"', "", "\n".join(path.read_text(encoding="utf-8") for path in SOURCES))
+    return re.sub(r'"\s*\n\s*f?"', "", "\n".join(path.read_text(encoding="utf-8") for path in (*SOURCES, *JAVA)))
 
 
-def test_the_page_quotes_messages() -> None:
-    assert len(QUOTED) == 28
+def test_the_pages_quote_messages() -> None:
+    assert len(QUOTED) == 28 + 10
 
 
 @pytest.mark.parametrize("text", QUOTED)
