@@ -1,0 +1,106 @@
+"""The alerts that ship with the package, tried by Prometheus' own promtool on figures of good and bad hours."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from tests.unit.metrics.test_dashboard import alerts as documented
+
+RULES = files("eos.metrics").joinpath("alerts.yml").read_text(encoding="utf-8")
+SUMMARIES = dict(re.findall(r"alert: (\w+)\n.*?summary: ([^\n]*)", RULES, re.DOTALL))
+MINUTES = 60
+promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is not on the PATH; on Debian: apt-get install prometheus"
+)
+
+Series = Mapping[str, str]
+"""What Prometheus has scraped each minute, in promtool's notation, by the series."""
+
+GOOD: Series = {
+    "batches_total{outcome='committed'}": f"0+2x{MINUTES}",
+    "batches_total{outcome='replayed'}": f"0 1x{MINUTES}",
+    "batches_total{outcome='unknown'}": f"0x{MINUTES}",
+    "failures_total{error='NotCommitted'}": f"0x{MINUTES}",
+    "failures_total{error='Stopped'}": f"0 1x{MINUTES}",
+    "transactions_total": f"0+2x{MINUTES}",
+    "batch_duration_seconds_bucket{le='30'}": f"0+2x{MINUTES}",
+    "batch_duration_seconds_bucket{le='+Inf'}": f"0+2x{MINUTES}",
+    "last_commit_timestamp_seconds": f"0+60x{MINUTES}",
+    "open_transaction_age_seconds": f"5x{MINUTES}",
+}
+"""An hour with two batches a minute, after one restart."""
+
+DEAD: Series = {series: values.rsplit("x", 1)[0] + "x30 stale" for series, values in GOOD.items()}
+"""The same hour with a driver that dies in its middle: the target is down, and its series end."""
+
+BAD: dict[str, tuple[Series, dict[str, str]]] = {
+    "EosReadersWait": ({"open_transaction_age_seconds": "0+3x60"}, {}),
+    "EosDriverGone": (DEAD, {}),
+    "EosCommitUnknown": ({"batches_total{outcome='unknown'}": "0x54 1x5"}, {}),
+    "EosQueryFailed": ({"failures_total{error='NotCommitted'}": "0x54 1x5"}, {"error": "NotCommitted"}),
+    "EosBatchesRepeated": ({"transactions_total": "0+3x60"}, {}),
+    "EosBatchesSlow": (
+        {
+            "batch_duration_seconds_bucket{le='30'}": "0+1x60",
+            "batch_duration_seconds_bucket{le='300'}": "0+1x60",
+            "batch_duration_seconds_bucket{le='600'}": "0+2x60",
+        },
+        {},
+    ),
+    "EosNothingCommitted": ({"last_commit_timestamp_seconds": "0+60x40 2400x19"}, {}),
+    "EosQueryRestarts": ({"batches_total{outcome='replayed'}": "0 1 2 3x57"}, {}),
+}
+"""What is different from the good hour, and what labels the alert has beside the sink."""
+
+
+def fires(folder: Path, series: Series, expected: Mapping[str, Mapping[str, str]]) -> None:
+    """See that of all alerts these fire at the end of the hour, with these labels beside the sink."""
+    (folder / "alerts.yml").write_text(RULES)
+    fed = [{"series": _of_a_sink(name), "values": values} for name, values in series.items()]
+    asked = [
+        {
+            "eval_time": f"{MINUTES}m",
+            "alertname": alert,
+            "exp_alerts": [_alert(summary, expected[alert])] if alert in expected else [],
+        }
+        for alert, summary in SUMMARIES.items()
+    ]
+    test = {"rule_files": ["alerts.yml"], "tests": [{"interval": "1m", "input_series": fed, "alert_rule_test": asked}]}
+    (folder / "test.yml").write_text(json.dumps(test))
+    done = subprocess.run(["promtool", "test", "rules", "test.yml"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _of_a_sink(series: str) -> str:
+    name, _, labels = series.partition("{")
+    return f"eos_sink_{name}{{sink='flights'{', ' + labels if labels else '}'}"
+
+
+def _alert(summary: str, labels: Mapping[str, str]) -> dict[str, object]:
+    told = summary.replace("{{ $labels.sink }}", "flights")
+    return {"exp_labels": {"sink": "flights", **labels}, "exp_annotations": {"summary": told}}
+
+
+def test_the_alerts_are_those_of_the_page() -> None:
+    assert re.findall(r"expr: (.*)", RULES) == documented()
+    assert list(SUMMARIES) == list(BAD)
+
+
+@promtool
+def test_no_alert_fires_in_a_good_hour(tmp_path: Path) -> None:
+    fires(tmp_path, GOOD, {})
+
+
+@promtool
+@pytest.mark.parametrize("alert", BAD)
+def test_a_bad_hour_fires_its_alert_and_no_other(alert: str, tmp_path: Path) -> None:
+    changed, labels = BAD[alert]
+    fires(tmp_path, {**GOOD, **changed}, {alert: labels})
