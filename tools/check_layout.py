@@ -19,6 +19,7 @@ NO_MODULE = {
     "commit/test_freed": "partitions after a try that was aborted, seen by all modules of the package",
     "commit/test_terminated": "a topic that is terminated in the middle of a batch, seen by all modules of the package",
     "commit/test_stopped": "a query that was stopped, seen by all modules of the package",
+    "metrics/test_alerts": "the rule file for Prometheus, which is not a module",
     "metrics/test_dashboard": "the dashboard and the alerts, which are no modules",
     "pulsar/net/test_limping": "one broker that limps, seen by all modules of the package",
     "pulsar/net/test_tls": "one broker with TLS, seen by all modules of the package",
