@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs
+import pytest
+
+from eos.errors import InvalidInput
+from eos.history.offload.errors import OffloadUnavailable
+from eos.history.offload.location import OffloadLocation, offload_location
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("history", "must begin with s3://"),
+        ("http://bucket", "The scheme 'http' is not supported"),
+        ("s3://", "lacks the bucket"),
+        ("s3://key:secret@bucket", "must not hold credentials"),
+        ("s3://key@bucket", "must not hold credentials"),
+        ("abfss://account.dfs.core.windows.net", "lacks the bucket"),
+        ("abfss://c:secret@account.dfs.core.windows.net", "must not hold credentials"),
+        ("s3://bucket?reigon=x", "has 'reigon', which is not supported there. It takes region, "),
+        ("file:///a?region=x", "It takes nothing"),
+        ("file://a/b", "is not a folder's URL"),
+        ("file:///", "is not a folder's URL"),
+        ("hdfs:///a", "or the host"),
+    ],
+)
+def test_a_wrong_url_is_refused_in_words(url: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said) as refused:
+        offload_location(url)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "given", ["key", "[1]", '{"access_key": 1}', '{"acces_key": "hidden"}', '{"account_key": "hidden"}']
+)
+def test_wrong_credentials_are_refused_without_being_shown(given: str) -> None:
+    with pytest.raises(InvalidInput, match=r"offload\.credentials") as refused:
+        offload_location("s3://bucket", given)
+    assert "hidden" not in str(refused.value)
+
+
+def test_no_credential_is_in_a_repr() -> None:
+    assert "hidden" not in repr(offload_location("s3://bucket", '{"access_key": "k", "secret_key": "hidden"}'))
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
+    """What file systems were made: name, arguments."""
+    found: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+    for name in ("S3FileSystem", "GcsFileSystem", "AzureFileSystem"):
+
+        def make(*args: Any, name: str = name, **options: Any) -> str:
+            found.append((name, args, options))
+            return name
+
+        monkeypatch.setattr(pyarrow.fs, name, make)
+    monkeypatch.setattr(pyarrow.fs, "resolve_s3_region", lambda bucket: f"region of {bucket}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("url", "credentials", "expected", "base"),
+    [
+        ("s3://b", "", ("S3FileSystem", (), {"region": "region of b"}), "b"),
+        (
+            "s3://b/below/?endpoint_override=h:1&scheme=http",
+            '{"access_key": "k", "secret_key": "s"}',
+            (
+                "S3FileSystem",
+                (),
+                {"endpoint_override": "h:1", "scheme": "http", "access_key": "k", "secret_key": "s"},
+            ),
+            "b/below",
+        ),
+        ("gs://b/below", "", ("GcsFileSystem", (), {}), "b/below"),
+        (
+            "abfss://c@a.dfs.core.windows.net/below",
+            '{"account_key": "k"}',
+            ("AzureFileSystem", ("a",), {"account_key": "k"}),
+            "c/below",
+        ),
+    ],
+)
+def test_each_kind_of_storage_is_opened_with_its_settings(
+    made: list[Any], url: str, credentials: str, expected: Any, base: str
+) -> None:
+    files, path = offload_location(url, credentials).open()
+    assert made == [expected]
+    assert (files, path) == (expected[0], base)
+
+
+def test_the_file_of_the_credentials_is_read_each_time(made: list[Any], tmp_path: Path) -> None:
+    path = tmp_path / "credentials.json"
+    location = offload_location("s3://b?region=r", f"file:{path}")
+    for key in ("one", "two"):
+        path.write_text(f'{{"access_key": "{key}"}}')
+        location.open()
+    assert [options["access_key"] for _, _, options in made] == ["one", "two"]
+    path.write_text("hidden")
+    with pytest.raises(OffloadUnavailable, match="credentials can't be used") as unread:
+        location.open()
+    assert "hidden" not in str(unread.value)
+    path.unlink()
+    with pytest.raises(OffloadUnavailable, match="No such file"):
+        location.open()
+
+
+def test_a_folder_is_opened_below_its_root() -> None:
+    assert OffloadLocation("file:///data/offloads/").open()[1] == "/data/offloads"

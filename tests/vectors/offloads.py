@@ -1,0 +1,94 @@
+"""What Pulsar's own offloaders wrote: offloads.json, taken apart. `python -m tests.vectors.offloads` writes it anew."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from eos.local import checks, jars
+from eos.pulsar.wire.checksum import crc32c
+from eos.pulsar.wire.pulsar_pb2 import BrokerEntryMetadata, MessageMetadata
+from tests.offloaders import JARS
+
+TOPIC = "persistent://public/default/a b*~"
+MANAGED_LEDGER = "public/default/persistent/a+b*%7E"
+UUID = "123e4567-e89b-42d3-a456-426614174000"
+_FILE = Path(__file__).parent / "offloads.json"
+_SIZES = {7: (12, 700), 8: (300, 8_000)}  # by ledger: entries, and bytes of a block
+
+
+def entry(number: int) -> bytes:
+    """Return an entry as a broker stores it; every third has the broker's metadata."""
+    metadata = MessageMetadata(producer_name="p", sequence_id=number, publish_time=1_700_000_000_000 + number)
+    packed = metadata.SerializeToString()
+    message = len(packed).to_bytes(4) + packed + b"payload %d " % number * (number % 4 + 1)
+    message = b"\x0e\x01" + crc32c([message]).to_bytes(4) + message
+    if number % 3:
+        return message
+    told = BrokerEntryMetadata(broker_timestamp=5, index=number).SerializeToString()
+    return b"\x0e\x02" + len(told).to_bytes(4) + told + message
+
+
+@dataclass(frozen=True)
+class Offloaded:
+    """One ledger in both formats.
+
+    Attributes:
+        ledger: its id.
+        entries: what was stored.
+        objects: {path: bytes}, below the location.
+    """
+
+    ledger: int
+    entries: tuple[bytes, ...]
+    objects: dict[str, bytes]
+
+    @property
+    def map_file(self) -> str:
+        """The folder of the MapFile."""
+        return f"{MANAGED_LEDGER}/{self.ledger}-{UUID}"
+
+    @property
+    def data(self) -> str:
+        """The name of the data object; "-index" follows in that of its index."""
+        return f"{UUID}-ledger-{self.ledger}"
+
+
+def ledgers() -> dict[int, Offloaded]:
+    """Return the ledgers of the vectors, by their ids: a small one and a large one."""
+    told: dict[str, dict[str, str]] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return {
+        int(ledger): Offloaded(
+            int(ledger),
+            tuple(map(entry, range(_SIZES[int(ledger)][0]))),
+            {name: base64.b64decode(content) for name, content in objects.items()},
+        )
+        for ledger, objects in told.items()
+    }
+
+
+def written_by_java(ledger: int) -> dict[str, str]:
+    """Have Pulsar's offloaders store a ledger; return {path: base64}."""
+    count, block_bytes = _SIZES[ledger]
+    program = _FILE.parent / "java" / "Offloads.java"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(checks.java()), "-cp", f"{JARS.classpath()}:{jars.classpath()}", str(program), "offloads"]
+        done = subprocess.run(
+            [*command, str(ledger), UUID, str(block_bytes), MANAGED_LEDGER, folder],
+            input="\n".join(entry(number).hex() for number in range(count)),
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {one["name"]: one["bytes"] for one in told}
+
+
+if __name__ == "__main__":
+    _FILE.write_text(json.dumps({ledger: written_by_java(ledger) for ledger in _SIZES}, indent=1) + "\n")
