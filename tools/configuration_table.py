@@ -48,6 +48,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("control_namespace", "markers_kept", "small_batch_rows", "observer", "metrics", "read_from"),
         *("bookie_addresses", "bookie_tls", "bookie_tls_trust_certs", "bookie_tls_verify_hostname"),
         *("bookie_tls_certificate", "bookie_tls_key"),
+        *("offload_url", "offload_credentials"),
     ),
 }
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 
 from eos.bookkeeper import Bookies, LedgerMetadata, LedgerReader, LedgerReadError
 from eos.errors import DamagedFrame, EosError
+from eos.history.offload.errors import OffloadError
+from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.segments import Segment, Segments
 from eos.history.stored_entry import entry_of
 from eos.history.visibility import TooManyUndecided, Visibility
@@ -34,6 +36,7 @@ class HistoryReader:
         *,
         refresh: Callable[[int], LedgerMetadata] | None = None,
         turn: int = 0,
+        offloads: OffloadedLedgers | None = None,
         max_held_bytes: int = MAX_HELD_BYTES,
         patience_s: float = 20.0,
     ) -> None:
@@ -46,11 +49,12 @@ class HistoryReader:
             bookies: lends the connections.
             refresh: reads the metadata of a ledger again, when none of its bookies can be reached. Default: not read.
             turn: which replica is asked first. Default 0.
+            offloads: reads the segments that were offloaded, also while bookies still store them. Default: not read.
             max_held_bytes: bytes of entries that may wait for the end of a transaction. Default 64 MiB.
             patience_s: how long an entry is asked for while its bookies can't be reached. Default 20.
         """
         self._topic, self._segments, self._bookies = topic, segments, bookies
-        self._refresh, self._turn = refresh, turn
+        self._refresh, self._turn, self._offloads = refresh, turn, offloads
         self._max_held_bytes, self._patience_s = max_held_bytes, patience_s
 
     def read(self, start: EntryId, end: EntryId) -> Iterator[Entry]:
@@ -69,7 +73,7 @@ class HistoryReader:
                 if entry.id >= end and not visibility.undecided:
                     return
             yield from visibility.end()
-        except (LedgerReadError, DamagedFrame, TooManyUndecided) as error:
+        except (LedgerReadError, OffloadError, DamagedFrame, TooManyUndecided) as error:
             raise HistoryUnavailable(f"{self._topic} can't be read past the brokers: {error}") from error
 
     def _stored(self, start: EntryId, end: EntryId) -> Iterator[Entry]:
@@ -88,13 +92,20 @@ class HistoryReader:
     def _entries(self, segment: Segment, first: int, last: int) -> Iterator[Entry]:
         if first > last:
             return
+        if self._offloads is not None and segment.offloaded is not None:
+            # First, as brokers do: bookies may delete their copy at any moment.
+            offloaded = self._offloads.read(self._topic, segment.ledger, segment.offloaded, first, last)
+            for number, checked in offloaded:
+                yield entry_of(EntryId(segment.ledger, number), checked, self._topic)
+            return
         for entries in self._reader(segment).read(first, last):
             for number, stored in entries:
                 yield entry_of(EntryId(segment.ledger, number), stored, self._topic)
 
     def _reader(self, segment: Segment) -> LedgerReader:
         if segment.metadata is None:
-            where = "it was offloaded" if segment.offloaded else "its metadata can't be read"
+            told = "it was offloaded, and offload.url is not given"
+            where = told if segment.offloaded else "its metadata can't be read"
             raise HistoryUnavailable(f"ledger {segment.ledger} of {self._topic} is not on bookies: {where}")
         refresh, ledger = self._refresh, segment.ledger
         return LedgerReader(

@@ -1,6 +1,6 @@
 """The segments of a topic, where each is stored, and which reader `read.from = auto` takes for it.
 
-Told by the admin API alone: nothing is read, and no reader is attached.
+Told by the admin API, and by secondary storage, which is asked whether it has a segment. Nothing is read.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.segments import Segment, segments_of
 from eos.pulsar.protocol.topics import physical_topics
 
@@ -28,6 +29,14 @@ class Storage(StrEnum):
     UNKNOWN = "unknown"
 
 
+class SegmentReader(StrEnum):
+    """Who reads a segment."""
+
+    BOOKIES = "bookies"
+    BROKERS = "brokers"
+    OFFLOADED = "secondary storage"
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSegment:
     """One segment of a topic.
@@ -39,7 +48,7 @@ class TopicSegment:
         bytes: of its entries; 0 of the open one, which the broker does not count.
         storage: where it is.
         bookies: the ids of those that store entries of it; empty where they are not told.
-        reader: "bookies" or "brokers": which one read.from = auto takes.
+        reader: which one read.from = auto takes.
     """
 
     topic: str
@@ -48,25 +57,38 @@ class TopicSegment:
     bytes: int
     storage: Storage
     bookies: tuple[str, ...]
-    reader: str
+    reader: SegmentReader
 
 
-def segments(client: Client, admin: Admin, topic: str) -> Iterator[TopicSegment]:
+def segments(
+    client: Client, admin: Admin, topic: str, offloads: OffloadedLedgers | None = None
+) -> Iterator[TopicSegment]:
     """Yield the segments of a topic, partition by partition, the oldest first.
 
-    Raises TopicMissing, and NetworkError where brokers or the admin API do not answer, or refuse to tell.
+    Args: the brokers; their admin API; the topic; the secondary storage, None where it is not to be read directly.
+
+    Raises TopicMissing, NetworkError where brokers or the admin API do not answer, or refuse to tell, and
+    OffloadUnavailable where the secondary storage does.
     """
     for physical in physical_topics(topic, client.partitions(topic)):
         for one in segments_of(admin, physical).segments:
-            yield _described(physical, one)
+            yield _described(physical, one, offloads)
 
 
-def _described(topic: str, one: Segment) -> TopicSegment:
+def _described(topic: str, one: Segment, offloads: OffloadedLedgers | None) -> TopicSegment:
     ensembles = () if one.metadata is None else one.metadata.ensembles
     bookies = tuple(sorted({bookie for _, ensemble in ensembles for bookie in ensemble}))
     storage = _storage(one)
-    reader = "bookies" if storage in (Storage.BOOKIES, Storage.BOTH) else "brokers"
+    reader = _reader(topic, one, storage, offloads)
     return TopicSegment(topic, one.ledger, one.last + 1, one.size, storage, bookies, reader)
+
+
+def _reader(topic: str, one: Segment, storage: Storage, offloads: OffloadedLedgers | None) -> SegmentReader:
+    if offloads is not None and one.offloaded is not None:
+        # The source tries there first, and goes to the brokers where the segment is missing.
+        held = offloads.holds(topic, one.ledger, one.offloaded)
+        return SegmentReader.OFFLOADED if held else SegmentReader.BROKERS
+    return SegmentReader.BOOKIES if storage in (Storage.BOOKIES, Storage.BOTH) else SegmentReader.BROKERS
 
 
 def _storage(one: Segment) -> Storage:

@@ -18,6 +18,7 @@ from typing import Final, Literal
 from eos.config import MOST_S, Cluster, KeyFiles, Tls
 from eos.credentials import credentials_of
 from eos.errors import InvalidInput
+from eos.history.offload.location import OffloadLocation, offload_location
 from eos.option_names import did_you_mean, same_name, spelling_key
 from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name
@@ -76,6 +77,7 @@ class SourceOptions:
         read_from: one of READ_FROM: where ranges are read.
         bookie_addresses: "host:port" of the bookies whose id is not an address, by their ids.
         bookie_tls: how TLS with bookies goes; None: connections to them are in plain text.
+        offload: where offloaded ledgers are read past the brokers; None: they are read through them.
         min_partitions: how many Spark partitions a read is cut into at least, where there are entries enough.
         part_bytes: bytes of entries, about, beyond which a range is cut.
         compacted: whether a batch reads what compaction left of the topics.
@@ -98,6 +100,7 @@ class SourceOptions:
     read_from: str = READ_FROM[0]
     bookie_addresses: tuple[tuple[str, str], ...] = ()
     bookie_tls: Tls | None = None
+    offload: OffloadLocation | None = None
     min_partitions: int = 1
     part_bytes: int = PART_BYTES
     compacted: bool = False
@@ -144,6 +147,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         read_from=read.one_of("read.from", READ_FROM),
         bookie_addresses=bookie_addresses(read.text("bookie.addresses")),
         bookie_tls=bookie_tls(read.flag("bookie.tls", False), read.tls("bookie.")),
+        offload=_offload(read),
         min_partitions=read.number("minPartitions") or 1,
         part_bytes=read.number("maxBytesPerPartition") or PART_BYTES,
         compacted=_compacted(read, start, end),
@@ -363,3 +367,17 @@ def _subscription(read: _Read, topics: tuple[str, ...], pattern: str | None) -> 
 
 def _boundary(read: _Read, offsets: str, time: str, default: Literal["earliest", "latest"]) -> Boundary:
     return parse_boundary({name: read.text(name) for name in (offsets, time)}, offsets, time, default)
+
+
+def _offload(read: _Read) -> OffloadLocation | None:
+    url, credentials = read.text("offload.url"), read.text("offload.credentials")
+    if url is None:
+        if credentials is not None:
+            raise InvalidInput("offload.credentials is of no use without offload.url. Give both, or leave it out.")
+        return None
+    if read.one_of("read.from", READ_FROM) == "brokers":
+        raise InvalidInput(
+            "offload.url is read only past the brokers. Give read.from as auto or bookies too, or leave it out: then "
+            "brokers read what was offloaded."
+        )
+    return offload_location(url, credentials or "")

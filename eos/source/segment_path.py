@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from eos.bookkeeper import Bookies, LedgerMetadata, LedgerReadError, MetadataUnreadable, by_map
 from eos.config import Credentials
 from eos.errors import EosError
+from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.reader import HistoryReader, HistoryUnavailable
 from eos.history.segments import Segments, segments_of
 from eos.pulsar.net.transport import tls_context
@@ -103,6 +104,7 @@ def read_stored(part: Range, path: SegmentPath, options: SourceOptions) -> Itera
             bookies,
             refresh=_Refresh(options, part.topic),
             turn=part.end.ledger + part.end.entry,
+            offloads=None if options.offload is None else OffloadedLedgers(options.offload),
         )
         try:
             for number, entry in enumerate(reader.read(part.start.entry, path.end)):

@@ -132,6 +132,20 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both("bookie.tls_certificate", "", "a PEM file of a client certificate, whose role the bookies let in"),
     _both("bookie.tls_key", "", "a PEM file of its key"),
     _both(
+        "offload.url",
+        "",
+        "where the brokers offload ledgers to, such as `s3://BUCKET`, `gs://BUCKET`, "
+        "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`, `hdfs://HOST:PORT/FOLDER` or `file:///FOLDER`. With "
+        "`read.from` as `auto` or `bookies` offloaded segments are read from there, and through the brokers where that "
+        "fails",
+    ),
+    _both(
+        "offload.credentials",
+        "the environment's",
+        'credentials, as `"file:PATH"` of a JSON object such as `{"access_key":"…","secret_key":"…"}` '
+        "on every machine, which each task reads, or as the object itself",
+    ),
+    _both(
         "minPartitions",
         "1",
         "least number of Spark partitions, where there are so many entries. Needs `admin.url`. From topic to topic "

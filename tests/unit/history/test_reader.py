@@ -7,6 +7,8 @@ import pytest
 
 from eos.bookkeeper import Bookies, Digest, LedgerMetadata, LedgerState
 from eos.bookkeeper.wire.digest import StoredEntries
+from eos.history.offload.errors import OffloadMissing
+from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.reader import HistoryReader, HistoryUnavailable
 from eos.history.segments import Segment, Segments
 from eos.history.visibility import ABORT, COMMIT
@@ -90,7 +92,7 @@ def test_behind_the_end_nothing_is_asked_for_unless_a_marker_is_missing(
         ("damaged", "entry 8:0 of t is damaged"),
         ("bookie", "127.0.0.1:1 could not be asked"),
         ("metadata", "its metadata can't be read"),
-        ("offloaded", "it was offloaded"),
+        ("offloaded", "it was offloaded, and offload.url is not given"),
         ("ledger", "t no longer has ledger 3"),
     ],
 )
@@ -127,3 +129,35 @@ def test_a_transaction_that_is_too_large_to_wait_for_is_left_to_the_brokers(
 ) -> None:
     with pytest.raises(HistoryUnavailable, match="wait for the end of the transaction"):
         read(HistoryReader("t", segments, bookies, max_held_bytes=10), BEGINNING, EntryId(8, 3))
+
+
+class Offloads(OffloadedLedgers):
+    """Secondary storage that has some entries, without their checksums; after them it fails."""
+
+    def __init__(self, entries: dict[tuple[int, int], bytes]) -> None:
+        self._entries = entries
+
+    def read(self, topic: str, ledger: int, uuid: str, first: int, last: int) -> Iterator[tuple[int, memoryview]]:
+        assert (topic, uuid) == ("t", "uuid")
+        for number in range(first, last + 1):
+            if (ledger, number) not in self._entries:
+                raise OffloadMissing(f"entry {ledger}:{number} is not there")
+            yield number, memoryview(self._entries[ledger, number])
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["bookies have it too", "only offloaded"])
+def test_what_was_offloaded_is_read_from_secondary_storage_and_not_from_bookies(
+    segments: Segments, bookies: Bookies, bookie: SimulatedBookie, kept: bool
+) -> None:
+    first, empty, last = segments.segments
+    moved = replace(first, offloaded="uuid", metadata=first.metadata if kept else None)
+    entries = {(5, number): message(kind) for number, kind in enumerate(LEDGERS[5])}
+    for one in entries:
+        del bookie.entries[one]
+    known = replace(segments, segments=(moved, empty, last))
+    reader = HistoryReader("t", known, bookies, offloads=Offloads(entries))
+    assert read(reader, BEGINNING, EntryId(8, 3)) == VISIBLE
+
+    del entries[5, 1]
+    with pytest.raises(HistoryUnavailable, match="t can't be read past the brokers: entry 5:1 is not there"):
+        read(reader, BEGINNING, EntryId(8, 3))

@@ -8,6 +8,7 @@ import pytest
 
 from eos.bookkeeper import LedgerMetadata
 from eos.bookkeeper.wire.metadata import LedgerState
+from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.segments import Segment, Segments
 from eos.inspect import segments as inspected
 from eos.inspect.segments import Storage, TopicSegment
@@ -26,12 +27,14 @@ class TwoPartitions:
         return 2
 
 
-def described(monkeypatch: pytest.MonkeyPatch, *found: Segment) -> list[TopicSegment]:
+def described(
+    monkeypatch: pytest.MonkeyPatch, *found: Segment, offloads: OffloadedLedgers | None = None
+) -> list[TopicSegment]:
     def told(admin: Any, topic: str) -> Segments:
         return Segments(found if topic.endswith("-0") else (), EntryId(9, 0))
 
     monkeypatch.setattr(inspected, "segments_of", told)
-    return list(inspected.segments(cast(Client, TwoPartitions()), cast(Admin, None), TOPIC))
+    return list(inspected.segments(cast(Client, TwoPartitions()), cast(Admin, None), TOPIC, offloads))
 
 
 @pytest.mark.parametrize(
@@ -56,3 +59,24 @@ def test_the_reader_is_chosen_by_where_a_segment_is_stored(
     assert (one.topic, one.ledger, one.entries, one.bytes) == (f"{TOPIC}-partition-0", 7, 5, 90)
     assert (one.storage, one.reader) == (storage, reader)
     assert one.bookies == (() if metadata is None else ("a:3181", "b:3181", "c:3181")), "each once, of all ensembles"
+
+
+class Holding(OffloadedLedgers):
+    """Secondary storage with one ledger."""
+
+    def __init__(self) -> None:
+        pass
+
+    def holds(self, topic: str, ledger: int, uuid: str) -> bool:
+        return (topic, ledger, uuid) == (f"{TOPIC}-partition-0", 7, "uuid")
+
+
+@pytest.mark.parametrize("metadata", [STORED, None])
+def test_secondary_storage_is_the_reader_of_what_it_holds(
+    monkeypatch: pytest.MonkeyPatch, metadata: LedgerMetadata | None
+) -> None:
+    found = (Segment(ledger, 4, 90, False, metadata, "uuid") for ledger in (7, 8))
+    assert [one.reader for one in described(monkeypatch, *found, offloads=Holding())] == [
+        "secondary storage",
+        "brokers",
+    ]

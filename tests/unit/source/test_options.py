@@ -54,7 +54,7 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "maxBytesPerPartition": "1000", "valueFormat": "Schema",
         "onDamagedEntry": "Skip", "maxMessageBytes": "1000",
         "targetBatchSeconds": "2.5", "readCompacted": "true", "retainWhileReading": "true",
-        "read.from": "brokers", "bookie.addresses": "b0=h:3181",
+        "read.from": "brokers", "bookie.addresses": "b0=h:3181", "offload.url": "s3://b", "offload.credentials": "{}",
         "bookie.tls": "true", "bookie.tls_verify_hostname": "false",
         "oauth2": '{"issuer_url": "https://i", "client_id": "i", "client_secret": "s"}',
     }  # fmt: skip
@@ -70,6 +70,8 @@ def test_every_option_of_the_table_is_taken_in_any_case(option: object) -> None:
         "minPartitions": https,
         "maxTriggerDelay": {"minEntriesPerTrigger": "5"},
         "maxBytesPerPartition": https,
+        "offload.url": {"read.from": "auto"} | https,
+        "offload.credentials": {"read.from": "auto", "offload.url": "s3://b"} | https,
     }
     for word in (name, name.lower(), name.upper()):
         given = {word: values.get(name, "x")} | together.get(name, {})
@@ -325,3 +327,18 @@ def test_tls_with_bookies_is_on_by_its_own_option_and_a_certificate_comes_with_i
             options("batch", {other: text for other, text in given.items() if other != name})
     with pytest.raises(InvalidInput, match=r"bookie\.tls_… have no effect without TLS"):
         options("batch", {"bookie__tls_trust_certs": "a.pem"})
+
+
+def test_offloaded_segments_are_read_past_the_brokers_alone() -> None:
+    past = {"read.from": "auto", "admin.url": "http://a:1", "offload.url": "s3://b?region=r"}
+    found = parse_options({"service.url": URL, "topic": "t"} | past, "batch").offload
+    assert found is not None
+    assert (found.url, found.credentials) == ("s3://b?region=r", "")
+    for wrong, said in (
+        ({"offload.url": "s3://b"}, "offload.url is read only past the brokers"),
+        ({"offload.credentials": "{}"}, "is of no use without offload.url"),
+        (past | {"offload.url": "b"}, "offload.url must begin with s3://"),
+        (past | {"offload.credentials": "x"}, "offload.credentials is not a JSON object"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            parse_options({"service.url": URL, "topic": "t"} | wrong, "batch")
