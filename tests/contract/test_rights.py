@@ -5,14 +5,21 @@ Each test has roles of its own, and grants to them alone.
 
 from __future__ import annotations
 
+import itertools
+import logging
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import httpx
+import pyarrow as pa
 import pytest
 
+from eos.bookkeeper import Bookies, LedgerReader
+from eos.bookkeeper.net.zookeeper import ZooKeeperMetadata
+from eos.by_name.data_source import PulsarDataSource
 from eos.commit.control_topic import control_topic
 from eos.commit.owner import Owner
 from eos.config import Cluster, Credentials
@@ -22,6 +29,7 @@ from eos.local.access import credentials, require_tokens, signed
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
+from eos.source.batch import PulsarReader
 from tests.conftest import START_S, VERSION
 from tests.contract.test_transactions import code_of, end, transaction
 from tests.waiting import PATIENCE_S
@@ -152,6 +160,51 @@ def test_a_source_needs_to_consume_and_a_pattern_the_namespace(guarded: Guarded,
         assert topic in client.topics("public/default")
     with Admin(guarded.broker.admin_url, guarded.credentials(role)) as admin_api:
         assert admin_api.ledgers(topic), "what minPartitions asks for"
+
+
+def test_segments_come_from_the_bookie_to_a_role_that_may_consume_their_topic_and_no_more(
+    guarded: Guarded, role: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = guarded.make(f"{role}-rows")
+    with guarded.client("admin") as admin, admin.producer(topic) as producer:
+        admin.subscription(topic, "keeps", initial="earliest").close()
+        for number in range(5):
+            producer.send_record(b"row %d" % number, None)
+    with ZooKeeperMetadata(guarded.broker.zookeeper) as zookeeper:
+        host, port = zookeeper.address("bk0test")
+
+    def rows(read_from: str) -> list[pa.RecordBatch]:
+        given = {
+            "service.url": guarded.broker.service_url,
+            "admin.url": guarded.broker.admin_url,
+            "token": str(guarded.credentials(role).data),
+            "topic": topic,
+            "read.from": read_from,
+            "bookie.addresses": f"bk0test={host}:{port}",
+        }
+        source = PulsarDataSource(given)
+        reader = cast(PulsarReader, source.reader(source.schema()))
+        return [batch for task in reader.partitions() for batch in reader.read(task)]
+
+    with pytest.raises(RefusedForGood, match="consume"):
+        rows("bookies")
+    guarded.grant(role, topic, CONSUME)
+    with caplog.at_level(logging.WARNING, "eos.source"):
+        by_bookie = rows("bookies")
+    assert not [one for one in caplog.messages if "through its brokers" in one]
+    assert sum(batch.num_rows for batch in by_bookie) == 5
+    assert by_bookie == rows("brokers")
+
+
+def test_a_bookie_knows_no_role_and_gives_a_ledger_to_any_client(guarded: Guarded, role: str) -> None:
+    """What the warning in docs/how-to/read-history.md says."""
+    topic = guarded.make(f"{role}-rows")
+    with guarded.client("admin") as admin, admin.producer(topic) as producer:
+        admin.subscription(topic, "keeps", initial="earliest").close()
+        ledger = producer.send_record(b"secret", None).ledger
+    with ZooKeeperMetadata(guarded.broker.zookeeper) as zookeeper, Bookies(zookeeper.address) as bookies:
+        ((_, stored),) = itertools.chain.from_iterable(LedgerReader(bookies, zookeeper.metadata(ledger)).read(0, 0))
+    assert stored.endswith(b"secret")
 
 
 def test_policies_are_shown_to_administrators_and_settings_to_superusers(guarded: Guarded, role: str) -> None:
