@@ -1,18 +1,24 @@
-"""One local Spark session for each test process."""
+"""One local Spark session for each test process, and how tests start drivers that live for a batch or two.
+
+Most of the suite's work would be the starting of those.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from statestore import JarMissing, configure_spark
-from tests.quick_start import quick_start
+from eos.local.class_archive import spark_flags, submit_environment
+from eos.local.jvm import QUICK_START
+from statestore import JarMissing, configure_spark, jar_path
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -39,3 +45,21 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+SPARK = Path(pyspark.__file__).parent
+
+
+@cache
+def quick_start(*, with_bk: bool = False) -> Mapping[str, str]:
+    """The environment of a driver that shares its classes with those before it; `with_bk`: one that uses bk://.
+
+    That one brings the jar of bk:// by its own settings. The others get it, too, and don't use it: so there is one
+    class path, and one minute of reading classes, for all.
+    """
+    try:
+        jar = [Path(jar_path())]
+    except JarMissing:
+        jar = []
+    flags = spark_flags(SPARK, QUICK_START, jar, tell=print)
+    return submit_environment(SPARK, flags, () if with_bk else jar)

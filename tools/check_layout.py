@@ -15,7 +15,6 @@ ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 400
 GENERATED = ("pulsar_pb2.py", "bookkeeper_pb2.py")
 NO_MODULE = {
-    "commit/test_no_network": "what no module of the package may load",
     "commit/test_freed": "partitions after a try that was aborted, seen by all modules of the package",
     "commit/test_terminated": "a topic that is terminated in the middle of a batch, seen by all modules of the package",
     "commit/test_stopped": "a query that was stopped, seen by all modules of the package",
@@ -24,7 +23,6 @@ NO_MODULE = {
     "pulsar/net/test_limping": "one broker that limps, seen by all modules of the package",
     "pulsar/net/test_tls": "one broker with TLS, seen by all modules of the package",
     "pulsar/protocol/test_tables": "what holds for the tables of all machines",
-    "sinks/test_start": "what the sink says when it is made, by all modules of the package",
     "statestore/drills/chaos/test_chaos_parts": "the parts of a drill's chaos together, without a cluster",
     "test_troubleshooting": "the messages that pages of docs/ quote, of all modules",
     "test_planner": "how the tests themselves are run, by tests/planner.py",

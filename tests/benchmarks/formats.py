@@ -21,8 +21,7 @@ from eos.local import LocalPulsar
 from eos.sinks.columns import ValueFormat
 from tests.benchmarks import client_cpu, formats_results, results
 from tests.benchmarks.flights import FIELDS, SCHEMAS, flights, in_avro, in_protobuf
-from tests.benchmarks.formats_results import AVRO, CLIENT_AVRO, CLIENT_PROTOBUF, PROTOBUF, RAW
-from tests.benchmarks.formats_table import show
+from tests.benchmarks.formats_results import AVRO, CLIENT_AVRO, CLIENT_PROTOBUF, PROTOBUF, RAW, show
 from tests.benchmarks.official_client import OfficialClient
 from tests.benchmarks.plan import Plan
 from tests.benchmarks.rounds import Contender, Timed, take_turns

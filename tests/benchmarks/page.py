@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tests.benchmarks import formats_table, source_table
+from tests.benchmarks import formats_results, source_table
 from tests.benchmarks.results import Json
 from tests.benchmarks.rows import RANDOM
 from tests.benchmarks.state_table import sheets
@@ -61,7 +61,7 @@ def source_figures(found: Json) -> str:
 
 def formats_figures(found: Json) -> str:
     """Return the table of `make bench-formats` in Markdown."""
-    told = formats_table.sheet(found)
+    told = formats_results.sheet(found)
     versions = {"Pulsar": "pulsar", "PySpark": "pyspark", "pulsar-client": "pulsar-client"}
     return "\n".join([_machine(found, versions), f"{told.title}:\n", _table(told.head, told.lines)])
 

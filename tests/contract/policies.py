@@ -30,7 +30,7 @@ _NO_OFFLOADER: Final = r"No offloader found.*remove-offload-policies"
 _NO_BOOKIES: Final = r"Not enough non-faulty bookies.*set-persistence"
 _NO_EXCLUSIVE: Final = r"doesn't support Exclusive sub type.*set-subscription-types-enabled"
 _QUOTA: Final = r"BlockedQuota.*set-backlog-quota"
-_TO_CLUSTER: Final = "it needs a second cluster: tests/contract/test_replication.py"
+_TO_CLUSTER: Final = "it needs a second cluster: tests/contract/test_brokers.py"
 
 
 @dataclass(frozen=True)

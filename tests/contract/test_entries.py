@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import httpx
@@ -210,3 +211,25 @@ def test_a_cursor_goes_on_after_its_topic_was_unloaded(
         assert cursor.last_message_id()[1] in (ids[0], EntryId(ids[0].ledger, -1))
         cursor.acknowledge(ids[1])
         assert cursor.last_message_id()[1] == ids[1]
+
+
+# ---- moving a subscription
+
+
+def test_a_subscription_goes_back_to_an_entry_and_to_a_time(ours: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic("seek")
+    with ours.producer(topic) as producer:
+        first = producer.send_record(b"a", None)
+        time.sleep(0.01)
+        between = int(time.time() * 1000)
+        time.sleep(0.01)
+        second, third = (producer.send_record(value, None) for value in (b"b", b"c"))
+    with ours.subscription(topic, "moved", initial="latest") as cursor:
+        assert cursor.last_message_id()[1] == EntryId(third.ledger, third.entry)
+        cursor.seek(EntryId(third.ledger, third.entry))
+        assert cursor.last_message_id()[1] == EntryId(second.ledger, second.entry)
+        cursor.seek(between)
+        assert cursor.last_message_id()[1] == EntryId(first.ledger, first.entry)
+        cursor.acknowledge(EntryId(second.ledger, second.entry))
+        assert cursor.last_message_id()[1] == EntryId(second.ledger, second.entry)
+        cursor.delete()

@@ -27,9 +27,9 @@ from eos.steps import unobserved
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
 from tests.contract.official import read_until, readable_now
-from tests.deduplication import deduplicate
 from tests.java_peer import JavaPeer
 from tests.reading import messages_of
+from tests.topic_commands import deduplicate
 from tests.waiting import PATIENCE_S, until
 
 SMALL_LIMIT = FRAME_RESERVE + 20_000

@@ -21,19 +21,26 @@ from eos.commit.attempt import attempt
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.retry import OwnerSettings
+from eos.config import Cluster
 from eos.delivery.row_writer import WriteReport
 from eos.errors import CommitUnknown, EosError, NotCommitted
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.policies import BacklogQuota, TopicPolicies
+from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.txn import TxnId
 from eos.source.batch import PulsarReader
 from eos.source.batch_plan import batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.options import parse_options
 from eos.source.stream import PulsarStreamReader
+from tests.conftest import create_topic
 from tests.contract.conftest import Running
 from tests.contract.policies import NOT_TRIED, TRIED, WORKS, Policy
 from tests.contract.raw import client
 from tests.integration.source.queries import Query, read
 from tests.simulation.job import Sends
+from tests.waiting import until
 
 Level = Literal["namespace", "topic"]
 
@@ -227,3 +234,53 @@ def test_a_rate_and_a_quota_are_told_of_before_a_read_where_the_admin_api_is_kno
     told: list[str] = []
     brokers.warn_of_policies([place.topic], told.append)
     assert ["can't be known" in text for text in told] == [True]
+
+
+# ---- policies of a partition
+
+
+def test_the_policies_of_a_partition_are_those_of_its_topic(pulsar: Running) -> None:
+    topic = create_topic(pulsar.admin_url, "policies", partitions=2)
+    partition, at = f"{topic}-partition-1", f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}"
+    quota = {"limitSize": 1_000_000, "policy": "producer_exception"}
+    for name, value in {
+        "retention": {"retentionTimeInMinutes": 3, "retentionSizeInMB": 4},
+        "messageTTL?messageTTL=70": None,
+        "maxConsumers": 8,
+        "backlogQuota?backlogQuotaType=destination_storage": quota,
+        "dispatchRate": {"dispatchThrottlingRateInMsg": 50, "ratePeriodInSecond": 1},
+    }.items():
+        httpx.post(f"{at}/{name}", json=value, timeout=30).raise_for_status()
+    wanted = TopicPolicies(70, (BacklogQuota("destination_storage", 1_000_000, "producer_exception"),), 3, 4, 8)
+    with Admin(pulsar.admin_url) as admin:
+        until(lambda: admin.keeping(topic) == wanted, lambda: f"it has {admin.keeping(topic)}")
+        assert admin.keeping(partition) == wanted
+        assert any("50" in rate for rate in admin.read_rates(partition)), admin.read_rates(partition)
+
+
+# ---- a topic that takes little a second
+
+
+RATE = 200_000  # bytes a second
+TIMEOUT_S = 7.0
+CHUNK = Chunk(messages=1, payload=b"x" * 100_000, uncompressed_size=100_000, rows_bytes=100_000, compression="none")
+
+
+def test_a_batch_that_takes_longer_than_the_time_out_passes(pulsar: Running, make_topic: Callable[..., str]) -> None:
+    topic = make_topic("slow")
+    url = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/publishRate"
+    limit = {"publishThrottlingRateInByte": RATE, "publishThrottlingRateInMsg": -1}
+    httpx.post(url, json=limit, timeout=30).raise_for_status()
+    until(lambda: httpx.get(url, timeout=30).text.find(str(RATE)) >= 0)
+    with Client(Cluster(pulsar.service_url)) as client:
+        coordinator = client.coordinator(0)
+        txn = coordinator.new_transaction(60_000)
+        coordinator.add_partitions(txn, [topic])
+        producer = client.producer(topic)
+        producer._timeout_s = TIMEOUT_S
+        began = time.monotonic()
+        for _ in range(20):  # 10 s at that rate
+            producer.send(CHUNK, txn)
+        producer.flush()
+        assert time.monotonic() - began > TIMEOUT_S
+        coordinator.end(txn, commit=False)

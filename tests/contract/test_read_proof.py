@@ -16,7 +16,7 @@ from eos.config import Cluster
 from eos.pulsar.net.client import Client, Reader
 from eos.pulsar.wire.txn import TxnId
 from tests.contract.conftest import Running
-from tests.positions import MOVES, Move, move_positions, retain_for_good
+from tests.topic_commands import MOVES, Move, move_positions, retain_for_good
 from tests.waiting import PATIENCE_S
 
 RECORDS = 300

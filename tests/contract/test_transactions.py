@@ -21,7 +21,7 @@ from eos.pulsar.wire.txn import TxnId
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until, readable_now
-from tests.deduplication import deduplicate
+from tests.topic_commands import deduplicate
 from tests.waiting import PATIENCE_S, until
 
 TTL_MS = 60_000

@@ -15,7 +15,7 @@ from statestore.drills.judge.findings import Account
 from statestore.drills.judge.oracle import read_all
 from statestore.drills.later_transactions import end_later_transactions
 from tests.crash.job import Job, expected_rows
-from tests.quick_start import quick_start
+from tests.spark_session import quick_start
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 from eos.source.range_reader import _groups
+from tests.fuzz.run import MEMORY_BYTES, Fuzzer, grown, most
 
 MIB = 2**20
 _POOLS: list[Any] = []  # what was taken from them may outlive a test
@@ -85,3 +87,24 @@ def test_entries_are_decoded_together_by_what_they_become() -> None:
     packed = zlib.compress(bytes(MIB))
     entries = [stored(packed, compression=TYPES["zlib"], uncompressed_size=MIB) for _ in range(20)]
     assert {len(group) for group in _groups(iter(entries))} == {1}
+
+
+# ---- some thousand cases
+
+
+CASES = 6_000
+
+
+def test_damage_is_named_or_read_as_others_read_it(tmp_path: Path) -> None:
+    start = most()
+    fuzzer = Fuzzer(tmp_path)
+    for seed in range(CASES):
+        try:
+            fuzzer.case(seed)
+        except Exception as error:
+            raise AssertionError(f"the case of seed {seed}: {type(error).__name__}: {error}") from error
+    assert sum(fuzzer.outcomes.values()) == CASES
+    for kind, outcome in (("value", "read"), ("entry", "read"), ("frame", "the same")):
+        assert fuzzer.outcomes[kind, outcome] > CASES // 20, "damage that nothing survives tries little"
+        assert fuzzer.outcomes[kind, "refused"] > CASES // 20
+    assert grown(start) <= MEMORY_BYTES

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from typing import Any
 
 import httpx
 import pytest
+from pyspark.sql import SparkSession
 
+import eos
 from eos.config import Cluster
 from eos.doctor.deletion_policies import keeping
 from eos.doctor.sinks import SinkState, SinkStatus
@@ -152,3 +155,21 @@ def test_the_holder_of_a_topic_is_named(pulsar: Any, make_topic: Any) -> None:
 
 def test_an_admin_api_out_of_reach_names_nobody() -> None:
     assert holders("http://127.0.0.1:1", Cluster("pulsar://127.0.0.1:1"), 0) is None
+
+
+# ---- how brokers recover topics
+
+
+def test_a_sink_that_knows_the_admin_api_warns_at_its_start(
+    spark: SparkSession, pulsar: Any, make_topic: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("eos.preflight.recovery.SETTING", "numIOThreads")  # of which a broker has two or more
+    topic = make_topic("warned")
+    name = topic.rsplit("/")[-1]
+    sink = eos.sink(pulsar.service_url, topic=topic, name=name, admin_url=pulsar.admin_url)
+    with (
+        closing(sink),
+        sink.batch(0, eos.Identity("query", "run", "offsets 0")) as txn,
+    ):
+        txn.write(spark.range(3).selectExpr("cast(id as string) value"))
+    assert "The broker recovers topics in" in "\n".join(caplog.messages)

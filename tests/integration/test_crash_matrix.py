@@ -22,9 +22,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eos.steps import PLAIN_STEPS, WRITER_STEPS, Step
-from tests.compaction import compact, table_view
 from tests.crash.job import Job, expected_state, prepare
 from tests.crash.process import account_for, run_into_crash, run_to_end
+from tests.topic_commands import compact, table_view
 
 pytestmark = pytest.mark.slow
 

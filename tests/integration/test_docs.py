@@ -22,7 +22,7 @@ from eos.local.places import cache
 from statestore.cli.app import typer_app as statestore
 from tests.notebook import Notebook
 from tests.planner import again_while_late
-from tests.quick_start import quick_start
+from tests.spark_session import quick_start
 from tools.count_words import path
 
 # `up` leaves its process running on purpose; here it is called within a process that goes on.

@@ -16,7 +16,7 @@ import pytest
 
 from statestore.drills.judge.oracle import messages_of
 from tests.planner import again_while_late
-from tests.quick_start import quick_start
+from tests.spark_session import quick_start
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -10,14 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import eos
 from eos.steps import Step
+from tests.crash.job import prepare
 from tests.crash.moments import Witness
+from tests.crash.process import account_for, run_to_end
 from tests.reading import messages_of, values_of
+from tests.waiting import until
 
 EMPTY = "value string"
 DRIVER, TASKS = "driver path", "task path"
@@ -268,3 +272,44 @@ def test_keyless_rows_of_many_small_batches_use_every_partition(
     assert len(found) == 6
     if path == DRIVER:
         assert len({m.topic_name() for m in found}) == 3
+
+
+# ---- small frames
+
+
+LIMIT = 4000
+
+
+@pytest.mark.parametrize("small_batch_rows", [0, 10_000], ids=["tasks", "driver"])
+def test_small_rows_reach_a_topic_that_takes_small_frames(
+    spark: SparkSession, pulsar: Any, make_topic: Any, small_batch_rows: int
+) -> None:
+    topic = make_topic("small", partitions=2)
+    url = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/maxMessageSize"
+    httpx.post(url, json=LIMIT, timeout=30).raise_for_status()
+    until(lambda: httpx.get(url, timeout=30).text == str(LIMIT))
+    sink = eos.sink(pulsar.service_url, topic=topic, name=topic.rsplit("/")[-1], small_batch_rows=small_batch_rows)
+    rows = spark.range(2000).selectExpr("lpad(cast(id as string), 100, '0') value", "cast(id as string) key")
+    for batch_id in range(2):
+        with sink.batch(batch_id, eos.Identity("query", "run", f"offsets {batch_id}")) as txn:
+            txn.write(rows)
+    expected = sorted(f"{number:0100d}" for number in range(2000) for _ in range(2))
+    assert sorted(values_of(pulsar.service_url, topic)) == expected
+    sink.close()
+
+
+# ---- Unix sockets
+
+
+FILES, ROWS = 3, 40
+
+
+def test_each_row_once_by_the_tasks_and_then_by_the_driver(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
+    topic = make_topic("unix", partitions=3)
+    conf = {"spark.python.unix.domain.socket.enabled": "true"}
+    witness = Witness(str(tmp_path / "steps"))
+    driver = run_to_end(prepare(pulsar.service_url, topic, tmp_path, FILES, ROWS, conf=conf, witness=witness.path))
+    senders = [witness.pids(Step.FIRST_SEND, batch_id) for batch_id in range(FILES)]
+    assert [pids == {driver.process.pid} for pids in senders] == [False, True, True]
+    result = account_for(pulsar.service_url, topic, FILES, ROWS)
+    assert result.is_exact(), result

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from tests.models import names_rules, sink_rules, visibility_rules
 from tests.models.checker import explore
+from tests.models.names_worlds import WITHOUT
 
 
 @dataclass
@@ -105,3 +108,16 @@ def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
     explore(Jugs(9), progress=lambda states, depth: told.append((states, depth)))
     assert told[-1][0] == 16
+
+
+# ---- docs/models.md
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "models.md").read_text()
+
+
+def test_the_page_has_each_rule_as_the_code_says_it() -> None:
+    for rule in (*sink_rules.Rule, *visibility_rules.Rule, *WITHOUT):
+        assert f"| {rule.name} | {rule.value} | " in PAGE
+    for rule in names_rules.REDUNDANT:
+        assert rule.name in PAGE

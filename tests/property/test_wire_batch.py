@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from eos.config import COMPRESSION_OPTIONS, COMPRESSIONS, Compression, CompressionOption
-from eos.errors import InvalidInput
+from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder, Chunk, unpack
 from eos.pulsar.wire.chunks import ChunkAssembler
 from eos.pulsar.wire.decoding import Column, decode
@@ -19,6 +19,7 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import FrameDecoder
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.sending import send_frame
+from tests.vectors.frames import frames
 
 LARGE = {"value": 200_000, "key": 20_000}
 LONGEST_EVENT_TIME = 2**63 - 1
@@ -123,3 +124,30 @@ def test_rows_come_back(batch: pa.RecordBatch, compression: Compression, target_
                 }
             )
     assert seen == [as_sent(row) for row in batch.to_pylist()]
+
+
+# ---- frames
+
+
+FRAMES = list(frames().values())
+
+
+@given(st.lists(st.sampled_from(FRAMES), max_size=6), st.data())
+def test_cuts_change_nothing(chosen: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(chosen)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=20)))
+    decoder = FrameDecoder()
+    received = []
+    for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        received += decoder.feed(stream[start:stop])
+    assert received == [FrameDecoder().feed(frame)[0] for frame in chosen]
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_read_or_refused_and_nothing_else(noise: bytes) -> None:
+    framed = len(noise).to_bytes(4, "big") + noise
+    try:
+        received = FrameDecoder().feed(framed)
+    except DamagedFrame:
+        return
+    assert len(received) == 1

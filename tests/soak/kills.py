@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.quick_start import quick_start
+from tests.spark_session import quick_start
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.05

@@ -15,7 +15,7 @@ import pytest
 from eos.local import LocalPulsar
 from tests.integration.by_name import job
 from tests.integration.by_name.conftest import MakeTopic, ReadAll
-from tests.quick_start import quick_start
+from tests.spark_session import quick_start
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ import eos
 from eos.spark.query_stop import end_after_batch
 from tests.crash.process import ROOT
 from tests.crash.stopping import Stopping
-from tests.quick_start import quick_start
 from tests.reading import values_of
+from tests.spark_session import quick_start
 from tests.waiting import until
 
 SPARKS_OWN = ("TaskContextImpl: Error in TaskCompletionListener", "[INTERNAL_ERROR_STORAGE] Block broadcast")

@@ -19,8 +19,8 @@ from tests.conftest import MakeTopic
 from tests.contract.test_transactions import end, transaction
 from tests.integration.source.streams import write
 from tests.planner import again_while_late
-from tests.quick_start import quick_start
 from tests.reading import values_of
+from tests.spark_session import quick_start
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -22,7 +22,7 @@ import pytest
 
 from statestore.hadoop.file_systems import Hadoop
 from tests.integration.statestore.checkpoints import checkpoints as checkpoints
-from tests.quick_start import quick_start
+from tests.spark_session import quick_start
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

@@ -24,7 +24,7 @@ from statestore.savepoints.store import SavepointStore
 from tests.integration.statestore.checkpoints import BATCHES
 from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.in_step_job import settings
-from tests.quick_start import quick_start
+from tests.spark_session import quick_start
 from tests.waiting import until
 
 LAST = BATCHES - 1

@@ -25,8 +25,8 @@ from statestore.hadoop.file_systems import Hadoop
 from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.rewriting_job import Work, sums
 from tests.integration.statestore.test_rescaling import clean_end
-from tests.quick_start import quick_start
 from tests.soak.queries import run
+from tests.spark_session import quick_start
 
 PATIENCE_S = 300
 

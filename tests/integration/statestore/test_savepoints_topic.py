@@ -31,8 +31,8 @@ from statestore.savepoints.topic import HOLD, What
 from tests.conftest import MakeTopic
 from tests.contract.official import fresh_consumer
 from tests.integration.statestore.conftest import ROOT
-from tests.positions import MOVES, Move, move_positions
 from tests.reading import messages_of
+from tests.topic_commands import MOVES, Move, move_positions
 from tests.waiting import until
 
 FILES = {

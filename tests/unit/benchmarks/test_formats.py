@@ -8,8 +8,7 @@ import pytest
 from rich.console import Console
 
 from tests.benchmarks import page
-from tests.benchmarks.formats_results import formats
-from tests.benchmarks.formats_table import LABELS, show
+from tests.benchmarks.formats_results import LABELS, formats, show
 from tests.benchmarks.rounds import Timed
 
 MACHINE = {"cpu": "a CPU", "cores": 2, "memory_gib": 8, "load_before": 0.1, "python": "3.11.1"} | dict.fromkeys(

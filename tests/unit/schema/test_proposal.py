@@ -8,6 +8,7 @@ from typing import Any
 
 import fastavro
 import pytest
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -32,11 +33,12 @@ from pyspark.sql.types import (
 
 from eos.errors import InvalidInput
 from eos.schema.avro_text import parse_avro
-from eos.schema.description import Form, described
+from eos.schema.description import Form, Primitive, described
 from eos.schema.fit import misfit
+from eos.schema.primitives import PRIMITIVES
 from eos.schema.proposal import FULL_NAME, extended, new_schema
-from eos.schema.spark_types import spark_type
-from tests.unit.schema.registered import field, record, registered
+from eos.schema.spark_types import OF_PRIMITIVES, spark_type
+from tests.unit.schema.registered import field, golden, record, registered
 
 INT, STRING = IntegerType(), StringType()
 
@@ -124,3 +126,33 @@ def test_older_and_newer_readers_read_both(written: str, read: str) -> None:
 )
 def test_names_of_records(name: str, good: bool) -> None:
     assert bool(FULL_NAME.fullmatch(name)) is good
+
+
+# ---- Spark's types of a schema
+
+
+FLIGHT = (
+    "struct<carrier:string,delay:int,destination:struct<code:string,latitude:double>,distance:bigint,gate:int,"
+    "late:boolean,legs:array<string>,origin:struct<code:string,latitude:double>,seats:map<string,int>,share:float,"
+    "speed:double,status:string,stops:array<struct<code:string,latitude:double>>,tail:{bytes}>"
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        ("AVRO", FLIGHT.format(bytes="binary")),
+        ("JSON", FLIGHT.format(bytes="string")),
+        ("TICKET", "struct<at:timestamp,boarding:int,day:date,fare:decimal(9,2)>"),
+        ("KEY_VALUE INLINE", "struct<key:string,value:int>"),
+    ],
+)
+def test_types_of_the_java_clients_schemas(asked: str, kind: str) -> None:
+    assert spark_type(described(golden(asked)[0])).simpleString() == kind
+
+
+def test_every_primitive_has_a_type_that_spark_has_as_arrow() -> None:
+    assert OF_PRIMITIVES.keys() == PRIMITIVES.keys()
+    for kind, layout in PRIMITIVES.items():
+        arrow = to_arrow_type(spark_type(Primitive(kind)), timezone="UTC")
+        assert layout is None or layout.unit == arrow

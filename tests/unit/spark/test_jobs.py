@@ -14,7 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
+from eos.spark.failures import PERMANENT, is_permanent
 from eos.spark.jobs import _few, collect
 
 SCHEMA = pa.schema([("value", pa.int64())])
@@ -102,3 +104,27 @@ def test_a_job_that_failed_is_asked_why() -> None:
     with pytest.raises(pa.ArrowInvalid):
         collect(spark.df, 2)
     assert spark.asked_why == [(60, "seconds")], "that call raises the reason"
+
+
+# ---- failures
+
+
+class Failure(PySparkException):
+    def __init__(self, state: str | None) -> None:
+        super().__init__("why")
+        self._state = state
+
+    def getSqlState(self) -> str | None:  # noqa: N802
+        return self._state
+
+
+@pytest.mark.parametrize("state", [f"{cls}003" for cls in PERMANENT])
+def test_what_the_rows_themselves_bring_about_is_permanent(state: str) -> None:
+    assert is_permanent(Failure(state))
+
+
+@pytest.mark.parametrize(
+    "error", [Failure("58030"), Failure("XX000"), Failure("38000"), Failure(None), OSError("22003")]
+)
+def test_all_else_may_pass(error: Exception) -> None:
+    assert not is_permanent(error)

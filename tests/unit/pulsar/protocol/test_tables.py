@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eos.errors import OutOfTurn, UnexpectedFrame
+from eos.pulsar.protocol import diagram
 from eos.pulsar.protocol.diagram import DRAWN
 from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.producer import ENDED, PRODUCER
@@ -84,3 +86,28 @@ def test_a_commit_never_follows_an_abort_that_may_have_been_lost() -> None:
 def test_a_producer_that_has_ended_stays_ended() -> None:
     assert PRODUCER.ends == ENDED
     assert not [state for state, _ in PRODUCER.moves if state in ENDED]
+
+
+# ---- as they are drawn
+
+
+def test_the_page_in_docs_is_fresh() -> None:
+    assert diagram.main(["--check"]) == 0
+
+
+def test_a_stale_page_is_noticed_and_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(diagram, "PAGE", tmp_path / "protocol-states.md")
+    assert diagram.main(["--check"]) == 1
+    assert "is stale" in capsys.readouterr().out
+    assert diagram.main([]) == 0
+    assert diagram.main(["--check"]) == 0
+
+
+def test_every_move_is_on_the_diagram() -> None:
+    drawn = diagram.mermaid(TRANSACTION)
+    for (state, what), to in TRANSACTION.moves.items():
+        if to is not state:
+            (arrow,) = [line for line in drawn.splitlines() if line.startswith(f"    {state.name} --> {to.name} :")]
+            assert str(what) in arrow

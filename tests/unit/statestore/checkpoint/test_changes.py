@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import struct
+from pathlib import Path
 
 import pytest
 
+from statestore.checkpoint import LocalFiles
 from statestore.checkpoint.changes import Ancestor, Changes, changes_in, read_changes, read_lineage, snapshot_of
+from statestore.checkpoint.difference import parts_of
+from statestore.checkpoint.operators import Operator
 from statestore.errors import Damaged
 from tests.unit.statestore.checkpoint.test_compression import lz4
 
@@ -90,3 +94,27 @@ def test_an_empty_changelog_is_only_its_end() -> None:
 def test_what_spark_does_not_write(content: bytes) -> None:
     with pytest.raises(Damaged):
         read_changes(lz4(content))
+
+
+# ---- difference
+
+
+FOUR = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
+
+
+@pytest.mark.parametrize(
+    ("version", "stores", "expected"),
+    [
+        ("1", FOUR, [(f"storeName={store}", False) for store in FOUR]),
+        ("2", FOUR, [(f"storeName={store}", False) for store in FOUR]),
+        ("3", ("default",), [(f"storeName={store}", False) for store in FOUR]),
+        ("4", ("default",), [("joinSide=left", True), ("joinSide=right", True)]),
+        ("5", ("default",), [("joinSide=left", True), ("joinSide=right", True)]),
+    ],
+)
+def test_parts_of_a_join(
+    version: str, stores: tuple[str, ...], expected: list[tuple[str, bool]], tmp_path: Path
+) -> None:
+    operator = Operator(0, "symmetricHashJoin", stores, 2, "", ())
+    found = parts_of(LocalFiles(tmp_path), operator, version)
+    assert [("=".join(part.reading[0]), part.many) for part in found] == expected

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 from eos.local import LocalError
 from statestore.drills import standalone
-from statestore.drills.processes import lives
+from statestore.drills.processes import below, kill_all, lives, named, send
 from statestore.drills.standalone import StandaloneCluster
 from tests.waiting import until
 
@@ -85,3 +87,16 @@ def test_what_does_not_come_up_says_why_and_leaves_nothing(home: Path, tmp_path:
         StandaloneCluster(tmp_path / "c"),
     ):
         pass
+
+
+# ---- processes
+
+
+def test_a_process_that_is_gone_is_no_error() -> None:
+    gone = psutil.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    kill_all([gone])
+    send([gone], signal.SIGTERM)
+    with pytest.raises(ProcessLookupError):
+        os.kill(gone.pid, 0)
+    assert (below(gone.pid), named(gone, "python"), named(None, "python"), lives(gone)) == ([], False, False, False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
 
 from eos.commit.registration import Registration
 from eos.spark import capabilities
@@ -13,6 +15,7 @@ from statestore.checkpoint import LocalFiles, OffsetsLogEntry, Operator
 from statestore.checkpoint.raw_state import PROVIDER, BatchState
 from statestore.errors import Damaged, InvalidInput
 from statestore.rewriting.fingerprints import Fingerprint
+from statestore.rewriting.partitioning import hash_bytes, hash_int, hash_long, partition_of
 from statestore.rewriting.rescaling import _check_places, _compare, _jumping, check, refuse_gone_on, refuse_in_doubt
 from statestore.savepoints.savepoint import is_name
 
@@ -129,3 +132,36 @@ def test_the_sink_is_told_of_all_batches_since_the_last_of_its_own() -> None:
     assert first.jumped == (5, 5)
     assert _jumping(first, 5, 6).jumped == (5, 6), "rescaled again, and no batch in between"
     assert _jumping(first, 9, 10).jumped == (10, 10)
+
+
+# ---- where a key goes
+
+
+def signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+def test_each_kind_of_value() -> None:
+    assert signed(hash_int(1, 42)) == -559580957
+    assert signed(hash_int(0, 42)) == 933211791
+    assert signed(hash_long(1, 42)) == -1712319331
+    assert signed(hash_bytes(b"Spark", 42)) == 228093765
+
+
+def row(number: int | None, text: str) -> bytes:
+    """An UnsafeRow of a long and a text."""
+    data = text.encode()
+    nulls = 1 if number is None else 0
+    return struct.pack("<Qqii", nulls, number or 0, len(data), 24) + data.ljust(-len(data) // 8 * -8, b"\0")
+
+
+def test_columns_are_hashed_one_after_the_other_and_nulls_are_left_out() -> None:
+    place = partition_of(StructType([StructField("n", LongType()), StructField("t", StringType())]), 1_000)
+    assert place(row(1, "Spark")) == signed(hash_bytes(b"Spark", hash_long(1, 42))) % 1_000
+    assert place(row(None, "Spark")) == 228093765 % 1_000
+
+
+@pytest.mark.parametrize("kind", [DoubleType(), ArrayType(LongType())])
+def test_other_types_are_refused_by_name(kind: DoubleType | ArrayType) -> None:
+    with pytest.raises(InvalidInput, match=rf"key\.k is of the type {kind.simpleString()}"):
+        partition_of(StructType([StructField("k", kind)]), 3)

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pulsar
 import pytest
 from typer.testing import CliRunner, Result
 
 from eos.steps import Step
 from statestore.cli import app as cli
+from statestore.drills.chaos import plain_writer
 from statestore.drills.chaos.driver_events import DriverEvents, Watch, Word, held_by, order_of, say
 from statestore.drills.chaos.faults import FAULTS
 from statestore.drills.chaos.feed import KEYS, ROWS, Feeder
 from statestore.drills.chaos.plan import KINDS
+from statestore.drills.judge.copies import key_of, value_of
 from statestore.drills.judge.rows import read_input
 from tests.waiting import PATIENCE_S, until
 
@@ -111,3 +118,60 @@ def test_the_docs_have_each_kind_of_fault() -> None:
     page = Path(__file__).parents[5].joinpath("docs", "chaos-drill.md").read_text()
     rows = [f"| {kind.family} | `{kind.name}` | {kind.does} |" for kind in KINDS]
     assert "\n".join(rows) in page
+
+
+# ---- what a driver tells
+
+
+DRIVER = """
+import subprocess, sys
+from statestore.drills.chaos.driver_events import DriverEvents, Word, keep_standard_output, say
+keep_standard_output()
+for batch in range(3):
+    subprocess.run([sys.executable, "-c", "print('half a line', end='')"], check=True)
+    say(DriverEvents(Word.COMMITTED, "rows", batch))
+"""
+
+
+def test_what_a_child_prints_does_not_spoil_a_line() -> None:
+    done = subprocess.run([sys.executable, "-c", DRIVER], check=True, capture_output=True, text=True)
+    assert [DriverEvents.parse(line) for line in done.stdout.splitlines()] == [
+        DriverEvents(Word.COMMITTED, "rows", batch) for batch in range(3)
+    ]
+    assert done.stderr == "half a line" * 3
+
+
+# ---- the plain writer
+
+
+class FakeProducer:
+    """Gives receipts for all but some rows, at the flush."""
+
+    def __init__(self, *refused: int, error: bool = False) -> None:
+        self.sent: list[tuple[bytes, str]] = []
+        self._refused, self._error = refused, error
+        self._takers: list[Any] = []
+
+    def send_async(self, value: bytes, take: Any, partition_key: str, event_timestamp: int) -> None:
+        assert event_timestamp > 1_700_000_000_000
+        self.sent.append((value, partition_key))
+        self._takers.append(take)
+
+    def flush(self) -> None:
+        for place, take in enumerate(self._takers):
+            take(pulsar.Result.Timeout if place in self._refused else pulsar.Result.Ok, SimpleNamespace())
+        if self._error:
+            raise pulsar.PulsarException("gone")
+
+
+@pytest.mark.parametrize("error", [False, True])
+def test_rows_without_a_receipt_are_in_doubt(error: bool) -> None:
+    producer = FakeProducer(3, 4, 9, error=error)
+    assert plain_writer._send(producer, 100, 110) == [
+        ("committed", 100, 103),
+        ("in-doubt", 103, 105),
+        ("committed", 105, 109),
+        ("in-doubt", 109, 110),
+    ]
+    keys = [key_of("plain", number) for number in range(100, 110)]
+    assert producer.sent == [(value_of(key, number), key) for key, number in zip(keys, range(100, 110), strict=True)]

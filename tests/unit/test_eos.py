@@ -1,17 +1,25 @@
-"""docs/protocol.md says why a crash around each step is safe, and shows the tables as they are."""
+"""What holds for the library as a whole: its steps and its version."""
 
 from __future__ import annotations
 
 import re
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
+import eos
+from eos import version
 from eos.commit.decision import DECISION
 from eos.commit.transaction import ENDINGS, SILENCE, SUCCESS
+from eos.sinks.producer_properties import introduction
 from eos.steps import Step
 
-TEXT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
+# ---- steps
+
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
 CHAPTERS = dict(re.findall(r"^### `([^`]+)`\n(.*?)(?=^##)", TEXT, re.MULTILINE | re.DOTALL))
 
 
@@ -38,3 +46,18 @@ def test_each_answer_to_end_txn_is_shown() -> None:
     named = {SUCCESS: "success", SILENCE: "no answer", "TransactionCoordinatorNotFound": "coordinator not found"}
     for _, answer in ENDINGS:
         assert named.get(answer, answer) in table
+
+
+# ---- version
+
+
+def test_modules_that_were_shipped_alone_have_no_version_and_write_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    assert eos.__version__ == version.own_version() != version.UNKNOWN
+    monkeypatch.setattr(version, "version", missing)
+    assert eos.__version__ == version.UNKNOWN
+    assert introduction("flights", None, {}, encrypted=False).properties["eos.version"] == version.UNKNOWN
