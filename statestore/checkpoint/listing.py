@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from eos.spark.capabilities import READ_STATE, Capability, require
 from statestore.checkpoint import logs
+from statestore.checkpoint.batch_records import stores_of
 from statestore.checkpoint.files import Files, HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
-from statestore.checkpoint.needs import stores_of
 from statestore.checkpoint.operators import operator_ids, read_operator
 from statestore.checkpoint.stores import StoreFile, chain, store_files
 from statestore.errors import InvalidInput, StateStoreError

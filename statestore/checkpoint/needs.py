@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from eos.commit.registration import REGISTRATION, Registration
 from eos.errors import DamagedLog, NewerVersion
 from statestore.checkpoint import logs
+from statestore.checkpoint.batch_records import BatchRecords, OperatorRecord, StoreRecord, chain_for, read_batch
 from statestore.checkpoint.files import Files, join
-from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
-from statestore.checkpoint.operators import STATE, Operator, concluded, has_schemas, operator_ids, read_operator
-from statestore.checkpoint.progression import wrong_offsets
-from statestore.checkpoint.rocksdb import read_snapshot
-from statestore.checkpoint.sources import numbers_of, source_logs
-from statestore.checkpoint.stores import CHECKSUM, Chain, Gap, StoreFile, chain, chain_of, store_files
-from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable, Unreadable
+from statestore.checkpoint.logs import COMMITS, OFFSETS
+from statestore.checkpoint.operators import STATE, Operator
+from statestore.checkpoint.stores import CHECKSUM, Chain, Gap, StoreFile
+from statestore.errors import InvalidInput, NotFound, StateStoreError, Unavailable
 
 SCHEMA = "_metadata/schema"
 
@@ -147,176 +144,118 @@ def needs_of(files: Files, batch: int, planned: bool = False, expected: int | No
         batch: a committed one; or, with `planned`, the one before the planned one, -1 for none.
         expected: how many stateful operators the query has, if the caller knows it better than the checkpoint.
     """
+    records = read_batch(files, batch, planned)
+    noted = expected if expected is not None or batch < 0 else noted_operators(files)
     found = Needs(batch, planned)
     found.add(logs.METADATA, "metadata")
-    plans = logs.batch_ids(files, OFFSETS)
-    last = batch + planned
-    for number in range(max(last - 1, 0), last + 1):
-        found.add(join(OFFSETS, str(number)), "offsets")
-        if number not in plans:
-            found.gaps.append(Gap(join(OFFSETS, str(number)), f"Spark reads it to go on after batch {batch}"))
-    found.gaps += wrong_offsets(files, last)
-    if last in plans:
-        _add_sources(files, found, last)
-    if batch < 0:
-        return found
-    commit = _add_commit(files, found)
-    operators = {*operator_ids(files), *commit.uids}
-    noted = expected if expected is not None else noted_operators(files) or 0
-    for operator in range(max(max(operators, default=-1) + 1, noted)):
-        if operator in operators:
-            _add_operator(files, found, operator, commit)
-        else:
-            reason = (
-                f"the query has {noted} stateful operators" if operator < noted else "operators are numbered from 0"
-            )
-            found.gaps.append(Gap(join(STATE, str(operator)), f"{reason}: its state is lost"))
-    if not operators and not noted and STATE in files.list(""):
-        found.gaps.append(Gap(STATE, "the folder is there, and no operator in it: its state is lost"))
+    _add_plans(records, found)
+    if batch >= 0:
+        _add_commit(records, found)
+        _add_operators(records, found, noted or 0)
     return found
 
 
-def _add_commit(files: Files, found: Needs) -> CommitLogEntry:
-    """Before a planned batch only checkpoint format 2 needs it: it names the files of the state."""
-    path = join(COMMITS, str(found.batch))
-    try:
-        commit = logs.read_commit(files, found.batch)
-    except NotFound:
-        if not found.planned:
-            found.add(path, "commits")
-            found.gaps.append(Gap(path, f"batch {found.batch} is not committed"))
-        elif _has_uids(files):
-            found.gaps.append(Gap(path, "in checkpoint format 2 it names the state that the next batch starts from"))
-    except (Unreadable, Unavailable) as error:
-        found.add(path, "commits")
-        found.gaps.append(Gap.of(path, error))
-    else:
-        found.add(path, "commits")
-        return commit
-    return CommitLogEntry(0, 0, {})
-
-
-def _has_uids(files: Files) -> bool:
-    """Whether the state is in checkpoint format 2: each version has a name that only the commit tells."""
-    for number in operator_ids(files):
-        try:
-            operator = read_operator(files, number, 0)
-        except (Unreadable, Unavailable):
-            continue
-        for store in operator.stores:
-            if any(file.uid for file in store_files(files, operator.folder(0, store))):
-                return True
-    return False
-
-
-def _add_sources(files: Files, found: Needs, plan: int) -> None:
-    there = source_logs(files)
-    for log in there.values():
+def _add_plans(records: BatchRecords, found: Needs) -> None:
+    last = found.batch + found.planned
+    for number in range(max(last - 1, 0), last + 1):
+        found.add(join(OFFSETS, str(number)), "offsets")
+        if number not in records.plans:
+            found.gaps.append(Gap(join(OFFSETS, str(number)), f"Spark reads it to go on after batch {found.batch}"))
+    found.gaps += records.wrong_offsets
+    for log in records.sources.values():
         for path in log.read:
             found.add(path, "source")
         for path in log.named:
             found.add(path, "source name")
-    try:
-        numbers = numbers_of(logs.read_offsets(files, plan))
-    except (Unreadable, NotFound, Unavailable):
-        return  # the offsets themselves are named as damaged
-    for folder, number in numbers.items():
-        newest = there[folder].newest if folder in there else -1
-        found.gaps += there[folder].gaps if folder in there else ()
+    for folder, number in records.read_up_to.items():
+        log_of_source = records.sources.get(folder)
+        newest = log_of_source.newest if log_of_source is not None else -1
+        found.gaps += log_of_source.gaps if log_of_source is not None else ()
         if newest < number:
             ends = f"the log ends at {newest}" if newest >= 0 else "the log is lost"
-            found.gaps.append(Gap(join(folder, str(number)), f"{OFFSETS}/{plan} reads up to here, and {ends}"))
+            found.gaps.append(Gap(join(folder, str(number)), f"{OFFSETS}/{last} reads up to here, and {ends}"))
 
 
-def stores_of(operator: Operator, commit: CommitLogEntry) -> Iterator[tuple[int, str, str, str]]:
-    """Yield each store of an operator: partition, name, folder, and its state's unique id ("" in format 1)."""
-    uids: Sequence[Sequence[str]] = commit.uids.get(operator.id, ())
-    for partition in range(max(operator.partitions, len(uids))):
-        for index, store in enumerate(operator.stores):
-            of_partition = uids[partition] if partition < len(uids) else ()
-            uid = of_partition[index] if index < len(of_partition) else ""
-            yield partition, store, operator.folder(partition, store), uid
+def _add_commit(records: BatchRecords, found: Needs) -> None:
+    """Before a planned batch only checkpoint format 2 needs it: it names the files of the state."""
+    path, commit = join(COMMITS, str(found.batch)), records.commit
+    if isinstance(commit, NotFound) and found.planned:
+        if records.has_uids:
+            found.gaps.append(Gap(path, "in checkpoint format 2 it names the state that the next batch starts from"))
+        return
+    found.add(path, "commits")
+    if isinstance(commit, NotFound):
+        found.gaps.append(Gap(path, f"batch {found.batch} is not committed"))
+    elif isinstance(commit, StateStoreError):
+        found.gaps.append(Gap.of(path, commit))
 
 
-def chain_for(
-    files: Files,
-    folder: str,
-    have: Sequence[StoreFile],
-    version: int,
-    uid: str,
-    from_snapshot: bool = False,
-    *,
-    from_empty: bool = False,
-) -> Chain:
-    """Return what makes up a version of a store, in either checkpoint format."""
-    found = chain_of(files, folder, have, version, uid, from_empty) if uid else chain(folder, have, version)
-    if from_snapshot and not found.base and not found.gaps:
-        gap = Gap(join(folder, "*.zip"), "the store has column families, which only a snapshot brings back")
-        return Chain(version, found.files, (gap,))
-    return found
+def _add_operators(records: BatchRecords, found: Needs, noted: int) -> None:
+    operators = records.operators
+    for number in range(max(max(operators, default=-1) + 1, noted)):
+        if number in operators:
+            _add_operator(operators[number], found)
+        else:
+            reason = f"the query has {noted} stateful operators" if number < noted else "operators are numbered from 0"
+            found.gaps.append(Gap(join(STATE, str(number)), f"{reason}: its state is lost"))
+    if not operators and not noted and records.has_state:
+        found.gaps.append(Gap(STATE, "the folder is there, and no operator in it: its state is lost"))
 
 
-def _add_operator(files: Files, found: Needs, number: int, commit: CommitLogEntry) -> None:
+def _add_operator(record: OperatorRecord, found: Needs) -> None:
+    number, operator = record.number, record.said
     folder = join(STATE, str(number), "_metadata")
-    try:
-        operator = read_operator(files, number, found.batch)
-    except (Unreadable, Unavailable) as error:
-        if not isinstance(error, Damaged) or "v2" in files.list(folder):
-            found.gaps.append(Gap.of(folder, error))
-            return
-        lacks = f"metadata that can't be read ({error})"
-        operator = concluded(files, number)
-    else:
-        lacks = "" if operator.metadata else "no operator metadata"
-    if not operator.metadata and has_schemas(files, number):
+    if operator is None:
+        assert record.error is not None, "what is known of an operator is concluded where nothing is read"
+        found.gaps.append(Gap.of(folder, record.error))
+        return
+    if not operator.metadata and record.has_schemas:
         found.gaps.append(Gap(join(folder, "v2", "*"), f"state/{number} has schemas, which Spark finds by it"))
-    elif lacks:
+    elif not operator.metadata:
+        lacks = "no operator metadata" if record.error is None else f"metadata that can't be read ({record.error})"
         found.notes.append(
             f"state/{number} has {lacks}: its stores were concluded from its folders, and Spark's state data source "
             "can't read it"
         )
     if operator.metadata:
         found.add(operator.metadata, "operator")
-    there: Mapping[str, object] = {}
     for schema in operator.schemas:
         found.add(schema, "schema")
-        folder, _, name = schema.rpartition("/")
-        there = files.list(folder)
-        if name not in there:
+        if schema in record.schemas_gone:
             found.gaps.append(Gap(schema, f"the metadata of operator {number} names this schema"))
-    for partition, _, folder, uid in stores_of(operator, commit):
-        have = store_files(files, folder)
-        if partition == 0 and not operator.schemas:
-            schema = join(folder, SCHEMA)
-            if "schema" in files.list(join(folder, "_metadata")):
-                found.add(schema, "schema")
-            elif operator.metadata:
-                # StateSchemaCompatibilityChecker.getExistingKeyAndValueSchema
-                found.notes.append(f"{schema} is not there: Spark writes it again without comparing")
-        from_snapshot = bool(operator.schemas)
-        made_of = chain_for(files, folder, have, found.batch + 1, uid, from_snapshot)
-        found.gaps += made_of.gaps
-        tables: tuple[str, ...] = ()
-        for file in made_of.files:
-            found.add(file.path, file.kind, None)
-            if file.has_checksum:
-                found.add(file.path + CHECKSUM, "crc")
-            if file.kind == "zip":
-                tables = _add_tables(files, found, folder, file)
-        found.stores.append(StoreNeeds(folder, uid, have, made_of, tables, from_snapshot))
+    for store in record.stores:
+        _add_store(store, operator, found)
 
 
-def _add_tables(files: Files, found: Needs, folder: str, snapshot: StoreFile) -> tuple[str, ...]:
-    try:
-        tables = read_snapshot(files.read(snapshot.path)).tables
-    except (Unreadable, NotFound, Unavailable) as error:
-        found.gaps.append(Gap.of(snapshot.path, error, "what belongs to this snapshot can't be known: "))
+def _add_store(store: StoreRecord, operator: Operator, found: Needs) -> None:
+    if store.partition == 0 and not operator.schemas:
+        schema = join(store.folder, SCHEMA)
+        if store.has_schema:
+            found.add(schema, "schema")
+        elif operator.metadata:
+            # StateSchemaCompatibilityChecker.getExistingKeyAndValueSchema
+            found.notes.append(f"{schema} is not there: Spark writes it again without comparing")
+    found.gaps += store.chain.gaps
+    tables: tuple[str, ...] = ()
+    for file in store.chain.files:
+        found.add(file.path, file.kind, None)
+        if file.has_checksum:
+            found.add(file.path + CHECKSUM, "crc")
+        if file.kind == "zip":
+            tables = _add_tables(store, file.path, found)
+    found.stores.append(
+        StoreNeeds(store.folder, store.uid, store.have, store.chain, tables, from_snapshot=bool(operator.schemas))
+    )
+
+
+def _add_tables(store: StoreRecord, snapshot: str, found: Needs) -> tuple[str, ...]:
+    tables, present = store.snapshots[snapshot].tables, store.snapshots[snapshot].present
+    if isinstance(tables, StateStoreError):
+        found.gaps.append(Gap.of(snapshot, tables, "what belongs to this snapshot can't be known: "))
         return ()
-    there = {part: files.list(join(folder, part)) for part in {table.path.partition("/")[0] for table in tables}}
     for table in tables:
-        path = join(folder, table.path)
-        part, _, name = table.path.partition("/")
+        path = join(store.folder, table.path)
         found.add(path, "table", table.length)
-        if name not in there[part]:
-            found.gaps.append(Gap(path, f"{snapshot.path} refers to it"))
-    return tuple(join(folder, table.path) for table in tables)
+        if table.path not in present:
+            found.gaps.append(Gap(path, f"{snapshot} refers to it"))
+    return tuple(join(store.folder, table.path) for table in tables)
