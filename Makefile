@@ -16,7 +16,7 @@ SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report models mutants matrix crash situations soak soak-growth fuzz drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs wheel clean proto format constraints
+.PHONY: help demo check test test-report screenshot models mutants matrix crash situations soak soak-growth fuzz drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs wheel clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-14s %s\n' "$$verb" "$$text"; done
@@ -38,6 +38,9 @@ test-report: ## look at the report of a drill in Chromium: on a phone, on a desk
 	@sh tools/need-chromium.sh
 	@sh tools/bootstrap.sh "$(PYTHON)" report-tests
 	$(BIN)/python -m pytest -m browser tests/browser $(TEST_ARGS)
+
+screenshot: ## take docs/pictures/drill-report.png in Chromium, of the report that `make drills` wrote
+	$(PYTHON) tools/take_screenshot.py build/drills/report.html
 
 models: ## explore the models of the commit protocol and of bk://'s names in larger worlds, and more examples: some minutes
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
