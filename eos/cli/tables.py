@@ -192,3 +192,9 @@ def plan(
     past = [one for one in found if one.reader is not SegmentReader.BROKERS]
     told = f"{sum(one.entries for one in past)} of {sum(one.entries for one in found)} entries"
     tell(f"{len(found)} segments. read.from=auto reads {told} past the brokers, and the others through them.")
+    for one in found:
+        if one.storage == "unknown":
+            tell(
+                f"Ledger {one.ledger} of {one.topic} has no metadata in BookKeeper that the broker can read. Its "
+                f"{one.entries} entries may be lost."
+            )

@@ -23,7 +23,7 @@ from eos.source.errors import losses
 from eos.source.lost_ledgers import lost_between
 from eos.source.offsets import Position, before
 from eos.source.options import SourceOptions
-from eos.source.policy_warnings import policy_warnings
+from eos.source.policy_warnings import FORBIDDEN, policy_warnings, setting_warnings
 from eos.source.range_reader import first_behind
 from eos.source.range_splitter import Splitter, splitter, whole
 from eos.source.ranges import Found, Range, TopicState
@@ -39,8 +39,6 @@ PATIENCE_S = 60
 
 LOOKS_AT_ONCE = 8
 """How many places of a topic are looked at side by side, before its range is cut there."""
-
-_FORBIDDEN = ("401", "403")
 
 
 def _can_pass(error: Exception) -> bool:
@@ -219,7 +217,7 @@ class PulsarBrokers:
             with admin_api(self._options) as admin:
                 return admin.ledgers(topic)
         except Refused as refused:
-            if refused.code not in _FORBIDDEN:
+            if refused.code not in FORBIDDEN:
                 raise
             raise InvalidInput(
                 f"{refused}. The source cuts ranges by a topic's ledgers. The admin API shows them to a role that "
@@ -251,7 +249,7 @@ class PulsarBrokers:
                 ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="eos-source") as pool,
             ):
                 told = pool.map(lambda one: policy_warnings(admin, *one, retained=retained), firsts.items())
-                for text in chain.from_iterable(told):
+                for text in chain(setting_warnings(admin), chain.from_iterable(told)):
                     warn(text)
         except (InvalidInput, NetworkError) as error:
             warn(f"Whether policies slow this read or let it stop producers can't be known: {error}.")

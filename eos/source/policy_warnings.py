@@ -1,11 +1,15 @@
-"""What policies of a topic do to a read of it, as the admin API tells."""
+"""What policies of a topic, and settings of its brokers, do to a read of it, as the admin API tells."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from eos.errors import Refused
 from eos.pulsar.net.policies import TopicPolicies
+
+FORBIDDEN = ("401", "403")
+"""HTTP statuses of what a role may not ask."""
 
 
 class PoliciesPort(Protocol):
@@ -15,9 +19,33 @@ class PoliciesPort(Protocol):
         """Return the rates that limit the reading of a physical topic, in words."""
         ...
 
+    def setting(self, name: str) -> str | None:
+        """Return a setting of the broker that answers, as text; None where it has none of that name."""
+        ...
+
     def keeping(self, topic: str) -> TopicPolicies:
         """Return what a broker does with the stored messages of a physical topic."""
         ...
+
+
+def setting_warnings(admin: PoliciesPort) -> list[str]:
+    """Say what settings of a broker hide from a read; nothing where the role may not ask for settings.
+
+    Raises what the admin API does.
+    """
+    try:
+        passes_over = admin.setting("autoSkipNonRecoverableData") == "true"
+    except Refused as refused:
+        if refused.code not in FORBIDDEN:
+            raise
+        return []
+    if not passes_over:
+        return []
+    return [
+        "The broker has autoSkipNonRecoverableData=true. It leaves out entries that it cannot read. The source reports "
+        "a ledger that is lost whole, but not single lost entries of a ledger. Set it to false in the brokers, and a "
+        "read waits at lost entries."
+    ]
 
 
 def policy_warnings(admin: PoliciesPort, topic: str, physical: str, *, retained: bool) -> list[str]:

@@ -11,7 +11,9 @@ from typer.testing import CliRunner, Result
 from eos.cli import app as cli
 from eos.config import Cluster, Credentials, Tls
 from eos.errors import InvalidInput
+from eos.inspect import segments
 from eos.inspect.rows import TopicRow, TopicRows
+from eos.inspect.segments import SegmentReader, Storage, TopicSegment
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.message_id import MessageId
@@ -121,6 +123,17 @@ def test_control_characters_are_shown_and_not_obeyed(monkeypatch: pytest.MonkeyP
 
 def test_latest_alone_would_show_nothing_and_is_refused() -> None:
     assert isinstance(eos("peek", "t", "--from", "latest").exception, InvalidInput)
+
+
+def test_a_plan_names_segments_that_may_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [
+        TopicSegment(f"{BASE}/a", 7, 3, 90, Storage(kind), (), SegmentReader.BROKERS)
+        for kind in ("unknown", "offloaded")
+    ]
+    monkeypatch.setattr(segments, "segments", lambda *_: iter(found))
+    said = eos("plan", "a").output
+    assert said.count("may be lost") == 1
+    assert f"Ledger 7 of {BASE}/a has no metadata in BookKeeper that the broker can read. Its 3 entries" in said
 
 
 def test_the_options_of_the_connection_are_those_of_the_other_commands(there: list[Cluster]) -> None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from eos.errors import Refused
 from eos.pulsar.net.policies import BacklogQuota, TopicPolicies
-from eos.source.policy_warnings import policy_warnings
+from eos.source.policy_warnings import policy_warnings, setting_warnings
 
 TOPIC = "persistent://public/default/t"
 
@@ -16,6 +17,13 @@ TOPIC = "persistent://public/default/t"
 class Asked:
     rates: tuple[str, ...] = ()
     quotas: tuple[BacklogQuota, ...] = ()
+    passes_over: str | Refused | None = "false"
+
+    def setting(self, name: str) -> str | None:
+        assert name == "autoSkipNonRecoverableData"
+        if isinstance(self.passes_over, Refused):
+            raise self.passes_over
+        return self.passes_over
 
     def read_rates(self, topic: str) -> tuple[str, ...]:
         assert topic == f"{TOPIC}-partition-0"
@@ -53,3 +61,12 @@ def test_a_quota_matters_to_a_read_that_retains_unless_it_evicts() -> None:
     assert told(Asked(quotas=(holds, evicts))) == []
     (text,) = told(Asked(quotas=(holds, evicts)), retained=True)
     assert text.startswith(f"retainWhileReading=true and the backlog quota of {TOPIC} (destination_storage of 10 bytes")
+
+
+def test_a_broker_that_passes_over_lost_entries_is_named_where_the_role_may_ask() -> None:
+    assert setting_warnings(Asked()) == setting_warnings(Asked(passes_over=None)) == []
+    (text,) = setting_warnings(Asked(passes_over="true"))
+    assert text.startswith("The broker has autoSkipNonRecoverableData=true.")
+    assert setting_warnings(Asked(passes_over=Refused("GET", "403", "not a superuser"))) == []
+    with pytest.raises(Refused, match="500"):
+        setting_warnings(Asked(passes_over=Refused("GET", "500", "broken")))
