@@ -1,12 +1,23 @@
-"""Do a drill with a journal beside it, and give the journal an end, however the drill ends."""
+"""Do a drill with a journal beside it, and give the journal an end, however the drill ends.
+
+The journal's first line says where the drill runs: the versions of what takes part, and how fast the machine is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import platform
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 
+import psutil
+
 from eos.errors import EosError
-from statestore.drills.journal import Began, CheckEvent, Ended, Journal
+from eos.local.jars import PULSAR_VERSION
+from eos.spark import capabilities
+from statestore.drills.journal import Began, CheckEvent, DrillKind, Ended, Journal, PlannedFault
 from statestore.drills.processes import terminable
 from statestore.errors import Damaged, InvalidInput
 
@@ -55,3 +66,25 @@ def _is_interrupt(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def began(drill: DrillKind, rerun: str, seed: int | None = None, plan: Sequence[PlannedFault] = ()) -> Began:
+    """Return the first line of a drill's journal; see `Began`."""
+    return Began(
+        drill=drill,
+        at=datetime.now().astimezone().isoformat(timespec="seconds"),
+        rerun=rerun,
+        seed=seed,
+        versions={
+            "spark-pulsar-eos": version("spark-pulsar-eos"),
+            "Pulsar": PULSAR_VERSION,
+            "PySpark": capabilities.installed() or "unknown",
+            "Python": platform.python_version(),
+        },
+        machine={
+            "cores": os.cpu_count() or 0,
+            "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
+            "system": platform.platform(terse=True),
+        },
+        plan=tuple(plan),
+    )

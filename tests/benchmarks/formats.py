@@ -23,13 +23,12 @@ from tests.benchmarks import client_cpu, formats_results, results
 from tests.benchmarks.flights import FIELDS, SCHEMAS, flights, in_avro, in_protobuf
 from tests.benchmarks.formats_results import AVRO, CLIENT_AVRO, CLIENT_PROTOBUF, PROTOBUF, RAW, show
 from tests.benchmarks.official_client import OfficialClient
-from tests.benchmarks.plan import Plan
+from tests.benchmarks.plan import Plan, create_topic
 from tests.benchmarks.rounds import Contender, Timed, take_turns
 from tests.benchmarks.rows import cached, spark_session
 from tests.benchmarks.state import write
 from tests.benchmarks.this_sink import ThisSink
 from tests.benchmarks.throughput import look_for_all, wake_workers
-from tests.benchmarks.topics import create_topic
 
 OUT = Path("build/bench/formats.json")
 ROWS = 500_000

@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 
 import eos
 from tests.benchmarks.counting import count_in_workers
-from tests.benchmarks.plan import Plan
-from tests.benchmarks.topics import create_topic
+from tests.benchmarks.plan import Plan, create_topic
 
 SPARK_PARTITIONS = 4
 TELL_EVERY = 100

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pulsar
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.benchmarks.plan import create_topic
 from tests.benchmarks.python_sources import COLUMNS, EmptyStream
 from tests.benchmarks.source_plan import SourcePlan
-from tests.benchmarks.topics import create_topic
 
 OURS, EMPTY, RATE = "this_source", "empty_python_source", "rate"
 _LOOK_S = 0.02

@@ -1,11 +1,13 @@
-"""How much is measured, and where."""
+"""How much is measured, and where: a broker and topics of the benchmark's own, and what has been published there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
-from tests.benchmarks.topics import Broker
+import httpx
+
 from tests.certificates import BrokerTls
 
 Tell = Callable[[str], None]
@@ -38,3 +40,33 @@ class Plan:
     memory_runs: int = 3
     tls: BrokerTls | None = None
     broker_pid: int | None = None
+
+
+PARTITIONS = 4
+
+
+class Broker(Protocol):
+    """Where to write: `eos.local.LocalPulsar`, or one that runs already."""
+
+    @property
+    def service_url(self) -> str:
+        """pulsar://host:port."""
+
+    @property
+    def admin_url(self) -> str:
+        """http://host:port."""
+
+
+def create_topic(broker: Broker, name: str, partitions: int = PARTITIONS) -> str:
+    """Create a partitioned topic in public/default and return its full name."""
+    path = f"{broker.admin_url}/admin/v2/persistent/public/default/{name}/partitions"
+    httpx.put(path, json=partitions, timeout=60).raise_for_status()
+    return f"persistent://public/default/{name}"
+
+
+def published(broker: Broker, topic: str) -> int:
+    """How many messages the broker has taken in on all partitions, those of aborted transactions among them."""
+    path = f"{broker.admin_url}/admin/v2/{topic.replace('://', '/')}/partitioned-stats"
+    answer = httpx.get(path, timeout=60)
+    answer.raise_for_status()
+    return int(answer.json()["msgInCounter"])

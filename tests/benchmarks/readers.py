@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eos.local import jars
 from tests.benchmarks import client_cpu
+from tests.benchmarks.plan import Broker, create_topic, published
 from tests.benchmarks.python_sources import COLUMNS, ClientSource, ReadySource
 from tests.benchmarks.rounds import Timed, take_turns
 from tests.benchmarks.rows import KEYS
 from tests.benchmarks.source_plan import PARTITIONS, Case, SourcePlan
-from tests.benchmarks.topics import Broker, create_topic, published
 from tests.java_peer import JavaPeer
 
 HERE = Path(__file__).parent

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.benchmarks.plan import Tell
-from tests.benchmarks.topics import Broker
+from tests.benchmarks.plan import Broker, Tell
 
 PARTITIONS = 2
 """Of each topic: a task for each of Spark's two cores."""

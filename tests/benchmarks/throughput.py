@@ -14,11 +14,10 @@ from tests.benchmarks import client_cpu
 from tests.benchmarks.counting import CountOnly, count_in_workers
 from tests.benchmarks.java_client import JavaClient, JavaTransaction
 from tests.benchmarks.official_client import OfficialClient
-from tests.benchmarks.plan import Plan
+from tests.benchmarks.plan import Plan, create_topic, published
 from tests.benchmarks.rounds import Contender, Timed, take_turns
 from tests.benchmarks.rows import Case, cached, make_rows
 from tests.benchmarks.this_sink import ThisSink
-from tests.benchmarks.topics import create_topic, published
 
 WRITERS = (ThisSink, OfficialClient, JavaTransaction)
 """The contenders that write; each has a topic of its own."""

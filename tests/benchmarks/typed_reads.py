@@ -15,11 +15,11 @@ from pyspark.sql.types import StructType
 from eos.sinks.columns import ValueFormat
 from tests.benchmarks import client_cpu
 from tests.benchmarks.flights import FIELDS, SCHEMAS, flights
+from tests.benchmarks.plan import create_topic, published
 from tests.benchmarks.readers import Reading
 from tests.benchmarks.rounds import Timed, take_turns
 from tests.benchmarks.source_plan import PARTITIONS, SourcePlan
 from tests.benchmarks.this_sink import ThisSink
-from tests.benchmarks.topics import create_topic, published
 
 NAME = "typed"
 AS_BYTES = "_as_bytes"

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import psutil
 
-from tests.benchmarks.plan import Plan
+from tests.benchmarks.plan import Plan, create_topic
 from tests.benchmarks.rows import FIXED, make_rows, spark_session
 from tests.benchmarks.this_sink import ThisSink
-from tests.benchmarks.topics import create_topic
 
 
 def peaks(plan: Plan) -> dict[int, list[int]]:

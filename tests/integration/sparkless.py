@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -83,3 +84,11 @@ def quiet_name(pulsar: Any, client: Client) -> str:
 def eos(pulsar: Any, *words: str, admin: bool = True) -> Result:
     urls = ["--service-url", pulsar.service_url, *(["--admin-url", pulsar.admin_url] if admin else [])]
     return CliRunner().invoke(typer_app, [*words, *urls])
+
+
+@pytest.fixture
+def sink(pulsar: Any, make_topic: Any) -> Iterator[Sink]:
+    """A sink with a topic of its own, in public/default."""
+    made = Sink(pulsar, make_topic)
+    yield made
+    made.client.close()

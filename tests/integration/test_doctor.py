@@ -24,14 +24,8 @@ from tests.conftest import create_topic
 from tests.contract.official import readable_now
 from tests.contract.raw import RawProducer
 from tests.integration.sparkless import Sink, eos
+from tests.integration.sparkless import sink as sink
 from tests.waiting import until
-
-
-@pytest.fixture
-def sink(pulsar: Any, make_topic: Any) -> Iterator[Sink]:
-    made = Sink(pulsar, make_topic)
-    yield made
-    made.client.close()
 
 
 @pytest.fixture

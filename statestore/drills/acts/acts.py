@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from statestore.drills.journal import CheckEvent, DrillKind, Event, Journal, NotTested, PlannedFault, StepEvent
-from statestore.drills.record import record
-from statestore.drills.surroundings import began
+from statestore.drills.record import began, record
 
 Tell = Callable[[str], None]
 """Called with what is going on."""

@@ -44,9 +44,8 @@ from statestore.drills.judge.accounting import Expected
 from statestore.drills.judge.oracle import LiveReaders
 from statestore.drills.later_transactions import end_later_transactions
 from statestore.drills.processes import undisturbed
-from statestore.drills.record import record
+from statestore.drills.record import began, record
 from statestore.drills.standalone import StandaloneCluster
-from statestore.drills.surroundings import began
 
 DRIVER_LOG = "driver.log"
 WRITERS_LOG = "writers.log"

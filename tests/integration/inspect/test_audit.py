@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,16 +10,9 @@ from typer.testing import CliRunner
 
 from eos.cli.app import typer_app
 from eos.commit.control_topic import control_topic
-from tests.conftest import MakeTopic
 from tests.contract.raw import RawProducer
 from tests.integration.sparkless import Sink, eos
-
-
-@pytest.fixture
-def sink(pulsar: Any, make_topic: MakeTopic) -> Iterator[Sink]:
-    made = Sink(pulsar, make_topic)
-    yield made
-    made.client.close()
+from tests.integration.sparkless import sink as sink
 
 
 def verified(pulsar: Any, sink: Sink) -> tuple[int, list[dict[str, Any]]]:

@@ -19,15 +19,9 @@ from eos.errors import DamagedLog, IdentityMismatch, InvalidInput
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from tests.integration.sparkless import Sink, eos
+from tests.integration.sparkless import sink as sink
 from tests.reading import values_of
 from tests.waiting import until
-
-
-@pytest.fixture
-def sink(pulsar: Any, make_topic: Any) -> Iterator[Sink]:
-    made = Sink(pulsar, make_topic)
-    yield made
-    made.client.close()
 
 
 @pytest.fixture

@@ -47,3 +47,23 @@ def native(
 ) -> Registered:
     """Return a topic's schema of the first message; `proto` has the arguments."""
     return registered("PROTOBUF_NATIVE", proto(messages, enums, syntax=syntax), number=number)
+
+
+AIRPORT = {"code": "JFK", "latitude": 40.6}
+GOLDEN_FLIGHT = {
+    "carrier": "größer",
+    "delay": -7,
+    "destination": None,
+    "distance": 2**40,
+    "gate": None,
+    "late": True,
+    "legs": ["JFK", ""],
+    "origin": AIRPORT,
+    "seats": [("economy", 120), ("first", 8)],
+    "share": 0.5,
+    "speed": 0.1,
+    "status": "LATE",
+    "stops": [AIRPORT],
+    "tail": b"\x00\xff",
+}
+"""The record of the golden vectors, as its AVRO value is read."""
