@@ -74,7 +74,9 @@ class OffloadLocation:
             return _object(self.credentials or "{}")
         path = Path(self.credentials.removeprefix(FILE).removeprefix("//"))
         try:
-            return _object(text_of(path))
+            found = _object(text_of(path))
+            _refuse_others(found, _KINDS[urlsplit(self.url).scheme].credentials, "the JSON object")
+            return found
         except (SecretUnreadable, InvalidInput) as error:
             raise OffloadUnavailable(f"the file {path} with the credentials can't be used ({error})") from error
 

@@ -90,5 +90,5 @@ def storage_errors(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise OffloadMissing(f"{path} does not exist in secondary storage") from error
-    except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
+    except (OSError, ValueError, ImportError) as error:  # ArrowInvalid is a ValueError; pyarrow may lack a file system
         raise OffloadUnavailable(f"{path} can't be read from secondary storage ({error})") from error

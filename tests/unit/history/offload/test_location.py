@@ -104,6 +104,10 @@ def test_the_file_of_the_credentials_is_read_each_time(made: list[Any], tmp_path
     with pytest.raises(OffloadUnavailable, match="credentials can't be used") as unread:
         location.open()
     assert "hidden" not in str(unread.value)
+    path.write_text('{"acces_key": "hidden"}')
+    with pytest.raises(OffloadUnavailable, match="has 'acces_key', which is not supported there") as unread:
+        location.open()
+    assert "hidden" not in str(unread.value)
     path.unlink()
     with pytest.raises(OffloadUnavailable, match="No such file"):
         location.open()
@@ -111,3 +115,12 @@ def test_the_file_of_the_credentials_is_read_each_time(made: list[Any], tmp_path
 
 def test_a_folder_is_opened_below_its_root() -> None:
     assert OffloadLocation("file:///data/offloads/").open()[1] == "/data/offloads"
+
+
+def test_a_pyarrow_without_a_file_system_leaves_the_segment_to_the_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacks(**options: str) -> None:
+        raise ImportError("The pyarrow installation is not built with support for 'S3FileSystem'")
+
+    monkeypatch.setattr(pyarrow.fs, "S3FileSystem", lacks)
+    with pytest.raises(OffloadUnavailable, match="not built with support"):
+        offload_location("s3://b?region=r").open()
