@@ -48,8 +48,9 @@ class Notebook:
                 start_new_session=True,
             )
 
-    def run(self, code: str) -> None:
-        """Run a block to its end, which must be a good one."""
+    def run(self, code: str) -> str:
+        """Run a block to its end, which must be a good one. Returns what it printed and logged."""
+        before = self._log.stat().st_size
         end = self._folder / f"block-{self._blocks}"
         self._blocks += 1
         assert self._process.stdin is not None
@@ -59,6 +60,9 @@ class Notebook:
         assert end.exists(), f"the process has ended:\n{self._tail()}"
         raised = end.read_text()
         assert not raised, f"{code}\n{raised}\n{self._tail()}"
+        with self._log.open("rb") as log:
+            log.seek(before)
+            return log.read().decode()
 
     def close(self) -> None:
         """End the process and its JVM."""
@@ -79,6 +83,7 @@ def main() -> None:
             exec(block["code"], {"__name__": "__main__"})
         except Exception:
             raised = traceback.format_exc()
+        sys.stdout.flush()
         scratch = Path(f"{block['end']}.new")
         scratch.write_text(raised)
         scratch.rename(block["end"])

@@ -1,0 +1,177 @@
+"""The tutorials work from an empty folder, and what they say that a reader sees is what a reader sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.page_reader import COMMANDS, ROOT, Reader, assert_exists, blocks, home_of_a_reader
+from tests.spark_session import quick_start
+from tests.waiting import until
+
+TUTORIALS = sorted(page for page in (ROOT / "docs" / "tutorials").glob("*.md") if page.name != "quick-start.md")
+"""The quick start is on the path that test_docs.py works through."""
+SAVED = re.compile(r"# (\w+\.py)\n")
+STARTED = re.compile(r"python (\w+\.py) >>? (\S+) 2>&1 &")
+BORDERS = re.compile(r"[│┃|─━┏┓┡┩┗┛└┘╇┳┻┴]+|\+[-+]+")
+VARIES = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8}\b|\d[\d.,:TZ-]*")
+PATIENCE_S = 600.0
+
+
+def shape(line: str) -> str:
+    """A line without borders, and with each number, time and id as #."""
+    return re.sub(r"#( #)+", "#", " ".join(VARIES.sub("#", BORDERS.sub(" ", line)).split()))
+
+
+def assert_shown(expected: str, said: str) -> None:
+    """Each line that a page shows came, in this order, perhaps among others; a line "…" stands for some of them."""
+    came = iter([shape(line) for line in said.splitlines()])
+    for line in map(shape, expected.splitlines()):
+        assert line in ("", "…") or line in came, f"{line!r} did not come in:\n{said}"
+
+
+@dataclass
+class Follower(Reader):
+    """A reader who carries out each command, starts jobs and kills them.
+
+    Attributes:
+        said: what the last block printed.
+        jobs: the processes that were started, each with a session of its own.
+        committed: the newest committed batch when the last job was started, by sink.
+    """
+
+    said: str = ""
+    jobs: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    committed: dict[str, int] = field(default_factory=dict)
+
+    def follow(self, language: str, text: str) -> None:
+        """Do what a block says, or see that the last one has printed what this one shows."""
+        if language == "text":
+            assert_shown(text, self.said)
+        elif saved := SAVED.match(text):
+            (self.home / saved[1]).write_text(self.here(text))
+        elif language == "python":
+            self.said = self.python(text)
+        elif language == "sh":
+            self.said = "".join(map(self.carry_out, text.splitlines()))
+        else:
+            assert language == "diff", language
+
+    def carry_out(self, line: str) -> str:
+        """Carry out a line of a shell. Returns what it printed."""
+        words = shlex.split(line, comments=True)
+        if not words or words[0] == "sleep":  # kill waits until there is something to see
+            return ""
+        if started := STARTED.fullmatch(line):
+            self.start(started[1], started[2])
+        elif words[0] == "kill":
+            self.kill()
+        elif words[:2] == ["eos", "local"] or words[0] not in COMMANDS:
+            self.shell(line)
+        else:
+            done = CliRunner().invoke(
+                COMMANDS[words[0]], shlex.split(self.here(line), comments=True)[1:], env=self.env()
+            )
+            assert done.exit_code == 0, f"{line}: {done.exception}\n{done.output}"
+            return done.output
+        return ""
+
+    def start(self, script: str, log: str) -> None:
+        """Start a job, in a process group that has its JVM too."""
+        self.committed = {one["name"]: self.newest(one) for one in self.sinks()}
+        environment = {**os.environ, **quick_start(), "PYTHONPATH": str(ROOT)}
+        with (self.home / log).open("ab") as out:
+            words = [sys.executable, script]
+            started = subprocess.Popen(
+                words, cwd=self.home, env=environment, stdout=out, stderr=out, start_new_session=True
+            )
+        self.jobs.append(started)
+
+    def kill(self) -> None:
+        """Kill the job in the middle of a batch, once it has committed another one."""
+        job = self.jobs[-1]
+
+        def in_a_batch() -> bool:
+            assert job.poll() is None, "the job has ended"
+            return any(
+                one["unfinished"] and self.newest(one) > self.committed.get(one["name"], -1) for one in self.sinks()
+            )
+
+        until(in_a_batch, "no batch was committed", PATIENCE_S, pause_s=0.2)
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+
+    def sinks(self) -> list[dict[str, Any]]:
+        """What `eos sinks` says."""
+        done = CliRunner().invoke(COMMANDS["eos"], ["sinks", "--json"], env=self.env())
+        found: list[dict[str, Any]] = json.loads(done.stdout) if done.exit_code == 0 else []
+        return found
+
+    def newest(self, sink: dict[str, Any]) -> int:
+        """The newest committed batch of a sink, -1 where there is none."""
+        batch = sink["batch_id"]
+        return -1 if batch is None else int(batch)
+
+    def env(self) -> dict[str, str]:
+        """The environment that names this reader's Pulsar to the commands."""
+        return {
+            "EOS_SERVICE_URL": self.here("pulsar://localhost:6650"),
+            "EOS_ADMIN_URL": self.here("http://localhost:8080"),
+        }
+
+    def end(self) -> None:
+        """Leave no job behind either."""
+        for job in self.jobs:
+            if job.poll() is None:
+                os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
+        super().end()
+
+
+@pytest.fixture
+def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follower]:
+    one = Follower(home_of_a_reader(tmp_path, monkeypatch))
+    yield one
+    one.end()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_shows_what_it_says(page: Path, follower: Follower) -> None:
+    for place, language, text in blocks([page]):
+        print(place)
+        follower.follow(language, text)
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_the_commands_and_the_code_of_a_tutorial_are_right(page: Path) -> None:
+    for place, language, text in blocks([page]):
+        if language == "python":
+            compile(text, place, "exec")
+        elif language == "sh":
+            for line in text.splitlines():
+                words = shlex.split(line, comments=True)
+                if words and words[0] in COMMANDS:
+                    assert_exists(words)
+
+
+def test_what_a_page_shows_is_held_against_what_came() -> None:
+    said = "┃ number ┃ record ┃\n│ 17 │ owner │\n│ 18 │ intent │\n5 records.\n"
+    assert_shown("┃ number ┃ record ┃\n│ 1 │ owner │\n…\n2 records.\n", said)
+    for wrong in ("│ 1 │ marker │\n", "2 records.\n│ 1 │ owner │\n", "2 rows.\n"):
+        with pytest.raises(AssertionError, match="did not come"):
+            assert_shown(wrong, said)
