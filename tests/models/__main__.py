@@ -17,7 +17,7 @@ from tests.models import (
     names_worlds,
     sink_rules,
     sink_worlds,
-    visibility_rules,
+    visibility,
     visibility_worlds,
 )
 from tests.models.checker import Explored, Model, explore
@@ -55,7 +55,7 @@ def _all(model: str, worlds: Mapping[str, Model[Any]]) -> int:
 
 def _models() -> dict[Enum, Model[Any]]:
     models: dict[Enum, Model[Any]] = {rule: sink_worlds.without(rule) for rule in sink_rules.Rule}
-    models |= {rule: visibility_worlds.without(rule) for rule in visibility_rules.Rule}
+    models |= {rule: visibility_worlds.without(rule) for rule in visibility.Rule}
     return models | {rule: names_worlds.without(rule) for rule in names_worlds.WITHOUT}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.models import names_rules, sink_rules, visibility_rules
+from tests.models import names_rules, sink_rules, visibility
 from tests.models.checker import explore
 from tests.models.names_worlds import WITHOUT
 
@@ -117,7 +117,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "models.md").read_text()
 
 
 def test_the_page_has_each_rule_as_the_code_says_it() -> None:
-    for rule in (*sink_rules.Rule, *visibility_rules.Rule, *WITHOUT):
+    for rule in (*sink_rules.Rule, *visibility.Rule, *WITHOUT):
         assert f"| {rule.name} | {rule.value} | " in PAGE
     for rule in names_rules.REDUNDANT:
         assert rule.name in PAGE

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.models.checker import explore
-from tests.models.visibility import Visibility
-from tests.models.visibility_rules import Rule
+from tests.models.visibility import Rule, Visibility
 from tests.models.visibility_worlds import WORLDS, without
 
 

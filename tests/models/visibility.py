@@ -15,7 +15,17 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from tests.models.visibility_rules import ALL, Rule
+
+class Rule(Enum):
+    """One rule each. The value is a sentence that is true of `eos.history.visibility`."""
+
+    AFTER = "Only a marker after an entry tells of it"
+    FIRST = "Of several markers of its transaction the first one tells"
+    LATER = "Markers count up to a last confirmed entry that was taken after the end of the range"
+    HIDDEN = "An entry without a marker up to there is not visible"
+
+
+ALL: Final = frozenset(Rule)
 
 
 class Kind(Enum):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tests.models.visibility import Visibility
-from tests.models.visibility_rules import ALL, Rule
+from tests.models.visibility import ALL, Rule, Visibility
 
 PUNCTUAL: Final = Visibility(length=5)
 LATE: Final = Visibility(length=4, late=True, restarts=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import statestore
 from statestore.bk import tree as names
 from statestore.hadoop.file_systems import Hadoop
-from tests.soak.expected import results
+from tests.soak.queries import ROWS, START
 from tests.waiting import until
 
 Pairs = Sequence[tuple[str, str]]
@@ -84,3 +84,45 @@ def check_ledgers(root: str, options: Mapping[str, str]) -> tuple[int, int]:
         if record.length:
             assert record.write in ledgers[record.ledger].references, path
     return freed, len(ledgers)
+
+
+Rows = list[tuple[int, ...]]
+
+
+def results(query: str, batch: int) -> Rows:
+    """What a batch of a query must output, sorted."""
+    return sorted(_OUTPUTS[query](batch))
+
+
+def _values(first: int, last: int) -> range:
+    return range(first * ROWS, (last + 1) * ROWS)
+
+
+def _aggregation(batch: int) -> Iterator[tuple[int, ...]]:
+    """Update mode: each group that the batch touches, with all rows of its window so far."""
+    opened = batch - batch % 5
+    for k in range(7):
+        group = [value for value in _values(opened, batch) if value % 7 == k]
+        yield START + opened, k, len(group), sum(group)
+
+
+def _deduplication(batch: int) -> Iterator[tuple[int, ...]]:
+    """A key is let through in the batch that its first value comes in."""
+    return ((value // 3,) for value in _values(batch, batch) if value % 3 == 0)
+
+
+def _join(batch: int) -> Iterator[tuple[int, ...]]:
+    """Each row but the first thirty has a partner, which came before it."""
+    return ((value,) for value in _values(batch, batch) if value >= 30)
+
+
+def _transform(batch: int) -> Iterator[tuple[int, ...]]:
+    return ((k, sum(value for value in _values(0, batch) if value % 5 == k)) for k in range(5))
+
+
+_OUTPUTS: dict[str, Callable[[int], Iterator[tuple[int, ...]]]] = {
+    "aggregation": _aggregation,
+    "deduplication": _deduplication,
+    "join": _join,
+    "transform": _transform,
+}

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.soak.checks import check_checkpoints, check_ledgers, check_results, tree
-from tests.soak.expected import results
+from tests.soak.checks import check_checkpoints, check_ledgers, check_results, results, tree
 from tests.soak.kills import answer, kill, launch
 from tests.waiting import until
 
