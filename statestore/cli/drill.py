@@ -38,6 +38,10 @@ def drill(
     end_to_end: Annotated[
         bool, typer.Option("--end-to-end", help="Run a third job, from topic to topic, under load. Needs a JDK.")
     ] = False,
+    from_bookies: Annotated[
+        bool,
+        typer.Option("--from-bookies", help="With --end-to-end, whose source then reads closed segments from bookies."),
+    ] = False,
     standalone: Annotated[
         bool,
         typer.Option("--standalone", help="Run the jobs on a Spark master and two workers, with time-outs of 6 s."),
@@ -56,6 +60,8 @@ def drill(
         from statestore.drills.chaos.plan import make_plan, make_rounds, parse_faults
 
     _refuse_mixture(kills, standalone, rounds, end_to_end)
+    if from_bookies and not end_to_end:
+        raise InvalidInput("--from-bookies is about the job of --end-to-end, which reads a topic. Give both.")
     chosen = parse_faults(faults)
     if standalone:
         plan = make_rounds(ROUNDS if rounds is None else rounds, seed, chosen)
@@ -68,8 +74,9 @@ def drill(
     words += [] if standalone else ["--kills", str(len(plan))]
     words += ["--faults", faults] if faults else []
     words += ["--end-to-end"] if end_to_end else []
+    words += ["--from-bookies"] if from_bookies else []
     words += ["--minutes", f"{minutes:g}"] if minutes is not None else []
-    what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes, end_to_end, standalone)
+    what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes, end_to_end, standalone, from_bookies)
     with console.bar(total=len(plan), stays=True) as show:
 
         def tell(line: str, done: int) -> None:

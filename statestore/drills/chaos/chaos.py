@@ -65,6 +65,14 @@ _REQUEST_S = 8.0
 _SESSION_S = 10.0
 # With a standalone cluster nothing may be silent for longer than this.
 _SILENCE_S = 6.0
+# Most of a backlog is in closed ledgers then. With two copies a new ledger can be made while one bookie is gone.
+_SMALL_LEDGERS = {
+    "managedLedgerMaxEntriesPerLedger": 100,
+    "managedLedgerMinLedgerRolloverTimeMinutes": 0,
+    "managedLedgerDefaultEnsembleSize": 2,
+    "managedLedgerDefaultWriteQuorum": 2,
+    "managedLedgerDefaultAckQuorum": 2,
+}
 _NOT_TESTED = (
     NotTested("loss of power", "the local cluster doesn't fsync; SIGKILL loses nothing that the system has taken"),
     NotTested(
@@ -99,6 +107,7 @@ class Chaos:
         rerun: the command line that does the same.
         end_to_end: whether there is a third job, from topic to topic.
         standalone: whether the jobs run on a standalone cluster of Spark, with time-outs of 6 s.
+        from_bookies: whether the third job reads closed segments from the bookies. Ledgers are small then.
     """
 
     faults: Sequence[PlannedFault]
@@ -108,6 +117,7 @@ class Chaos:
     minutes: float | None = None
     end_to_end: bool = False
     standalone: bool = False
+    from_bookies: bool = False
 
 
 def run(chaos: Chaos, tell: Tell) -> Path:
@@ -159,7 +169,7 @@ def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], te
     cluster = stack.enter_context(
         LocalCluster(listeners=listeners, session_s=_SILENCE_S)
         if chaos.standalone
-        else LocalCluster(listeners=listeners)
+        else LocalCluster(listeners=listeners, settings=_SMALL_LEDGERS if chaos.from_bookies else {})
     )
     for link, url in zip(broker_links, cluster.broker_urls, strict=True):
         link.target = _target(url.removeprefix("pulsar://"))
@@ -187,6 +197,7 @@ def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], te
         request_timeout_s=_SILENCE_S if chaos.standalone else _REQUEST_S,
         java=java_flags(lambda line: tell(line, 0)),
         options=_state_options(f"127.0.0.1:{state_link.port}", session_s),
+        admin_url=cluster.admin_url if chaos.from_bookies else None,
     )
     supervisor = Supervisor(settings, specs, chaos.folder / DRIVER_LOG)
     stack.callback(supervisor.close)

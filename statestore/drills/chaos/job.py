@@ -92,6 +92,8 @@ class DrillJobSettings:
         ttl_s, request_timeout_s: of the sinks.
         java: flags for the driver's JVM.
         options: of bk://.
+        admin_url: of the admin API, by which the job from topic to topic reads closed segments from the bookies
+            (`read.from` is "auto"); None: it reads through the brokers.
     """
 
     service_url: str
@@ -104,6 +106,7 @@ class DrillJobSettings:
     request_timeout_s: float
     java: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    admin_url: str | None = None
 
     def to_json(self) -> str:
         """The text for the command line."""
@@ -247,6 +250,8 @@ def _copies(spark: SparkSession, settings: DrillJobSettings, spec: JobSpec) -> D
         "request_timeout_s": f"{settings.request_timeout_s:g}",
         "connect_timeout_s": f"{_CONNECT_S:g}",
     }
+    if settings.admin_url is not None:
+        options |= {"read.from": "auto", "admin.url": settings.admin_url}
     return (
         spark.readStream.format("pulsar")
         .options(**options)

@@ -97,6 +97,7 @@ def drill(*words: str) -> Result:
         (["--minutes", "0"], "--minutes is 0"),
         (["--standalone", "--rounds", "0"], "--rounds is 0"),
         (["--standalone", "--kills", "9"], "--kills doesn't go with --standalone"),
+        (["--from-bookies"], "--from-bookies is about the job of --end-to-end"),
         (["--standalone", "--end-to-end"], "--end-to-end doesn't go with --standalone"),
         (["--rounds", "2"], "--rounds belongs to --standalone"),
     ],
