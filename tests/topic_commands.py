@@ -13,8 +13,11 @@ from tests.waiting import until
 def compact(admin_url: str, topic: str) -> None:
     """Compact a physical topic, and wait until that is done."""
     where = f"{admin_url}/admin/v2/{topic.replace('://', '/')}/compaction"
-    httpx.put(where, timeout=30).raise_for_status()
-    until(lambda: httpx.get(where, timeout=30).json()["status"] == "SUCCESS", f"{topic} was not compacted")
+    httpx.put(where, timeout=30, follow_redirects=True).raise_for_status()
+    until(
+        lambda: httpx.get(where, timeout=30, follow_redirects=True).json()["status"] == "SUCCESS",
+        f"{topic} was not compacted",
+    )
 
 
 def table_view(service_url: str, *topics: str) -> dict[str, str]:

@@ -29,12 +29,12 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.batch import PulsarReader
-from tests.compaction import compact
 from tests.conftest import START_S, create_topic
 from tests.contract.raw import client
 from tests.contract.test_history import BEGINNING, SMALL_LEDGERS
 from tests.encryption import key_pair
 from tests.soak.topic_shapes import KEY_NAME, ShapedTopic, counted
+from tests.topic_commands import compact
 from tests.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(7200)]
