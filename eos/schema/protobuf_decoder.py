@@ -64,6 +64,7 @@ class ProtobufDecoder:
         ours = message_descriptor(reader.text, "the schema of the query")
         _check_numbers(theirs, ours, "")
         self._message = GetMessageClass(raw_descriptor(reader.text, "the schema of the query"))
+        self._strict = GetMessageClass(ours)
         self._read = _reading(theirs, ours, "")
         self._theirs, self._ours, self._target = theirs, ours, target
 
@@ -90,11 +91,24 @@ class ProtobufDecoder:
         for row, value in enumerate(values.to_pylist()):
             try:
                 rows.append(None if value is None else self._read(self._message.FromString(value)))
+                self._check_replaced_texts(row, value)
             except DecodeError as error:
                 raise Undecodable(row, "", f"it can't be read as protobuf: {error}") from error
             except Wrong as wrong:
                 raise Undecodable(row, wrong.path, wrong.why) from wrong
         return rows
+
+    def _check_replaced_texts(self, row: int, value: bytes | None) -> None:
+        """Raise Undecodable where a text does not last, and is none: what was read shows the last of a field alone.
+
+        Official clients refuse such a value: proto3 wants each text to be UTF-8, as it is parsed.
+        """
+        try:
+            if value is not None:
+                self._strict.FromString(value)
+        except DecodeError as error:
+            why = "it can't be read as protobuf: a text that another replaces in the same message is not valid UTF-8"
+            raise Undecodable(row, "", why) from error
 
 
 def _reading(theirs: Descriptor | None, ours: Descriptor, path: str) -> _Read:

@@ -180,3 +180,22 @@ def test_every_pair_of_types_is_read_with_its_meaning_or_refused(before: str) ->
     other = {"int32": "int64", "sint32": "sint64", "uint32": "uint64"}
     wanted = other | {wide: narrow for narrow, wide in other.items()}
     assert converted == {before, *filter(None, [wanted.get(before)])}
+
+
+@pytest.mark.parametrize(
+    ("lines", "value"),
+    [
+        (["string a = 1"], b"\x0a\x01\xff\x0a\x01b"),
+        (["optional string a = 1"], b"\x0a\x01\xff\x0a\x01b"),
+        (["one of p string a = 1", "one of p string b = 2"], b"\x0a\x01\xff\x12\x01b"),
+        (["map<string, string> a = 1"], b"\x0a\x09\x0a\x01k\x12\x01\xff\x12\x01b"),
+    ],
+    ids=["text", "optional", "oneof", "map"],
+)
+@pytest.mark.parametrize("before", [1, FEWEST], ids=["few rows", "many rows"])
+def test_a_text_that_another_replaces_is_a_text_too(lines: list[str], value: bytes, before: int) -> None:
+    """Official clients refuse such a message, though the text does not last."""
+    schema = native({"A": lines})
+    assert len(read(schema, [value.replace(b"\xff", b"c")])) == 1
+    with pytest.raises(Undecodable, match=f"^row {before}: .*that another replaces.* is not valid UTF-8"):
+        read(schema, [*[b""] * before, value])
