@@ -22,6 +22,7 @@ from eos.errors import (
 
 if TYPE_CHECKING:
     from eos.by_name.registration import register
+    from eos.by_name.session import configure_spark
     from eos.commit.decision import Identity
     from eos.inspect.views import catalog
     from eos.metrics.batch import FinishedBatch
@@ -53,6 +54,7 @@ __all__ = [
     "Unacknowledged",
     "__version__",
     "catalog",
+    "configure_spark",
     "listener",
     "register",
     "sink",
@@ -67,6 +69,7 @@ _LATE = {
     "JobResult": "eos.sinks.job",
     "Sink": "eos.sinks.sink",
     "catalog": "eos.inspect.views",
+    "configure_spark": "eos.by_name.session",
     "listener": "eos.metrics.progress",
     "register": "eos.by_name.registration",
     "sink": "eos.sinks.factory",

@@ -17,6 +17,9 @@ _Value = TypeVar("_Value")
 
 VALUE_FORMAT = "value_format"
 
+CATALOG_QUESTION = "catalog.question"
+"""By which the Java class of the catalog asks: `eos.sql.answers`."""
+
 
 def spelling_key(name: str) -> str:
     """Return what the spellings of one option's name have in common."""

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
-from eos.option_names import VALUE_FORMAT, spelling_key
+from eos.option_names import CATALOG_QUESTION, VALUE_FORMAT, spelling_key
 from eos.source.batch import FilteredReader, PulsarReader
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import ALL, all_with, checked
@@ -63,7 +63,14 @@ class PulsarDataSource(DataSource):
     """The schema that `schema` found. Spark pickles it for the readers, so both have the same version."""
 
     def schema(self) -> StructType:
-        """Return all columns: what a read without a schema gives. Raises InvalidInput."""
+        """Return all columns: what a read without a schema gives. Raises InvalidInput.
+
+        A question of the SQL catalog is answered here too: `eos.sql.answers` says why.
+        """
+        if CATALOG_QUESTION in map(str.lower, self.options):
+            from eos.sql.answers import answer  # with the admin API, which a read need not load
+
+            return answer(self._reading())
         if spelling_key(VALUE_FORMAT) not in map(spelling_key, self.options):
             return ALL
         shared = self._value_schema(parse_options(self._reading(), kind_of(self.options)))

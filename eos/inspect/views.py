@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import SparkSession
 
 from eos.by_name.data_source import NAME
-from eos.errors import InvalidInput
 from eos.inspect.tables import tables
 from eos.option_names import same_name
 from eos.pulsar.net.client import Client
 from eos.source.options import parse_options
-from eos.source.value_schema import shared_schema
+from eos.source.value_schema import typed
 
 _OF_CLUSTER, _VALUE_FORMAT = "service.url", "valueFormat"
 
@@ -45,21 +44,13 @@ def catalog(
     given = same_name({_OF_CLUSTER: service_url, **(options or {})}, (_OF_CLUSTER, _VALUE_FORMAT))
     with Client(parse_options({**given, "topic": "any"}, "batch").cluster) as client:
         found = [table.topic for namespace in namespaces for table in tables(client, namespace)]
-        typed = {topic: _value_format(client, topic) for topic in found}
-    for topic, value_format in typed.items():
-        read = spark.read.format(NAME).options(**(value_format | given)).option("topic", topic)
+        schemas = {topic: typed(topic, client.schema(topic)) for topic in found}
+    for topic, schema in schemas.items():
+        by_schema = {} if schema is None else {_VALUE_FORMAT: "schema"}
+        read = spark.read.format(NAME).options(**(by_schema | given)).option("topic", topic)
         read.load().createOrReplaceTempView(f"`{_name(topic)}`")
-    return sorted(map(_name, typed))
+    return sorted(map(_name, schemas))
 
 
 def _name(topic: str) -> str:
     return topic.removeprefix("persistent://")
-
-
-def _value_format(client: Client, topic: str) -> dict[str, str]:
-    """Return the option by which values are typed; none where they can't be."""
-    try:
-        _ = shared_schema({topic: client.schema(topic)}).spark_type
-    except InvalidInput:
-        return {}
-    return {_VALUE_FORMAT: "schema"}

@@ -72,6 +72,23 @@ def shared_schema(schemas: Mapping[str, Registered | None]) -> ValueSchema:
     return shared
 
 
+def typed(topic: str, registered: Registered | None, *, must: bool = False) -> ValueSchema | None:
+    """Return what a topic's values are typed by; None where they are bytes.
+
+    Args: the topic; its newest schema, None where it has none; whether values that can't be typed are refused.
+
+    Raises InvalidInput where they must be typed, and there is no schema, or Spark has no counterpart of it.
+    """
+    try:
+        schema = shared_schema({topic: registered})
+        _ = schema.spark_type
+    except InvalidInput:
+        if must:
+            raise
+        return None
+    return schema
+
+
 _NEEDED: frozenset[Column] = frozenset({"value", "schema_version"})
 
 

@@ -56,7 +56,8 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
 
 def _of_file(path: Path) -> dict[str, str]:
     """Read the options of bk:// out of a file of Spark's settings; the others are passed over."""
-    from statestore.hadoop.session import FILE_SYSTEM, HADOOP, settings_in
+    from eos.spark.jar import FILE_SYSTEM, settings_in
+    from statestore.hadoop.session import HADOOP
 
     try:
         settings = settings_in(path)

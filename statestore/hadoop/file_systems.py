@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eos.spark.jar import FILE_SYSTEM
 from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, StateStoreError, Unavailable
 from statestore.hadoop.options import OPTIONS, PREFIX, checked
 from statestore.hadoop.own_jvm import jvm_of_our_own
-from statestore.hadoop.session import FILE_SYSTEM, HADOOP
+from statestore.hadoop.session import HADOOP
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

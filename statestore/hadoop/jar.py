@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
-from contextlib import ExitStack
-from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from eos.spark.jar import how_to_get_it, shipped_jar
 from statestore.errors import JarMissing
-
-NAME = "eos-bk.jar"
 
 
 def jar_path() -> Path:
@@ -23,21 +17,7 @@ def jar_path() -> Path:
     Raises:
         JarMissing: neither has happened.
     """
-    path = _resource()
-    if not path.is_file():
-        raise JarMissing(
-            f"{NAME} is not in this installation of statestore. In a source tree, `make jar` builds it (a JDK 17 and "
-            "Maven are needed); a wheel brings it along: install one that was built with them."
-        )
-    return path if isinstance(path, Path) else _copied()
-
-
-def _resource() -> Traversable:
-    return resources.files("statestore") / "jars" / NAME
-
-
-@cache
-def _copied() -> Path:
-    kept = ExitStack()
-    atexit.register(kept.close)
-    return kept.enter_context(resources.as_file(_resource()))
+    path = shipped_jar()
+    if path is None:
+        raise JarMissing(how_to_get_it())
+    return path

@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from eos.spark.jar import FILE_SYSTEM
 from statestore.hadoop.jar import jar_path
-from statestore.hadoop.session import FILE_SYSTEM, HADOOP
+from statestore.hadoop.session import HADOOP
 from tests.benchmarks.rounds import Timed, take_turns
 from tests.benchmarks.state_plan import ENTRY_BYTES, WINDOW, StatePlan
 from tests.java_peer import JavaPeer

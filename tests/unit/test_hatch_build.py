@@ -140,7 +140,7 @@ def test_an_editable_installation_needs_neither(programs: Path, tmp_path: Path) 
 
 
 def test_the_jar_is_where_statestore_looks_for_it() -> None:
-    from statestore.hadoop import jar
+    from eos.spark import jar
 
     assert f"statestore/jars/{jar.NAME}" == IN_THE_WHEEL
     assert Path(hatch_build.__file__).parent == Path(__file__).parents[2]

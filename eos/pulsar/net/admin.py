@@ -103,6 +103,10 @@ class Admin(AdminRequests):
         # A Date is the whole second that had begun: half a second is its middle.
         return parsedate_to_datetime(told).timestamp() + 0.5 - (asked + time.time()) / 2
 
+    def tenants(self) -> tuple[str, ...]:
+        """Return the names of all tenants. Needs a superuser where there are roles."""
+        return tuple(self._json("v2/tenants") or ())
+
     def namespaces(self, tenant: str) -> tuple[str, ...]:
         """Return the namespaces of a tenant, each "tenant/namespace"."""
         return tuple(self._json(f"v2/namespaces/{tenant}") or ())

@@ -14,9 +14,10 @@ import pytest
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError
 
+from eos.spark.jar import NAME
 from statestore import JarMissing
 from statestore.hadoop import own_jvm
-from statestore.hadoop.jar import NAME, jar_path
+from statestore.hadoop.jar import jar_path
 
 # ---- the jar
 
@@ -25,10 +26,11 @@ from statestore.hadoop.jar import NAME, jar_path
 _IN_A_ZIP = """
 import sys, zipfile
 from importlib import resources
-from statestore.hadoop import jar
+from eos.spark import jar
+from statestore.hadoop.jar import jar_path
 jar.resources.files = lambda package: zipfile.Path(sys.argv[1], package + "/")
-assert jar.jar_path() == jar.jar_path()
-print(jar.jar_path(), jar.jar_path().read_text())
+assert jar_path() == jar_path()
+print(jar_path(), jar_path().read_text())
 """
 
 

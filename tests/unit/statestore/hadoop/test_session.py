@@ -11,9 +11,10 @@ from typing import Any, cast
 
 import pytest
 
+from eos.spark import jar
 from statestore import InvalidInput, JarMissing, configure_spark
-from statestore.hadoop import jar
 from statestore.hadoop import session as spark
+from statestore.hadoop.jar import jar_path
 
 JAR = "/somewhere/eos-bk.jar"
 
@@ -32,7 +33,7 @@ class Builder:
 @pytest.fixture(autouse=True)
 def no_jvm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(spark, "jar_path", lambda: Path(JAR))
-    monkeypatch.setattr(spark, "_driver_has_jar", lambda: False)
+    monkeypatch.setattr(spark, "driver_has_jar", lambda: False)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
 
@@ -122,14 +123,14 @@ def test_a_secret_that_the_command_line_would_show_is_refused(by: str, monkeypat
     with pytest.raises(InvalidInput, match=r"seen in the command line of Spark's JVM.*say file:PATH") as refused:
         configure_spark(builder, secret if by == "options" else None)
     assert "pa55word" not in str(refused.value)
-    monkeypatch.setattr(spark, "_driver_has_jar", lambda: True)  # no command line is made any more
+    monkeypatch.setattr(spark, "driver_has_jar", lambda: True)  # no command line is made any more
     configure_spark(builder, secret if by == "options" else None)
 
 
 def test_a_missing_jar_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jar, "NAME", "no-such.jar")
     with pytest.raises(JarMissing, match="make jar"):
-        jar.jar_path()
+        jar_path()
 
 
 class Jvm:

@@ -1,0 +1,98 @@
+"""Make a Spark session ready for the catalog, and for `bk://`, in one call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from eos.by_name.options import for_reading
+from eos.errors import InvalidInput
+from eos.option_names import same_name, spelling_key
+from eos.source.options import parse_options
+from eos.source.table import OPTIONS, SYNONYMS
+from eos.spark.capabilities import Capability, require
+from eos.spark.jar import (
+    FILE_SYSTEM,
+    driver_has_jar,
+    hiding,
+    how_to_get_it,
+    refuse_overriding_arguments,
+    shipped_jar,
+    with_jar,
+)
+
+CLASS = "eos.sql.PulsarCatalog"
+_SECRETS = ("token", "basic", "oauth2")
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def configure_spark(
+    builder: Any,
+    *,
+    service_url: str,
+    admin_url: str | None = None,
+    catalog: str = "pulsar",
+    options: Mapping[str, str] | None = None,
+) -> Any:
+    """Make a cluster's topics tables of a session that is about to be made: `pulsar.public.default.flights`.
+
+        spark = configure_spark(SparkSession.builder, service_url="pulsar://localhost:6650").getOrCreate()
+
+    It brings the session the jar of this package, so the file system `bk://` is there as well. For the options of
+    `bk://`, call `statestore.configure_spark` on the same builder, before or after this. Call this once more, with
+    another name, for a second cluster.
+
+    Args:
+        builder: `SparkSession.builder`, with whatever else is wanted of the session.
+        service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651".
+        admin_url: "http://host:8080" or "https://host:8443": names namespaces, and cuts topics into more tasks.
+            Default: none.
+        catalog: the name of the catalog in SQL.
+        options: further options of `format("pulsar")` for each table, such as token, or guarantee for INSERT INTO.
+            Default: none.
+
+    Returns:
+        The builder.
+
+    Raises:
+        InvalidInput: an option is wrong; a secret is given as a text, where others could see it; the jar is missing; or
+            the JVM of the driver runs already without the jar, so that it can't be added any more.
+        SparkLacks: Spark is older than 4.0.
+    """
+    require(Capability.PYTHON_SOURCES, "The catalog", "Nothing is configured. foreachBatch(eos.sink(…)) needs none.")
+    if not _NAME.fullmatch(catalog):
+        raise InvalidInput(f"{catalog!r} is not a name for a catalog: write letters, digits and underscores.")
+    given = {"service.url": service_url, **({} if admin_url is None else {"admin.url": admin_url}), **(options or {})}
+    named = same_name(given, [option.name for option in OPTIONS], SYNONYMS)
+    _check(named)
+    jar = shipped_jar()
+    if jar is None:
+        raise InvalidInput(how_to_get_it())
+    if not driver_has_jar():
+        refuse_overriding_arguments()
+        for secret in _SECRETS:
+            _refuse_to_show(secret, str(named.get(secret, "")))
+    prefix = f"spark.sql.catalog.{catalog}"
+    settings = {**FILE_SYSTEM, **with_jar(builder, str(jar)), **hiding(builder, "basic", "oauth2"), prefix: CLASS}
+    settings |= {f"{prefix}.{name}": value for name, value in named.items()}
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def _check(given: Mapping[str, str]) -> None:
+    """Refuse what the source does not take. What only a writer knows is checked by the writer."""
+    reading = for_reading(given) if "guarantee" in map(spelling_key, given) else given
+    parse_options({**reading, "topic": "any"}, "batch")
+
+
+def _refuse_to_show(name: str, value: str) -> None:
+    """PySpark starts the driver's JVM with all settings of the builder as arguments, which every user can list."""
+    shows = "client_secret" in value if name == "oauth2" else value and not value.startswith("file:")
+    if shows:
+        instead = "key_file" if name == "oauth2" else f'{name}="file:PATH"'
+        raise InvalidInput(
+            f"{name} as a text would be seen in the command line of Spark's JVM. Nothing is configured. Write it into "
+            f"a file that only the job's user may read, on the machines of driver and executors, and use {instead}."
+        )

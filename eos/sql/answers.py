@@ -1,0 +1,135 @@
+"""The answers to the Java class `eos.sql.PulsarCatalog`, which has no protocol and no admin API of its own.
+
+A catalog of Spark is a class of the JVM. The only call by which Spark lets that class reach Python without a job is the
+one for the schema of a data source. So a question is an option of `format("pulsar")`, `catalog.question`. The answer is
+a schema: a column for each thing found, its text as the comment. A question that is refused is answered by one column,
+`refused`, whose comment says why: an error would reach the user as a stack trace of Python's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from pyspark.sql.types import StringType, StructField, StructType
+
+from eos.errors import EosError, InvalidInput, Refused, TopicMissing
+from eos.option_names import CATALOG_QUESTION, VALUE_FORMAT, spelling_key
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin_requests import FORBIDDEN
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.topics import NAMESPACE, check_namespace, is_hidden, split_partition
+from eos.source.brokers import admin_api
+from eos.source.columns import ALL, all_with
+from eos.source.options import SourceOptions, parse_options
+from eos.source.value_schema import typed
+
+_PREFIX = "catalog."
+_NOTHING = StructType([])
+
+
+def answer(given: Mapping[str, str]) -> StructType:
+    """Return the answer to a question of the catalog.
+
+    Args: the options of the source, with `catalog.question` and what it is about; for a table that is written too,
+    without the options of the writer.
+    """
+    about = {name.lower(): value for name, value in given.items() if name.lower().startswith(_PREFIX)}
+    of_source = {name: value for name, value in given.items() if name.lower() not in about}
+    try:
+        return _ANSWERS[about[CATALOG_QUESTION]](about, of_source)
+    except EosError as error:
+        return StructType([_text("refused", str(error))])
+
+
+def _text(name: str, text: str = "") -> StructField:
+    return StructField(name, StringType(), metadata={"comment": text})
+
+
+def _names(names: Iterable[str]) -> StructType:
+    return StructType([_text(name) for name in sorted(names)])
+
+
+def _tenants(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
+    with _admin(given) as admin:
+        return _names(admin.tenants())
+
+
+def _namespaces(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
+    with _admin(given) as admin:
+        return _names(admin.namespaces(about["catalog.namespace"]))
+
+
+def _namespace(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
+    """Answer whether there is a tenant, or a namespace; yes where nobody can say: then its topics will tell."""
+    name = about["catalog.namespace"]
+    there = _names([name])
+    if name.count("/") > 1 or not name:
+        return _NOTHING
+    if _options(given).admin_url is None:
+        return there
+    tenant, _, namespace = name.partition("/")
+    try:
+        with _admin(given) as admin:
+            found = name in admin.namespaces(tenant) if namespace else tenant in admin.tenants()
+    except Refused as refused:
+        if refused.code in FORBIDDEN:
+            return there
+        if refused.code == "404":
+            return _NOTHING
+        raise
+    return there if found else _NOTHING
+
+
+def _tables(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
+    namespace = about["catalog.namespace"]
+    check_namespace(namespace)
+    with Client(_options(given).cluster) as client:
+        topics = {split_partition(topic)[0] for topic in client.topics(namespace)}
+    return _names(topic.rsplit("/", 1)[1] for topic in topics if not is_hidden(topic))
+
+
+def _table(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
+    """Answer with the columns of a topic, and the options that it is read by; with nothing where there is none."""
+    if not NAMESPACE.fullmatch(about["catalog.namespace"]):
+        return _NOTHING
+    topic = _topic(about)
+    with Client(_options(given).cluster) as client:
+        try:
+            client.partitions(topic)
+        except TopicMissing:
+            return _NOTHING
+        schema = client.schema(topic)
+    named = spelling_key(VALUE_FORMAT) in map(spelling_key, given)
+    values = None if named and not _options(given).typed else typed(topic, schema, must=named)
+    options = [_text("topic", topic)]
+    if values is not None and not named:
+        options.append(_text("valueFormat", "schema"))
+    columns = ALL if values is None else all_with(values.spark_type)
+    return StructType([StructField("columns", columns), StructField("options", StructType(options))])
+
+
+def _topic(about: Mapping[str, str]) -> str:
+    return f"persistent://{about['catalog.namespace']}/{about['catalog.table']}"
+
+
+def _options(given: Mapping[str, str]) -> SourceOptions:
+    return parse_options({**given, "topic": "any"}, "batch")
+
+
+def _admin(given: Mapping[str, str]) -> Admin:
+    options = _options(given)
+    if options.admin_url is None:
+        raise InvalidInput(
+            "Tenants and namespaces are known to the admin API alone, and the catalog has no admin.url. Give "
+            'eos.configure_spark an admin_url such as "http://host:8080", or set spark.sql.catalog.NAME.admin.url.'
+        )
+    return admin_api(options)
+
+
+_ANSWERS: Mapping[str, Callable[[Mapping[str, str], Mapping[str, str]], StructType]] = {
+    "tenants": _tenants,
+    "namespaces": _namespaces,
+    "namespace": _namespace,
+    "tables": _tables,
+    "table": _table,
+}

@@ -1,0 +1,73 @@
+package eos.sql;
+
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * The Python data source "pulsar", as the driver's JVM reaches it.
+ *
+ * <p>Spark runs {@code DataSource.schema()} in a Python process on the driver when a schema is inferred. No other call
+ * reaches Python without a Spark job. So a question of the catalog is an option of the source, and the answer is its
+ * schema: a column for each thing found, with its text as the column's comment. {@code eos/sql/answers.py} has the
+ * other side.
+ */
+final class Python {
+    private static final String NAME = "pulsar";
+    private static final String QUESTION = "catalog.question";
+    private static final String REFUSED = "refused";
+
+    private Python() {}
+
+    /**
+     * Ask. The options are the catalog's, with what the question is about.
+     *
+     * @throws IllegalArgumentException Python refuses the question; the message is Python's
+     */
+    static StructType ask(String question, Map<String, String> options) {
+        Map<String, String> all = new HashMap<>(options);
+        all.put(QUESTION, question);
+        StructType answer = source().inferSchema(new CaseInsensitiveStringMap(all));
+        for (StructField field : answer.fields()) {
+            if (field.name().equals(REFUSED)) {
+                throw new IllegalArgumentException(text(field));
+            }
+        }
+        return answer;
+    }
+
+    /** The texts of an answer, or of a part of one, by name and in order. */
+    static Map<String, String> texts(StructType answer) {
+        Map<String, String> found = new LinkedHashMap<>();
+        for (StructField field : answer.fields()) {
+            found.put(field.name(), text(field));
+        }
+        return found;
+    }
+
+    static PythonDataSourceV2 source() {
+        PythonDataSourceV2 source = new PythonDataSourceV2();
+        source.setShortName(NAME);
+        return source;
+    }
+
+    /** Spark's own table of a source. */
+    static Table table(PythonDataSourceV2 source, StructType columns, Map<String, String> options) {
+        return source.getTable(columns, new Transform[0], options);
+    }
+
+    /** Python has the text of an option's name and of the short name of the source. */
+    static String name() {
+        return NAME;
+    }
+
+    private static String text(StructField field) {
+        return field.getComment().getOrElse(() -> "");
+    }
+}

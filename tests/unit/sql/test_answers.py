@@ -1,0 +1,133 @@
+"""What the catalog's Java class is answered, by a client and an admin API that only remember."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql.types import DataType, StructType
+
+from eos.by_name.data_source import PulsarDataSource
+from eos.errors import Refused, TopicMissing
+from eos.pulsar.protocol.schemas import Registered
+from eos.source.columns import ALL
+from eos.sql import answers
+
+URL = {"service.url": "pulsar://nowhere:6650", "admin.url": "http://nowhere:8080"}
+TOPICS = ("flights", "__hidden", "parts-partition-0", "parts-partition-1")
+
+
+class Cluster:
+    """A client, and an admin API."""
+
+    schema_of: Registered | None = None
+    refusal: str | None = None
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def topics(self, namespace: str) -> list[str]:
+        return [f"persistent://{namespace}/{topic}" for topic in TOPICS]
+
+    def partitions(self, topic: str) -> int:
+        if not topic.endswith("/flights"):
+            raise TopicMissing(topic)
+        return 0
+
+    def schema(self, topic: str) -> Registered | None:
+        return self.schema_of
+
+    def tenants(self) -> tuple[str, ...]:
+        return self._told(("public", "pulsar"))
+
+    def namespaces(self, tenant: str) -> tuple[str, ...]:
+        return self._told((f"{tenant}/other", f"{tenant}/default"))
+
+    def _told(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        if self.refusal is not None:
+            raise Refused("GET", self.refusal, "no")
+        return names
+
+
+@pytest.fixture(autouse=True)
+def cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "Client", Cluster)
+    monkeypatch.setattr(answers, "admin_api", Cluster)
+
+
+def ask(question: str, namespace: str = "public/default", table: str = "flights", **options: str) -> StructType:
+    about = {"catalog.question": question, "catalog.namespace": namespace, "catalog.table": table}
+    return PulsarDataSource({**URL, **about, **options}).schema()
+
+
+def refused(answer: StructType) -> str:
+    assert answer.fieldNames() == ["refused"]
+    return str(answer["refused"].metadata["comment"])
+
+
+def texts(answer: DataType) -> dict[str, str]:
+    assert isinstance(answer, StructType)
+    return {field.name: field.metadata["comment"] for field in answer.fields}
+
+
+def test_tables_are_the_topics_without_their_partitions_and_without_hidden_ones() -> None:
+    assert ask("tables").fieldNames() == ["flights", "parts"]
+
+
+def test_namespaces_come_from_the_admin_api() -> None:
+    assert ask("tenants").fieldNames() == ["public", "pulsar"]
+    assert ask("namespaces", "public").fieldNames() == ["public/default", "public/other"]
+
+
+def test_namespaces_without_an_admin_url_are_refused_in_words() -> None:
+    about = {"catalog.question": "tenants", "service.url": URL["service.url"]}
+    assert "admin.url" in refused(PulsarDataSource(about).schema())
+
+
+@pytest.mark.parametrize(
+    ("namespace", "there"),
+    [("public", True), ("nobody", False), ("public/default", True), ("public/no", False), ("a/b/c", False)],
+)
+def test_a_namespace_is_there_or_not(namespace: str, there: bool) -> None:
+    assert (ask("namespace", namespace).fieldNames() != []) == there
+
+
+@pytest.mark.parametrize(("code", "there"), [("403", True), ("404", False)])
+def test_a_namespace_that_the_role_may_not_see_counts_as_there(
+    monkeypatch: pytest.MonkeyPatch, code: str, there: bool
+) -> None:
+    monkeypatch.setattr(Cluster, "refusal", code)
+    assert (ask("namespace").fieldNames() != []) == there
+
+
+def test_another_refusal_is_told() -> None:
+    assert "is not a namespace" in refused(ask("tables", "public"))
+
+
+@pytest.mark.parametrize("options", [{}, {"guarantee": "at-least-once"}, {"valueFormat": "raw"}])
+def test_a_topic_without_a_schema_has_the_columns_of_the_source(options: dict[str, str]) -> None:
+    answer = ask("table", **options)
+    assert answer["columns"].dataType == ALL
+    assert texts(answer["options"].dataType) == {"topic": "persistent://public/default/flights"}
+
+
+def test_a_topic_with_a_schema_is_typed_unless_the_catalog_says_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered = Registered("persistent://public/default/flights", b"\0" * 8, "INT32", b"", {})
+    monkeypatch.setattr(Cluster, "schema_of", registered)
+    typed, raw = ask("table"), ask("table", value_format="raw")
+    assert typed["columns"].dataType.simpleString().startswith("struct<value:int,")
+    assert texts(typed["options"].dataType)["valueFormat"] == "schema"
+    assert raw["columns"].dataType == ALL
+
+
+def test_values_that_must_be_typed_and_are_not_are_refused() -> None:
+    assert "has no registered schema" in refused(ask("table", value_format="schema"))
+
+
+@pytest.mark.parametrize(("namespace", "table"), [("public/default", "nothing"), ("public", "flights"), ("", "t")])
+def test_no_topic_is_no_table(namespace: str, table: str) -> None:
+    assert ask("table", namespace, table).fieldNames() == []
