@@ -8,7 +8,9 @@ a schema: a column for each thing found, its text as the comment. A question tha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -22,6 +24,7 @@ from eos.source.brokers import admin_api
 from eos.source.columns import ALL, all_with
 from eos.source.options import SourceOptions, parse_options
 from eos.source.value_schema import typed
+from eos.sql.definitions import alter, create, described, drop
 
 _PREFIX = "catalog."
 _NOTHING = StructType([])
@@ -108,6 +111,50 @@ def _table(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
     return StructType([StructField("columns", columns), StructField("options", StructType(options))])
 
 
+def _create(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
+    columns = StructType.fromJson(json.loads(about["catalog.columns"]))
+    properties = {name: text or "" for name, text in _properties(about).items()}
+    with Client(_options(given).cluster) as client, _admin(given) as admin:
+        made = create(client, admin, _topic(about), columns, properties)
+    return _names(["made"]) if made else _NOTHING
+
+
+def _alter(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
+    return _if_there(about, given, lambda client, admin, topic: alter(client, admin, topic, _properties(about)))
+
+
+def _drop(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
+    return _if_there(about, given, drop)
+
+
+def _if_there(
+    about: Mapping[str, str], given: Mapping[str, str], change: Callable[[Client, Admin, str], None]
+) -> StructType:
+    """Change a topic; answer with nothing where there is none."""
+    with Client(_options(given).cluster) as client, _admin(given) as admin:
+        try:
+            change(client, admin, _topic(about))
+        except TopicMissing:
+            return _NOTHING
+    return _names(["done"])
+
+
+def _described(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
+    options = _options(given)
+    with Client(options.cluster) as client, nullcontext() if options.admin_url is None else _admin(given) as admin:
+        return _texts(described(client, admin, _topic(about)))
+
+
+def _texts(texts: Mapping[str, str]) -> StructType:
+    return StructType([_text(name, text) for name, text in texts.items()])
+
+
+def _properties(about: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the properties of a statement; None for one that is to be unset."""
+    given = StructType.fromJson(json.loads(about["catalog.properties"]))
+    return {field.name: (field.metadata or {}).get("comment") for field in given.fields}
+
+
 def _topic(about: Mapping[str, str]) -> str:
     return f"persistent://{about['catalog.namespace']}/{about['catalog.table']}"
 
@@ -132,4 +179,8 @@ _ANSWERS: Mapping[str, Callable[[Mapping[str, str], Mapping[str, str]], StructTy
     "namespace": _namespace,
     "tables": _tables,
     "table": _table,
+    "properties": _described,
+    "create": _create,
+    "alter": _alter,
+    "drop": _drop,
 }

@@ -159,6 +159,11 @@ class Admin(AdminRequests):
             subscriptions={name: int(one["msgBacklog"]) for name, one in told["subscriptions"].items()},
         )
 
+    def stored_bytes(self, topic: str, *, partitioned: bool) -> int:
+        """Return how many bytes a topic stores, all its partitions together."""
+        stats = "partitioned-stats?perPartition=false" if partitioned else "stats"
+        return int(self._json(f"v2/{path_of(topic)}/{stats}")["storageSize"])
+
     def most_topics(self, namespace: str) -> int | None:
         """Return how many topics a "tenant/namespace" says it may have, 0 for no limit; None: as its broker does."""
         # Not asked for by itself: maxTopicsPerNamespace answers 0 also where nothing was set.
@@ -201,6 +206,27 @@ class Admin(AdminRequests):
         Raises Refused where one is, or where the role may not.
         """
         self._ask("DELETE", f"v2/{path_of(topic)}")
+
+    def delete_partitioned(self, topic: str) -> None:
+        """Delete a topic that has partitions, as `delete` does one without."""
+        self._ask("DELETE", f"v2/{path_of(topic)}/partitions")
+
+    def set_partitions(self, topic: str, number: int) -> None:
+        """Give a partitioned topic more partitions."""
+        self._ask("POST", f"v2/{path_of(topic)}/partitions", number)
+
+    def properties(self, topic: str) -> dict[str, str]:
+        """Return the properties of a topic, which whoever made it has given it."""
+        return dict(self._json(f"v2/{path_of(topic)}/properties") or {})
+
+    def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:
+        """Set properties of a topic; those that are not named stay."""
+        if properties:
+            self._ask("PUT", f"v2/{path_of(topic)}/properties", dict(properties))
+
+    def unset_property(self, topic: str, name: str) -> None:
+        """Remove a property of a topic."""
+        self._ask("DELETE", f"v2/{path_of(topic)}/properties?key={quote(name, safe='')}")
 
     def open_transactions(self, older_than_ms: int = 0) -> list[OpenTransaction]:
         """Return the transactions of all coordinators that are open for so many milliseconds, oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,19 @@ def test_a_table_is_read_as_a_stream(sql: Sql, tmp_path: Path) -> None:
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     query.awaitTermination(PATIENCE_S)
     assert sql.text("select count(*) from from_catalog") == "5"
+
+
+def test_an_older_state_is_read_by_its_last_entries_and_by_a_time(sql: Sql) -> None:
+    sql(INSERT + "select binary('old'), int(id % 3) from range(6)")
+    ends = sql(
+        "select __topic, __partition, max(struct(__messageId.ledger, __messageId.entry)) as end from {t} group by 1, 2"
+    )
+    version = json.dumps({f"{row[0]}-partition-{row[1]}": f"{row.end.ledger}:{row.end.entry}" for row in ends})
+    after = sql.text("select max(__publishTime) + interval 1 millisecond from {t}")
+    sql(INSERT + "select binary('new'), int(id % 3) from range(6)")
+    assert sql.text(f"select count(*) from {{t}} version as of '{version}'") == "6"
+    assert sql.text(f"select count(*) from {{t}} timestamp as of '{after}'") == "6"
+    assert sql.text("select count(*) from {t}") == "12"
 
 
 def test_no_statement_shows_a_secret(sql: Sql) -> None:

@@ -2,9 +2,11 @@ package eos.sql;
 
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
@@ -24,6 +26,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class PulsarCatalog implements TableCatalog, SupportsNamespaces {
     private static final String NAMESPACE = "catalog.namespace";
     private static final String TABLE = "catalog.table";
+    private static final String COLUMNS = "catalog.columns";
+    private static final String PROPERTIES = "catalog.properties";
 
     private String name;
     private Map<String, String> options;
@@ -61,6 +65,18 @@ public final class PulsarCatalog implements TableCatalog, SupportsNamespaces {
         return loaded(table, Map.of());
     }
 
+    /** {@code VERSION AS OF}: a number is none that Pulsar has, so the version is the last entries, as an option has them. */
+    @Override
+    public Table loadTable(Identifier table, String version) throws NoSuchTableException {
+        return loaded(table, Map.of("endingOffsets", version));
+    }
+
+    /** {@code TIMESTAMP AS OF}: what was published before that time, which comes in microseconds. */
+    @Override
+    public Table loadTable(Identifier table, long micros) throws NoSuchTableException {
+        return loaded(table, Map.of("endingTime", Long.toString(Math.floorDiv(micros, 1000))));
+    }
+
     private Table loaded(Identifier table, Map<String, String> more) throws NoSuchTableException {
         StructType found = Python.ask("table", of(table));
         if (found.length() == 0) {
@@ -70,22 +86,56 @@ public final class PulsarCatalog implements TableCatalog, SupportsNamespaces {
         baked.putAll(Python.texts((StructType) found.apply("options").dataType()));
         baked.putAll(more);
         return new TopicOfCatalog(
-                name + "." + table, (StructType) found.apply("columns").dataType(), baked);
+                name + "." + table,
+                (StructType) found.apply("columns").dataType(),
+                baked,
+                () -> Python.texts(Python.ask("properties", of(table))));
     }
 
     @Override
-    public Table createTable(Identifier table, StructType columns, Transform[] partitions, Map<String, String> more) {
-        throw new UnsupportedOperationException("CREATE TABLE makes no topic here. " + CREATED);
+    public Table createTable(Identifier table, StructType columns, Transform[] partitions, Map<String, String> more)
+            throws TableAlreadyExistsException {
+        if (partitions.length > 0) {
+            throw new UnsupportedOperationException("PARTITIONED BY means nothing to a topic, whose partitions have no"
+                    + " columns. Nothing is made. Give their number: TBLPROPERTIES ('partitions' = '3').");
+        }
+        Map<String, String> asked = of(table);
+        asked.put(COLUMNS, columns.json());
+        asked.put(PROPERTIES, Python.json(more));
+        if (Python.ask("create", asked).length() == 0) {
+            throw new TableAlreadyExistsException(table);
+        }
+        try {
+            return loadTable(table);
+        } catch (NoSuchTableException gone) {
+            throw new IllegalStateException("The topic was made, and is gone again: " + table, gone);
+        }
     }
 
     @Override
-    public Table alterTable(Identifier table, TableChange... changes) {
-        throw new UnsupportedOperationException("ALTER TABLE changes no topic here. Use pulsar-admin.");
+    public Table alterTable(Identifier table, TableChange... changes) throws NoSuchTableException {
+        Map<String, String> properties = new LinkedHashMap<>();
+        for (TableChange change : changes) {
+            if (change instanceof TableChange.SetProperty set) {
+                properties.put(set.property(), set.value());
+            } else if (change instanceof TableChange.RemoveProperty unset) {
+                properties.put(unset.property(), null);
+            } else {
+                throw new UnsupportedOperationException("ALTER TABLE changes the properties of a topic, and no columns:"
+                        + " these are its schema's. Nothing is changed. Register a new version of the schema.");
+            }
+        }
+        Map<String, String> asked = of(table);
+        asked.put(PROPERTIES, Python.json(properties));
+        if (Python.ask("alter", asked).length() == 0) {
+            throw new NoSuchTableException(table);
+        }
+        return loadTable(table);
     }
 
     @Override
     public boolean dropTable(Identifier table) {
-        throw new UnsupportedOperationException("DROP TABLE deletes no topic here. Use pulsar-admin topics delete.");
+        return Python.ask("drop", of(table)).length() > 0;
     }
 
     @Override
@@ -132,7 +182,6 @@ public final class PulsarCatalog implements TableCatalog, SupportsNamespaces {
         throw new UnsupportedOperationException("DROP NAMESPACE deletes no namespace of Pulsar. " + NAMESPACES);
     }
 
-    private static final String CREATED = "Use pulsar-admin topics create-partitioned-topic.";
     private static final String NAMESPACES =
             "Its policies are an administrator's. Use pulsar-admin namespaces. Nothing is changed.";
 

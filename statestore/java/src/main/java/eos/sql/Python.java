@@ -6,6 +6,7 @@ import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -19,7 +20,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * other side.
  */
 final class Python {
-    private static final String NAME = "pulsar";
+    static final String NAME = "pulsar";
     private static final String QUESTION = "catalog.question";
     private static final String REFUSED = "refused";
 
@@ -33,13 +34,39 @@ final class Python {
     static StructType ask(String question, Map<String, String> options) {
         Map<String, String> all = new HashMap<>(options);
         all.put(QUESTION, question);
-        StructType answer = source().inferSchema(new CaseInsensitiveStringMap(all));
+        StructType answer = inferred(all);
         for (StructField field : answer.fields()) {
             if (field.name().equals(REFUSED)) {
                 throw new IllegalArgumentException(text(field));
             }
         }
         return answer;
+    }
+
+    private static StructType inferred(Map<String, String> options) {
+        try {
+            return source().inferSchema(new CaseInsensitiveStringMap(options));
+        } catch (Exception error) {
+            if (String.valueOf(error.getMessage()).contains("DATA_SOURCE_NOT_EXIST")) {
+                throw new IllegalStateException(
+                        "Spark finds no Python data source \"pulsar\", by which the catalog reaches Pulsar. Set"
+                                + " PYSPARK_PYTHON to a Python that has this package, before Spark starts. Or call"
+                                + " eos.register(spark).",
+                        error);
+            }
+            throw error;
+        }
+    }
+
+    /** Texts by name, as {@link #texts} takes them apart; a name without a text has no comment. */
+    static String json(Map<String, String> texts) {
+        StructType fields = new StructType();
+        for (Map.Entry<String, String> text : texts.entrySet()) {
+            fields = text.getValue() == null
+                    ? fields.add(text.getKey(), DataTypes.StringType)
+                    : fields.add(text.getKey(), DataTypes.StringType, true, text.getValue());
+        }
+        return fields.json();
     }
 
     /** The texts of an answer, or of a part of one, by name and in order. */
@@ -60,11 +87,6 @@ final class Python {
     /** Spark's own table of a source. */
     static Table table(PythonDataSourceV2 source, StructType columns, Map<String, String> options) {
         return source.getTable(columns, new Transform[0], options);
-    }
-
-    /** Python has the text of an option's name and of the short name of the source. */
-    static String name() {
-        return NAME;
     }
 
     private static String text(StructField field) {

@@ -3,6 +3,7 @@ package eos.sql;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -21,12 +22,15 @@ final class TopicOfCatalog implements Table, SupportsRead, SupportsWrite {
     private final String name;
     private final StructType columns;
     private final Map<String, String> options;
+    private final Supplier<Map<String, String>> properties;
     private final Table table;
 
-    TopicOfCatalog(String name, StructType columns, Map<String, String> options) {
+    TopicOfCatalog(
+            String name, StructType columns, Map<String, String> options, Supplier<Map<String, String>> properties) {
         this.name = name;
         this.columns = columns;
         this.options = options;
+        this.properties = properties;
         this.table = Python.table(Python.source(), columns, options);
     }
 
@@ -39,6 +43,12 @@ final class TopicOfCatalog implements Table, SupportsRead, SupportsWrite {
     @SuppressWarnings("deprecation") // columns() needs its own conversion; Spark makes it of this
     public StructType schema() {
         return columns;
+    }
+
+    /** Asked for by DESCRIBE EXTENDED and SHOW TBLPROPERTIES alone: a query does not wait for them. */
+    @Override
+    public Map<String, String> properties() {
+        return properties.get();
     }
 
     @Override

@@ -76,7 +76,7 @@ final class TopicScan implements SupportsPushDownRequiredColumns, SupportsPushDo
         try {
             Option<PythonFilterPushdownResult> pushed = source.source()
                     .pushdownFiltersInPython(
-                            source.getOrCreateDataSourceInPython(Python.name(), options, Option.apply(columns)),
+                            source.getOrCreateDataSourceInPython(Python.NAME, options, Option.apply(columns)),
                             columns,
                             filters);
             if (pushed.isDefined()) {

@@ -1,0 +1,162 @@
+"""CREATE, ALTER and DROP TABLE of a topic, and the properties that DESCRIBE EXTENDED shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NoReturn, cast
+
+from pyspark.sql.types import BinaryType, StringType, StructType
+
+from eos.errors import EosError, InvalidInput, Refused
+from eos.option_names import VALUE_FORMAT, spelling_key
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.schemas import Declared
+from eos.pulsar.protocol.topics import physical_topics
+from eos.sinks.columns import ALIASES, ASSIGNED, ValueFormat
+from eos.sinks.schemas import new_version
+
+PARTITIONS = "partitions"
+DROPPABLE = "droppable"
+"""The property of a topic without which DROP TABLE does not delete it."""
+_WRITTEN = ("avro", "json")
+_OF_SPARK = ("owner", "provider")
+"""What Spark itself adds to the properties of CREATE TABLE."""
+
+
+def create(client: Client, admin: Admin, topic: str, columns: StructType, properties: Mapping[str, str]) -> bool:
+    """Make a topic, and register the schema that its columns make; return whether there was no such topic.
+
+    Args:
+        columns: those of a message are passed over; `value` as bytes, or no other column, makes no schema; a struct
+            `value` makes its fields one, and all other columns together do.
+        properties: `partitions`, 1 by default; `valueFormat`, "avro" by default, or "json"; the others become the
+            topic's own.
+
+    Raises InvalidInput for a column or a property that means nothing here: then no topic is made. Refused.
+    """
+    form, partitions, own = _parsed(topic, properties)
+    schema = _declared(columns, form, topic)
+    try:
+        admin.create(topic, partitions)
+    except Refused as refused:
+        if refused.code == "409":
+            return False
+        raise
+    if schema is not None:
+        try:
+            client.register(topic, schema)
+        except Refused as refused:
+            why = f"{topic} is made, but takes no schema ({refused}). Register one, or delete the topic."
+            raise InvalidInput(why) from refused
+    admin.set_properties(topic, own)
+    return True
+
+
+def alter(client: Client, admin: Admin, topic: str, properties: Mapping[str, str | None]) -> None:
+    """Set or unset properties of a topic. Args: {name: text, or None to unset it}; `partitions` is their number.
+
+    Raises TopicMissing; InvalidInput for fewer partitions, and where there are none: then nothing is changed. Refused.
+    """
+    now = client.partitions(topic)
+    if PARTITIONS in properties:
+        wanted = _number(topic, properties[PARTITIONS] or "")
+        if now == 0:
+            _refuse(topic, "it has no partitions, and Pulsar gives none to such a topic. Make another topic")
+        if wanted < now:
+            _refuse(topic, f"it has {now} partitions, and Pulsar takes none away. Give a larger number")
+        if wanted > now:
+            admin.set_partitions(topic, wanted)
+    own = {name: text for name, text in properties.items() if name != PARTITIONS}
+    admin.set_properties(topic, {name: text for name, text in own.items() if text is not None})
+    for name in own.keys() & admin.properties(topic).keys():
+        if own[name] is None:
+            admin.unset_property(topic, name)
+
+
+def drop(client: Client, admin: Admin, topic: str) -> None:
+    """Delete a topic whose properties allow it, with its messages and its schema. Raises TopicMissing, InvalidInput."""
+    partitions = client.partitions(topic)
+    if admin.properties(topic).get(DROPPABLE) != "true":
+        raise InvalidInput(
+            f"DROP TABLE would delete {topic} with all its messages, for every reader. The topic does not allow it. "
+            f"Nothing is deleted. Allow it by ALTER TABLE … SET TBLPROPERTIES ('{DROPPABLE}' = 'true')."
+        )
+    if partitions:
+        admin.delete_partitioned(topic)
+    else:
+        admin.delete(topic)
+
+
+def described(client: Client, admin: Admin | None, topic: str) -> dict[str, str]:
+    """Return what is known of a topic, by name; for what a role may not see, why. Raises TopicMissing.
+
+    Without an admin API only partitions and schema are known.
+    """
+    partitions = client.partitions(topic)
+    found = {PARTITIONS: str(partitions)}
+    schema = client.schema(topic)
+    if schema is not None:
+        found |= {"schema": schema.kind, "schema.version": str(schema.number)}
+    if admin is None:
+        return found
+    figures: Mapping[str, Callable[[], str]] = {
+        "retention": lambda: _retention(admin, topic),
+        "segments": lambda: str(sum(len(admin.ledgers(one)) for one in physical_topics(topic, partitions))),
+        "size": lambda: f"{admin.stored_bytes(topic, partitioned=partitions > 0)} bytes",
+    }
+    try:
+        own = admin.properties(topic)
+    except EosError:
+        own = {}
+    return dict(own) | found | {name: _or_why(figure) for name, figure in figures.items()}
+
+
+def _or_why(figure: Callable[[], str]) -> str:
+    try:
+        return figure()
+    except EosError as error:
+        return f"not known: {error}"
+
+
+def _retention(admin: Admin, topic: str) -> str:
+    policies = admin.keeping(topic)
+    return f"{policies.retention_minutes} minutes, {policies.retention_mb} MB (-1: without limit)"
+
+
+def _parsed(topic: str, properties: Mapping[str, str]) -> tuple[str, int, dict[str, str]]:
+    """Return how values are written, the number of partitions, and the topic's own properties."""
+    own = {name: text for name, text in properties.items() if name not in _OF_SPARK}
+    provider = properties.get("provider", "pulsar")
+    if provider.lower() != "pulsar":
+        _refuse(topic, f"USING {provider} is another data source. Leave it out")
+    if "location" in own:
+        _refuse(topic, "LOCATION means nothing to it: Pulsar stores it. Leave it out")
+    named = next((name for name in own if spelling_key(name) == spelling_key(VALUE_FORMAT)), "")
+    form = own.pop(named, _WRITTEN[0]).lower()
+    if form not in _WRITTEN:
+        _refuse(topic, f"valueFormat={form!r} can't be made of columns. Give 'avro' or 'json'")
+    return form, _number(topic, own.pop(PARTITIONS, "1")), own
+
+
+def _declared(columns: StructType, form: str, topic: str) -> Declared | None:
+    fields = [column for column in columns.fields if column.name not in (*ALIASES, *ASSIGNED)]
+    if [column.name for column in fields] == ["value"]:
+        kind = fields[0].dataType
+        if isinstance(kind, BinaryType | StringType):
+            return None
+        if isinstance(kind, StructType):
+            fields = kind.fields
+    if not fields:
+        return None
+    return new_version(StructType(fields), cast(ValueFormat, form), None, "Row")
+
+
+def _number(topic: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        _refuse(topic, f"{PARTITIONS}={text!r} is not a whole number of 1 or more")
+    return int(text)
+
+
+def _refuse(topic: str, why: str) -> NoReturn:
+    raise InvalidInput(f"{topic} is not made or changed: {why}.")

@@ -1,0 +1,188 @@
+"""Topics made, changed, deleted and described by a client and an admin API that only remember."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
+
+from eos.errors import InvalidInput, Refused, TopicMissing
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.policies import TopicPolicies
+from eos.pulsar.protocol.schemas import Declared, Registered
+from eos.pulsar.wire.message_id import TopicLedger
+from eos.sql.definitions import alter, create, described, drop
+
+TOPIC = "persistent://public/default/t"
+
+
+class Pulsar:
+    """One topic, or none, as a client and the admin API see it."""
+
+    def __init__(self, partitions: int | None = None, **own: str) -> None:
+        self.there = partitions
+        self.own = own
+        self.schemas: list[Declared] = []
+        self.forbidden: tuple[str, ...] = ()
+
+    def partitions(self, topic: str) -> int:
+        if self.there is None:
+            raise TopicMissing(topic)
+        return self.there
+
+    def create(self, topic: str, partitions: int) -> None:
+        if self.there is not None:
+            raise Refused("PUT", "409", "there is one")
+        self.there = partitions
+
+    def register(self, topic: str, schema: Declared) -> None:
+        self.schemas.append(schema)
+
+    def schema(self, topic: str) -> Registered | None:
+        return Registered(topic, bytes(7) + b"\x02", "AVRO", b"{}", {}) if self.schemas else None
+
+    def properties(self, topic: str) -> dict[str, str]:
+        return dict(self.own)
+
+    def set_properties(self, topic: str, properties: dict[str, str]) -> None:
+        self.own |= properties
+
+    def unset_property(self, topic: str, name: str) -> None:
+        del self.own[name]
+
+    def set_partitions(self, topic: str, number: int) -> None:
+        self.there = number
+
+    def delete(self, topic: str) -> None:
+        assert self.there == 0
+        self.there = None
+
+    def delete_partitioned(self, topic: str) -> None:
+        assert self.there
+        self.there = None
+
+    def keeping(self, topic: str) -> TopicPolicies:
+        return TopicPolicies(0, (), 60, -1)
+
+    def ledgers(self, topic: str) -> list[TopicLedger]:
+        if "ledgers" in self.forbidden:
+            raise Refused("GET", "403", "not for you")
+        return [TopicLedger(1, 10, 100), TopicLedger(2, 0, 0)]
+
+    def stored_bytes(self, topic: str, *, partitioned: bool) -> int:
+        return 321
+
+
+def of(**kinds: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in kinds.items()])
+
+
+TEXT, NUMBER, BYTES = StringType(), IntegerType(), BinaryType()
+A = of(a=NUMBER)
+
+
+def made(pulsar: Pulsar, columns: StructType, **properties: str) -> bool:
+    return create(cast(Client, pulsar), cast(Admin, pulsar), TOPIC, columns, properties)
+
+
+def test_columns_that_are_no_part_of_a_message_make_a_schema() -> None:
+    pulsar = Pulsar()
+    assert made(pulsar, of(id=NUMBER, __key=TEXT), partitions="3", owner="me", Team="ops")
+    (schema,) = pulsar.schemas
+    assert (pulsar.there, pulsar.own) == (3, {"Team": "ops"})
+    assert b'"id"' in schema.definition
+    assert b"__key" not in schema.definition
+
+
+@pytest.mark.parametrize("columns", [of(), of(value=BYTES), of(value=TEXT, __key=BYTES, __publishTime=NUMBER)])
+def test_bytes_make_no_schema(columns: StructType) -> None:
+    pulsar = Pulsar()
+    assert made(pulsar, columns)
+    assert (pulsar.there, pulsar.schemas) == (1, [])
+
+
+def test_a_struct_of_the_value_is_the_schema() -> None:
+    pulsar = Pulsar()
+    made(pulsar, of(value=A, __key=TEXT), value_format="json")
+    (schema,) = pulsar.schemas
+    assert schema.kind == "JSON"
+    assert b'"a"' in schema.definition
+
+
+def test_a_topic_that_is_there_is_left_as_it_is() -> None:
+    pulsar = Pulsar(2)
+    assert not made(pulsar, A, Team="ops")
+    assert (pulsar.there, pulsar.own, pulsar.schemas) == (2, {}, [])
+
+
+@pytest.mark.parametrize(
+    ("columns", "properties", "words"),
+    [
+        (of(**{"a-b": NUMBER}), {}, "Rename it"),
+        (A, {"provider": "parquet"}, "another data source"),
+        (A, {"location": "/x"}, "LOCATION"),
+        (A, {"partitions": "many"}, "whole number"),
+        (A, {"valueFormat": "raw"}, "'avro' or 'json'"),
+    ],
+)
+def test_what_no_topic_can_be_is_refused_before_there_is_one(
+    columns: StructType, properties: dict[str, str], words: str
+) -> None:
+    pulsar = Pulsar()
+    with pytest.raises(InvalidInput, match=words):
+        made(pulsar, columns, **properties)
+    assert pulsar.there is None
+
+
+def changed(pulsar: Pulsar, **properties: str | None) -> None:
+    alter(cast(Client, pulsar), cast(Admin, pulsar), TOPIC, properties)
+
+
+def test_partitions_grow_and_properties_change() -> None:
+    pulsar = Pulsar(2, old="x", kept="y")
+    changed(pulsar, partitions="5", new="z", old=None, never=None)
+    assert (pulsar.there, pulsar.own) == (5, {"kept": "y", "new": "z"})
+
+
+@pytest.mark.parametrize(
+    ("now", "partitions", "words"),
+    [(3, "2", "takes none away"), (0, "2", "has no partitions"), (3, "x", "whole number"), (3, None, "whole number")],
+)
+def test_a_number_of_partitions_that_pulsar_can_t_give_changes_nothing(
+    now: int, partitions: str | None, words: str
+) -> None:
+    pulsar = Pulsar(now)
+    with pytest.raises(InvalidInput, match=words):
+        changed(pulsar, new="z", partitions=partitions)
+    assert (pulsar.there, pulsar.own) == (now, {})
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_only_a_topic_that_says_so_is_deleted(partitions: int) -> None:
+    pulsar = Pulsar(partitions, droppable="false")
+    with pytest.raises(InvalidInput, match=r"Nothing is deleted.*'droppable' = 'true'"):
+        drop(cast(Client, pulsar), cast(Admin, pulsar), TOPIC)
+    assert pulsar.there == partitions
+    pulsar.own["droppable"] = "true"
+    drop(cast(Client, pulsar), cast(Admin, pulsar), TOPIC)
+    assert pulsar.there is None
+
+
+def test_a_topic_is_described_as_far_as_the_role_may_see() -> None:
+    pulsar = Pulsar(2, team="ops")
+    made(other := Pulsar(), A)
+    pulsar.schemas = other.schemas
+    pulsar.forbidden = ("ledgers",)
+    known = described(cast(Client, pulsar), cast(Admin, pulsar), TOPIC)
+    assert "not known" in known.pop("segments")
+    assert known == {
+        "team": "ops",
+        "partitions": "2",
+        "schema": "AVRO",
+        "schema.version": "2",
+        "retention": "60 minutes, -1 MB (-1: without limit)",
+        "size": "321 bytes",
+    }
+    assert described(cast(Client, pulsar), None, TOPIC).keys() == {"partitions", "schema", "schema.version"}
