@@ -49,7 +49,7 @@ SDIST_MUST_HAVE = (
 )
 NEVER = ("__pycache__", ".pyc", ".venv", "/target/", ".git/", ".DS_Store")
 JAR_PREFIXES = (
-    *("eos/bk/", "org/apache/bookkeeper/", "io/netty/channel/uring/", "io/netty/incubator/", "META-INF/"),
+    *("eos/bk/", "eos/sql/", "org/apache/bookkeeper/", "io/netty/channel/uring/", "io/netty/incubator/", "META-INF/"),
     "com/scurrilous/circe/",  # circe-checksum of BookKeeper
 )
 
