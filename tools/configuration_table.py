@@ -1,4 +1,4 @@
-"""The tables of docs/reference/configuration.md: each option once, with its name at each place where it can be given.
+"""The tables of docs/reference/configuration.md: each option once, with the places where it can be given.
 
 `tools/draw_options.py` draws them. The options, their defaults and their types come from the code.
 """
@@ -18,9 +18,7 @@ from eos.cli.connection import connection
 from eos.config import Token
 from eos.source.table import OPTIONS as SOURCE_OPTIONS
 
-HEAD = (
-    'option | type | default | `eos.sink` | `format("pulsar")` writes | `format("pulsar")` reads | command | variable'
-)
+HEAD = "option | type | default | where | meaning"
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connection": (
         *("service_url", "admin_url", "topic", "topics", "topics_pattern", "listener_name", "request_timeout_s"),
@@ -53,6 +51,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_ONLY = {("stream",): "streams: ", ("batch",): "batch reads: "}
+
+
 def key_of(name: str) -> str:
     """Return an option's name in Python's style."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace(".", "_")
@@ -61,10 +62,10 @@ def key_of(name: str) -> str:
 def tables() -> dict[str, list[tuple[str, ...]]]:
     """Return the rows of each group. Raises LookupError where an option is in no group, or a group's in no code."""
     sink = {one.name: one for one in inspect.signature(eos.sink).parameters.values()}
-    writer = {key_of(one.name): one.name for one in WRITER_OPTIONS} | {key_of(SERVICE_URL): SERVICE_URL}
+    writer = {key_of(one.name) for one in WRITER_OPTIONS} | {key_of(SERVICE_URL)}
     source = {key_of(one.name): one for one in SOURCE_OPTIONS}
     commands = inspect.signature(connection, eval_str=True).parameters
-    hints = typing.get_type_hints(eos.sink)
+    hints, told = typing.get_type_hints(eos.sink), meanings_of_the_sink()
     known = [*sink, *(key for key in [*source, *commands] if key not in sink)]
     grouped = [key for keys in GROUPS.values() for key in keys]
     if sorted(grouped) != sorted(set(known)):
@@ -73,26 +74,35 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
         )
 
     def row(key: str) -> Iterator[str]:
-        yield f"`{key}`"
+        yield f"`{key if key in sink or key in commands else source[key].name}`"
         yield type_of(hints[key]) if key in hints else _guessed(source[key].default) if key in source else "text"
         of_sink = _default(sink[key].default) if key in sink else None
         of_source = _in_code(source[key].default) if key in source else None
         if of_sink == "none" and of_source is not None:
-            of_sink = None  # what it means without the option, the source's table says in words
+            of_sink = None  # what it means without the option, the meaning says
         same = None in (of_sink, of_source) or of_sink == of_source
         yield (of_sink or of_source or "none") if same else f"{of_sink}; reads: {of_source}"
-        yield f"`{key}`" if key in sink else ""
-        yield f"`{writer[key]}`" if key in writer else ""
-        yield f"`{source[key].name}`" if key in source else ""
-        yield f"`--{key.replace('_', '-')}`" if key in commands else ""
-        yield f"`{variable_of(commands[key])}`" if key in commands else ""
+        places = {"sink": key in sink, "writes": key in writer, "reads": key in source, "commands": key in commands}
+        yield ", ".join(place for place, there in places.items() if there)
+        if key not in source or (key in told and source[key].name == key != "topic"):
+            yield told[key] if key in told else _help(commands[key])
+        else:
+            of_reads = _ONLY.get(source[key].kinds, "") + source[key].meaning
+            yield of_reads if told.get(key, of_reads) == of_reads else f"{told[key]} Reads: {of_reads}"
 
     return {group: [tuple(row(key)) for key in keys] for group, keys in GROUPS.items()}
 
 
-def variable_of(parameter: inspect.Parameter) -> str:
-    """Return the environment's variable that a command's help names at its end."""
-    return str(parameter.annotation.__metadata__[0].help).rpartition(" Or ")[2].rstrip(".")
+def meanings_of_the_sink() -> dict[str, str]:
+    """Return what the docstring of `eos.sink` says of each parameter."""
+    told = re.search(r"^Args:\n(.*?)\n\n", inspect.getdoc(eos.sink) or "", re.MULTILINE | re.DOTALL)
+    assert told is not None
+    each = re.findall(r"^    (\w+): (.*?)(?=\n    \w|\Z)", told[1], re.MULTILINE | re.DOTALL)
+    return {name: " ".join(meaning.split()) for name, meaning in each}
+
+
+def _help(parameter: inspect.Parameter) -> str:
+    return str(parameter.annotation.__metadata__[0].help).rpartition(" Or ")[0]
 
 
 def type_of(hint: object) -> str:
@@ -103,7 +113,7 @@ def type_of(hint: object) -> str:
     if isinstance(hint, type):
         return names.get(hint, "function" if getattr(hint, "_is_protocol", False) else "dict")
     if typing.get_origin(hint) is typing.Literal:
-        return "one of " + ", ".join(f"`{value}`" for value in typing.get_args(hint))
+        return "text"
     if typing.get_args(hint) and typing.get_origin(hint) in (typing.Union, types.UnionType):
         return " or ".join(dict.fromkeys(text for one in typing.get_args(hint) if (text := type_of(one))))
     return {Callable: "function", Sequence: "list"}.get(typing.get_origin(hint), "dict")

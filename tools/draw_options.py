@@ -6,7 +6,6 @@ Without --check the pages are written; with it, the exit code is 1 when one is s
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Iterable
 from functools import partial
@@ -14,7 +13,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-import eos
 from eos.cli.client_conf import KEYS
 from eos.cli.connection import connection
 from eos.credentials import OAUTH2
@@ -23,37 +21,10 @@ from eos.metrics.figures import FIGURES
 from eos.schema.primitives import PRIMITIVES
 from eos.schema.spark_types import OF_PRIMITIVES
 from eos.source.columns import PARTS
-from eos.source.table import OPTIONS as SOURCE_OPTIONS
 from statestore.hadoop.options import OPTIONS
 from tools import command_pages, configuration_table
 
 DOCS = Path(__file__).parent.parent / "docs"
-
-
-def sink_options() -> str:
-    """Return the table of what `eos.sink` takes: its parameters, told by its docstring."""
-    words = _told()
-    parameters = inspect.signature(eos.sink).parameters.values()
-    return _table((f"`{one.name}`", _default(one.default), words[one.name]) for one in parameters)
-
-
-def _told() -> dict[str, str]:
-    """Return what the docstring of `eos.sink` says of each parameter."""
-    told = re.search(r"^Args:\n(.*?)\n\n", inspect.getdoc(eos.sink) or "", re.MULTILINE | re.DOTALL)
-    assert told is not None
-    return dict(re.findall(r"^    (\w+): (.*?)(?=\n    \w|\Z)", told[1], re.MULTILINE | re.DOTALL))
-
-
-def _default(value: object) -> str:
-    if value is inspect.Parameter.empty:
-        return "required"
-    if value is None or callable(value):
-        return "none"
-    if isinstance(value, str):
-        return f'`"{value}"`'
-    if isinstance(value, bool):
-        return f"`{value}`"
-    return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 
 
 def sink_figures() -> str:
@@ -74,17 +45,6 @@ def bk_options() -> str:
     return _table(
         (f"`fs.bk.{name}`", f"`{option.default}`" if option.default else "none", option.meaning)
         for name, option in OPTIONS.items()
-    )
-
-
-def source_options() -> str:
-    """Return the table of what `format("pulsar")` reads by, but for what the sink takes by the same name."""
-    only = {("stream",): "streams: ", ("batch",): "batch reads: "}
-    of_sink = inspect.signature(eos.sink).parameters.keys() - {"topic"}
-    return _table(
-        (f"`{one.name}`", one.default or "none", only.get(one.kinds, "") + one.meaning)
-        for one in SOURCE_OPTIONS
-        if one.name not in of_sink
     )
 
 
@@ -118,11 +78,8 @@ def primitive_types() -> str:
 
 
 def configuration(group: str) -> str:
-    """Return the table of a group of options, with their names at each place where one of them can be given."""
-    columns = zip(configuration_table.HEAD.split(" | "), *configuration_table.tables()[group], strict=True)
-    used = [column for column in columns if any(column[1:])]
-    head, *rows = zip(*used, strict=True)
-    return _table(rows, " | ".join(head))
+    """Return the table of a group of options."""
+    return _table(configuration_table.tables()[group], configuration_table.HEAD)
 
 
 def _layout(kind: str) -> str:
@@ -136,9 +93,7 @@ def _table(rows: Iterable[tuple[str, ...]], head: str = "option | default | mean
 
 
 DRAWN = (
-    (DOCS / "reference" / "sink.md", "sink options", sink_options),
     (DOCS / "reference" / "metrics.md", "sink figures", sink_figures),
-    (DOCS / "reference" / "source.md", "source options", source_options),
     (DOCS / "reference" / "source.md", "source columns", source_columns),
     (DOCS / "reference" / "schemas.md", "primitive types", primitive_types),
     (DOCS / "how-to" / "state-on-bookkeeper.md", "bk options", bk_options),

@@ -63,65 +63,64 @@ def sink(
 
     Args:
         service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
-        name: names the sink and its control topic; keep it over restarts, and never let two jobs share one.
-        topic: where all rows go, also those with a column `topic`. None: each row or write must name its topic.
-        guarantee: "exactly-once": each micro-batch is one transaction. Each partition shows all of its rows or none,
-            each row once, and the other partitions follow some milliseconds later. "at-least-once": no transaction.
-            Rows are visible as they are written, and after a failure some are there twice.
+        name: names the sink and its control topic. Keep it over restarts, and never let two jobs share one.
+        topic: where all rows go, also those with a column `topic`. None: each row or write names its topic.
+        guarantee: "exactly-once": each micro-batch is one transaction. "at-least-once": no transaction. Rows are
+            visible as they are written, and after a failure some are there twice.
         value_format: "raw": the column `value`. "json", "avro" or "protobuf": the columns that are not metadata, the
-            latter two by the topic's schema. "schema": the column `value`, of the type that the topic's schema has.
+            latter two by the topic's schema. "schema": the column `value`, with the type of the topic's schema.
         register_schema: with "json" and "avro": the name of the record that the sink registers as the topic's schema,
             or extends by missing columns. None: no schema is registered.
-        ignore_null_fields: whether a "json" payload leaves null fields out; None: as Spark's
+        ignore_null_fields: whether a "json" payload leaves null fields out. None: as Spark's
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
         key: the column with the message's key. None: `__key`, and with "raw" and "schema" also `key`. A column that is
-            named here is not a field of a payload that is built from columns. The next five options work alike.
-        ordering_key: the column with the ordering key. None: `__orderingKey` or `ordering_key`, as for `key`.
-        event_time: the column with the event time. None: `__eventTime` or `event_time`, as for `key`.
-        properties: the column with the properties. None: `__messageProperties` or `properties`, as for `key`.
-        deliver_at: the column with the time of delivery. None: `__deliverAt` or `deliver_at`, as for `key`.
-        partition: the column with the partition's number. None: `__partition` or `partition`, as for `key`.
-        key_hash: which hash of the key picks the partition: "murmur3" (Flink, and Java with Murmur3_32Hash), "java"
+            named here is not a field of the payload. The next five options work alike.
+        ordering_key: the column with the ordering key. None: `__orderingKey` or `ordering_key`.
+        event_time: the column with the event time. None: `__eventTime` or `event_time`.
+        properties: the column with the properties. None: `__messageProperties` or `properties`.
+        deliver_at: the column with the time of delivery. None: `__deliverAt` or `deliver_at`.
+        partition: the column with the partition's number. None: `__partition` or `partition`.
+        key_hash: the hash of the key that picks the partition: "murmur3" (Flink, and Java with Murmur3_32Hash), "java"
             (the default of the Java and Go clients), "boost" (the default of C++ and Python).
         compression: of each batch of messages: "none", "lz4", "zlib", "zstd" or "snappy"; or "auto", which takes zstd
             where it makes a sample smaller by an eighth.
         batching: "default": a batch of messages holds rows of many keys. "key-based": of one ordering key or key, as
-            Key_Shared subscriptions need. Many keys with few rows each then cost much more. "none": each row is sent
-            alone, as consumers with receiverQueueSize=0 need. Each row costs an entry.
-        chunking: send a row that is larger than brokers take (5 MiB as a rule) in several entries, which official
-            clients put together again. False: the row is refused.
+            Key_Shared subscriptions need. Many keys with few rows each then cost much more. "none": each row is an
+            entry, as consumers with receiverQueueSize=0 need.
+        chunking: send a row that is larger than brokers take (5 MiB as a rule) in several entries. False: the row is
+            refused.
         encryption_keys: public RSA keys for end-to-end encryption, a dict of names and "file:PATH" of PEM files on the
-            driver, or PEM text. The private key of any of them reads the messages. None: no encryption.
+            driver, or PEM text. The private key of any of them reads the messages.
         transaction_timeout_s: seconds after which the broker aborts a batch. It must exceed the longest batch, and is
             how long a dead driver can hold up readers.
         max_in_flight_bytes: payload bytes that a task may hold between reading rows and their receipts.
-        small_batch_rows: batches of up to this many rows go through the driver; 0: always by tasks.
+        small_batch_rows: batches of up to this many rows go through the driver. 0: always by tasks.
         attempts: transactions tried for one batch before the query fails.
         request_timeout_s: seconds to wait for one answer.
         connect_timeout_s: seconds to wait for a connection.
-        token: a token; "file:PATH" of one; or a function without arguments that returns one. The sink reads a file and
-            asks a function at each connection, and when the token has expired.
-        basic: "user:password", or "file:PATH" of it, which the sink reads at each connection.
+        token: a token; "file:PATH" of one; or a function without arguments that returns one. Files and functions are
+            asked at each connection, and when the token has expired.
+        basic: "user:password", or "file:PATH" of it, which is read at each connection.
         oauth2: OAuth 2.0 client credentials: a dict, or its JSON, with `issuer_url`; `client_id` and `client_secret`,
             or `key_file`, the "file:PATH" of a JSON file with both; and, where the issuer wants them, `audience`,
             `scope` and `trust_certs`, a PEM file.
-        tls_trust_certs: a PEM file of trusted authorities; None: the system's.
+        tls_trust_certs: a PEM file of trusted authorities. None: the system's.
         tls_verify_hostname: refuse a certificate that was made for another host.
-        tls_certificate: a PEM file of a client certificate; `tls_key` belongs to it.
+        tls_certificate: a PEM file of a client certificate.
         tls_key: a PEM file of its key.
         listener_name: the advertised listener to ask the broker for.
-        subscription_prefix: what the names of the sink's own subscriptions begin with, before a "-"; keep it over
-            restarts. A namespace with subscription-auth-mode Prefix demands the role there. None: nothing.
-        admin_url: the broker's HTTP address; where given, a message TTL and backlog quotas on the control topic are
-            refused at start.
-        control_namespace: "tenant/namespace" of the control topic; keep it over restarts. None: that of `topic`, or
+        subscription_prefix: what the names of the sink's own subscriptions begin with, before a "-". Keep it over
+            restarts. A namespace with subscription-auth-mode Prefix demands the role there.
+        admin_url: the admin API. With it the sink refuses to start where a message TTL or a backlog quota threatens the
+            control topic.
+        control_namespace: "tenant/namespace" of the control topic. Keep it over restarts. None: that of `topic`, or
             public/default without one.
-        markers_kept: how many of the newest batches the control log remembers with their offsets; so far back a
-            savepoint can be brought in step with the output.
+        markers_kept: how many of the newest batches the control log remembers with their offsets. A savepoint can be
+            brought in step with the output so far back.
         principal: the role that the broker knows this job by; kept in the control log.
         producer_properties: a dict of texts that `pulsar-admin topics stats` shows with each producer of rows. Never a
             secret.
-        observer: told before and after each step of the protocol, for tests and drills; it must be picklable.
+        observer: called before and after each step of the protocol, for tests and drills. It must be picklable.
         metrics: a function, or a list of some, that gets an `eos.metrics.batch.FinishedBatch` for each micro-batch. Its
             errors are logged and fail nothing.
 

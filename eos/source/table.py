@@ -33,161 +33,155 @@ def _both(name: str, default: str, meaning: str) -> SourceOption:
 
 
 OPTIONS: tuple[SourceOption, ...] = (
-    _both("service.url", "required", '`"pulsar://host:port"` or `"pulsar+ssl://host:port"`; several hosts by commas'),
+    _both("service.url", "required", '"pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.'),
     _both(
         "admin.url",
         "",
-        '`"http://host:8080"` or `"https://host:8443"`: the admin API, by whose ledgers topic partitions are cut, so '
-        "that more tasks read them. A cut gives up the order within a key, see `maxBytesPerPartition`. With it a read "
-        "warns of policies that slow it, and knows whether a ledger that a broker passed over is lost",
+        "`minPartitions`, `maxBytesPerPartition` and `read.from` need it. With it a read warns of "
+        "policies that slow it, and knows whether a ledger that a broker passed over is lost.",
     ),
-    _both("topic", "", "one topic: all its partitions, or one partition by its own name"),
-    _both("topics", "", "several topics, separated by commas"),
+    _both("topic", "", "one topic: all its partitions, or one partition by its own name."),
+    _both("topics", "", "several topics, separated by commas."),
     _both(
         "topicsPattern",
         "",
-        "a regular expression for whole names, such as `persistent://public/default/f.*`; topics may be added, "
-        "one that vanishes is a loss, and those that begin with two underscores are left out",
+        "a regular expression for whole names, such as `persistent://public/default/f.*`. Topics may be added. One "
+        "that vanishes is a loss. Names that begin with two underscores are left out.",
     ),
     SourceOption(
         "subscription",
         "",
         _STREAM,
-        "the durable subscription that keeps what the query has not read; keep it over restarts, never share it",
+        "the durable subscription that keeps unread messages. Keep it over restarts, and never share it.",
     ),
     _both(
         "subscriptionPrefix",
         "",
-        "streams: the same, with a hash of the selected topics after it; batch reads: what the names of their "
-        "subscriptions begin with. A namespace with subscription-auth-mode Prefix demands the role there",
+        "the same for a read's subscriptions. A stream without `subscription` adds a hash of the topics.",
     ),
     SourceOption(
         "resetSubscription",
         "`false`",
         _STREAM,
-        "`true`: a new query moves an existing subscription to where the query begins. For its first start only",
+        "a new query moves an existing subscription to where the query begins. For its first start only.",
     ),
     _both(
         "startingOffsets",
         "stream: `latest`, batch: `earliest`",
-        "`earliest`, `latest`, or JSON by topic: the first entry that is read",
+        "the first entry that is read: `earliest`, `latest`, or [JSON by topic](source.md#options).",
     ),
     _both(
         "startingTime",
         "",
-        "begin with what was published at that time or later: ISO 8601 with a zone, or milliseconds since 1970",
+        "begin with messages of that publish time: ISO 8601 with a zone, or milliseconds since 1970.",
     ),
-    SourceOption("endingOffsets", "`latest`", _BATCH, "`latest`, or JSON by topic: the last entry that is read"),
-    SourceOption("endingTime", "", _BATCH, "end before what was published at that time or later"),
+    SourceOption("endingOffsets", "`latest`", _BATCH, "the last entry that is read: `latest`, or JSON by topic."),
+    SourceOption("endingTime", "", _BATCH, "end before messages of that publish time."),
     SourceOption(
         "retainWhileReading",
         "`false`",
         _BATCH,
-        "`true`: a durable subscription keeps a range stored while its task reads it. It counts as backlog, so a "
-        "backlog quota can stop the topic's producers. `false`: messages that are deleted meanwhile are a loss",
+        "a durable subscription keeps a range stored while its task reads it. It counts as backlog, so a backlog quota "
+        "can stop the topic's producers. `false`: messages that are deleted meanwhile are a loss.",
     ),
     SourceOption(
         "readCompacted",
         "`false`",
         _BATCH,
-        "`true`: read the compacted topic, the newest message of each key, and later messages",
+        "read the newest message of each key of a compacted topic, and later messages.",
     ),
     _both(
         "valueFormat",
         "`raw`",
-        "`raw` or `bytes`: the bytes as they are. `schema`: `value` has the type of the topic's registered schema. "
-        "Topics whose schemas differ are refused",
+        "`schema`: `value` has the type of the topic's schema. Other formats: bytes.",
     ),
     _both(
         "decryption_keys",
         "",
-        'private RSA keys for encrypted messages: a JSON object `{"NAME": "file:PATH"}` of PEM files on every machine',
+        'private RSA keys: a JSON object `{"NAME": "file:PATH"}` of PEM files on every machine.',
     ),
-    _both("failOnDataLoss", "`true`", "`false`: a proven loss of data is a warning"),
+    _both("failOnDataLoss", "`true`", "`false`: a proven loss of data is a warning."),
     _both(
         "onDamagedEntry",
         "`fail`",
-        "an entry whose bytes cannot be read: `fail` ends the query and names it, `skip` leaves it out with a warning",
+        "for an entry whose bytes cannot be read: `fail` ends the query, `skip` leaves the entry out with a warning.",
     ),
     _both(
         "maxMessageBytes",
         "134217728",
-        "most bytes of a decompressed entry, and of a message in chunks. A larger one counts as damaged",
+        "most bytes of a decompressed entry, and of a message in chunks. A larger one counts as damaged.",
     ),
     _both(
         "read.from",
         "brokers",
-        "`brokers`: through the brokers. `bookies`: past them, from the bookies, by the segments of the topic. `auto`: "
-        "closed segments from the bookies, the rest through the brokers. What can't be read past the brokers is read "
-        "through them. It goes past Pulsar's authorization of topics; needs `admin.url`",
+        "`brokers`, or past them: [`auto` or `bookies`](../how-to/read-history.md), which passes Pulsar's "
+        "authorization of topics.",
     ),
     _both(
         "bookie.addresses",
         "the bookies' ids",
-        "where bookies are whose id is not an address: `ID=HOST:PORT`, with commas between them",
+        "addresses of bookies whose id is not an address: `ID=HOST:PORT`, with commas.",
     ),
-    _both("bookie.tls", "`false`", "`true`: connections to bookies begin TLS"),
-    _both("bookie.tls_trust_certs", "the system's", "a PEM file of the authorities that bookies are trusted by"),
-    _both("bookie.tls_verify_hostname", "`true`", "refuse a bookie's certificate that was made for another host"),
-    _both("bookie.tls_certificate", "", "a PEM file of a client certificate, whose role the bookies let in"),
-    _both("bookie.tls_key", "", "a PEM file of its key"),
+    _both("bookie.tls", "`false`", "connections to bookies begin TLS (BookKeeper's `START_TLS`)."),
+    _both(
+        "bookie.tls_trust_certs", "the system's", "a PEM file of the authorities that signed the bookies' certificates."
+    ),
+    _both("bookie.tls_verify_hostname", "`true`", "refuse a bookie's certificate that was made for another host."),
+    _both("bookie.tls_certificate", "", "a PEM file of a client certificate, whose role the bookies let in."),
+    _both("bookie.tls_key", "", "a PEM file of its key."),
     _both(
         "offload.url",
         "",
-        "where the brokers offload ledgers to, such as `s3://BUCKET`, `gs://BUCKET`, "
-        "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`, `hdfs://HOST:PORT/FOLDER` or `file:///FOLDER`. With "
-        "`read.from` as `auto` or `bookies` offloaded segments are read from there, and through the brokers where that "
-        "fails",
+        "the brokers' secondary storage, such as [`s3://BUCKET`](../how-to/read-history.md#read-offloaded-segments). "
+        "With `read.from` as `auto` or `bookies` the source reads offloaded segments there.",
     ),
     _both(
         "offload.credentials",
         "the environment's",
-        'credentials, as `"file:PATH"` of a JSON object such as `{"access_key":"…","secret_key":"…"}` '
-        "on every machine, which each task reads, or as the object itself",
+        'its credentials: `"file:PATH"` of a JSON object on every machine, or the object itself.',
     ),
     _both(
         "minPartitions",
         "1",
-        "least number of Spark partitions, where there are so many entries. Needs `admin.url`. From topic to topic "
-        "**this gives up the order within a key**, since Spark writes the parts of a topic partition side by side",
+        "least number of Spark partitions, where there are so many entries. **Gives up the order within a key.**",
     ),
     _both(
         "maxBytesPerPartition",
         "134217728",
-        "approximate bytes of a Spark partition. A larger range is cut by its closed ledgers. Needs `admin.url`. **A "
-        "cut gives up the order within a key**, as with `minPartitions`",
+        "approximate bytes of a Spark partition. A larger range is cut by its closed ledgers. **A cut gives up the "
+        "order within a key.**",
     ),
     SourceOption(
         "maxEntriesPerTrigger",
         "no limit",
         _STREAM,
-        "most entries of a micro-batch. An entry of a batching producer has many messages",
+        "most entries of a micro-batch. An entry of a batching producer has many messages.",
     ),
     SourceOption(
         "minEntriesPerTrigger",
         "no minimum",
         _STREAM,
-        "a micro-batch waits for so many entries, or for `maxTriggerDelay`. `availableNow` does not wait",
+        "a micro-batch waits for so many entries, or for `maxTriggerDelay`. `availableNow` does not wait.",
     ),
     SourceOption(
         "maxTriggerDelay",
         "`15m`",
         _STREAM,
         "longest wait for `minEntriesPerTrigger`, from the batch before: a number with `ms`, `s`, `m`, `h` or `d`. The "
-        "first batch after a start does not wait",
+        "first batch after a start does not wait.",
     ),
     SourceOption(
         "maxBytesPerTrigger",
         "no limit",
         _STREAM,
-        "approximate bytes of a micro-batch, by the size of the last entries",
+        "approximate bytes of a micro-batch, by the size of the last entries.",
     ),
     SourceOption(
         "targetBatchSeconds",
         "no limit",
         _STREAM,
-        "target duration of a micro-batch. The source adapts the batch size to it. Give no less than the trigger's "
-        "interval",
+        "target duration of a micro-batch. The source adapts the batch size to it. Give more than the "
+        "trigger's interval.",
     ),
     _both(
         "token",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,33 +12,49 @@ import pytest
 from packaging.requirements import Requirement
 
 from eos.by_name.options import OPTIONS as WRITER_OPTIONS
+from eos.cli.connection import connection
 from eos.sinks.options import SinkOptions
 from eos.source.table import OPTIONS as SOURCE_OPTIONS
 from tools import configuration_table, count_words
 from tools.matrix_page import BEGIN, END, drawn, merged, table
 from tools.site_links import meanings
 
+PLACES = ("sink", "writes", "reads", "commands")
+
 # ---- table of options
 
 
 def test_each_option_of_each_place_is_there_once() -> None:
     rows = [row for group in configuration_table.tables().values() for row in group]
-    names = [row[0] for row in rows]
+    names = [row[0].strip("`") for row in rows]
     assert len(names) == len(set(names))
-    assert {row[3].strip("`") for row in rows if row[3]} == {"service_url", *SinkOptions.__dataclass_fields__}
-    assert {row[4].strip("`") for row in rows if row[4]} == {"service.url", *(one.name for one in WRITER_OPTIONS)}
-    assert {row[5].strip("`") for row in rows if row[5]} == {one.name for one in SOURCE_OPTIONS}
-    assert {row[7].strip("`") for row in rows if row[7]} >= {"EOS_SERVICE_URL", "EOS_TLS_KEY", "PULSAR_CLIENT_CONF"}
+    in_python = {
+        place: {configuration_table.key_of(row[0].strip("`")) for row in rows if place in row[3]} for place in PLACES
+    }
+    assert in_python["sink"] == {"service_url", *SinkOptions.__dataclass_fields__}
+    assert in_python["writes"] == {"service_url", *(configuration_table.key_of(one.name) for one in WRITER_OPTIONS)}
+    assert in_python["reads"] == {configuration_table.key_of(one.name) for one in SOURCE_OPTIONS}
+    assert in_python["commands"] == set(inspect.signature(connection, eval_str=True).parameters)
+
+
+def test_a_row_says_what_the_option_means_at_each_place() -> None:
+    told = {row[0].strip("`"): row[4] for group in configuration_table.tables().values() for row in group}
+    assert all(told.values())
+    assert told["topic"].startswith("where all rows go")
+    assert "Reads: one topic" in told["topic"]
+    assert "Reads:" not in told["service_url"] + told["token"]
+    assert told["endingTime"].startswith("batch reads: ")
+    assert told["client_conf"].startswith("A client.conf of Pulsar")
 
 
 def test_a_row_has_the_type_and_the_default_of_the_code() -> None:
     rows = {row[0]: row[1:3] for group in configuration_table.tables().values() for row in group}
     assert rows["`transaction_timeout_s`"] == ("number", "`600`")
     assert rows["`chunking`"] == ("bool", "`false`")
-    assert rows["`batching`"] == ("one of `default`, `key-based`, `none`", "`default`")
+    assert rows["`batching`"] == ("text", "`default`")
     assert rows["`token`"] == ("text or function", "none")
     assert rows["`observer`"] == ("function", "none")
-    assert rows["`starting_offsets`"] == ("text", "stream: `latest`, batch: `earliest`")
+    assert rows["`startingOffsets`"] == ("text", "stream: `latest`, batch: `earliest`")
 
 
 def test_an_option_without_a_group_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +66,7 @@ def test_an_option_without_a_group_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("hint", "words"),
-    [(str | None, "text"), (Literal["a", "b"], "one of `a`, `b`"), (Mapping[str, str], "dict"), (int, "integer")],
+    [(str | None, "text"), (Literal["a", "b"], "text"), (Mapping[str, str], "dict"), (int, "integer")],
 )
 def test_a_type_in_a_users_words(hint: object, words: str) -> None:
     assert configuration_table.type_of(hint) == words
