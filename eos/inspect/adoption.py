@@ -1,7 +1,8 @@
 """Whether a query that wrote by another sink can go on with this one, from its own checkpoint.
 
 Spark hands over the batch behind the last one that the old sink returned from. What of that batch the old sink has
-written already can't be asked of anyone; only that nothing was written since the batch was planned can be seen.
+written already can't be asked of anyone; only that nothing was published since the batch was planned can be seen, and
+that only where the topic still stores all that was published since (`eos.inspect.deletions`).
 Everything else that decides about the change can be looked at: who still writes, which hash placed the keys, which
 schema the values have, and whether the sink's name is free.
 """
@@ -9,7 +10,6 @@ schema the values have, and whether the sink's name is free.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,10 +20,11 @@ from eos.config import KEY_HASHES, Cluster, KeyHash
 from eos.doctor.check import Check, care, good, unknown
 from eos.doctor.sinks import sink
 from eos.doctor.times import in_utc
-from eos.errors import EosError, InvalidInput, TopicMissing
+from eos.errors import InvalidInput, TopicMissing
 from eos.inspect.checkpoints import Checkpoint
-from eos.inspect.rows import TopicRows
-from eos.pulsar.net.admin import Admin, EntryKind
+from eos.inspect.deletions import published_since
+from eos.inspect.rows import TopicRow, TopicRows
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import namespace_of, partition_name
 from eos.pulsar.wire.message_id import EntryId
@@ -76,7 +77,7 @@ def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic:
     findings = [_last_batch(client.cluster, admin, checkpoint, topic), _writers(admin, physical)]
     if partitions > 1:
         keys, fitting = _hashes(client, physical)
-        findings.append(_placing(keys, fitting))
+        findings.append(_placing(keys, fitting, written=checkpoint.begun is not None))
         if fitting and fitting != list(KEY_HASHES):
             options["key_hash"] = fitting[0]
     return Adoption(checkpoint.query_id, checkpoint.next_batch, options, tuple(findings))
@@ -112,38 +113,32 @@ def _last_batch(cluster: Cluster, admin: Admin | None, checkpoint: Checkpoint, t
     if checkpoint.committed == begun:
         said = f"The old sink returned from batch {begun}, the last one. This sink is handed batch {begun + 1}."
         return good(about, said)
+    twice = "This sink writes it whole, so readers may see rows of this one batch twice."
     if checkpoint.begun_ms is None:
-        since, when = None, "begun"
-    else:
-        since = _published_since(cluster, admin, topic, checkpoint.begun_ms)
-        when = f"begun at {in_utc(checkpoint.begun_ms)}"
-    if since == 0:
+        said = f"The old sink did not return from batch {begun}: how much of it was written can't be known. {twice}"
+        return unknown(about, said)
+    when = in_utc(checkpoint.begun_ms)
+    since = published_since(cluster, admin, topic, checkpoint.begun_ms)
+    if since.stored == 0 and not since.doubts:
         said = (
-            f"Batch {begun} was {when}, and nothing that was published since is in the topic. If the clocks of the "
-            "driver and of the old sink's tasks agree, none of it was written. This sink writes it whole."
+            f"Batch {begun} was begun at {when}, and nothing was published since. If the clocks of the driver, of the "
+            "old sink's tasks and of the cluster agree, none of it was written. This sink writes it whole."
         )
         return good(about, said)
-    rows = "" if since is None else f" {since} messages were published since, by this query or by others."
     said = (
-        f"Batch {begun} was {when}, and the old sink did not return from it: how much of it is in the topic can't be "
-        f"known.{rows} This sink writes it whole, so readers may see rows of this one batch twice."
+        f"Batch {begun} was begun at {when}, and the old sink did not return from it: how much of it was written "
+        "can't be known."
     )
-    return unknown(about, said)
-
-
-def _published_since(cluster: Cluster, admin: Admin | None, topic: str, time_ms: int) -> int | None:
-    """Return how many messages were published since a time (ms since 1970); None where some are or may be lost."""
-
-    def kind(partition: str, entry: EntryId) -> EntryKind:
-        with suppress(EosError):
-            if admin is not None:
-                return admin.entry_kind(partition, entry)
-        return "gone"  # as far as anybody knows
-
-    lost: list[str] = []
-    rows = TopicRows(cluster, topic, str(time_ms), lost.append, kind_of=kind)
-    found = sum(entry.num_messages for _, entries in rows.entries() for entry in entries)
-    return None if lost else found
+    if since.stored == 0:
+        said += (
+            f" The topic stores nothing that was published since, but may have deleted it: {since.doubt}. A consumer "
+            f"that read the topic since {when} can tell whether it got rows of the batch."
+        )
+    elif since.doubts:
+        said += f" At least {since.stored} messages were published since, by this query or by others. More may be gone."
+    else:
+        said += f" {since.stored} messages were published since, by this query or by others."
+    return unknown(about, f"{said} {twice}")
 
 
 def _writers(admin: Admin | None, physical: list[str]) -> Check:
@@ -153,7 +148,7 @@ def _writers(admin: Admin | None, physical: list[str]) -> Check:
         return unknown(about, said)
     connected = sorted({producer for topic in physical for producer in admin.producers(topic)})
     if not connected:
-        return good(about, "No producer is connected to the topic: the old query has stopped.")
+        return good(about, "No producer is connected to the topic now.")
     said = (
         f"Connected to the topic: {', '.join(connected)}. If the old query is among them, stop it first: two queries "
         "on one checkpoint write everything twice."
@@ -161,17 +156,21 @@ def _writers(admin: Admin | None, physical: list[str]) -> Check:
     return care(about, said)
 
 
-def _hashes(client: Client, physical: list[str]) -> tuple[int, list[KeyHash]]:
-    """Return how many keys were looked at, and the hashes that place each of them where it lies."""
-    fitting, looked_at = list(KEY_HASHES), 0
+def _hashes(client: Client, physical: list[str]) -> tuple[int | None, list[KeyHash]]:
+    """Return how many keys were looked at, and the hashes that place each of them where it lies.
+
+    None: no message is stored that could have one.
+    """
+    fitting, looked_at = list(KEY_HASHES), None
     for number, topic in enumerate(physical):
-        keys = pa.array(_last_keys(client, topic), pa.binary())
-        looked_at += len(keys)
+        rows = list(_last_rows(client, topic))
+        keys = pa.array((row.key for row in rows if row.key is not None), pa.binary())
+        looked_at = (looked_at or 0) + len(keys) if rows else looked_at
         fitting = [one for one in fitting if (partition_of(keys, len(physical), one) == number).all()]
     return looked_at, fitting
 
 
-def _last_keys(client: Client, topic: str) -> Iterator[bytes]:
+def _last_rows(client: Client, topic: str) -> Iterator[TopicRow]:
     try:
         with client.entry_reader(topic, None, permits=1) as reader:
             last, _ = reader.last_message_id()
@@ -180,13 +179,19 @@ def _last_keys(client: Client, topic: str) -> Iterator[bytes]:
     if last is None:
         return
     start = EntryId(last.ledger, max(0, last.entry - _LOOKED_AT))
-    for row in TopicRows(client.cluster, topic, f"{start.ledger}:{start.entry}", lambda lost: None).stored():
-        if row.key is not None:
-            yield row.key
+    yield from TopicRows(client.cluster, topic, f"{start.ledger}:{start.entry}", lambda lost: None).stored()
 
 
-def _placing(keys: int, fitting: list[KeyHash]) -> Check:
+def _placing(keys: int | None, fitting: list[KeyHash], *, written: bool) -> Check:
     about = "keys"
+    if keys is None and written:
+        said = (
+            "The topic stores no message, so which hash placed the keys of the old sink can't be known. If rows have "
+            "keys, give key_hash= what the old sink used."
+        )
+        return unknown(about, said)
+    if keys is None:
+        return good(about, "The old sink has begun no batch, and the topic stores no message.")
     if keys == 0:
         return good(about, "The last messages have no keys.")
     if fitting:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 from urllib.parse import quote
@@ -43,6 +44,20 @@ class OpenTransaction:
     opened_ms: int
     ttl_ms: int
     partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerList:
+    """The ledgers of one partition, as the metadata store has them.
+
+    Attributes:
+        changed_ms: when the list changed last, in milliseconds since 1970 by the metadata store's clock. A ledger was
+            added or deleted then, as when the broker loads the topic.
+        ids: of its ledgers.
+    """
+
+    changed_ms: int
+    ids: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +325,12 @@ class Admin(AdminRequests):
         """Return what the metadata store has of a topic without partitions, or of a partition."""
         told: dict[str, Any] = self._json(f"v2/{path_of(topic)}/internal-info")
         return told
+
+    def ledger_list(self, topic: str) -> LedgerList:
+        """Return the ledgers of a topic without partitions, or of a partition. The broker need not load the topic."""
+        told = self.internal_info(topic)
+        changed = datetime.fromisoformat(told["modificationDate"])
+        return LedgerList(int(changed.timestamp() * 1000), frozenset(one["ledgerId"] for one in told["ledgers"]))
 
     def topics(self, namespace: str) -> tuple[str, ...]:
         """Return the physical topics of a "tenant/namespace", each partition by its own name."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pulsar as official
 import pytest
 from pulsar.schema import AvroSchema, Integer, Record
 
 from eos.errors import DamagedLog, InvalidInput
+from eos.pulsar.net.admin import Admin
 from tests.conftest import MakeTopic
 from tests.integration.sparkless import Sink, eos
 from tests.unit.inspect.test_checkpoints import checkpoint
@@ -93,8 +96,36 @@ def test_a_batch_that_was_begun_is_in_doubt_if_something_came_since(
     assert "2 messages were published since" in last["said"]
     code, found = adopted(pulsar, checkpoint(tmp_path / "after", 7, 6, now_ms() + HOUR_MS), topic)
     assert (code, found["findings"]["last batch"]["verdict"], found["next_batch"]) == (0, "good", 7)
+    assert "none of it was written" in found["findings"]["last batch"]["said"]
     code, found = adopted(pulsar, checkpoint(tmp_path / "old", 7, 6, None), topic)
     assert (code, found["findings"]["last batch"]["verdict"]) == (3, "can't be known")
+
+
+def truncate(pulsar: Any, topic: str) -> None:
+    path = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}"
+    httpx.put(f"{path}/unload", timeout=60).raise_for_status()  # the ledger that is written to is not truncated
+    httpx.delete(f"{path}/truncate", timeout=60).raise_for_status()
+
+
+def make_again(pulsar: Any, topic: str) -> None:
+    with Admin(pulsar.admin_url) as admin:
+        admin.delete_partitioned(topic)
+        admin.create(topic, 4)
+
+
+@pytest.mark.parametrize("delete", [truncate, make_again])
+def test_rows_that_are_deleted_are_not_told_as_never_written(
+    pulsar: Any, topic: str, writer: official.Producer, tmp_path: Path, delete: Callable[[Any, str], None]
+) -> None:
+    for number in range(8):
+        writer.send(Delay(delay=number), partition_key=f"k{number}")
+    writer.close()
+    delete(pulsar, topic)
+    code, found = adopted(pulsar, checkpoint(tmp_path / "c", 7, 6, now_ms() - HOUR_MS), topic)
+    last, keys = (found["findings"][about] for about in ("last batch", "keys"))
+    assert (code, last["verdict"], keys["verdict"]) == (3, "can't be known", "can't be known")
+    assert "The topic stores nothing that was published since, but may have deleted it" in last["said"]
+    assert f"{topic}-partition-0 stores no message, and its list of ledgers changed at" in last["said"]
 
 
 def test_without_the_admin_api_nobody_knows_who_writes(pulsar: Any, topic: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from eos.bookkeeper.net.zookeeper import ZooKeeperMetadata
 from eos.bookkeeper.wire.metadata import znode
 from eos.errors import InvalidInput, Unanswered
-from eos.inspect.adoption import _published_since
+from eos.inspect.deletions import published_since
 from eos.inspect.rows import TopicRows
 from eos.local import LocalPulsar
 from eos.pulsar.net.admin import Admin
@@ -223,8 +223,8 @@ def test_a_lost_ledger_is_told_by_the_readers_without_spark(lossy: Lossy, caplog
         assert "is gone, and the broker passes over it" in told[0]
         assert [row.value for row in TopicRows(ours.cluster, lossy.topic, "earliest", fail).stored()] == left
         assert "The source cannot know which" in caplog.text
-        for asked in (admin, None):
-            assert _published_since(ours.cluster, asked, lossy.topic, began_ms) is None
+        for asked, words in ((admin, "is gone, and the broker passes over it"), (None, "or their ledger is lost")):
+            assert words in published_since(ours.cluster, asked, lossy.topic, began_ms).doubt
 
 
 @pytest.mark.parametrize("lost", [0, 1])
