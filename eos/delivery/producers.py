@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eos.config import Cluster
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer import Producer
@@ -21,11 +20,6 @@ from eos.pulsar.protocol.schemas import Declared
 
 KEPT_PRODUCERS = 256
 """How many the driver keeps open at most; those that were not used for longest are closed."""
-
-
-def process_client(cluster: Cluster) -> Client:
-    """Return the client by which this process writes, as driver or in tasks: later ones find its connections open."""
-    return Client.shared(cluster)
 
 
 class FreshProducers:

@@ -21,10 +21,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StringType, StructType
 
-from eos.delivery.producers import FreshProducers, process_client
+from eos.delivery.producers import FreshProducers
 from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteReport, WriteSettings, send_all
 from eos.delivery.task_failure import written
 from eos.errors import NotCommitted
+from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 from eos.spark.jobs import Task
 from eos.steps import Observer
@@ -96,7 +97,7 @@ def task_writer(
 
     Args: how to write; where; Spark's number of the task's partition; as what the task is introduced to brokers.
     """
-    client = process_client(settings.cluster)
+    client = Client.shared(settings.cluster)
     who = settings.introduced(role, **properties, **{"eos.task": str(place)})
     producers = FreshProducers(client, settings.max_in_flight_bytes, introduction=who)
     return RowWriter(settings, transaction, producers, place)

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from eos.commit.decision import Identity
-from eos.delivery.producers import process_client
 from eos.errors import InvalidInput, NetworkError
 from eos.metrics.observers import ObserverNotifier
 from eos.preflight.retention import check_admin
+from eos.pulsar.net.client import Client
 from eos.sinks.error_translation import log_in_one_line, out_of_reach
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
@@ -34,7 +34,7 @@ class SinkContext:
     def __init__(self, service_url: str, options: SinkOptions, *, job: bool = False) -> None:
         self.options = options
         self.cluster = options.cluster(service_url)
-        self.client = process_client(self.cluster)
+        self.client = Client.shared(self.cluster)
         self.metrics = Metrics(options.name, job)
         self.plan = WritePlan(self.client, options)
         self._notifier = ObserverNotifier(options.metrics)
