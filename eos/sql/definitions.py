@@ -69,8 +69,8 @@ def alter(client: Client, admin: Admin, topic: str, properties: Mapping[str, str
             admin.set_partitions(topic, wanted)
     own = {name: text for name, text in properties.items() if name != PARTITIONS}
     admin.set_properties(topic, {name: text for name, text in own.items() if text is not None})
-    for name in own.keys() & admin.properties(topic).keys():
-        if own[name] is None:
+    if unset := {name for name, text in own.items() if text is None}:
+        for name in unset & admin.properties(topic).keys():
             admin.unset_property(topic, name)
 
 

@@ -44,6 +44,8 @@ class Pulsar:
         return Registered(topic, bytes(7) + b"\x02", "AVRO", b"{}", {}) if self.schemas else None
 
     def properties(self, topic: str) -> dict[str, str]:
+        if "properties" in self.forbidden:
+            raise Refused("GET", "403", "not for you")
         return dict(self.own)
 
     def set_properties(self, topic: str, properties: dict[str, str]) -> None:
@@ -144,6 +146,13 @@ def test_partitions_grow_and_properties_change() -> None:
     pulsar = Pulsar(2, old="x", kept="y")
     changed(pulsar, partitions="5", new="z", old=None, never=None)
     assert (pulsar.there, pulsar.own) == (5, {"kept": "y", "new": "z"})
+
+
+def test_properties_that_are_set_need_no_right_to_read_them() -> None:
+    pulsar = Pulsar(2)
+    pulsar.forbidden = ("properties",)
+    changed(pulsar, new="z")
+    assert pulsar.own == {"new": "z"}
 
 
 @pytest.mark.parametrize(
