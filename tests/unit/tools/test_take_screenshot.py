@@ -18,13 +18,18 @@ def chromium(folder: Path, writes: str) -> None:
     program.chmod(0o755)
 
 
-def test_a_picture_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    chromium(tmp_path, 'printf png > "${word#*=}"')
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A report, and where its picture goes. The folder of both is first on the PATH."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     report, picture = tmp_path / "report.html", tmp_path / "report.png"
     report.write_text("<p>PASS</p>")
+    return report, picture
+
+
+def test_a_picture_is_written(places: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    report, picture = places
+    chromium(report.parent, 'printf png > "${word#*=}"')
     assert take_screenshot.main([str(report), str(picture)]) == 0
     assert picture.read_text() == "png"
     assert "3 bytes" in capsys.readouterr().out
@@ -43,12 +48,10 @@ def test_what_is_missing_is_named(
 
 
 def test_an_old_picture_does_not_pass_for_a_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    places: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chromium(tmp_path, "true")
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    report, picture = tmp_path / "report.html", tmp_path / "report.png"
-    report.write_text("<p>PASS</p>")
+    report, picture = places
+    chromium(report.parent, "true")
     picture.write_text("old")
     assert take_screenshot.main([str(report), str(picture)]) == 1
     assert "no screen" in capsys.readouterr().err
