@@ -65,7 +65,7 @@ public final class PulsarCatalog implements TableCatalog, SupportsNamespaces {
         return loaded(table, Map.of());
     }
 
-    /** {@code VERSION AS OF}: a number is none that Pulsar has, so the version is the last entries, as an option has them. */
+    /** {@code VERSION AS OF}: topics have no version numbers. The version is the text of the option endingOffsets. */
     @Override
     public Table loadTable(Identifier table, String version) throws NoSuchTableException {
         return loaded(table, Map.of("endingOffsets", version));
