@@ -22,7 +22,7 @@ HEAD = "option | type | default | where | meaning"
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connection": (
         *("service_url", "admin_url", "topic", "topics", "topics_pattern", "listener_name", "request_timeout_s"),
-        *("connect_timeout_s", "client_conf"),
+        *("connect_timeout_s", "read_timeout_s", "client_conf"),
     ),
     "Security": (
         *("token", "basic", "oauth2", "tls_trust_certs", "tls_verify_hostname", "tls_certificate", "tls_key"),

@@ -18,7 +18,7 @@ from eos.errors import EntriesGone, InvalidInput
 from eos.pulsar.protocol.topics import physical_topics
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.entry_port import SILENCE_S
-from eos.source.range_reader import say_that_it_waits
+from eos.source.silence import USUAL_TIMEOUT, Silence
 
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import Admin
@@ -124,19 +124,23 @@ class _Count:
 
 
 def _behind(client: Client, topic: str, position: EntryId, progress: Progress) -> Iterator[Entry]:
-    """Yield the entries behind a position that are readable now."""
-    with closing(client.entry_reader(topic, EntryId(position.ledger, max(0, position.entry + 1)))) as reader:
+    """Yield the entries behind a position that are readable now. Raises Unanswered when they do not come."""
+
+    def opened(topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> EntryReader:
+        return client.entry_reader(topic, start, stored=stored)
+
+    start = EntryId(position.ledger, max(0, position.entry + 1))
+    with closing(opened(topic, start, None)) as reader, closing(Silence(topic, opened, USUAL_TIMEOUT)) as silence:
         end, _ = reader.last_message_id()
         if end is None or end <= position:  # this reader would be given all from the earliest on
             return
-        for read, entry in enumerate(_up_to(reader, end), 1):
+        for read, entry in enumerate(_up_to(reader, position, end, silence), 1):
             progress(topic, read)
             if entry.id > position:
                 yield entry
 
 
-def _up_to(reader: EntryReader, end: EntryId) -> Iterator[Entry]:
-    silences = 0
+def _up_to(reader: EntryReader, came: EntryId, end: EntryId, silence: Silence) -> Iterator[Entry]:
     while True:
         try:
             arrived = reader.read(SILENCE_S)
@@ -147,13 +151,14 @@ def _up_to(reader: EntryReader, end: EntryId) -> Iterator[Entry]:
                 return
             yield entry
         if arrived:
-            silences = 0
-            done = arrived[-1].id >= end
+            came = arrived[-1].id
+            silence.ends()
+            done = came >= end
         else:
-            silences += 1
-            say_that_it_waits(reader.topic, silences)
             last, _ = reader.last_message_id()
             done = last is None or last < end  # what was the end is deleted by now
+            if not done:
+                silence.lasts(came, end)
         if done:
             return
 

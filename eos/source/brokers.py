@@ -27,6 +27,7 @@ from eos.source.policy_warnings import FORBIDDEN, policy_warnings, setting_warni
 from eos.source.range_reader import first_behind
 from eos.source.range_splitter import Splitter, splitter, whole
 from eos.source.ranges import Found, Range, TopicState
+from eos.source.silence import ReadTimeout
 from eos.source.subscriptions import Subscriptions, too_old
 from eos.source.unfinished_chunks import Unfinished
 
@@ -190,8 +191,11 @@ class PulsarBrokers:
             raise
 
     def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or behind an entry. Raises InvalidInput when it was lost."""
-        return first_behind(topic, entry, self.open)
+        """Return the first message at or behind an entry.
+
+        Raises InvalidInput when it was lost, Unanswered when nothing comes for too long.
+        """
+        return first_behind(topic, entry, self.open, ReadTimeout(self._options.read_timeout_s))
 
     def firsts(self, topic: str, entries: Sequence[EntryId]) -> list[EntryId | None]:
         """Return the first message at or behind each of these entries; None where it was lost."""

@@ -16,6 +16,7 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.entry_port import SILENCE_S, Open
 from eos.source.errors import Damaged, lost, refused
+from eos.source.silence import USUAL_TIMEOUT, ReadTimeout, Silence
 
 LOOK_BACK = (100, 10_000)
 """Entries to look back for the first chunk of a message: so many, and if it is not among them, so many."""
@@ -29,11 +30,13 @@ def whole_messages(
     decrypt: Decrypt,
     damaged: Damaged = refused,
     max_bytes: int = MAX_BYTES,
+    timeout: ReadTimeout = USUAL_TIMEOUT,
 ) -> Iterator[Entry]:
     """Yield the entries of a range, with each chunked message in one, in the place of its last chunk.
 
     Args: the physical topic; the entries in their order; opens a reader; is told of a message whose first chunks
-    are gone; decrypts; is told of an entry that can't be read; bytes of a message, at most.
+    are gone; decrypts; is told of an entry that can't be read; bytes of a message, at most;
+    how long a read waits when nothing comes.
     """
     assembler = ChunkAssembler(max_bytes, decrypt)
     for entry in entries:
@@ -44,7 +47,7 @@ def whole_messages(
             continue
         except ChunksMissing as missing:
             try:
-                whole = _look_back(topic, entry, open_reader, decrypt)
+                whole = _look_back(topic, entry, open_reader, decrypt, timeout)
             except DamagedFrame as damage:
                 damaged(damage)
                 continue
@@ -61,17 +64,19 @@ def whole_messages(
             yield whole
 
 
-def _look_back(topic: str, last: Entry, open_reader: Open, decrypt: Decrypt) -> Entry | None:
+def _look_back(topic: str, last: Entry, open_reader: Open, decrypt: Decrypt, timeout: ReadTimeout) -> Entry | None:
     """Return the message whose last chunk this is; None when this chunk came a second time.
 
     Raises ChunksMissing.
     """
     for count in LOOK_BACK[:-1]:
+        first = back_from(topic, last.id, count, open_reader)
         try:
-            return _read_again(topic, back_from(topic, last.id, count, open_reader), last, open_reader, decrypt)
+            return _read_again(topic, first, last, open_reader, decrypt, timeout)
         except ChunksMissing:
             continue
-    return _read_again(topic, back_from(topic, last.id, LOOK_BACK[-1], open_reader), last, open_reader, decrypt)
+    first = back_from(topic, last.id, LOOK_BACK[-1], open_reader)
+    return _read_again(topic, first, last, open_reader, decrypt, timeout)
 
 
 def back_from(topic: str, entry: EntryId, count: int, open_reader: Open) -> EntryId:
@@ -87,9 +92,15 @@ def back_from(topic: str, entry: EntryId, count: int, open_reader: Open) -> Entr
     return EntryId(entry.ledger, max(entry.entry - count, 0))
 
 
-def _read_again(topic: str, first: EntryId, last: Entry, open_reader: Open, decrypt: Decrypt) -> Entry | None:
+def _read_again(
+    topic: str, first: EntryId, last: Entry, open_reader: Open, decrypt: Decrypt, timeout: ReadTimeout
+) -> Entry | None:
     assembler = ChunkAssembler(last.most, decrypt)
-    with closing(open_reader(topic, first, None)) as reader:
+    came = EntryId(first.ledger, first.entry - 1)
+    with (
+        closing(open_reader(topic, first, None)) as reader,
+        closing(Silence(topic, open_reader, timeout)) as silence,
+    ):
         while True:
             try:
                 arrived = reader.read(SILENCE_S)
@@ -109,3 +120,8 @@ def _read_again(topic: str, first: EntryId, last: Entry, open_reader: Open, decr
                     return whole
             if end is None or end > last.id or (end < last.id and not arrived):
                 raise ChunksMissing(f"the last chunk of a message, entry {last.id} of {topic}, is gone by now", last.id)
+            if arrived:
+                came = end
+                silence.ends()
+            else:
+                silence.lasts(came, last.id)

@@ -27,6 +27,7 @@ from eos.pulsar.wire.encryption_keys import key_files
 from eos.source.bookie_options import bookie_addresses, bookie_tls
 from eos.source.boundaries import Boundary, parse_boundary
 from eos.source.range_splitter import PART_BYTES
+from eos.source.silence import LEAST_READ_TIMEOUT_S, READ_TIMEOUT_S
 from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
 
 READ_FROM: Final = ("brokers", "bookies", "auto")
@@ -86,6 +87,7 @@ class SourceOptions:
         decryption_keys: the private keys, by name and file, with which encrypted messages are read.
         prefix: what the names of the subscriptions begin with that are made beside the query's own; None: nothing.
         reset_subscription: whether a new query moves a subscription that exists to where the query begins.
+        read_timeout_s: seconds after which a read fails of which nothing comes, although its end is stored.
     """
 
     cluster: Cluster
@@ -111,6 +113,7 @@ class SourceOptions:
     reset_subscription: bool = False
     skip_damaged: bool = False
     max_message_bytes: int = MAX_BYTES
+    read_timeout_s: float = READ_TIMEOUT_S
 
 
 def kind_of(given: Iterable[str]) -> Kind:
@@ -158,6 +161,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         decryption_keys=() if (keys := read.text("decryption_keys")) is None else key_files(keys),
         prefix=read.text("subscriptionPrefix") or read.text("subscription"),
         reset_subscription=read.flag("resetSubscription", False),
+        read_timeout_s=read.seconds("read_timeout_s", LEAST_READ_TIMEOUT_S) or READ_TIMEOUT_S,
     )
 
 
@@ -206,7 +210,7 @@ class _Read:
             raise InvalidInput(f"{name}={value!r} is too large; it must be at most {most}. Or leave it out.")
         return int(value)
 
-    def seconds(self, name: str) -> float | None:
+    def seconds(self, name: str, least: float = 0.1) -> float | None:
         value = self._values.get(name)
         if value is None:
             return None
@@ -214,8 +218,8 @@ class _Read:
             seconds = float(value)
         except ValueError:
             seconds = 0.0
-        if not 0.1 <= seconds < math.inf:
-            raise InvalidInput(f"{name}={value!r} is not a number of seconds of 0.1 or more.")
+        if not least <= seconds < math.inf:
+            raise InvalidInput(f"{name}={value!r} is not a number of seconds of {least:g} or more.")
         if seconds > MOST_S:
             raise InvalidInput(f"{name}={value!r} is too large; it must be at most {MOST_S:g} seconds.")
         return seconds

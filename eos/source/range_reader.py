@@ -4,16 +4,15 @@ A reader begins *at* a message that is known to be stored: the start, where it i
 it. It must come first; anything else proves that data was lost. The reader itself proves that nothing was left out
 behind it (`eos.pulsar.net.read_proof`), but for ledgers whose data are gone, which a broker may pass over: they are
 looked for where the ledger changes (`eos.source.lost_ledgers`).
-The end can be delivered, so it comes, and reading never hangs.
+The end can be delivered, so it comes.
 Silence is no end: long passages of aborted entries are skipped inside the broker, which says nothing meanwhile. After a
 while of it the broker is asked for the last message: when that lies before the end, the end was deleted, and otherwise
 it is still to come. In a long silence a second reader looks whether the end itself still comes, and the first one
-begins again.
+begins again. A silence in which the broker does not get on ends the read (`eos.source.silence`).
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -29,16 +28,11 @@ from eos.source.errors import Damaged, DataLost, lost, refused
 from eos.source.lost_ledgers import KindOf, lost_between, not_known
 from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
-
-log = logging.getLogger("eos.source")
+from eos.source.silence import LONG_SILENCE, USUAL_TIMEOUT, ReadTimeout, Silence
 
 BATCH_BYTES = 1024 * 1024
 """Bytes of the entries that are decoded together, about, once they are decompressed; a larger entry comes alone."""
 
-LONG_SILENCE = 4
-"""Silences until the end is looked for by itself, and again after twice as many each time."""
-
-_SAID_AFTER = 64
 _LOOKS_AT_END = 8
 
 
@@ -51,6 +45,7 @@ def read_range(
     max_bytes: int = MAX_BYTES,
     stored: Iterator[Entry] | None = None,
     kind_of: KindOf = not_known,
+    timeout: ReadTimeout = USUAL_TIMEOUT,
 ) -> Iterator[list[Entry]]:
     """Yield the entries of a range, in order, in groups to be decoded together; chunked messages in one piece.
 
@@ -63,24 +58,28 @@ def read_range(
         max_bytes: of a message in chunks, and of an entry once it is decompressed.
         stored: the first of its entries, as far as they could be read past the brokers. Default: none.
         kind_of: tells what an entry is that did not come. Default: nobody can, so that a warning says so.
+        timeout: how long a read waits when nothing comes. Default: 300 s.
 
-    Raises what the reader raises, and decrypting.
+    Raises Unanswered when nothing comes for so long; what the reader raises, and decrypting.
     """
-    entries = _through_brokers(part, open_reader, lose, kind_of)
+    entries = _through_brokers(part, open_reader, lose, kind_of, timeout)
     if stored is not None:
-        entries = _stored_first(part, stored, open_reader, lose, kind_of)
+        entries = _stored_first(part, stored, open_reader, lose, kind_of, timeout)
     try:
-        yield from _groups(whole_messages(part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes))
+        whole = whole_messages(part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes, timeout)
+        yield from _groups(whole)
     except TopicMissing as missing:
         lose(lost(part.topic, f"{missing} It was deleted before {part} was read"))
 
 
-def _through_brokers(part: Range, open_reader: Open, lose: Callable[[str], None], kind_of: KindOf) -> Iterator[Entry]:
-    proof = _proof(part, open_reader, lose)
+def _through_brokers(
+    part: Range, open_reader: Open, lose: Callable[[str], None], kind_of: KindOf, timeout: ReadTimeout
+) -> Iterator[Entry]:
+    proof = _proof(part, open_reader, lose, timeout)
     begin = _first(part) if proof is None else proof
     with closing(open_reader(part.topic, begin, None, stored=proof is not None)) as reader:
         reached = part.start.entry
-        for entry in _entries(part, proof, reader, open_reader, lose):
+        for entry in _entries(part, proof, reader, open_reader, lose, timeout):
             if entry.id.ledger != reached.ledger and not part.compacted:
                 for words in _lost_ledgers(part, reached, entry.id, reader, open_reader, kind_of):
                     lose(words)
@@ -102,7 +101,12 @@ def _lost_ledgers(
 
 
 def _stored_first(
-    part: Range, stored: Iterator[Entry], open_reader: Open, lose: Callable[[str], None], kind_of: KindOf
+    part: Range,
+    stored: Iterator[Entry],
+    open_reader: Open,
+    lose: Callable[[str], None],
+    kind_of: KindOf,
+    timeout: ReadTimeout,
 ) -> Iterator[Entry]:
     """Yield what could be read past the brokers, and what is left of the range through them.
 
@@ -114,23 +118,27 @@ def _stored_first(
         last = entry.id
     if last < part.end:
         rest = part if last == part.start.entry else replace(part, start=Position(last), first=None)
-        yield from _through_brokers(rest, open_reader, lose, kind_of)
+        yield from _through_brokers(rest, open_reader, lose, kind_of, timeout)
 
 
-def first_behind(topic: str, entry: EntryId, open_reader: Open) -> Found:
+def first_behind(topic: str, entry: EntryId, open_reader: Open, timeout: ReadTimeout = USUAL_TIMEOUT) -> Found:
     """Return the first message at or behind an entry, waiting for it.
 
-    Raises DataLost when there is none any more, and what the reader raises.
+    Raises DataLost when there is none any more, Unanswered when nothing comes for too long, and what the reader raises.
     """
-    found = _behind(topic, entry, open_reader)
+    found = _behind(topic, entry, open_reader, timeout)
     if isinstance(found, str):
         raise DataLost(found)
     return found
 
 
-def _behind(topic: str, entry: EntryId, open_reader: Open) -> Found | str:
+def _behind(topic: str, entry: EntryId, open_reader: Open, timeout: ReadTimeout) -> Found | str:
     """Return the first message at or behind an entry, waiting for it; the words of the loss, where there is none."""
-    with closing(open_reader(topic, entry if entry.ledger >= 0 else None, 1)) as reader:
+    after = EntryId(entry.ledger, entry.entry - 1)
+    with (
+        closing(open_reader(topic, entry if entry.ledger >= 0 else None, 1)) as reader,
+        closing(Silence(topic, open_reader, timeout)) as silence,
+    ):
         while True:
             try:
                 arrived = reader.read(SILENCE_S)
@@ -142,6 +150,10 @@ def _behind(topic: str, entry: EntryId, open_reader: Open) -> Found | str:
             last, _ = reader.last_message_id()
             if last is None or last < entry:
                 return lost(topic, f"a message was stored after {entry}, but the last one is now {last}")
+            if arrived:
+                silence.ends()
+            else:
+                silence.lasts(after, last)
 
 
 def _first(part: Range) -> EntryId | None:
@@ -149,14 +161,14 @@ def _first(part: Range) -> EntryId | None:
     return EntryId(entry.ledger, max(entry.entry, 0)) if entry.ledger >= 0 else None
 
 
-def _proof(part: Range, open_reader: Open, lose: Callable[[str], None]) -> EntryId | None:
+def _proof(part: Range, open_reader: Open, lose: Callable[[str], None], timeout: ReadTimeout) -> EntryId | None:
     """Return the message with which the reader must begin; None where it may begin with any."""
     if part.compacted:
         return None
     if part.start.delivered or part.first is not None:
         return part.start.entry if part.start.delivered else part.first
     entry = part.start.entry
-    found = _behind(part.topic, EntryId(entry.ledger, entry.entry + 1), open_reader)
+    found = _behind(part.topic, EntryId(entry.ledger, entry.entry + 1), open_reader, timeout)
     if isinstance(found, Found):
         return found.entry
     lose(found)
@@ -164,40 +176,46 @@ def _proof(part: Range, open_reader: Open, lose: Callable[[str], None]) -> Entry
 
 
 def _entries(
-    part: Range, proof: EntryId | None, reader: Entries, open_reader: Open, lose: Callable[[str], None]
+    part: Range,
+    proof: EntryId | None,
+    reader: Entries,
+    open_reader: Open,
+    lose: Callable[[str], None],
+    timeout: ReadTimeout,
 ) -> Iterator[Entry]:
     """Yield the entries of a range, and the one that came after them, where one did in place of the end."""
-    silences = 0
-    while True:
-        try:
-            arrived = reader.read(SILENCE_S)
-        except EntriesGone as gone:
-            lose(_left_out(part, proof, gone))
-            if gone.found is None:
+    came = part.start.entry
+    with closing(Silence(part.topic, open_reader, timeout)) as silence:
+        while True:
+            try:
+                arrived = reader.read(SILENCE_S)
+            except EntriesGone as gone:
+                lose(_left_out(part, proof, gone))
+                if gone.found is None:
+                    return
+                continue
+            for entry in arrived:
+                if part.start.entry < entry.id:
+                    yield entry
+                if entry.id >= part.end:
+                    if entry.id > part.end and part.end_delivered and not part.compacted:
+                        lose(lost(part.topic, f"{part} ends with a message, but {entry.id} came in its place"))
+                    return
+            if arrived:
+                came = arrived[-1].id
+                silence.ends()
+                continue
+            last, _ = reader.last_message_id()
+            if last is None or last < part.end:
+                if not part.compacted:
+                    lose(lost(part.topic, f"{part} was to be read, but the last message is now {last}"))
                 return
-            continue
-        for entry in arrived:
-            if part.start.entry < entry.id:
-                yield entry
-            if entry.id >= part.end:
-                if entry.id > part.end and part.end_delivered and not part.compacted:
-                    lose(lost(part.topic, f"{part} ends with a message, but {entry.id} came in its place"))
-                return
-        if arrived:
-            silences = 0
-            continue
-        silences += 1
-        last, _ = reader.last_message_id()
-        if last is None or last < part.end:
-            if not part.compacted:
-                lose(lost(part.topic, f"{part} was to be read, but the last message is now {last}"))
-            return
-        if silences >= LONG_SILENCE and silences & (silences - 1) == 0:
-            if hidden := _end_gone(part, open_reader):
-                lose(hidden)
-                return
-            say_that_it_waits(part, silences)
-            reader.begin_again()
+            silences = silence.lasts(came, part.end)
+            if silences >= LONG_SILENCE and silences & (silences - 1) == 0:
+                if hidden := _end_gone(part, open_reader):
+                    lose(hidden)
+                    return
+                reader.begin_again()
 
 
 def _end_gone(part: Range, open_reader: Open) -> str:
@@ -210,19 +228,6 @@ def _end_gone(part: Range, open_reader: Open) -> str:
         except EntriesGone as gone:
             return lost(part.topic, f"{part} ends with a message that does not come: {gone}")
     return ""
-
-
-def say_that_it_waits(what: object, silences: int) -> None:
-    """Warn of a read that waits, with the likely causes, from time to time. Args: what is read; silences in a row."""
-    if silences >= _SAID_AFTER and silences & (silences - 1) == 0:
-        log.warning(
-            "nothing of %s has come for %d s, although its end is stored. The broker skips many aborted entries, its "
-            "bookies do not answer, or a ledger is lost. The read waits on. The broker's log names a ledger that it "
-            "cannot read. If that one is lost for good, set autoSkipNonRecoverableData=true in the broker, which then "
-            "leaves out the messages of the ledger",
-            what,
-            silences * SILENCE_S,
-        )
 
 
 def _groups(entries: Iterator[Entry]) -> Iterator[list[Entry]]:

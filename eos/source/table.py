@@ -201,6 +201,12 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both("tls_key", "", "a PEM file of its key"),
     _both("listener_name", "", "the advertised listener to ask the broker for"),
     _both("request_timeout_s", "30", "seconds to wait for one answer"),
+    _both(
+        "read_timeout_s",
+        "300",
+        "seconds until a read fails when nothing comes, although more is stored: its bookies are down, or a ledger is "
+        "lost. A message starts the time again, and so does a broker that skips aborted messages. At least 10",
+    ),
     _both("connect_timeout_s", "10", "seconds to wait for a connection"),
 )
 """Every option, in the order of the docs."""
@@ -220,6 +226,7 @@ _TOKEN = (
     'use token="…" or token="file:PATH", basic="user:password", oauth2 with the JSON that AuthenticationOAuth2 takes, '
     "or tls_certificate and tls_key"
 )
+_POLL = "use read_timeout_s, in seconds, which bounds how long a task waits for stored messages"
 _DECRYPT = "use decryption_keys, with the files of private keys; what can't be decrypted ends the query"
 _SUBSCRIPTION = "Pulsar has subscriptions: use subscription, or subscriptionPrefix"
 
@@ -239,7 +246,8 @@ ANSWERS = {
     "endingtimestamp": _TIME,
     "startingoffsetsbytimestamp": _TIME,
     "endingoffsetsbytimestamp": _TIME,
-    "polltimeoutms": "waiting for messages needs no option here; request_timeout_s bounds the wait for an answer",
+    "polltimeoutms": _POLL,
+    "kafkaconsumer.polltimeoutms": _POLL,
     "waitingfornonexistedtopic": "a topic that is named must exist; topicsPattern takes topics as they appear",
     "allowdifferenttopicschemas": "topics whose schemas differ are read as bytes, or by a query each",
     "pulsar.client.authpluginclassname": _TOKEN,

@@ -20,6 +20,7 @@ from eos.source.options import SourceOptions
 from eos.source.range_reader import read_range
 from eos.source.ranges import Range
 from eos.source.segment_path import SegmentPath, read_stored
+from eos.source.silence import ReadTimeout
 from eos.source.value_schema import TypedValues, ValueSchema
 
 log = logging.getLogger("eos.source")
@@ -65,7 +66,8 @@ def read_partition(
     decrypt = decryptor_of(options.decryption_keys) if options.decryption_keys else as_it_is
     most = options.max_message_bytes
     stored = None if path is None else read_stored(part, path, options)
-    for entries in read_range(part, brokers.open, lose, decrypt, damaged, most, stored, brokers.entry_kind):
+    wait = ReadTimeout(options.read_timeout_s)
+    for entries in read_range(part, brokers.open, lose, decrypt, damaged, most, stored, brokers.entry_kind, wait):
         yield from readable(columns, entries, damaged)
 
 

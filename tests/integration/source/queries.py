@@ -11,6 +11,7 @@ from eos.source.offsets import Offsets
 from eos.source.options import SourceOptions
 from eos.source.range_reader import read_range
 from eos.source.ranges import Range
+from eos.source.silence import USUAL_TIMEOUT, ReadTimeout
 from eos.source.stream_plan import StreamPlan
 
 
@@ -55,11 +56,16 @@ def fail(what: str) -> None:
     raise InvalidInput(what)
 
 
-def read(brokers: PulsarBrokers, ranges: list[Range], lose: Callable[[str], None] = fail) -> list[str]:
+def read(
+    brokers: PulsarBrokers,
+    ranges: list[Range],
+    lose: Callable[[str], None] = fail,
+    timeout: ReadTimeout = USUAL_TIMEOUT,
+) -> list[str]:
     """Return the messages of these ranges."""
     return [
         value.decode()
         for part in ranges
-        for entries in read_range(part, brokers.open, lose, kind_of=brokers.entry_kind)
+        for entries in read_range(part, brokers.open, lose, kind_of=brokers.entry_kind, timeout=timeout)
         for value in decode(entries, ["value"]).column("value").to_pylist()
     ]

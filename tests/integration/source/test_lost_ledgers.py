@@ -26,6 +26,7 @@ from eos.source.options import SourceOptions, parse_options
 from eos.source.range_reader import read_range
 from eos.source.ranges import Range
 from eos.source.segment_path import SegmentPlan, read_stored
+from eos.source.silence import ReadTimeout
 from tests.conftest import START_S, create_topic
 from tests.contract.raw import client
 from tests.integration.source.queries import Query, read
@@ -35,6 +36,7 @@ from tests.waiting import until
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 WATCHDOG_S = 60
+SHORT_S = 10
 ROWS = [["a", "b"], ["c", "d"], ["e", "f"]]
 
 
@@ -249,13 +251,23 @@ def test_a_lost_ledger_is_a_loss_where_the_others_are_read_from_bookies(lossy: L
     assert "is gone, and the broker passes over it" in told[0]
 
 
-def test_a_read_waits_at_a_lost_ledger_and_goes_on_once_the_broker_passes_over_it(
+def test_a_read_waits_at_a_lost_ledger_for_a_while_and_goes_on_once_the_broker_passes_over_it(
     start_pulsar: Callable[..., LocalPulsar], caplog: pytest.LogCaptureFixture
 ) -> None:
     pulsar = start_pulsar()
     with client(pulsar.service_url) as ours, ThreadPoolExecutor(1) as pool:
         lossy = Lossy(pulsar, ours)
         lossy.lose(1)
+        last_read = f"{lossy.ledgers()[0].id}:1"
+        with pytest.raises(Unanswered, match=f"read {lossy.topic} after {last_read}: nothing came for .*lost for good"):
+            read(lossy.brokers, lossy.ranges, fail, ReadTimeout(SHORT_S))
+        no_start = Lossy(pulsar, ours)
+        no_start.lose(0)
+        no_start.options["read_timeout_s"] = str(SHORT_S)
+        options = parse_options(no_start.options, "batch")
+        no_start.brokers = PulsarBrokers(options)
+        with pytest.raises(Unanswered, match=f"read {no_start.topic} after its start: nothing came"):
+            no_start.planned(options)
         rows = pool.submit(read, lossy.brokers, lossy.ranges, fail)
         until(lambda: any("a ledger is lost" in text for text in caplog.messages), "it never says so", 300)
         assert not rows.done()

@@ -16,6 +16,7 @@ from eos.source import range_reader
 from eos.source.offsets import Position
 from eos.source.range_reader import first_behind, read_range
 from eos.source.ranges import Range
+from eos.source.silence import LONG_SILENCE
 from tests.unit.source.fake_brokers import at
 
 SILENCE: list[str] = []
@@ -141,12 +142,13 @@ def test_silence_is_no_end_while_the_end_is_there() -> None:
 
 
 def test_in_a_long_silence_the_end_is_looked_for_by_itself() -> None:
-    silences: list[list[str] | str] = [SILENCE] * range_reader.LONG_SILENCE
-    script = Script([[["5:3"], *silences, ["5:9"]], [["5:9"]]], last="5:9")
+    silences: list[list[str] | str] = [SILENCE] * LONG_SILENCE
+    stays: list[list[str] | str] = []  # of the reader that looks whether the broker gets on
+    script = Script([[["5:3"], *silences, ["5:9"]], stays, [["5:9"]]], last="5:9")
     assert read(behind("5:3", "5:9"), script) == ["5:9"]
-    assert (script.opened[1], script.again) == ((at("5:9"), True), 1)
+    assert (script.opened[2], script.again) == ((at("5:9"), True), 1)
     with pytest.raises(InvalidInput, match="ends with a message that does not come"):
-        read(behind("5:3", "5:9"), Script([[["5:3"], *silences], [""]], last="5:9"))
+        read(behind("5:3", "5:9"), Script([[["5:3"], *silences], stays, [""]], last="5:9"))
 
 
 @pytest.mark.parametrize("last", [None, "5:8"])
