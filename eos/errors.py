@@ -16,9 +16,9 @@
     ├── Fenced             another driver owns the sink now: stop
     └── OutOfTurn          a mistake in a program that uses the protocol: never tried again
 
-`Unanswered`, `Refused`, `DamagedFrame`, `UnexpectedFrame` and `ConnectionLost` (`Unreachable`, `ConsumerClosed`,
-`ProducerClosed`) are what the network layer knows; the driver turns each into one of the above before it reaches the
-user.
+`Unanswered`, `Refused`, `DamagedFrame` (`DamagedEntry`), `UnexpectedFrame` and `ConnectionLost` (`Unreachable`,
+`ConsumerClosed`, `ProducerClosed`) are what the network layer knows; the driver turns each into one of the above before
+it reaches the user.
 `RefusedForGood` is both, a Refused and an InvalidInput; and so `BadCredentials`, a `NoCredentials` (Unreachable).
 """
 
@@ -123,6 +123,21 @@ class ProducerClosed(ConnectionLost):
 
 class DamagedFrame(NetworkError):
     """Received bytes are not a Pulsar frame, or their checksum is wrong. The connection is of no more use."""
+
+
+class DamagedEntry(DamagedFrame):
+    """A stored entry cannot be read, each time that the broker sends it. What lies behind it can.
+
+    Attributes:
+        ledger, entry: where it is stored.
+    """
+
+    def __init__(self, why: str, ledger: int, entry: int) -> None:
+        super().__init__(why)
+        self.ledger, self.entry = ledger, entry
+
+    def __reduce__(self) -> tuple[type[DamagedEntry], tuple[str, int, int]]:
+        return type(self), (str(self), self.ledger, self.entry)
 
 
 class UnexpectedFrame(NetworkError):

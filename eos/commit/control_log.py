@@ -119,6 +119,14 @@ def deleted(topic: str) -> DamagedLog:
     return DamagedLog(f"the control log {topic} is gone: the topic was deleted.{_WAYS_OUT}")
 
 
+def unreadable(why: str) -> DamagedLog:
+    """Return the error for a control topic with an entry that nobody can read. Args: names the entry."""
+    return DamagedLog(
+        f"a record of the control log can't be read: {why}. Another program writes to this topic, or what is stored of"
+        f" it is damaged.{_WAYS_OUT}"
+    )
+
+
 def encode(record: Record) -> bytes:
     """Write a record as JSON."""
     fields: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}

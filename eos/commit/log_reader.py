@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from eos.commit.control_log import LogView, OwnerRecord, Record, decode
+from eos.commit.control_log import LogView, OwnerRecord, Record, decode, unreadable
 from eos.commit.ports import ClientPort, ControlReaderPort, MessagePort
 from eos.commit.retry import OwnerSettings
-from eos.errors import EntriesGone, NetworkError, Unanswered
+from eos.errors import DamagedEntry, EntriesGone, NetworkError, Unanswered
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 
 Each = Callable[[Record, MessagePort], None]
@@ -116,6 +116,8 @@ def _reader(client: ClientPort, topic: str, after: MessageId, *, stored: bool = 
     reader = client.reader(topic, after=after, stored=stored)
     try:
         yield reader
+    except DamagedEntry as damage:  # for good: to ask again, as of a broker that can't be reached, would never end
+        raise unreadable(str(damage)) from damage
     finally:
         with suppress(NetworkError):
             reader.close()

@@ -17,11 +17,10 @@ from urllib.parse import urlsplit
 from eos.commit.retry import Retry
 from eos.commit.transaction import TransactionEnd, end, open_transaction
 from eos.config import Cluster
-from eos.errors import CommitUnknown, EosError, NetworkError, NotCommitted
+from eos.errors import CommitUnknown, DamagedEntry, EosError, NetworkError, NotCommitted
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
-from eos.pulsar.protocol.messages import Message
-from eos.pulsar.wire.message_id import EARLIEST, MessageId
+from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable, UnknownVersion
 from statestore.savepoints.folder import Source, Target
@@ -40,12 +39,11 @@ from statestore.savepoints.stream import (
     pack_list,
     unpack_list,
 )
+from statestore.savepoints.topic_scan import TopicScan, messages_behind
 
 HOLD = "__eos-savepoints"
 """The durable subscription that keeps the topic's messages; nothing on it is ever acknowledged."""
-_PERMITS = 16  # messages of 1 MiB that the broker may send ahead
 _AROUND = 64 * 1024  # bytes of a message's frame beside its data, generously
-_SILENCE_S = 30.0  # of a broker that has more to give
 _END_PATIENCE_S = 120.0
 
 Progress = Callable[[int, int], None]
@@ -142,7 +140,8 @@ class Listed(NamedTuple):
 
     Attributes:
         manifest: None where it is missing or can't be read.
-        name: the savepoint's, or its id where no message tells the name.
+        name: the savepoint's, or its id where no message tells the name; of a damaged entry that may be of any
+            savepoint, or of none, the place of the entry.
         condition: only one that is "ready" can be restored.
         lacks: what is missing of it, or can't be read, in words; "" for one that is ready.
     """
@@ -154,14 +153,17 @@ class Listed(NamedTuple):
 
 
 def list_topic(cluster: Cluster, topic: str) -> list[Listed]:
-    """Return the savepoints on a topic, oldest first. All messages are read.
+    """Return the savepoints on a topic, oldest first, and behind them damaged entries that none of them lacks.
+
+    All messages are read.
 
     Raises:
         Unavailable: the topic could not be read to its end.
     """
     with Client(cluster) as client:
-        found = _scan(client, topic)[0].values()
-        return [Listed(seen.manifest, seen.name, seen.condition, seen.lacks()) for seen in found]
+        scan = TopicScan.of(client, topic)
+    found = [Listed(seen.manifest, seen.name, seen.condition, seen.lacks()) for seen in scan.found.values()]
+    return found + [Listed(None, where, "damaged", str(error)) for where, error in scan.nobodys()]
 
 
 def find(cluster: Cluster, topic: str, name: str | None) -> Manifest:
@@ -171,7 +173,7 @@ def find(cluster: Cluster, topic: str, name: str | None) -> Manifest:
         NotFound, InvalidInput, Damaged: as `read`.
     """
     with Client(cluster) as client:
-        found, _ = _scan(client, topic)
+        found = TopicScan.of(client, topic).found
         return _whole(found[_choose(found, name, topic)], topic)
 
 
@@ -192,14 +194,14 @@ def read(
         Unavailable: the topic could not be read to its end. Nothing is left there either.
     """
     with Client(cluster) as client:
-        found, begins = _scan(client, topic)
-        id_ = _choose(found, name, topic)
-        seen = found[id_]
+        scan = TopicScan.of(client, topic)
+        id_ = _choose(scan.found, name, topic)
+        seen = scan.found[id_]
         manifest = _whole(seen, topic)
         contents = unpack_list(manifest, seen.lists)
         target.begin()
         try:
-            data = _data(client, topic, id_, begins[id_], manifest, progress)
+            data = _data(client, topic, id_, scan.begins[id_], manifest, progress)
             for path, blocks in files_of(manifest, contents, data):
                 target.write(path, blocks)
         except BaseException:
@@ -301,7 +303,7 @@ def _patience() -> Retry:
 
 def _was_committed(client: Client, topic: str, manifest: Manifest) -> bool:
     try:
-        return manifest in [seen.manifest for seen in _scan(client, topic)[0].values()]
+        return manifest in [seen.manifest for seen in TopicScan.of(client, topic).found.values()]
     except Unavailable as error:
         raise CommitUnknown(
             f"The transaction of savepoint {manifest.name} has ended, and it could not be seen whether it was "
@@ -309,25 +311,14 @@ def _was_committed(client: Client, topic: str, manifest: Manifest) -> bool:
         ) from error
 
 
-def _scan(client: Client, topic: str) -> tuple[dict[str, Seen], dict[str, MessageId]]:
-    """Read all that is readable now: what was seen of each savepoint, by id, and behind which message it begins."""
-    found: dict[str, Seen] = {}
-    begins: dict[str, MessageId] = {}
-    before = EARLIEST
-    for message in _messages(client, topic, EARLIEST):
-        if (savepoint := message.properties.get(SAVEPOINT)) is not None:
-            begins.setdefault(savepoint, before)
-            found.setdefault(savepoint, Seen(savepoint)).look(message.properties, message.data)
-        before = message.message_id
-    return found, begins
-
-
 def _data(
     client: Client, topic: str, id_: str, after: MessageId, manifest: Manifest, progress: Progress
 ) -> Iterator[bytes]:
     """The bytes of one savepoint in order."""
     seen, done = Seen(manifest.name), 0
-    for message in _messages(client, topic, after):
+    for message in messages_behind(client, topic, after):
+        if isinstance(message, DamagedEntry):  # of another savepoint, or a repeated one: this one was seen to be whole
+            continue
         if message.properties.get(SAVEPOINT) != id_ or (part := seen.look(message.properties, message.data)) is None:
             continue
         if part.kind != "data":
@@ -335,31 +326,6 @@ def _data(
         done += len(part.data)
         progress(done, manifest.size)
         yield part.data
-
-
-def _messages(client: Client, topic: str, after: MessageId) -> Iterator[Message]:
-    if client.partitions(topic):
-        raise InvalidInput(f"The topic {topic} has partitions: savepoints are on topics without")
-    # A savepoint's first message lies behind one that was read, unless it is the topic's first.
-    reader = client.reader(topic, permits=_PERMITS, after=after, stored=after != EARLIEST)
-    try:
-        last, seen = reader.last_message_id(), after
-        while seen < last:
-            message = reader.read(_SILENCE_S)
-            if message is None:
-                last = reader.last_message_id()
-                behind = f"the last message is in {last.ledger}:{last.entry}" if seen < last else "the rest is deleted"
-                raise Unavailable(
-                    f"{topic} could not be read to its end: nothing came for {_SILENCE_S:g} s after entry "
-                    f"{seen.ledger}:{seen.entry}, and {behind}. When its broker answers again, do the same once more"
-                )
-            yield message
-            seen = message.message_id
-    except NetworkError as error:
-        raise Unavailable(f"{topic} could not be read to its end: {error}") from error
-    finally:
-        with contextlib.suppress(EosError):
-            reader.close()
 
 
 def _choose(found: dict[str, Seen], name: str | None, topic: str) -> str:

@@ -34,8 +34,8 @@ class Reader(Closing):
     def read(self, timeout_s: float) -> Message | None:
         """Return the next message, or None when none came within the time-out.
 
-        Raises what `EntryReader.read` raises, EntriesGone among it when messages can't be read any more; DamagedFrame
-        for a message that is damaged. The next call goes on behind it.
+        Raises what `EntryReader.read` raises, EntriesGone among it when messages can't be read any more; DamagedEntry
+        for an entry that is damaged. The next call goes on behind it.
         """
         deadline = time.monotonic() + timeout_s
         while not self._messages:

@@ -41,7 +41,7 @@ class Message:
 
 
 def messages_in(entry: Entry) -> list[Message]:
-    """Take an entry apart, in order. Raises DamagedFrame, naming the entry."""
+    """Take an entry apart, in order. Raises DamagedEntry."""
     if entry.damage:
         raise entry.damaged(entry.damage)
     where, metadata = entry.id, entry.metadata

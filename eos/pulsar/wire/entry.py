@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eos.errors import DamagedFrame
+from eos.errors import DamagedEntry, DamagedFrame
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.compression import MAX_BYTES, decompress
 from eos.pulsar.wire.frames import Frame
@@ -88,9 +88,9 @@ class Entry:
         except DamagedFrame as damage:
             raise self.damaged(str(damage)) from damage
 
-    def damaged(self, why: str) -> DamagedFrame:
+    def damaged(self, why: str) -> DamagedEntry:
         """Return the error that says what is wrong with this entry."""
-        return DamagedFrame(f"{self} can't be read: {why}")
+        return DamagedEntry(f"{self} can't be read: {why}", self.id.ledger, self.id.entry)
 
     def __str__(self) -> str:
         return f"entry {self.id} of {self.topic}" if self.topic else f"entry {self.id}"

@@ -29,7 +29,9 @@ from statestore.savepoints.folder import Folder
 from statestore.savepoints.stream import FilePart, Manifest
 from statestore.savepoints.topic import HOLD, What
 from tests.conftest import MakeTopic
+from tests.contract.hostile_entries import HOSTILE
 from tests.contract.official import fresh_consumer
+from tests.contract.raw import RawProducer
 from tests.integration.statestore.conftest import ROOT
 from tests.reading import messages_of
 from tests.topic_commands import MOVES, Move, move_positions
@@ -367,6 +369,36 @@ def test_what_cannot_be_read_is_named_and_the_others_are_restored(cluster: Clust
                 topics.read(cluster, mixed, name, Folder(tmp_path / "none"))
     assert content(tmp_path / "restored") == FILES
     assert not (tmp_path / "none").exists()
+
+
+def test_entries_that_nobody_can_read_are_told_and_every_savepoint_is_restored(
+    cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    """Each of them ended the listing and the restoring of all savepoints on the topic, with advice to try again."""
+    write(cluster, topic, folder(tmp_path / "a"), "before")
+    messages = messages_of(cluster.service_url, topic)
+    mixed = f"{topic}-mixed"
+    with Client(cluster) as client:
+        client.ensure_topic(mixed)
+    producer = RawProducer(cluster.service_url, mixed)
+    for number, (make, _) in enumerate(HOSTILE.values()):
+        producer.send_described(*make(2 * number, producer.name))
+        producer.event()
+        if number < len(messages):
+            with Client(cluster) as client, client.producer(mixed) as writer:
+                writer.send_record(messages[number].data(), None, messages[number].properties())
+    producer.connection.close()
+    after = write(cluster, mixed, folder(tmp_path / "b", {"metadata": b"after"}), "after")
+    unread = len(HOSTILE) - 1  # a chunk by itself is a message of somebody else's
+    listed = topics.list_topic(cluster, mixed)
+    assert [(one.name, one.condition) for one in listed[:2]] == [("before", "ready"), ("after", "ready")]
+    assert [one.condition for one in listed[2:]] == ["damaged"] * unread
+    assert all(f"{one.name} of {mixed} can't be read: " in one.lacks for one in listed[2:])
+    for name, files in (("before", FILES), ("after", {"metadata": b"after"})):
+        topics.read(cluster, mixed, name, Folder(tmp_path / name))
+        assert content(tmp_path / name) == files
+    with Client(cluster) as client:
+        assert topics._was_committed(client, mixed, after)
 
 
 def test_a_topic_with_partitions_is_refused(cluster: Cluster, make_topic: MakeTopic, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from eos.commit.decision import Action, Identity
 from eos.commit.log_reader import oldest_needed, read_log, read_on, read_retained
 from eos.commit.owner import Owner
 from eos.commit.retry import OwnerSettings
-from eos.errors import CommitUnknown, ConnectionLost, EntriesGone, Unanswered
+from eos.errors import CommitUnknown, ConnectionLost, DamagedEntry, DamagedLog, EntriesGone, Unanswered
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.steps import Phase, Step
 from tests.simulation.broker import Broker, Entry
@@ -30,12 +30,14 @@ class Watched(Client):
     Attributes:
         read: how many records were read.
         silent_after: of each reader, how many records come before its silence; None: it never falls silent.
+        damaged: the entry that can't be read; None: there is none.
     """
 
     def __init__(self, world: Alone) -> None:
         super().__init__(world)
         self.read = 0
         self.silent_after: int | None = None
+        self.damaged: int | None = None
 
     def reader(self, topic: str, *, after: MessageId = EARLIEST, stored: bool = False) -> Reader:
         reader = super().reader(topic, after=after, stored=stored)
@@ -47,6 +49,8 @@ class Watched(Client):
                 self._world.sleep(timeout_s)
                 return None
             found = read(timeout_s)
+            if found is not None and found.message_id.entry == self.damaged:
+                raise DamagedEntry(f"entry 0:{self.damaged} of {topic} can't be read: checksum", 0, self.damaged)
             given += found is not None
             self.read += found is not None
             return found
@@ -108,6 +112,22 @@ def test_silence_before_the_last_record_is_no_end(world: Alone, silent_after: in
     client.silent_after = silent_after
     with pytest.raises(Unanswered, match=rf"^{CONTROL} can't be read to its end now: no record came for 1 s after"):
         read_log(client, CONTROL, SETTINGS)
+
+
+@pytest.mark.parametrize("damaged", [0, 2, -1])
+def test_a_record_that_nobody_can_read_is_damage_and_not_a_network_that_may_come_back(
+    world: Alone, damaged: int
+) -> None:
+    """To try again, as after any error of the network, never ends; and "starting again is safe" is wrong advice."""
+    committed(world, 2)
+    client = Watched(world)
+    entries = [entry.message_id.entry for entry in world.broker.topic(CONTROL).readable()]
+    client.damaged = entries[damaged]
+    told = f"a record of the control log can't be read: entry 0:{entries[damaged]} of .*restore the control topic"
+    with pytest.raises(DamagedLog, match=told):
+        read_log(client, CONTROL, SETTINGS)
+    with pytest.raises(DamagedLog, match=told):
+        driver(world, client).take_over("query", "run-2")
 
 
 def test_silence_of_the_last_record_is_no_empty_log(world: Alone) -> None:

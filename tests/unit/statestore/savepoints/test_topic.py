@@ -8,20 +8,24 @@ from typing import Any
 import pytest
 
 from eos.config import Cluster
-from eos.errors import CommitUnknown
+from eos.errors import CommitUnknown, DamagedEntry
 from eos.pulsar.protocol.messages import Message
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from statestore.errors import Unavailable
 from statestore.savepoints import topic as topics
-from statestore.savepoints.stream import Manifest
+from statestore.savepoints.stream import FilePart, Kind, Manifest
+
+
+def message(entry: int, data: bytes, properties: dict[str, str]) -> Message:
+    return Message(MessageId(1, entry), data, None, properties, 0, None, None, "a", None)
 
 
 class Silent:
-    """A client and a reader that gets one message, and then nothing; `ends` are the topic's, each time it is asked."""
+    """A client and a reader that gets what is there, and then nothing; `ends` are the topic's, as they are asked for."""
 
-    def __init__(self, ends: Sequence[MessageId]) -> None:
+    def __init__(self, ends: Sequence[MessageId], there: Sequence[Message | DamagedEntry] | None = None) -> None:
         self._ends = list(ends)
-        self._there = [Message(MessageId(1, 0), b"another writer's", None, {}, 0, None, None, "a", None)]
+        self._there = [message(0, b"another writer's", {})] if there is None else list(there)
 
     def __enter__(self) -> Silent:
         return self
@@ -39,7 +43,10 @@ class Silent:
         return self._ends.pop(0)
 
     def read(self, timeout_s: float) -> Message | None:
-        return self._there.pop() if self._there else None
+        one = self._there.pop(0) if self._there else None
+        if isinstance(one, DamagedEntry):
+            raise one
+        return one
 
     def close(self) -> None:
         pass
@@ -65,3 +72,41 @@ def test_a_commit_that_can_not_be_looked_up_is_unknown() -> None:
     client: Any = Silent([MessageId(1, 1), MessageId(1, 1)])
     with pytest.raises(CommitUnknown, match="savepoint one has ended, and it could not be seen"):
         topics._was_committed(client, "t", manifest)
+
+
+def savepoint(name: str) -> list[tuple[bytes, dict[str, str]]]:
+    """Return the three messages of a savepoint of one empty file."""
+    manifest = Manifest(name, name, "file:///q", 1, "q", 0, 0, 0, 0, 1, 1)
+    parts: list[tuple[Kind, bytes]] = [("data", b"x"), ("files", b"y"), ("manifest", manifest.encode())]
+    made = [FilePart(name, name, kind, number, data) for number, (kind, data) in enumerate(parts)]
+    return [(part.data, part.properties()) for part in made]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "listed"),
+    [
+        ((), ["first: ready", "second: ready"]),
+        ((0,), ["first: damaged", "second: ready"]),
+        ((1,), ["first: damaged", "second: ready"]),
+        ((2,), ["first: damaged", "second: ready"]),
+        ((3,), ["first: ready", "second: damaged"]),
+        ((5,), ["first: ready", "second: damaged"]),
+        ((0, 1, 2), ["second: ready", *(f"entry 1:{entry}: damaged" for entry in range(3))]),
+        ((6,), ["first: ready", "second: ready", "entry 1:6: damaged"]),
+    ],
+)
+def test_a_damaged_entry_is_held_against_its_savepoint_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, damaged: tuple[int, ...], listed: list[str]
+) -> None:
+    """One that is damaged in the bookies' files came as silence of the broker, for all savepoints and for good."""
+    there: list[Message | DamagedEntry] = [
+        DamagedEntry(f"entry 1:{entry} of t can't be read: checksum", 1, entry)
+        if entry in damaged
+        else message(entry, *sent)
+        for entry, sent in enumerate([*savepoint("first"), *savepoint("second"), (b"another writer's", {})])
+    ]
+    monkeypatch.setattr(topics, "Client", lambda cluster: Silent([MessageId(1, 6)], there))
+    found = topics.list_topic(Cluster("pulsar://nowhere"), "t")
+    assert [f"{one.name}: {one.condition}" for one in found] == listed
+    for one in found:
+        assert ("can't be read: checksum" in one.lacks) == (one.condition == "damaged")
