@@ -16,6 +16,7 @@ from tests.contract.hostile_entries import HOSTILE, described, packed
 from tests.contract.raw import RawProducer
 from tests.integration.source.conftest import MakeStream
 
+
 @pytest.fixture
 def with_damage(pulsar: Any, make_topic: MakeTopic) -> Callable[[str], tuple[str, str]]:
     """Write three messages, with a hostile entry behind each of the first two; return topic and the first's place."""
