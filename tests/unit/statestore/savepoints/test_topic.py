@@ -21,7 +21,7 @@ def message(entry: int, data: bytes, properties: dict[str, str]) -> Message:
 
 
 class Silent:
-    """A client and a reader that gets what is there, and then nothing; `ends` are the topic's, each time it is asked."""
+    """A client and a reader that gets what is there, and then nothing; `ends` are the topic's, as it is asked."""
 
     def __init__(self, ends: Sequence[MessageId], there: Sequence[Message | DamagedEntry] | None = None) -> None:
         self._ends = list(ends)
