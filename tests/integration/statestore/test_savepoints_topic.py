@@ -27,23 +27,16 @@ from statestore.errors import Damaged, InvalidInput, NotFound, UnknownVersion
 from statestore.savepoints import topic as topics
 from statestore.savepoints.folder import Folder
 from statestore.savepoints.stream import FilePart, Manifest
-from statestore.savepoints.topic import HOLD, What
+from statestore.savepoints.topic import HOLD
 from tests.conftest import MakeTopic
 from tests.contract.hostile_entries import HOSTILE
 from tests.contract.official import fresh_consumer
 from tests.contract.raw import RawProducer
 from tests.integration.statestore.conftest import ROOT
+from tests.integration.statestore.topic_savepoints import FILES, content, folder, what, write
 from tests.reading import messages_of
 from tests.topic_commands import MOVES, Move, move_positions
 from tests.waiting import until
-
-FILES = {
-    "metadata": b'{"id":"5f"}',
-    "offsets/3": b"v1\n{}\n5",
-    "commits/3": b"v1\n{}",
-    "state/0/0/_empty": b"",
-    "state/0/0/4.delta": bytes(range(256)) * 16,
-}
 
 
 @pytest.fixture
@@ -54,26 +47,6 @@ def cluster(pulsar: Any) -> Cluster:
 @pytest.fixture
 def topic() -> str:
     return f"persistent://public/default/savepoints-{uuid.uuid4().hex[:10]}"
-
-
-def folder(root: Path, files: dict[str, bytes] | None = None) -> Folder:
-    made = Folder(root)
-    made.begin()
-    for path, data in (files or FILES).items():
-        made.write(path, [data])
-    return made
-
-
-def content(root: Path) -> dict[str, bytes]:
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
-def what(name: str = "one") -> What:
-    return What(name, "bk://zk:2181/q", 3, "5f", 1_700_000_000_000)
-
-
-def write(cluster: Cluster, topic: str, source: Any, name: str = "one") -> Manifest:
-    return topics.write(cluster, topic, what(name), source, timeout_s=120)
 
 
 def readable_now(cluster: Cluster, topic: str) -> list[official.Message]:
