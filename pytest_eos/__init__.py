@@ -87,14 +87,12 @@ def _require_transactions(service_url: str, admin_url: str) -> None:
 @pytest.fixture
 def eos_topic(eos_pulsar: RunningPulsar) -> Callable[..., str]:
     """Make topics that no other test has: `eos_topic("out", partitions=2)` returns the full name of a new one."""
-    from eos.config import Credentials
-    from eos.local.topics import LocalTopic, create
-
-    place = LocalTopic(eos_pulsar.service_url, eos_pulsar.admin_url, Credentials())
+    from eos.pulsar.net.admin import Admin
 
     def make(name: str = "topic", partitions: int = 0) -> str:
         topic = f"persistent://public/default/{name}-{uuid.uuid4().hex[:10]}"
-        create(place, topic, partitions)
+        with Admin(eos_pulsar.admin_url) as admin:
+            admin.create(topic, partitions)
         return topic
 
     return make

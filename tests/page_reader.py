@@ -30,9 +30,14 @@ AWAIT = re.compile(r"query\.awaitTermination\(\d+\)")
 ROWS = "any(progress['numInputRows'] for progress in query.recentProgress)"
 UNTIL_COMMITTED = f"any({ROWS} or query.awaitTermination(0.1) for _ in range(2_000))"
 ASK_FOR_COMMITS = f"assert {ROWS}, 'no micro-batch with rows was committed'"
-DONE = ("eos local up", "eos local topic", "eos local read", "eos local status", "eos local down", "rm -r checkpoints")
+DONE = ("eos local up", "eos topics create", "eos peek", "eos local status", "eos local down", "rm -r checkpoints")
 """Beginnings of the commands that are carried out; of the others it is asked whether they exist."""
+GOES_ON = {"--cluster", "--follow"}
+"""Options whose commands are not carried out: they need several processes, or do not end by themselves."""
 COMMANDS = {"eos": eos, "statestore": statestore}
+PLAIN = ("pulsar://localhost:6650", "http://localhost:8080")
+SECURE = ("pulsar+ssl://localhost:6651", "https://localhost:8443")
+"""The addresses of the brokers and of the admin API on the pages."""
 
 
 def blocks(pages: Iterable[Path]) -> Iterator[tuple[str, str, str]]:
@@ -49,11 +54,13 @@ class Reader:
     Attributes:
         home: the folder in which everything is done.
         wrote: whether a block has written rows since the last topic was made.
+        exported: what the pages have put into the environment.
         notebooks: the processes that run the blocks of Python; by whether they have bk://.
     """
 
     home: Path
     wrote: bool = False
+    exported: dict[str, str] = field(default_factory=dict)
     notebooks: dict[bool, Notebook] = field(default_factory=dict)
 
     def python(self, code: str) -> str:
@@ -70,8 +77,14 @@ class Reader:
         """Carry out a command, or see that there is one."""
         words = shlex.split(line, comments=True)
         command = " ".join(words)
-        if command.startswith(DONE) and "--cluster" not in words:
+        if command.startswith(DONE) and GOES_ON.isdisjoint(words):
             self._carry_out(words)
+        elif words and words[0] == "export":
+            for word in words[1:]:
+                name, _, text = word.partition("=")
+                self.exported[name] = self.here(text)
+        elif words and words[0] == "unset":
+            self.exported = {name: text for name, text in self.exported.items() if name not in words}
         elif words and words[0] == "make":
             assert words[1] in re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE), line
         elif words and words[0] in COMMANDS:
@@ -84,10 +97,9 @@ class Reader:
     def here(self, text: str) -> str:
         """Put this Pulsar's ports, which are free ones, in the place of the usual ones."""
         ours: dict[str, str] = {}
-        for one in json.loads(self._eos("status", "--json")):
-            secure = one["service_url"].startswith("pulsar+ssl:")
-            usual = "pulsar+ssl://localhost:6651" if secure else "pulsar://localhost:6650"
-            found = {usual: one["service_url"], "http://localhost:8080": one["admin_url"]}
+        for one in json.loads(self._eos("local", "status", "--json")):
+            brokers, admin = SECURE if one["service_url"].startswith("pulsar+ssl:") else PLAIN
+            found = {brokers: one["service_url"], admin: one["admin_url"]}
             ours = found | {"localhost:2181": one["zookeeper"]} | ours
         # In one pass and whole: a free port may begin with the digits of a usual one.
         usuals = rf"({'|'.join(map(re.escape, ours))})(?!\d)"
@@ -97,7 +109,7 @@ class Reader:
         """Leave no Pulsar and no Spark behind."""
         for notebook in self.notebooks.values():
             notebook.close()
-        self._eos("down", "--all")
+        self._eos("local", "down", "--all")
 
     def _notebook(self, *, with_bk: bool) -> Notebook:
         """The process for blocks that need `bk://`, or for those that don't."""
@@ -110,16 +122,21 @@ class Reader:
         if words[0] == "rm":
             shutil.rmtree(self.home / words[2])
             return
-        said = self._eos(*words[2:], *(["--ports", "auto"] if words[2] == "up" else []))
-        if words[2] == "read" and self.wrote:
+        said = self._eos(*words[1:], *(["--ports", "auto"] if words[2] == "up" else []))
+        if words[1] == "peek" and self.wrote:
             assert said.strip(), f"no rows: {' '.join(words)}"
-        if words[2] == "topic":
+        if words[1] == "topics":
             self.wrote = False
 
     def _eos(self, *words: str) -> str:
-        done = CliRunner().invoke(eos, ["local", *words])
-        assert done.exit_code == 0, f"eos local {words}: {done.exception}\n{done.output[-4_000:]}"
+        done = CliRunner().invoke(eos, words, env={} if words[0] == "local" else self.env())
+        assert done.exit_code == 0, f"eos {words}: {done.exception}\n{done.output[-4_000:]}"
         return done.stdout
+
+    def env(self) -> dict[str, str]:
+        """Return the environment that names this reader's Pulsar to the commands."""
+        service_url, admin_url = map(self.here, PLAIN)
+        return {"EOS_SERVICE_URL": service_url, "EOS_ADMIN_URL": admin_url} | self.exported
 
 
 def assert_exists(words: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`eos adopt`: whether a query of another sink can go on with this one."""
+"""`eos sink adopt`: whether a query of another sink can go on with this one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def adopt(
     to: ConnectionOptions,
     checkpoint: Annotated[str, typer.Argument(help="The query's checkpointLocation; a folder, or file:, s3:, hdfs: …")],
     topic: Annotated[str, typer.Option(help="The topic that the query wrote to.")],
-    name: Annotated[str, typer.Option(help="The name that the sink is to have: eos.sink(name=…).")],
+    sink: Annotated[str, typer.Option(help="The name that the sink is to have: eos.sink(name=…).")],
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
     """Look whether a query that wrote to a topic by another sink can go on with eos.sink, from its own checkpoint.
@@ -39,10 +39,10 @@ def adopt(
     read = read_checkpoint(checkpoint)
     with Client(to.cluster) as client:
         if to.admin_url is None:
-            found = adoption(client, None, read, valid_topic(topic), name)
+            found = adoption(client, None, read, valid_topic(topic), sink)
         else:
             with Admin(to.admin_url, to.cluster.credentials, to.cluster.tls) as admin:
-                found = adoption(client, admin, read, valid_topic(topic), name)
+                found = adoption(client, admin, read, valid_topic(topic), sink)
     if as_json:
         print(json.dumps(asdict(found), indent=2))
     else:

@@ -6,34 +6,30 @@ import typer
 
 from eos.cli import console
 from eos.cli.adopt import adopt
-from eos.cli.doctor import abort, doctor
+from eos.cli.doctor import doctor
+from eos.cli.earlier_verbs import EarlierVerbs
 from eos.cli.lag import lag
 from eos.cli.local import app as local
-from eos.cli.sinks import reset, show, sinks, skip, verify
-from eos.cli.tables import peek, plan, tables
-from eos.cli.topics import read, topic
+from eos.cli.peek import peek
+from eos.cli.plan import plan
+from eos.cli.sinks import app as sink
+from eos.cli.topics import app as topics
 
 typer_app = typer.Typer(
     name="eos",
+    cls=EarlierVerbs,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Exactly-once output from Spark to Pulsar.",
 )
-local.command()(topic)
-local.command()(read)
-typer_app.add_typer(local, name="local")
-typer_app.command()(tables)
+typer_app.add_typer(topics, name="topics")
 typer_app.command()(peek)
 typer_app.command()(plan)
 typer_app.command()(lag)
-typer_app.command()(sinks)
-typer_app.command()(show)
-typer_app.command()(verify)
+sink.command()(adopt)
+typer_app.add_typer(sink, name="sink")
 typer_app.command()(doctor)
-typer_app.command()(abort)
-typer_app.command()(skip)
-typer_app.command()(reset)
-typer_app.command()(adopt)
+typer_app.add_typer(local, name="local")
 
 
 @typer_app.callback()

@@ -1,16 +1,14 @@
-"""`eos doctor` and `eos abort`: what holds readers up, and what a dead driver has left open."""
+"""`eos doctor`: what holds readers up, and what the sinks of a namespace depend on."""
 
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import DEFAULT_ADMIN_URL, ConnectionOptions, ControlNamespace, Namespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, tell
-from eos.commit.control_topic import DEFAULT_NAMESPACE
+from eos.cli.connection import DEFAULT_ADMIN_URL, ConnectionOptions, Namespace, connecting
+from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
 
 if TYPE_CHECKING:
     from eos.doctor.check import Check
@@ -44,7 +42,7 @@ def doctor(
 ) -> None:
     """Find the partitions whose readers wait, and look at what the sinks of a namespace depend on.
 
-    Waiting: a coordinator has the transaction open. The batch, the sink's next driver, `eos abort` or the time-out
+    Waiting: a coordinator has the transaction open. The batch, the sink's next driver, `eos sink abort` or the time-out
     ends it. Frozen: no coordinator knows it any longer. --heal ends empty transactions there until the broker
     discards it.
 
@@ -126,43 +124,6 @@ def doctor(
     if found or CheckVerdict.CARE in verdicts:
         raise typer.Exit(FINDINGS)
     if CheckVerdict.UNKNOWN in verdicts:
-        raise typer.Exit(UNKNOWN)
-
-
-@connecting
-def abort(
-    to: ConnectionOptions,
-    name: Annotated[str, typer.Argument(help="The sink's name.")],
-    namespace: ControlNamespace = DEFAULT_NAMESPACE,
-    yes: Yes = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The result, as a JSON object.")] = False,
-) -> None:
-    """Abort the transaction that a sink's dead driver has left open, so that readers need not wait for its time-out.
-
-    The sink writes the batch again when its query starts. Refused while a driver is connected to the sink's control
-    topic. With --admin-url a superuser also aborts what another role has opened. Exit codes: 0, 1 you said no, 3 the
-    state of the transaction cannot be known.
-    """
-    from eos.doctor import abort as aborting
-    from eos.pulsar.net.admin import Admin
-    from eos.pulsar.net.client import Client
-
-    with ExitStack() as stack:
-        client = stack.enter_context(Client(to.cluster))
-        found = aborting.abandoned(client, name, namespace)
-        if found is not None and not yes and not agreed(f"Abort {found}?"):
-            tell("Nothing was done.")
-            raise typer.Exit(1)
-        outcome = aborting.AbortOutcome.NOTHING_OPEN
-        if found is not None:
-            admin = None
-            if to.admin_url is not None:
-                admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
-            outcome = aborting.abort(client, found, admin)
-    if as_json:
-        print(json.dumps(aborting.summary(name, found, outcome), indent=2))
-    tell(aborting.told(name, found, outcome))
-    if outcome is aborting.AbortOutcome.NOT_KNOWN:
         raise typer.Exit(UNKNOWN)
 
 

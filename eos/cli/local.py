@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eos.cli.console import print_table, printable, show_whole, tell
+from eos.cli.earlier_verbs import EarlierVerbs
 
 if TYPE_CHECKING:
     from eos.local.clusters import ClusterInstance
     from eos.local.instances import Instance
 
-app = typer.Typer(no_args_is_help=True, help="A real Pulsar with transactions on this machine, for tests and trials.")
+app = typer.Typer(
+    cls=EarlierVerbs,
+    no_args_is_help=True,
+    help="A real Pulsar with transactions on this machine, for tests and trials.",
+)
 
 Part = Annotated[str, typer.Argument(help="zookeeper, bookie-0 to bookie-2, broker-0 or broker-1.")]
 Name = Annotated[str, typer.Option("--name", "-n", help="Several instances may run side by side, each with a name.")]
@@ -149,7 +154,7 @@ def up(
         tell("It speaks no TLS; take it down first to change that.")
     _show(instance)
     if options := instance.connection():
-        print(f"\nFor eos doctor, eos sinks and all that connect:\n{shlex.join(options)}")
+        print(f"\nOptions for all commands that connect:\n{shlex.join(options)}")
 
 
 def _up_cluster(name: str, data: Path | None, memory: str | None, settings: dict[str, str], autorecovery: bool) -> None:

@@ -1,6 +1,7 @@
-"""`eos sinks`, `show`, `verify`, `skip`, `reset`: which sinks there are, what a log says, whether readers find it.
+"""`eos sink list | show | verify`: which sinks there are, what a log says, whether readers find it.
 
-The last two change a sink: it goes on without the rows of a batch that failed, or starts over without a log.
+`eos sink abort | skip | reset` change a sink: its dead driver's transaction ends, it goes on without the rows of a
+batch that failed, or it starts over without a log.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ LAST = 20
 _OF_RUN = 8
 """Characters of a run's id that tell it from others; --json has all."""
 
+app = typer.Typer(no_args_is_help=True, help="Show what the sinks of a namespace are at, and mend one.")
+
 Name = Annotated[str, typer.Argument(help="The sink's name.")]
 
 
+@app.command("list")
 @connecting
 def sinks(
     to: ConnectionOptions,
@@ -57,6 +61,7 @@ def sinks(
         raise typer.Exit(FINDINGS)
 
 
+@app.command()
 @connecting
 def show(
     to: ConnectionOptions,
@@ -80,6 +85,7 @@ def show(
         _records(found)
 
 
+@app.command()
 @connecting
 def verify(
     to: ConnectionOptions,
@@ -109,6 +115,80 @@ def verify(
         raise typer.Exit(UNKNOWN)
 
 
+@app.command()
+@connecting
+def abort(
+    to: ConnectionOptions,
+    name: Name,
+    namespace: ControlNamespace = DEFAULT_NAMESPACE,
+    yes: Yes = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result, as a JSON object.")] = False,
+) -> None:
+    """Abort the transaction that a sink's dead driver has left open, so that readers need not wait for its time-out.
+
+    The sink writes the batch again when its query starts. Refused while a driver is connected to the sink's control
+    topic. With --admin-url a superuser also aborts what another role has opened. Exit codes: 0, 1 you said no, 3 the
+    state of the transaction cannot be known.
+    """
+    from eos.doctor import abort as aborting
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+
+    with ExitStack() as stack:
+        client = stack.enter_context(Client(to.cluster))
+        found = aborting.abandoned(client, name, namespace)
+        if found is not None and not yes and not agreed(f"Abort {found}?"):
+            tell("Nothing was done.")
+            raise typer.Exit(FINDINGS)
+        outcome = aborting.AbortOutcome.NOTHING_OPEN
+        if found is not None:
+            admin = None
+            if to.admin_url is not None:
+                admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
+            outcome = aborting.abort(client, found, admin)
+    if as_json:
+        print(json.dumps(aborting.summary(name, found, outcome), indent=2))
+    tell(aborting.told(name, found, outcome))
+    if outcome is aborting.AbortOutcome.NOT_KNOWN:
+        raise typer.Exit(UNKNOWN)
+
+
+@app.command()
+@connecting
+def skip(
+    to: ConnectionOptions,
+    name: Name,
+    batch: Annotated[int, typer.Option(min=0, help="The batch to go on without.")],
+    namespace: ControlNamespace = DEFAULT_NAMESPACE,
+    yes: Yes = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The skipped batch, as a JSON object.")] = False,
+) -> None:
+    """Give up the rows of a batch that failed, so that the sink's query may go on with the next one.
+
+    The command commits the batch without rows. Use it when the query's checkpoint has passed the batch and the sink
+    refuses the next one. Refused while a driver owns the sink. Exit codes: 0, 1 you said no.
+    """
+    from eos.doctor import skip as skipping
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
+
+    with ExitStack() as stack:
+        client = stack.enter_context(Client(to.cluster))
+        admin = None
+        if to.admin_url is not None:
+            admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
+        found = skipping.look(client, name, batch, namespace, admin)
+        tell(skipping.what_it_means(found, batch))
+        if not yes and not agreed(f'Skip batch {batch} of the sink "{name}"?'):
+            tell("Nothing was done.")
+            raise typer.Exit(FINDINGS)
+        skipping.skip(client, found, batch, namespace)
+    if as_json:
+        print(json.dumps({"sink": name, "batch_id": batch, "query_id": found.query_id}, indent=2))
+    tell(f'Batch {batch} of the sink "{name}" is committed without rows.')
+
+
+@app.command()
 @connecting
 def reset(
     to: ConnectionOptions,
@@ -129,7 +209,9 @@ def reset(
     from eos.pulsar.net.client import Client
 
     if to.admin_url is None:
-        raise InvalidInput("eos reset deletes a topic, by the admin API: name it with --admin-url http://host:8080.")
+        raise InvalidInput(
+            "eos sink reset deletes a topic, by the admin API: name it with --admin-url http://host:8080."
+        )
     with Client(to.cluster) as client, Admin(to.admin_url, to.cluster.credentials, to.cluster.tls) as admin:
         found = resetting.look(client, admin, name, namespace)
         tell(resetting.what_it_means(found))
@@ -189,37 +271,3 @@ def _compare(found: Audit) -> None:
     told = f"{wrong} of them otherwise" if wrong else "as promised"
     topics = f"{len(found.topics)} topic{'' if len(found.topics) == 1 else 's'}"
     tell(f"{found.batches:,} committed batches, {found.rows:,} rows, {topics}: {told}.")
-
-
-@connecting
-def skip(
-    to: ConnectionOptions,
-    name: Annotated[str, typer.Argument(help="The sink's name.")],
-    batch: Annotated[int, typer.Option(min=0, help="The batch to go on without.")],
-    namespace: ControlNamespace = DEFAULT_NAMESPACE,
-    yes: Yes = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The skipped batch, as a JSON object.")] = False,
-) -> None:
-    """Give up the rows of a batch that failed, so that the sink's query may go on with the next one.
-
-    The command commits the batch without rows. Use it when the query's checkpoint has passed the batch and the sink
-    refuses the next one. Refused while a driver owns the sink. Exit codes: 0, 1 you said no.
-    """
-    from eos.doctor import skip as skipping
-    from eos.pulsar.net.admin import Admin
-    from eos.pulsar.net.client import Client
-
-    with ExitStack() as stack:
-        client = stack.enter_context(Client(to.cluster))
-        admin = None
-        if to.admin_url is not None:
-            admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
-        found = skipping.look(client, name, batch, namespace, admin)
-        tell(skipping.what_it_means(found, batch))
-        if not yes and not agreed(f'Skip batch {batch} of the sink "{name}"?'):
-            tell("Nothing was done.")
-            raise typer.Exit(FINDINGS)
-        skipping.skip(client, found, batch, namespace)
-    if as_json:
-        print(json.dumps({"sink": name, "batch_id": batch, "query_id": found.query_id}, indent=2))
-    tell(f'Batch {batch} of the sink "{name}" is committed without rows.')

@@ -1,72 +1,97 @@
-"""`eos local topic` and `eos local read`: a topic to write to, and the rows that came out."""
+"""`eos topics` and `eos topics create`: which topics there are, and a new one."""
 
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.console import tell
-from eos.cli.tables import key_and_value, text
+from eos.cli.connection import DEFAULT_ADMIN_URL, ConnectionOptions, Namespace, connecting
+from eos.cli.console import print_table, tell
 
 if TYPE_CHECKING:
-    from eos.inspect.rows import TopicRow
-    from eos.local.topics import LocalTopic
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
 
-Topic = Annotated[str, typer.Argument(help="name, tenant/namespace/name or persistent://tenant/namespace/name.")]
-Name = Annotated[str, typer.Option("--name", "-n", help="The instance, as for `eos local up`.")]
+app = typer.Typer(invoke_without_command=True)
 
 
-def topic(
-    name_of_topic: Annotated[str, typer.Argument(metavar="TOPIC", help="As for `eos local read`.")],
-    partitions: Annotated[int, typer.Option(min=0, help="0: a topic without partitions.")] = 0,
-    name: Name = "default",
+@app.callback()
+@connecting
+def topics(
+    context: typer.Context,
+    to: ConnectionOptions,
+    namespace: Namespace = "public/default",
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each topic.")] = False,
 ) -> None:
-    """Create a topic. Run twice, it finds the topic there."""
-    from eos.local.topics import create
-    from eos.pulsar.protocol.topics import valid_topic
+    """List the topics of a namespace with their partitions and the kind of their schema.
 
-    full = valid_topic(name_of_topic)
-    made = create(_place(name), full, partitions)
-    tell(f"{full} is {'made' if made else 'there already'}. See what is in it with: eos local read {name_of_topic}")
-
-
-def read(
-    topic: Topic,
-    name: Name = "default",
-    limit: Annotated[int | None, typer.Option(min=1, help="Print at most so many rows.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each row, one on a line.")] = False,
-) -> None:
-    """Print the rows of a topic that are committed now: key, a tab, value; partition by partition.
-
-    Nothing is acknowledged, so it can be run again. Bytes that are no UTF-8, and control characters, are
-    shown as \\xNN, \\n and the like; with --json as JSON has them.
+    Those that begin with two underscores are left out.
     """
-    from itertools import islice
+    from dataclasses import asdict
 
-    from eos.inspect.rows import TopicRows
+    from eos.errors import InvalidInput
+    from eos.inspect.tables import tables
+    from eos.pulsar.net.client import Client
+
+    if context.invoked_subcommand is not None:
+        if any(getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE" for name in context.params):
+            raise InvalidInput(
+                f"Options of eos topics {context.invoked_subcommand} come after the verb. Nothing was done."
+            )
+        return
+    with Client(to.cluster) as client:
+        found = tables(client, namespace)
+    if not found:
+        tell(f"{namespace} has no topics, or does not exist.")
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=2))
+    if as_json or not found:
+        return
+    rows = [(one.topic, str(one.partitions or "none"), one.schema or "none") for one in found]
+    print_table(("topic", "partitions", "schema"), rows)
+
+
+@app.command()
+@connecting
+def create(
+    to: ConnectionOptions,
+    topic: Annotated[str, typer.Argument(help="name, tenant/namespace/name or persistent://tenant/namespace/name.")],
+    partitions: Annotated[int, typer.Option(min=0, help="0: a topic without partitions.")] = 0,
+) -> None:
+    """Create a topic by the admin API. A second run finds the topic there."""
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import valid_topic
 
-    full = valid_topic(topic)
-    count = 0
-    for row in islice(TopicRows(_place(name).cluster, full, "earliest", tell).stored(), limit):
-        print(json.dumps(_plain(row)) if as_json else key_and_value(row))
-        count += 1
-    tell(f"{count} rows of {full}.")
+    full, admin_url = valid_topic(topic), to.admin_url or DEFAULT_ADMIN_URL
+    with Client(to.cluster) as client, Admin(admin_url, to.cluster.credentials, to.cluster.tls) as admin:
+        made = _made(client, admin, full, partitions)
+    tell(f"{full} is {'made' if made else 'there already'}. `eos peek {topic}` shows its rows.")
 
 
-def _place(name: str) -> LocalTopic:
-    from eos.local.instances import place
+def _made(client: Client, admin: Admin, topic: str, partitions: int) -> bool:
+    """Create a topic; False where it was there with as many partitions.
 
-    return place(name)
+    Raises InvalidInput where it has others, and where the namespace is missing.
+    """
+    from eos.errors import InvalidInput, Refused
 
-
-def _plain(row: TopicRow) -> dict[str, object]:
-    return {
-        "partition": row.partition,
-        "key": text(row.key),
-        "value": text(row.value),
-        "event_time_ms": row.event_time_ms,
-        "properties": dict(row.properties),
-    }
+    try:
+        admin.create(topic, partitions)
+    except Refused as refused:
+        if refused.code == str(HTTPStatus.NOT_FOUND.value):
+            raise InvalidInput(
+                f"{topic} was not created: its namespace does not exist. Create the namespace, or name another one."
+            ) from refused
+        if refused.code != str(HTTPStatus.CONFLICT.value):
+            raise
+        if (found := client.partitions(topic)) != partitions:
+            raise InvalidInput(
+                f"{topic} is there already, with {found} partitions, not {partitions}. Nothing was done. Take another "
+                "name, or leave the topic as it is."
+            ) from None
+        return False
+    return True

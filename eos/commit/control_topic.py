@@ -43,12 +43,12 @@ def control_topic_in(namespace: str, name: str) -> str:
 
 def abort_command(name: str, namespace: str) -> str:
     """Return the command that ends what a dead driver of a sink in a "tenant/namespace" has left open."""
-    return f"eos abort {name}{_placed(namespace)}"
+    return f"eos sink abort {name}{_placed(namespace)}"
 
 
 def skip_command(name: str, namespace: str, batch_id: int) -> str:
     """Return the command by which a sink in a "tenant/namespace" goes on without the rows of a batch."""
-    return f"eos skip {name} --batch {batch_id}{_placed(namespace)}"
+    return f"eos sink skip {name} --batch {batch_id}{_placed(namespace)}"
 
 
 def _placed(namespace: str) -> str:

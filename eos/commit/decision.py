@@ -166,7 +166,7 @@ OWNERSHIP: Final[tuple[Rule, ...]] = (
         _other_principal,
         InvalidInput,
         "the transaction of batch {intent} was opened by {them}, and to {us} the coordinator would answer"
-        ' "not found" while it is still open. Start the query once as {them}, or let {them} run `eos abort`',
+        ' "not found" while it is still open. Start the query once as {them}, or let {them} run `eos sink abort`',
     ),
 )
 
@@ -232,7 +232,7 @@ DECISION: Final[tuple[Rule, ...]] = (
         " missing from the output. It failed, and its error did not leave foreachBatch, or the checkpoint was edited."
         " Have Spark run batch {intent} again: stop the query, delete commits/{intent} and all that is newer than batch"
         " {intent} from the folders `commits` and `offsets` of the checkpoint, and start it again. Or give its rows up:"
-        " `eos skip NAME --batch {intent}`",
+        " `eos sink skip NAME --batch {intent}`",
     ),
     Rule(
         "write",

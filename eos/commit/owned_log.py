@@ -123,7 +123,7 @@ class OwnedLog:
             raise ConnectionLost(f"the producer of {self.topic} was replaced: {why}") from why
 
     def _be_seen(self) -> None:
-        """Join the subscription, by which `eos abort` sees an owner whose producer a fenced driver's try has closed."""
+        """Join the subscription: `eos sink abort` sees it where a fenced driver's try has closed the producer."""
         try:
             self.hold().join()
         except _OUT_OF_REACH as why:

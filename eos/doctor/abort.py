@@ -131,7 +131,7 @@ def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
 
 
 def summary(name: str, found: Abandoned | None, outcome: AbortOutcome) -> dict[str, Any]:
-    """What `eos abort --json` shows."""
+    """What `eos sink abort --json` shows."""
     intent = None if found is None else found.intent
     return {
         "sink": name,

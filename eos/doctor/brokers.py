@@ -58,7 +58,7 @@ def clock(ahead_s: float | None) -> Check:
     side = "ahead of" if ahead_s > 0 else "behind"
     said = (
         f"The broker's clock is {abs(ahead_s):.0f} s {side} ours. Ages of transactions, tokens, message TTLs and what "
-        "eos adopt tells go by clocks: let both follow the same time server."
+        "eos sink adopt tells go by clocks: let both follow the same time server."
     )
     return care(about, said)
 
@@ -106,8 +106,8 @@ def coordinator(about: str, admin: Admin, index: int, most: int | None) -> Check
     if most and open_now >= _NEAR * most:
         said = (
             f"Coordinator {index} has {open_now} transactions open, and {_MOST_OPEN}={most} is its limit: at the limit "
-            "it gives no answer to who opens another. Raise the limit in broker.conf, or set it to 0; eos sinks shows "
-            "what dead drivers have left open."
+            "it gives no answer to who opens another. Raise the limit in broker.conf, or set it to 0; eos sink list "
+            "shows what dead drivers have left open."
         )
         return care(about, said)
     return None

@@ -2,8 +2,8 @@
 
 Readers of a partition get what lies before its first open transaction. Two things look alike from their side:
 
-- waiting: a coordinator has the transaction open. It ends with its batch, by its sink's successor, by `eos abort`, or
-  by its time-out.
+- waiting: a coordinator has the transaction open. It ends with its batch, by its sink's successor, by `eos sink abort`,
+  or by its time-out.
 - frozen: no coordinator knows it any more. A frame arrived after the transaction's end, and opened it again on this
   partition alone. The partition is free once a later transaction of the same coordinator ends there, since that end
   carries the low watermark below which the broker aborts what it finds (TopicTransactionBuffer.handleLowWaterMark);
@@ -105,7 +105,7 @@ class Finding:
             return (
                 f"The control log of {' and of '.join(self.unread)} could not be read to its end. Whether the "
                 "transaction's rows here were committed is not known. If they were, healing hides them from readers "
-                "that start later. Call eos doctor again. If the log stays unreadable, eos sinks tells why"
+                "that start later. Call eos doctor again. If the log stays unreadable, eos sink list tells why"
             )
         if self.loses_rows:
             return (

@@ -177,7 +177,7 @@ def read(client: Client, topic: str, each: Each = lambda record, message: None) 
 
 
 def summary(one: SinkState) -> dict[str, Any]:
-    """What `eos sinks --json` shows of a sink."""
+    """What `eos sink list --json` shows of a sink."""
     begun = one.unfinished
     return {
         "name": one.name,
@@ -196,7 +196,7 @@ def summary(one: SinkState) -> dict[str, Any]:
 
 
 def plain(written: WrittenBatch) -> dict[str, Any]:
-    """What `eos show --json` shows of a record."""
+    """What `eos sink show --json` shows of a record."""
     record = written.record
     shown: dict[str, Any] = {
         "number": record.number,

@@ -27,7 +27,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 
 RUN: Final = "eos skip"
-"""In place of a run's id in the records."""
+"""In place of a run's id in the records: eight characters, since `eos sink show` prints so many of one."""
 
 _ALL: Final = 1 << 62
 """Markers to retain: how many the sink retains is for its own driver to say."""

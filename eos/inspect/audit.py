@@ -204,7 +204,7 @@ def _compared(topic: str, log: _Log, aborted: dict[TxnId, Intent], stored: dict[
 
 
 def summary(found: Audit) -> dict[str, object]:
-    """What `eos verify --json` shows."""
+    """What `eos sink verify --json` shows."""
     return {
         "batches": found.batches,
         "rows": found.rows,

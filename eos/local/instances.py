@@ -17,7 +17,6 @@ from eos.local.places import Tell, locked, quiet, remove_files
 from eos.local.process import ProcessId, end_other
 from eos.local.pulsar import LocalPulsar, recorded_ports, recorded_version
 from eos.local.settings import OWN_FILES, Ports, Setting
-from eos.local.topics import LocalTopic
 
 _SECRETS = (*access.FILES, *certificates.FILES)
 
@@ -173,20 +172,6 @@ def down(name: str, keep_data: bool = False, tell: Tell = quiet) -> Instance | C
                 remove_files(instance.data, (*OWN_FILES, *_SECRETS), instance.data_is_ours)
             records.forget(name)
         return instance
-
-
-def place(name: str) -> LocalTopic:
-    """Where the instance or cluster of this name is, and how to be let in.
-
-    Raises:
-        LocalError: it does not run.
-    """
-    instance = _read(name)
-    if instance is None or not instance.running:
-        option = "" if name == "default" else f" --name {name}"
-        raise checks.LocalError(f"No Pulsar called {name} is up. Start one with: eos local up{option}")
-    told, data = instance.summary(), instance.data
-    return LocalTopic(told["service_url"], told["admin_url"], access.credentials(data), certificates.trust(data))
 
 
 def known() -> list[Instance | ClusterInstance]:

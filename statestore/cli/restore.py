@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def restore(
     source: Annotated[str, typer.Argument(help=f"{SAVEPOINT[:-1]}, or the topic that it is on.")],
     target: Annotated[str, typer.Argument(help="The new checkpoint, where nothing is. For a name: bk:// in its tree.")],
-    name: Annotated[str | None, typer.Option(help="Which savepoint on the topic. Default: the only one.")] = None,
+    savepoint: Annotated[str | None, typer.Option(help="Which savepoint on the topic. Default: the only one.")] = None,
     in_step: Annotated[
         bool,
         typer.Option(
@@ -65,26 +65,28 @@ def restore(
     from statestore.savepoints.topic import is_topic
 
     options = parse_options(option)
-    if name is not None and not is_topic(source):
-        raise InvalidInput("--name is for topics: a savepoint on BookKeeper is restored by `restore NAME TARGET`")
+    if savepoint is not None and not is_topic(source):
+        raise InvalidInput("--savepoint is for topics: a savepoint on BookKeeper is restored by `restore NAME TARGET`")
     if in_step:
         start, output = job_and_output(job, sink, namespace, by)
         with spark_for(options, conf, source, target) as spark:
             _in_step(
                 *(source, target, start, output, spark, as_json),
-                name=name,
+                name=savepoint,
                 source_logs_of=source_logs,
                 options=options,
                 cluster=cluster_of(source, by) if is_topic(source) else None,
             )
     elif not is_topic(source):
-        savepoint = bookkeeper.restore(source, target, options=options)
-        console.show(asdict(savepoint), as_json, f"{target} is at batch {savepoint.batch} of savepoint {source}")
+        made = bookkeeper.restore(source, target, options=options)
+        console.show(asdict(made), as_json, f"{target} is at batch {made.batch} of savepoint {source}")
     else:
         cluster = cluster_of(source, by)
-        with console.bar(f"Reading {name or 'the savepoint'}") as show:
+        with console.bar(f"Reading {savepoint or 'the savepoint'}") as show:
             progress = console.bytes_of(show)
-            manifest = pulsar_topic.restore(source, target, name, options=options, cluster=cluster, progress=progress)
+            manifest = pulsar_topic.restore(
+                source, target, savepoint, options=options, cluster=cluster, progress=progress
+            )
         console.show(asdict(manifest), as_json, f"{target} is at batch {manifest.batch} of savepoint {manifest.name}")
 
 

@@ -68,10 +68,10 @@ def test_a_dead_drivers_transaction_is_named_and_aborted(pulsar: Any, sink: Sink
     finding = found(pulsar, sink.topic)
     assert (finding["state"], finding["transaction"]) == ("waiting", str(txn))
     assert (finding["sink"], finding["batch_id"], finding["committed"]) == (sink.name, 1, False)
-    assert f"eos abort {sink.name}" in finding["remedy"]
+    assert f"eos sink abort {sink.name}" in finding["remedy"]
     assert readable_now(pulsar.service_url, sink.topic) == [b"row of batch 0"]
 
-    alive = eos(pulsar, "abort", sink.name, "--yes", admin=False)
+    alive = eos(pulsar, "sink", "abort", sink.name, "--yes", admin=False)
     assert "A driver owns the sink" in str(alive.exception)
     assert found(pulsar, sink.topic)["transaction"] == str(txn)
 
@@ -79,14 +79,14 @@ def test_a_dead_drivers_transaction_is_named_and_aborted(pulsar: Any, sink: Sink
     answers: list[Result] = []
 
     def aborted() -> bool:
-        answers.append(eos(pulsar, "abort", sink.name, "--yes", admin=False))
+        answers.append(eos(pulsar, "sink", "abort", sink.name, "--yes", admin=False))
         return answers[-1].exit_code == 0
 
     until(aborted, lambda: answers[-1].exception)  # the broker may not have noticed yet that the driver is gone
     assert f"Aborted transaction {txn}" in answers[-1].output
     expect_healthy(pulsar, sink.topic)
     assert readable_now(pulsar.service_url, sink.topic) == [b"row of batch 0", b"behind it"]
-    assert "It had ended before" in eos(pulsar, "abort", sink.name, "--yes").output
+    assert "It had ended before" in eos(pulsar, "sink", "abort", sink.name, "--yes").output
 
     with Client(Cluster(pulsar.service_url)) as again:
         successor = Owner(again, sink.name, control_topic(sink.name, sink.topic))
@@ -113,7 +113,7 @@ def test_without_the_admin_api_a_driver_whose_producer_was_closed_is_seen_and_no
     sink.die_in_the_middle(1)
     with Client(Cluster(pulsar.service_url)) as asker:
         try_to_come_back(former, asker)
-        alive = eos(pulsar, "abort", sink.name, "--yes", admin=False)
+        alive = eos(pulsar, "sink", "abort", sink.name, "--yes", admin=False)
         assert "A driver owns the sink" in str(alive.exception)
         with pytest.raises(OwnerAlive):
             refuse_if_owned(asker, sink.name, log)
@@ -131,7 +131,7 @@ def test_without_the_admin_api_a_driver_whose_producer_was_closed_is_seen_and_no
             sink.write(2)  # it finds its producer closed
         sink.die_in_the_middle(2)
         unload(pulsar, log)
-        assert eos(pulsar, "abort", sink.name, "--yes", admin=False).exit_code == 0
+        assert eos(pulsar, "sink", "abort", sink.name, "--yes", admin=False).exit_code == 0
     sink.write(2)  # no look has fenced it
     assert readable_now(pulsar.service_url, sink.topic) == [b"row of batch %d" % batch for batch in range(3)]
 

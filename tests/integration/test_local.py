@@ -209,26 +209,35 @@ def test_a_secured_one_has_no_port_without_tls_and_lets_in_only_those_with_a_tok
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         httpx.get(coordinators, timeout=30)
     printed = shlex.split(up.stdout.splitlines()[-1])
-    for verb in ("doctor", "sinks"):
-        answer = CliRunner().invoke(typer_app, [verb, *printed])
+    for verb in (["doctor"], ["sink", "list"]):
+        answer = CliRunner().invoke(typer_app, [*verb, *printed])
         assert answer.exit_code == 0, answer.output
-    answer = CliRunner().invoke(typer_app, ["sinks", *printed[:-2]])
+    answer = CliRunner().invoke(typer_app, ["sink", "list", *printed[:-2]])
     assert "Check the trusted certificates (tls_trust_certs)" in str(answer.exception)
 
-    assert "is made" in eos("topic", "rows", "--partitions", 2).output
-    assert "is there already" in eos("topic", "rows", "--partitions", 2).output
-    assert "with 2 partitions, not 3" in str(eos("topic", "rows", "--partitions", 3).exception)
-    assert "did not create" in str(eos("topic", "no/such/rows").exception)
+    def create(topic: str, partitions: str) -> Result:
+        words = ["topics", "create", topic, "--partitions", partitions, *printed]
+        return CliRunner().invoke(typer_app, words)
+
+    assert "is made" in create("rows", "2").output
+    assert "is there already" in create("rows", "2").output
+    assert "with 2 partitions, not 3" in str(create("rows", "3").exception)
+    assert "its namespace does not exist" in str(create("no/such/rows", "0").exception)
 
     with Client(Cluster(str(mine["service_url"]), Credentials("token", str(mine["token"])), Tls(authority))) as client:
         producer = client.producer("rows-partition-1")
         producer.send_record(b"one", None)
         producer.close()
-    assert eos("read", "rows").stdout == "\tone\n"
+
+    def peeked() -> list[str]:
+        shown = CliRunner().invoke(typer_app, ["peek", "rows", "--json", *printed]).stdout
+        return [json.loads(line)["value"] for line in shown.splitlines()]
+
+    assert peeked() == ["one"]
     assert eos("down", "--keep-data").exit_code == 0
     again = eos("up", "--data", tmp_path / "data")
     assert shlex.split(again.stdout.splitlines()[-1]) == printed
-    assert eos("read", "rows").stdout == "\tone\n"
+    assert peeked() == ["one"]
     assert eos("down").exit_code == 0
     assert list((tmp_path / "data").iterdir()) == []  # it was there before the second `up`
 

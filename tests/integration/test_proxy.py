@@ -23,7 +23,7 @@ def test_a_first_job_a_stream_and_a_table_go_through_a_proxy(
 ) -> None:
     first, second = make_topic("through", partitions=2), make_topic("through", partitions=2)
     name = f"through-{uuid.uuid4().hex[:8]}"
-    # Of its own: `eos sinks` ends with 1 where any log of a namespace can't be read, as other tests leave some.
+    # Of its own: `eos sink list` ends with 1 where any log of a namespace can't be read, as other tests leave some.
     logs = f"public/{name}"
     httpx.put(f"{pulsar.admin_url}/admin/v2/namespaces/{logs}", json={}, timeout=30).raise_for_status()
     rows = spark.range(50, numPartitions=3).selectExpr("string(id) key", "string(id) value")
@@ -48,11 +48,11 @@ def test_a_first_job_a_stream_and_a_table_go_through_a_proxy(
     assert sorted(row.value.decode() for row in table.collect()) == sorted(ROWS)
 
     for words, shown in {
-        ("tables",): second.rpartition("/")[2],
+        ("topics",): second.rpartition("/")[2],
         ("peek", second): "value",
-        ("sinks", "--namespace", logs): f"{name}-sink",
-        ("show", f"{name}-sink", "--namespace", logs): "marker",
-        ("verify", f"{name}-sink", "--namespace", logs): "",
+        ("sink", "list", "--namespace", logs): f"{name}-sink",
+        ("sink", "show", f"{name}-sink", "--namespace", logs): "marker",
+        ("sink", "verify", f"{name}-sink", "--namespace", logs): "",
         ("doctor", second): "",
     }.items():
         told = command(proxy, *words)

@@ -159,14 +159,14 @@ def test_commands_connect_by_a_client_conf_the_environment_and_options(
         f"authParams=file://{secured.file('token')}\n"
     )
     monkeypatch.setenv("PULSAR_CLIENT_CONF", str(conf))
-    for words in (["tables"], ["sinks"], ["doctor", "--readers"], ["peek", "commands"]):
+    for words in (["topics"], ["sink", "list"], ["doctor", "--readers"], ["peek", "commands"]):
         done = CliRunner().invoke(typer_app, words)
         assert done.exit_code == 0, f"{words}: {done.exception}"
-    assert "commands" in CliRunner().invoke(typer_app, ["tables"]).stdout
+    assert "commands" in CliRunner().invoke(typer_app, ["topics"]).stdout
     monkeypatch.setenv("EOS_TOKEN", "wrong")
-    assert "AuthenticationError" in str(CliRunner().invoke(typer_app, ["tables"]).exception)
+    assert "AuthenticationError" in str(CliRunner().invoke(typer_app, ["topics"]).exception)
     with issuing(lambda: token_of(secured.home)) as issuer:
-        done = CliRunner().invoke(typer_app, ["tables", "--oauth2", json.dumps(issuer.options())])
+        done = CliRunner().invoke(typer_app, ["topics", "--oauth2", json.dumps(issuer.options())])
         assert done.exit_code == 0, done.exception
 
 

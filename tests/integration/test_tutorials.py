@@ -114,8 +114,8 @@ class Follower(Reader):
         job.wait()
 
     def sinks(self) -> list[dict[str, Any]]:
-        """What `eos sinks` says."""
-        done = CliRunner().invoke(COMMANDS["eos"], ["sinks", "--json"], env=self.env())
+        """What `eos sink list` says."""
+        done = CliRunner().invoke(COMMANDS["eos"], ["sink", "list", "--json"], env=self.env())
         found: list[dict[str, Any]] = json.loads(done.stdout) if done.exit_code == 0 else []
         return found
 
@@ -123,13 +123,6 @@ class Follower(Reader):
         """The newest committed batch of a sink, -1 where there is none."""
         batch = sink["batch_id"]
         return -1 if batch is None else int(batch)
-
-    def env(self) -> dict[str, str]:
-        """The environment that names this reader's Pulsar to the commands."""
-        return {
-            "EOS_SERVICE_URL": self.here("pulsar://localhost:6650"),
-            "EOS_ADMIN_URL": self.here("http://localhost:8080"),
-        }
 
     def end(self) -> None:
         """Leave no job behind either."""

@@ -45,8 +45,8 @@ def test_a_topic_that_can_hold_no_log_is_refused(topic: str) -> None:
 
 
 def test_the_command_names_the_namespace_where_it_is_not_the_default() -> None:
-    assert abort_command("f", "public/default") == "eos abort f"
-    assert abort_command("f", "acme/eu") == "eos abort f --namespace acme/eu"
+    assert abort_command("f", "public/default") == "eos sink abort f"
+    assert abort_command("f", "acme/eu") == "eos sink abort f --namespace acme/eu"
 
 
 # ---- tries

@@ -1,4 +1,4 @@
-"""`eos adopt`: what it finds out about a topic that the official client writes to, and what it says it can't."""
+"""`eos sink adopt`: what it finds out about a topic that the official client writes to, and what it says it can't."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def writer(theirs: official.Client, topic: str) -> official.Producer:
 
 
 def adopted(pulsar: Any, folder: Path, topic: str, name: str | None = None, **how: Any) -> tuple[int, dict[str, Any]]:
-    words = ("adopt", str(folder), "--topic", topic, "--name", name or topic.rpartition("/")[2], "--json")
+    words = ("sink", "adopt", str(folder), "--topic", topic, "--sink", name or topic.rpartition("/")[2], "--json")
     answer = eos(pulsar, *words, **how)
     assert answer.stdout, answer.output
     found = json.loads(answer.stdout)
@@ -131,7 +131,7 @@ def test_rows_that_are_deleted_are_not_told_as_never_written(
 def test_without_the_admin_api_nobody_knows_who_writes(pulsar: Any, topic: str, tmp_path: Path) -> None:
     code, found = adopted(pulsar, checkpoint(tmp_path / "c", -1, -1), topic, admin=False)
     assert (code, found["findings"]["producers"]["verdict"], found["next_batch"]) == (3, "can't be known", 0)
-    told = eos(pulsar, "adopt", str(tmp_path / "c"), "--topic", topic, "--name", "n").output
+    told = eos(pulsar, "sink", "adopt", str(tmp_path / "c"), "--topic", topic, "--sink", "n").output
     assert f"goes on at batch 0 with foreachBatch(eos.sink('{pulsar.service_url}', name='n', topic='{topic}'))" in told
 
 
@@ -140,13 +140,13 @@ def test_a_name_that_another_query_has_is_refused(pulsar: Any, make_topic: MakeT
     sink.write(0)
     sink.client.close()
     folder = str(checkpoint(tmp_path / "c", 0, 0))
-    answer = eos(pulsar, "adopt", folder, "--topic", sink.topic, "--name", sink.name)
+    answer = eos(pulsar, "sink", "adopt", folder, "--topic", sink.topic, "--sink", sink.name)
     assert answer.exit_code == 0  # the checkpoint's query is called as the sink's
     (tmp_path / "c" / "metadata").write_text('{"id":"other"}')
-    answer = eos(pulsar, "adopt", folder, "--topic", sink.topic, "--name", sink.name)
+    answer = eos(pulsar, "sink", "adopt", folder, "--topic", sink.topic, "--sink", sink.name)
     assert "belongs to query query, and this checkpoint to query other: choose another name" in str(answer.exception)
     (tmp_path / "c" / "eos-sink.json").write_text('{"name": "mine", "control_topic": "t", "last_number": 1}')
-    answer = eos(pulsar, "adopt", folder, "--topic", sink.topic, "--name", "mine")
+    answer = eos(pulsar, "sink", "adopt", folder, "--topic", sink.topic, "--sink", "mine")
     assert 'belongs to the sink "mine" already' in str(answer.exception)
 
 
@@ -154,12 +154,12 @@ def test_a_name_is_refused_that_no_sink_can_have_or_whose_log_can_not_be_read(
     pulsar: Any, topic: str, theirs: official.Client, tmp_path: Path
 ) -> None:
     folder = str(checkpoint(tmp_path / "c", 0, 0))
-    answer = eos(pulsar, "adopt", folder, "--topic", topic, "--name", "a/b")
+    answer = eos(pulsar, "sink", "adopt", folder, "--topic", topic, "--sink", "a/b")
     assert isinstance(answer.exception, InvalidInput)
     assert '"a/b" cannot name a sink' in str(answer.exception)
     name = topic.rpartition("/")[2]
     log = theirs.create_producer(f"persistent://public/default/__eos-{name}")
     log.send(b"no record")
     log.close()
-    answer = eos(pulsar, "adopt", folder, "--topic", topic, "--name", name)
+    answer = eos(pulsar, "sink", "adopt", folder, "--topic", topic, "--sink", name)
     assert isinstance(answer.exception, DamagedLog)

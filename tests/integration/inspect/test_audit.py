@@ -1,4 +1,4 @@
-"""`eos sinks`, `eos show` and `eos verify`: what a sink's log says, and whether a fresh reader finds it."""
+"""`eos sink list`, `show` and `verify`: what a sink's log says, and whether a fresh reader finds it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.integration.sparkless import sink as sink
 
 
 def verified(pulsar: Any, sink: Sink) -> tuple[int, list[dict[str, Any]]]:
-    """The exit code of `eos verify`, and what it found."""
-    answer = eos(pulsar, "verify", sink.name, "--json", admin=False)
+    """The exit code of `eos sink verify`, and what it found."""
+    answer = eos(pulsar, "sink", "verify", sink.name, "--json", admin=False)
     return answer.exit_code, json.loads(answer.stdout)["discrepancies"]
 
 
 def listed(pulsar: Any, sink: Sink) -> dict[str, Any]:
-    answer = eos(pulsar, "sinks", "--json")
+    answer = eos(pulsar, "sink", "list", "--json")
     (one,) = [one for one in json.loads(answer.stdout) if one["name"] == sink.name]
     return dict(one)
 
@@ -33,7 +33,10 @@ def test_readers_find_what_the_markers_promise(pulsar: Any, sink: Sink) -> None:
     with sink.client.producer(sink.topic) as producer:
         producer.send_record(b"somebody else's", None)
     assert verified(pulsar, sink) == (0, [])
-    assert "3 committed batches, 3 rows, 1 topic: as promised" in eos(pulsar, "verify", sink.name, admin=False).output
+    assert (
+        "3 committed batches, 3 rows, 1 topic: as promised"
+        in eos(pulsar, "sink", "verify", sink.name, admin=False).output
+    )
 
 
 @pytest.mark.parametrize(("promised", "verdict"), [(0, "too many"), (2, "missing")])
@@ -96,7 +99,7 @@ def test_a_sink_is_listed_with_what_it_committed_and_what_it_left(pulsar: Any, s
     assert one["unfinished"] == {"batch_id": 1, "attempt": 1, "transaction": str(txn), "open": True}
     sink.client.coordinator(txn.coordinator).end(txn, commit=False)
     assert listed(pulsar, sink)["unfinished"]["open"] is False
-    table = eos(pulsar, "sinks").stdout
+    table = eos(pulsar, "sink", "list").stdout
     assert f"batch 1, attempt 1, transaction {txn}, ended" in table
 
 
@@ -106,7 +109,7 @@ def test_a_log_that_cant_be_read_is_told_among_the_others(pulsar: Any, sink: Sin
     sink.client.ensure_topic(topic)
     with sink.client.producer(topic) as producer:
         producer.send_record(b"none of ours", None)
-    answer = eos(pulsar, "sinks", "--json")
+    answer = eos(pulsar, "sink", "list", "--json")
     found = {one["name"]: one for one in json.loads(answer.stdout)}
     assert (found[sink.name]["standing"], found[other]["standing"]) == ("new", "unreadable")
     assert "none of ours" in found[other]["problem"]
@@ -115,21 +118,23 @@ def test_a_log_that_cant_be_read_is_told_among_the_others(pulsar: Any, sink: Sin
 
 def test_the_records_of_a_log_are_shown(pulsar: Any, sink: Sink) -> None:
     txn = sink.write(0)
-    answer = eos(pulsar, "show", sink.name, "--json", admin=False)
+    answer = eos(pulsar, "sink", "show", sink.name, "--json", admin=False)
     owner, intent, marker = json.loads(answer.stdout)
     assert (owner["kind"], intent["kind"], marker["kind"]) == ("owner", "intent", "marker")
     assert intent["transaction"] == marker["transaction"] == str(txn)
     assert (marker["batch_id"], marker["rows"]) == (0, {sink.topic: 1})
-    (last,) = json.loads(eos(pulsar, "show", sink.name, "--last", "1", "--json", admin=False).stdout)
+    (last,) = json.loads(eos(pulsar, "sink", "show", sink.name, "--last", "1", "--json", admin=False).stdout)
     assert last == marker
-    assert f"{sink.topic.rpartition('/')[2]} 1" in eos(pulsar, "show", sink.name, admin=False).stdout
+    assert f"{sink.topic.rpartition('/')[2]} 1" in eos(pulsar, "sink", "show", sink.name, admin=False).stdout
 
 
 @pytest.mark.parametrize("command", ["show", "verify", "abort", "reset"])
 def test_a_sink_that_is_not_there_is_told_so(command: str, pulsar: Any) -> None:
     error = (
         CliRunner()
-        .invoke(typer_app, [command, "nosuch", "--service-url", pulsar.service_url, "--admin-url", pulsar.admin_url])
+        .invoke(
+            typer_app, ["sink", command, "nosuch", "--service-url", pulsar.service_url, "--admin-url", pulsar.admin_url]
+        )
         .exception
     )
     assert 'There is no sink "nosuch" in public/default' in str(error)

@@ -153,7 +153,7 @@ def test_the_commands_need_no_spark(pulsar: Any, make_topic: MakeTopic) -> None:
     assert ("[red]19" in shown, "[red]20" in shown, "event time" in shown) == (True, False, False)
     followed = command("peek", topic, "--follow", "--limit", "1", *where)
     assert followed.rstrip("\n").split("\t")[2:] == ["k", "[red]0"]
-    listed = json.loads(command("tables", "--json", *where))
+    listed = json.loads(command("topics", "--json", *where))
     assert {"topic": topic, "partitions": 0, "schema": None} in listed
 
 

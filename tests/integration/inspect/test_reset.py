@@ -43,14 +43,14 @@ def test_a_query_with_a_new_checkpoint_begins_under_the_old_name(pulsar: Any, si
     txn = sink.die_in_the_middle(1)
     with pytest.raises(IdentityMismatch):
         owner(client, sink).take_over("new query", "run")
-    alive = eos(pulsar, "reset", sink.name, "--yes")
+    alive = eos(pulsar, "sink", "reset", sink.name, "--yes")
     assert "A driver owns the sink" in str(alive.exception)
     assert state_of(client, sink.name, "public/default").batch_id == 0
     sink.client.close()
     answers: list[Result] = []
 
     def done() -> bool:
-        answers.append(eos(pulsar, "reset", sink.name, "--yes"))
+        answers.append(eos(pulsar, "sink", "reset", sink.name, "--yes"))
         return answers[-1].exit_code == 0
 
     until(done, lambda: answers[-1].exception)  # the broker may not have noticed yet that the driver is gone
@@ -68,16 +68,16 @@ def test_a_query_with_a_new_checkpoint_begins_under_the_old_name(pulsar: Any, si
 
 def test_nothing_is_done_unasked(pulsar: Any, sink: Sink, client: Client) -> None:
     sink.write(0)
-    assert "A driver owns the sink" in str(eos(pulsar, "reset", sink.name, "--yes").exception)
+    assert "A driver owns the sink" in str(eos(pulsar, "sink", "reset", sink.name, "--yes").exception)
     sink.client.close()
     declined = CliRunner().invoke(
         typer_app,
-        ["reset", sink.name, "--service-url", pulsar.service_url, "--admin-url", pulsar.admin_url],
+        ["sink", "reset", sink.name, "--service-url", pulsar.service_url, "--admin-url", pulsar.admin_url],
         input="n\n",
     )
     assert declined.exit_code == 1
     assert "rows that it reads again are in the topics twice" in declined.stderr
-    unreachable = eos(pulsar, "reset", sink.name, "--yes", admin=False)
+    unreachable = eos(pulsar, "sink", "reset", sink.name, "--yes", admin=False)
     assert "name it with --admin-url" in str(unreachable.exception)
     seen = state_of(client, sink.name, "public/default")
     again = owner(client, sink)

@@ -154,7 +154,7 @@ def test_the_official_clients_read_what_a_sink_encrypts(
     used = [(entry.metadata.encryption_keys[0].value, entry.metadata.encryption_param) for entry in entries]
     assert len(set(used)) == len(used), "no data key meets a nonce twice"
     assert not any(b"row" in bytes(entry.packed) for entry in entries)
-    verified = CliRunner().invoke(typer_app, ["verify", name, "--service-url", pulsar.service_url, "--json"])
+    verified = CliRunner().invoke(typer_app, ["sink", "verify", name, "--service-url", pulsar.service_url, "--json"])
     assert (verified.exit_code, json.loads(verified.output)["rows"]) == (0, count + 1), "counting needs no key"
 
 
@@ -179,7 +179,9 @@ def test_a_row_larger_than_brokers_take_is_encrypted_piece_by_piece(
     assert by_java(java, topic, {"second": keys["second"].private}, 1) == wanted
     assert by_python(theirs, topic, keys["first"], 1) == wanted
     assert pairs_of(by_source(spark, pulsar, topic, decryption_keys=private(keys, "second"))) == wanted
-    verified = CliRunner().invoke(typer_app, ["verify", options["name"], "--service-url", pulsar.service_url, "--json"])
+    verified = CliRunner().invoke(
+        typer_app, ["sink", "verify", options["name"], "--service-url", pulsar.service_url, "--json"]
+    )
     assert (verified.exit_code, json.loads(verified.output)["rows"]) == (0, 1)
 
 

@@ -89,7 +89,7 @@ def fails_last(use: Use, job: Job, way: str) -> None:
 
 def skip(use: Use, batch: int) -> None:
     done = CliRunner().invoke(
-        typer_app, ["skip", use.name, "--batch", str(batch), "--yes"], env={"EOS_SERVICE_URL": use.service_url}
+        typer_app, ["sink", "skip", use.name, "--batch", str(batch), "--yes"], env={"EOS_SERVICE_URL": use.service_url}
     )
     assert done.exit_code == 0, done.output
 
@@ -98,7 +98,7 @@ def test_the_rows_of_a_failed_batch_are_given_up_by_a_command(use: Use, job: Job
     fails_last(use, job, "a_failure_is_swallowed_in_the_last_batch")
     said = run(use, job, use.sink())
     assert "Batch 3 is not written: batch 2 failed in run" in said
-    assert f"eos skip {use.name} --batch 2" in said
+    assert f"eos sink skip {use.name} --batch 2" in said
     skip(use, 2)
     assert run(use, job, use.sink()) == ""
     assert whole_batches(use) == [0, 1, 3]

@@ -19,6 +19,11 @@ class Said:
     text: str
     code: int
 
+    @property
+    def verb(self) -> str:
+        """The words that name the command."""
+        return " ".join(self.words[: 2 if self.words[0] == "sink" else 1])
+
 
 Answers = Mapping[str, list[Said]]
 """What was said, by situation."""
@@ -33,22 +38,22 @@ Three batches are committed, and the driver is at work. There is nothing to do."
         "In doubt",
         """\
 The driver died in the middle of its fourth batch, and has left the batch's transaction open: readers wait for it. Start
-the query again: it ends the transaction, and writes the batch anew. If it can't be started, `eos abort` frees the
+the query again: it ends the transaction, and writes the batch anew. If it can't be started, `eos sink abort` frees the
 readers at once.""",
     ),
     "fenced": (
         "Fenced",
         """\
 A second driver of the same query has taken the sink over, and the first one, which lives, has failed with `Fenced`. The
-sink is well: `eos show` has both runs, and `eos doctor` says which one owns it. Stop the other.""",
+sink is well: `eos sink show` has both runs, and `eos doctor` says which one owns it. Stop the other.""",
     ),
     "frozen": (
         "Frozen",
         """\
 Another program has sent a frame into the third batch after its commit. Readers get what lies before that frame, and
-nothing behind it. `eos verify` finds the batch still: its rows vanish with the healing, for readers that start later,
-and the sink's next batch heals. So stop the query, write the rows again, and free the readers with `eos doctor --heal
---accept-loss`.""",
+nothing behind it. `eos sink verify` finds the batch still: its rows vanish with the healing, for readers that start
+later, and the sink's next batch heals. So stop the query, write the rows again, and free the readers with `eos doctor
+--heal --accept-loss`.""",
     ),
 }
 """{situation: (its title, what it is and what to do)}"""
@@ -101,12 +106,12 @@ def _varying() -> Iterator[str]:
 
 def _codes(answers: Answers) -> Iterator[str]:
     """A row for each command, a column for each situation."""
-    commands = list(dict.fromkeys(said.words[0] for said in next(iter(answers.values()))))
+    commands = list(dict.fromkeys(said.verb for said in next(iter(answers.values()))))
     yield f"| command | {' | '.join(SITUATIONS[name][0].lower() for name in answers)} |"
     yield f"|---|{'---|' * len(answers)}"
     for command in commands:
         codes = (
-            ", ".join(dict.fromkeys(str(said.code) for said in several if said.words[0] == command))
+            ", ".join(dict.fromkeys(str(said.code) for said in several if said.verb == command))
             for several in answers.values()
         )
         yield f"| `eos {command}` | {' | '.join(codes)} |"

@@ -35,15 +35,15 @@ def commands(namespace: str, old: str) -> Iterator[tuple[str, ...]]:
     """What is asked in each situation; at last what changes something. Args: where; an old query's checkpoint."""
     here = ("--namespace", namespace)
     topic = f"persistent://{namespace}/{TOPIC}"
-    yield ("sinks", *here)
-    yield ("show", NAME, *here, "--last", "6")
-    yield ("verify", NAME, *here)
+    yield ("sink", "list", *here)
+    yield ("sink", "show", NAME, *here, "--last", "6")
+    yield ("sink", "verify", NAME, *here)
     yield ("doctor", *here, "--older-than", "0")
-    yield ("tables", *here)
+    yield ("topics", *here)
     yield ("peek", topic)
-    yield ("adopt", old, "--topic", topic, "--name", "orders-2")
-    yield ("abort", NAME, *here, "--yes")
-    yield ("reset", NAME, *here, "--yes")
+    yield ("sink", "adopt", old, "--topic", topic, "--sink", "orders-2")
+    yield ("sink", "abort", NAME, *here, "--yes")
+    yield ("sink", "reset", NAME, *here, "--yes")
 
 
 @pytest.fixture

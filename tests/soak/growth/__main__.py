@@ -136,8 +136,18 @@ class Run:
             return self.driver.wait()
 
     def verified(self) -> dict[str, Any]:
-        """What `eos verify --json` says of the sink."""
-        line = [sys.executable, "-m", "eos", "verify", NAME, "--json", "--service-url", self._pulsar.service_url]
+        """What `eos sink verify --json` says of the sink."""
+        line = [
+            sys.executable,
+            "-m",
+            "eos",
+            "sink",
+            "verify",
+            NAME,
+            "--json",
+            "--service-url",
+            self._pulsar.service_url,
+        ]
         done = subprocess.run(line, capture_output=True, text=True)
         return {"exit_code": done.returncode, "said": json.loads(done.stdout) if done.stdout else done.stderr}
 

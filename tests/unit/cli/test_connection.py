@@ -16,8 +16,10 @@ from eos.cli.connection import ConnectionOptions, Namespace, connecting
 from eos.cli.layers import Layer, variable
 from eos.config import Cluster, Credentials, OAuth2, Tls
 from eos.errors import InvalidInput
+from tools.command_pages import verbs
 
-CONNECTING = ("tables", "peek", "plan", "lag", "sinks", "show", "verify", "doctor", "abort", "skip", "reset", "adopt")
+OF_SINKS = ("list", "show", "verify", "abort", "skip", "reset", "adopt")
+CONNECTING = ("topics", "topics create", "peek", "plan", "lag", "doctor", *(f"sink {verb}" for verb in OF_SINKS))
 OAUTH2 = {"issuer_url": "https://i", "client_id": "c", "client_secret": "s3cr3t"}
 
 
@@ -42,11 +44,13 @@ def run(reached: list[ConnectionOptions], *words: str) -> Result:
 
 def parameters(command: str) -> dict[str, Any]:
     found: Any = typer.main.get_command(typer_app)
-    return {one.name: one for one in found.commands[command].params}
+    for verb in command.split():
+        found = found.commands[verb]
+    return {one.name: one for one in found.params}
 
 
 def test_every_command_that_connects_takes_the_same_set() -> None:
-    wanted = {name for name, one in parameters("tables").items() if one.rich_help_panel == "Connection"}
+    wanted = {name for name, one in parameters("topics").items() if one.rich_help_panel == "Connection"}
     assert {"service_url", "admin_url", "token", "basic", "oauth2", "tls_trust_certs", "client_conf"} < wanted
     for command in CONNECTING:
         mine = {
@@ -54,9 +58,8 @@ def test_every_command_that_connects_takes_the_same_set() -> None:
         }
         assert mine == wanted
         assert "to" not in parameters(command)
-    apart = {"local"}
-    found: Any = typer.main.get_command(typer_app)
-    assert set(found.commands) == {*CONNECTING, *apart}
+    others = {verb for verb, _ in verbs("eos") if not verb.startswith("eos local ")}
+    assert others == {f"eos {command}" for command in CONNECTING}
 
 
 def test_nothing_said_is_this_machine_by_nobody(reached: list[ConnectionOptions]) -> None:

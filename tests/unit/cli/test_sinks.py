@@ -1,4 +1,4 @@
-"""What `eos sinks`, `eos show` and `eos verify` print, as docs/how-to/runbook.md shows it."""
+"""What `eos sink list`, `eos sink show` and `eos sink verify` print, as docs/how-to/runbook.md shows it."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ WRONG = (
 def run(monkeypatch: pytest.MonkeyPatch, command: str, answer: Any, *words: str) -> Result:
     """Run a command whose question is answered so; the client connects to nothing before it is asked."""
     place, name = {
-        "sinks": (eos.doctor.sinks, "sinks"),
+        "list": (eos.doctor.sinks, "sinks"),
         "show": (eos.doctor.sinks, "records"),
         "verify": (eos.inspect.audit, "audit"),
     }[command]
     monkeypatch.setattr(place, name, lambda *asked: answer)
-    return CliRunner().invoke(cli.typer_app, [command, *words])
+    return CliRunner().invoke(cli.typer_app, ["sink", command, *words])
 
 
 @pytest.mark.parametrize(
     ("command", "answer", "words", "code"),
     [
-        ("sinks", SINKS, (), 1),
+        ("list", SINKS, (), 1),
         ("show", RECORDS, ("flights", "--last", "4"), 0),
         ("verify", PROMISED, ("flights",), 0),
         ("verify", Audit(813, 16_260_000, (FLIGHTS,), WRONG), ("flights",), 1),
@@ -79,13 +79,13 @@ def test_what_cant_be_known_has_an_exit_code_of_its_own(
 
 def test_the_command_that_frees_readers_names_the_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (
-        "eos abort flights --namespace public/etl\n"
-        in run(monkeypatch, "sinks", SINKS, "--namespace", "public/etl").stderr
+        "eos sink abort flights --namespace public/etl\n"
+        in run(monkeypatch, "list", SINKS, "--namespace", "public/etl").stderr
     )
 
 
 def test_a_namespace_without_sinks_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(monkeypatch, "sinks", [])
+    done = run(monkeypatch, "list", [])
     assert (done.exit_code, "public/default has no sinks" in done.output) == (0, True)
-    done = run(monkeypatch, "sinks", [], "--json")
+    done = run(monkeypatch, "list", [], "--json")
     assert (done.stdout, "or does not exist" in done.stderr) == ("[]\n", True)

@@ -1,78 +1,89 @@
-"""What `eos local topic` and `eos local read` print, with the Pulsar faked."""
+"""What `eos topics` and `eos topics create` print, with the Pulsar faked."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from eos.cli import app as cli
-from eos.config import Cluster, Credentials
-from eos.errors import InvalidInput
-from eos.inspect.rows import TopicRow, TopicRows
-from eos.local import LocalError, instances, topics
-from eos.local.topics import LocalTopic
-from eos.pulsar.wire.message_id import MessageId
+from eos.errors import InvalidInput, Refused
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.schemas import Registered
 
-PLACE = LocalTopic("pulsar://localhost:1", "http://localhost:2", Credentials())
-FULL = "persistent://public/default/flights"
-
-
-def row(partition: int | None, key: bytes | None, data: bytes | None) -> TopicRow:
-    return TopicRow(partition, MessageId(1, 2), key, data, 5, 7, {"a": "b"})
-
-
-@pytest.fixture(autouse=True)
-def running(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stored(rows: TopicRows) -> Iterator[TopicRow]:
-        assert (rows._topic, rows._options.cluster) == (FULL, Cluster(PLACE.service_url, PLACE.credentials))
-        yield from [row(0, b"k", b"one"), row(0, None, "zwei \u00fc".encode()), row(1, b"\xff", None)]
-
-    monkeypatch.setattr(instances, "place", lambda name: PLACE)
-    monkeypatch.setattr(TopicRows, "stored", stored)
+BASE = "persistent://public/default"
 
 
 def eos(*words: str) -> Result:
-    return CliRunner().invoke(cli.typer_app, ["local", *words])
+    return CliRunner().invoke(cli.typer_app, words)
 
 
-def test_rows_are_lines_of_key_tab_value() -> None:
-    assert eos("read", "flights").stdout == "k\tone\n\tzwei \u00fc\n\\xff\tnull\n"
-    assert f"3 rows of {FULL}." in eos("read", "flights").output
-    assert eos("read", FULL, "--limit", "1").stdout == "k\tone\n"
+@pytest.fixture(autouse=True)
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """A namespace with two topics; the list holds those that are made besides."""
+    made: list[tuple[str, int]] = []
+
+    def topics(client: Client, namespace: str) -> list[str]:
+        return [f"{BASE}/b-partition-0", f"{BASE}/a"] if namespace == "public/default" else []
+
+    def schema(client: Client, topic: str) -> Registered | None:
+        return Registered(topic, bytes(8), "JSON", b"", {}) if topic.endswith("/b") else None
+
+    def create(admin: Admin, topic: str, partitions: int) -> None:
+        if topic.startswith("persistent://no/"):
+            raise Refused("create", "404", "Namespace not found")
+        if topic in dict(made):
+            raise Refused("create", "409", "This topic already exists")
+        made.append((topic, partitions))
+
+    monkeypatch.setattr(Client, "topics", topics)
+    monkeypatch.setattr(Client, "schema", schema)
+    monkeypatch.setattr(Client, "partitions", lambda client, topic: dict(made)[topic])
+    monkeypatch.setattr(Admin, "create", create)
+    return made
 
 
-def test_rows_are_objects_for_programs() -> None:
-    first, *_, last = map(json.loads, eos("read", "public/default/flights", "--json").stdout.splitlines())
-    assert first == {"partition": 0, "key": "k", "value": "one", "event_time_ms": 7, "properties": {"a": "b"}}
-    assert (last["partition"], last["value"]) == (1, None)
+def test_topics_are_a_table_or_objects() -> None:
+    assert [line.split()[1:6:2] for line in eos("topics").stdout.splitlines()[3:-1]] == [
+        [f"{BASE}/a", "none", "none"],
+        [f"{BASE}/b", "1", "JSON"],
+    ]
+    assert json.loads(eos("topics", "--json").stdout)[1] == {
+        "topic": f"{BASE}/b",
+        "partitions": 1,
+        "schema": "JSON",
+    }
+    empty = eos("topics", "--namespace", "public/other")
+    assert (empty.exit_code, "public/other has no topics, or does not exist." in empty.output) == (0, True)
+    for_a_program = eos("topics", "--namespace", "public/other", "--json")
+    assert (for_a_program.stdout, "or does not exist" in for_a_program.stderr) == ("[]\n", True)
 
 
-def test_a_topic_is_made_or_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, int]] = []
-
-    def create(place: LocalTopic, topic: str, partitions: int) -> bool:
-        asked.append((topic, partitions))
-        return len(asked) == 1
-
-    monkeypatch.setattr(topics, "create", create)
-    assert f"{FULL} is made" in eos("topic", "flights", "--partitions", "2").output
-    assert f"{FULL} is there already" in eos("topic", "flights").output
-    assert asked == [(FULL, 2), (FULL, 0)]
+def test_a_topic_is_made_or_found(made: list[tuple[str, int]]) -> None:
+    assert f"{BASE}/flights is made" in eos("topics", "create", "flights", "--partitions", "2").output
+    assert f"{BASE}/flights is there already" in eos("topics", "create", "flights", "--partitions", "2").output
+    other = eos("topics", "create", "flights").exception
+    assert isinstance(other, InvalidInput)
+    assert f"{BASE}/flights is there already, with 2 partitions, not 0" in str(other)
+    assert made == [(f"{BASE}/flights", 2)]
 
 
-def test_names_that_are_no_topics_are_refused_before_anything_is_asked() -> None:
-    assert isinstance(eos("topic", "a/b").exception, InvalidInput)
-    assert isinstance(eos("read", "flights-partition-1").exception, InvalidInput)
+def test_a_namespace_that_does_not_exist_is_named_as_the_cause(made: list[tuple[str, int]]) -> None:
+    error = eos("topics", "create", "no/such/rows").exception
+    assert isinstance(error, InvalidInput)
+    assert "persistent://no/such/rows was not created: its namespace does not exist." in str(error)
+    assert made == []
 
 
-def test_an_instance_that_does_not_run_is_named_with_the_way_to_start_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
-    monkeypatch.undo()
-    monkeypatch.setenv("EOS_CACHE", str(tmp_path))
-    error = eos("read", "flights", "--name", "trial").exception
-    assert isinstance(error, LocalError)
-    assert str(error) == "No Pulsar called trial is up. Start one with: eos local up --name trial"
+def test_a_name_that_is_not_valid_is_refused_before_anything_is_asked(made: list[tuple[str, int]]) -> None:
+    assert isinstance(eos("topics", "create", "a/b").exception, InvalidInput)
+    assert made == []
+
+
+@pytest.mark.parametrize("option", ["--json", "--namespace=public/other", "--admin-url=http://h:1"])
+def test_an_option_of_the_list_before_create_is_refused(option: str, made: list[tuple[str, int]]) -> None:
+    error = eos("topics", option, "create", "flights").exception
+    assert "come after the verb" in str(error)
+    assert made == []

@@ -111,7 +111,7 @@ def test_the_table_for_a_query_that_has_written_without_the_log(
     if isinstance(follows, Action):
         assert decide(log, batch, OURS, unlogged=7) is follows
         return
-    with pytest.raises(follows, match=r"would be missing from the output.*`eos skip NAME --batch 8`"):
+    with pytest.raises(follows, match=r"would be missing from the output.*`eos sink skip NAME --batch 8`"):
         decide(log, batch, OURS, unlogged=7)
 
 

@@ -88,7 +88,7 @@ def test_a_log_that_broke_takes_nothing_until_it_is_reopened(world: Alone, owner
 def test_an_owner_that_comes_back_joins_the_subscription_again_where_that_can_be(
     world: Alone, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By it `eos abort` sees an owner whose producer a fenced driver's last try has closed."""
+    """By it `eos sink abort` sees an owner whose producer a fenced driver's last try has closed."""
     joined: list[str] = []
     monkeypatch.setattr(owner.log.hold(), "join", lambda: joined.append("again"))
     owner.log.reopen()

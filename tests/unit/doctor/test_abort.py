@@ -1,4 +1,4 @@
-"""What `eos abort` does, and what it refuses."""
+"""What `eos sink abort` does, and what it refuses."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ def test_patience_has_an_end() -> None:
 
 def test_abort_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
     client, admin = FakeClient([INTENT]), FakeAdmin({})
-    answer = run(monkeypatch, client, admin, "abort", "rows", said="n\n")
+    answer = run(monkeypatch, client, admin, "sink", "abort", "rows", said="n\n")
     assert (answer.exit_code, client.asked) == (1, [])
     assert "batch 4 of query query" in answer.output
-    assert "Aborted transaction (2,7)" in run(monkeypatch, client, admin, "abort", "rows", said="y\n").output
+    assert "Aborted transaction (2,7)" in run(monkeypatch, client, admin, "sink", "abort", "rows", said="y\n").output
     client.log = [INTENT, MARKER]
-    assert "has left no transaction open" in run(monkeypatch, client, admin, "abort", "rows", "--yes").output
+    assert "has left no transaction open" in run(monkeypatch, client, admin, "sink", "abort", "rows", "--yes").output
 
 
 def test_abort_of_a_sink_that_is_not_there_says_so_and_nothing_of_making_topics(
@@ -127,7 +127,7 @@ def test_abort_of_a_sink_that_is_not_there_says_so_and_nothing_of_making_topics(
 
     client = FakeClient([])
     monkeypatch.setattr(client, "partitions", missing)
-    error = run(monkeypatch, client, FakeAdmin({}), "abort", "nosuch").exception
+    error = run(monkeypatch, client, FakeAdmin({}), "sink", "abort", "nosuch").exception
     assert isinstance(error, InvalidInput)
     assert 'There is no sink "nosuch" in public/default' in str(error)
     assert "reate" not in str(error)
@@ -142,7 +142,7 @@ def test_a_topic_with_partitions_is_no_control_topic() -> None:
 def test_abort_of_another_roles_transaction_says_who_may(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = Intent(2, "query", "run", 4, 1, TXN, "alice")
     client = FakeClient([theirs], ends=[refused("TransactionNotFound")])
-    answer = run(monkeypatch, client, FakeAdmin({}), "abort", "rows", "--yes")
+    answer = run(monkeypatch, client, FakeAdmin({}), "sink", "abort", "rows", "--yes")
     assert (answer.exit_code, "only the role alice may end it" in answer.output) == (3, True)
 
 
@@ -153,14 +153,14 @@ def test_an_admin_api_that_does_not_tell_is_none_to_abort(monkeypatch: pytest.Mo
     admin = FakeAdmin({})
     monkeypatch.setattr(admin, "transaction", forbidden)
     client = FakeClient([Intent(2, "query", "run", 4, 1, TXN, "alice")], ends=[refused("TransactionNotFound")])
-    answer = run(monkeypatch, client, admin, "abort", "rows", "--yes", "--admin-url", "http://localhost:1")
+    answer = run(monkeypatch, client, admin, "sink", "abort", "rows", "--yes", "--admin-url", "http://localhost:1")
     assert (answer.exit_code, "only the role alice may end it" in answer.output) == (3, True)
 
 
 def test_abort_tells_a_program_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = FakeAdmin({})
-    done = run(monkeypatch, FakeClient([INTENT]), admin, "abort", "rows", "--yes", "--json")
+    done = run(monkeypatch, FakeClient([INTENT]), admin, "sink", "abort", "rows", "--yes", "--json")
     told = json.loads(done.stdout)
     assert (told["outcome"], told["transaction"], told["batch_id"]) == ("aborted", "(2,7)", 4)
-    nothing = run(monkeypatch, FakeClient([INTENT, MARKER]), admin, "abort", "rows", "--yes", "--json")
+    nothing = run(monkeypatch, FakeClient([INTENT, MARKER]), admin, "sink", "abort", "rows", "--yes", "--json")
     assert json.loads(nothing.stdout)["outcome"] == "nothing open"

@@ -52,7 +52,7 @@ def test_an_open_transaction_is_waited_for_and_its_sink_is_named() -> None:
     age_s = cast(float, pytest.approx(time.time() - 1, abs=60))
     assert found == Finding(ROWS, ReaderState.WAITING, TXN, opened(), Trace("rows", INTENT, committed=False), age_s)
     assert "600 s after it was opened" in found.remedy
-    assert "eos abort rows" in found.remedy
+    assert "eos sink abort rows" in found.remedy
     assert json.loads(json.dumps(summary(found)))["batch_id"] == 4
 
 

@@ -45,7 +45,7 @@ class FakeAdmin:
 
 def test_the_command_that_is_told_names_the_namespace() -> None:
     told = owner("owner of rows", OPEN, (), "public/etl").said
-    assert told.endswith("free the readers: eos abort rows --namespace public/etl")
+    assert told.endswith("free the readers: eos sink abort rows --namespace public/etl")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_command_that_is_told_names_the_namespace() -> None:
         (FORMER, HERE, CheckVerdict.GOOD, "took over from run old, "),
         (FORMER, HERE, CheckVerdict.GOOD, "fails with Fenced, and at most makes the owner try a batch again"),
         (OPEN, HERE, CheckVerdict.GOOD, "Run run owns it"),
-        (OPEN, (), CheckVerdict.CARE, "eos abort rows"),
+        (OPEN, (), CheckVerdict.CARE, "eos sink abort rows"),
         (ENDED, (), CheckVerdict.GOOD, "writes it again"),
         (NOT_TOLD, (), CheckVerdict.UNKNOWN, "still open is not told"),
         (OWNED, (), CheckVerdict.GOOD, "goes on when its query starts"),

@@ -201,7 +201,7 @@ def test_a_checkpoint_of_an_exactly_once_sink_goes_on_with_a_warning(
 ) -> None:
     World(monkeypatch, registered=Registration("flights", CONTROL, 9).text).begin()
     assert "that batch may be visible already" in "\n".join(caplog.messages)
-    assert "`eos abort flights` ends it now" in "\n".join(caplog.messages)
+    assert "`eos sink abort flights` ends it now" in "\n".join(caplog.messages)
 
 
 @pytest.mark.parametrize(

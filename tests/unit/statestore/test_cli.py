@@ -95,7 +95,7 @@ SHADOW = ["drill", "shadow", "bk://z:1/q"]
         ([*IN_STEP, "--job", "a:b", "--sink", "s"], "--service-url, the cluster it writes to, must be given"),
         ([*IN_STEP, "--job", "no", "--sink", "s", "--service-url", "pulsar://h:1"], "'no' names no job"),
         ([*IN_STEP, "--job", "os:getcwd", "--sink", "s", "--service-url", "pulsar://h:1"], "os:getcwd is not a job"),
-        (["restore", "name", "bk://z:1/new", "--name", "x"], "--name is for topics"),
+        (["restore", "name", "bk://z:1/new", "--savepoint", "x"], "--savepoint is for topics"),
         (["savepoint", *IN_STEP], "--job is missing"),
         ([*SHADOW], "--job is missing"),
         (["drill", "rehearse", "bk://z:1/q", "--sink", "s"], "--service-url, the cluster it writes to, must be given"),

@@ -21,7 +21,7 @@ def section(program: str, verb: str) -> str:
 
 
 def test_a_section_has_the_help_and_each_option_with_its_default() -> None:
-    skip = section("eos", "eos skip")
+    skip = section("eos", "eos sink skip")
     assert "- `--batch` (required): " in skip
     assert "Also `NAME`, `--namespace`, `--yes`, [the connection](#command-line)." in skip
     assert "--service-url" not in skip

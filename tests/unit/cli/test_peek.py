@@ -1,4 +1,4 @@
-"""What `eos tables` and `eos peek` print, with the Pulsar faked."""
+"""What `eos peek` prints, with the Pulsar faked."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from typer.testing import CliRunner, Result
 from eos.cli import app as cli
 from eos.config import Cluster, Credentials, Tls
 from eos.errors import InvalidInput
-from eos.inspect import segments
 from eos.inspect.rows import TopicRow, TopicRows
-from eos.inspect.segments import SegmentReader, Storage, TopicSegment
-from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.message_id import MessageId
 
 BASE = "persistent://public/default"
@@ -41,34 +37,9 @@ def there(monkeypatch: pytest.MonkeyPatch) -> list[Cluster]:
         asked.append(rows._options.cluster)
         return (row(number) for number in range(30))
 
-    def topics(client: Client, namespace: str) -> list[str]:
-        asked.append(client.cluster)
-        return [f"{BASE}/b-partition-0", f"{BASE}/a"] if namespace == "public/default" else []
-
-    def schema(client: Client, topic: str) -> Registered | None:
-        return Registered(topic, bytes(8), "JSON", b"", {}) if topic.endswith("/b") else None
-
     monkeypatch.setattr(TopicRows, "stored", stored)
     monkeypatch.setattr(TopicRows, "coming", lambda rows: iter([row(3), row(1, key=None)]))
-    monkeypatch.setattr(Client, "topics", topics)
-    monkeypatch.setattr(Client, "schema", schema)
     return asked
-
-
-def test_topics_are_a_table_or_objects() -> None:
-    assert [line.split()[1:6:2] for line in eos("tables").stdout.splitlines()[3:-1]] == [
-        [f"{BASE}/a", "none", "none"],
-        [f"{BASE}/b", "1", "JSON"],
-    ]
-    assert json.loads(eos("tables", "--json").stdout)[1] == {
-        "topic": f"{BASE}/b",
-        "partitions": 1,
-        "schema": "JSON",
-    }
-    empty = eos("tables", "--namespace", "public/other")
-    assert (empty.exit_code, "public/other has no topics, or does not exist." in empty.output) == (0, True)
-    for_a_program = eos("tables", "--namespace", "public/other", "--json")
-    assert (for_a_program.stdout, "or does not exist" in for_a_program.stderr) == ("[]\n", True)
 
 
 def test_rows_are_a_table_of_the_columns_that_hold_something() -> None:
@@ -125,20 +96,8 @@ def test_latest_alone_would_show_nothing_and_is_refused() -> None:
     assert isinstance(eos("peek", "t", "--from", "latest").exception, InvalidInput)
 
 
-def test_a_plan_names_segments_that_may_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [
-        TopicSegment(f"{BASE}/a", 7, 3, 90, Storage(kind), (), SegmentReader.BROKERS)
-        for kind in ("unknown", "offloaded")
-    ]
-    monkeypatch.setattr(segments, "segments", lambda *_: iter(found))
-    said = eos("plan", "a").output
-    assert said.count("may be lost") == 1
-    assert f"Ledger 7 of {BASE}/a has no metadata in BookKeeper that the broker can read. Its 3 entries" in said
-
-
 def test_the_options_of_the_connection_are_those_of_the_other_commands(there: list[Cluster]) -> None:
     options = ("--service-url", "pulsar+ssl://h:1", "--token", "abc", "--tls-trust-certs", "ca.pem")
-    for words in (("peek", "t"), ("tables",)):
-        assert eos(*words, *options).exit_code == 0
+    assert eos("peek", "t", *options).exit_code == 0
     cluster = Cluster("pulsar+ssl://h:1", Credentials("token", "abc"), Tls("ca.pem", True, None, None))
-    assert there == [cluster, cluster]
+    assert there == [cluster]

@@ -1,0 +1,116 @@
+"""`eos peek`: the rows of a topic that are committed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eos.cli.connection import ConnectionOptions, connecting
+from eos.cli.console import print_table, printable, tell, time_of
+
+if TYPE_CHECKING:
+    from eos.inspect.rows import TopicRow
+
+LIMIT = 20
+
+
+@connecting
+def peek(
+    to: ConnectionOptions,
+    topic: Annotated[str, typer.Argument(help="A topic, or one partition by its own name.")],
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from", help="earliest, latest, a time (ISO 8601 with a zone, or ms since 1970), or an entry as 8:13."
+        ),
+    ] = "earliest",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"So many rows at most. Default: {LIMIT}; with --follow no limit.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    decryption_keys: Annotated[
+        str | None,
+        typer.Option(help='For encrypted rows, the files of private keys: {"NAME": "file:PATH"}, as for the source.'),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each row, one on a line.")] = False,
+) -> None:
+    """Show rows of a topic that are committed, partition by partition; nothing is acknowledged.
+
+    Bytes that are not UTF-8 and control characters are shown as \\xNN, \\n and the like. With --follow a row is a line:
+    partition, place, key and value, with tabs between them. Only with --admin-url does it report a ledger that is lost.
+    """
+    from contextlib import ExitStack
+    from itertools import islice
+
+    from eos.errors import InvalidInput
+    from eos.inspect.rows import TopicRows
+    from eos.pulsar.wire.encryption import as_it_is, decryptor_of
+    from eos.pulsar.wire.encryption_keys import key_files
+
+    if start == "latest" and not follow:
+        raise InvalidInput("--from latest shows what comes from now on: give --follow too, or another place to begin")
+    decrypt = as_it_is if decryption_keys is None else decryptor_of(key_files(decryption_keys))
+    with ExitStack() as stack:
+        kind_of = None
+        if to.admin_url is not None:
+            from eos.pulsar.net.admin import Admin
+
+            kind_of = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls)).entry_kind
+        rows = TopicRows(to.cluster, topic, start, tell, decrypt, kind_of)
+        shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
+        if not as_json and not follow:
+            _show(list(shown))
+            return
+        for row in shown:
+            print(json.dumps(_plain(row)) if as_json else _line(row), flush=follow)
+
+
+def _show(rows: list[TopicRow]) -> None:
+    head = ("partition", "place", "published", "event time", "key", "value", "properties")
+    lines = [
+        (
+            _number(row),
+            row.message_id.place,
+            time_of(row.publish_time_ms),
+            time_of(row.event_time_ms),
+            _text(row.key) or "",
+            "null" if row.value is None else _text(row.value) or "",
+            ", ".join(f"{name}={value}" for name, value in row.properties.items()),
+        )
+        for row in rows
+    ]
+    filled = [place for place in range(len(head)) if any(line[place] for line in lines)]
+    if lines:
+        print_table([head[place] for place in filled], [[line[place] for place in filled] for line in lines])
+    tell(f"{len(rows)} rows.")
+
+
+def _text(data: bytes | None) -> str | None:
+    """Return bytes as text; what is not UTF-8 as \\xNN."""
+    return None if data is None else data.decode(errors="backslashreplace")
+
+
+def _line(row: TopicRow) -> str:
+    value = "null" if row.value is None else printable(_text(row.value) or "")
+    return "\t".join((_number(row), row.message_id.place, printable(_text(row.key) or ""), value))
+
+
+def _plain(row: TopicRow) -> dict[str, object]:
+    place = row.message_id
+    return {
+        "partition": row.partition,
+        "ledger": place.ledger,
+        "entry": place.entry,
+        "batch_index": place.batch_index,
+        "publish_time_ms": row.publish_time_ms,
+        "event_time_ms": row.event_time_ms,
+        "key": _text(row.key),
+        "value": _text(row.value),
+        "properties": dict(row.properties),
+    }
+
+
+def _number(row: TopicRow) -> str:
+    return "" if row.partition is None else str(row.partition)

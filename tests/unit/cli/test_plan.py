@@ -1,0 +1,23 @@
+"""What `eos plan` prints, with the Pulsar faked."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from eos.cli.app import typer_app
+from eos.inspect import segments
+from eos.inspect.segments import SegmentReader, Storage, TopicSegment
+
+BASE = "persistent://public/default"
+
+
+def test_a_plan_names_segments_that_may_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [
+        TopicSegment(f"{BASE}/a", 7, 3, 90, Storage(kind), (), SegmentReader.BROKERS)
+        for kind in ("unknown", "offloaded")
+    ]
+    monkeypatch.setattr(segments, "segments", lambda *_: iter(found))
+    said = CliRunner().invoke(typer_app, ["plan", "a"]).output
+    assert said.count("may be lost") == 1
+    assert f"Ledger 7 of {BASE}/a has no metadata in BookKeeper that the broker can read. Its 3 entries" in said
