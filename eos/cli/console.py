@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,26 +42,43 @@ def tell(line: str, style: str | None = None) -> None:
     out.print(printable(line, LINES), markup=False, style=style)
 
 
-def columns(*heads: str) -> Table:
-    """Make a table with these heads. Where the terminal is narrow, a cell takes several lines, and loses nothing."""
+def columns(*heads: str, right: Collection[str] = ()) -> Table:
+    """Make a table with these heads. Where the terminal is narrow, a cell takes several lines, and loses nothing.
+
+    Args: right: the heads of the columns that are aligned to the right.
+    """
     from rich.table import Table
 
     made = Table()
     for head in heads:
-        made.add_column(head, overflow="fold")
+        made.add_column(head, overflow="fold", justify="right" if head in right else "left")
     return made
 
 
-def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table to standard output: as wide as the terminal, or with whole lines where there is none."""
-    table = columns(*heads)
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Collection[str] = ()) -> None:
+    """Print a table to standard output: as wide as the terminal, or with whole lines where there is none.
+
+    Args: right: the heads of the columns that are aligned to the right.
+    """
+    table = columns(*heads, right=right)
     for row in rows:
-        table.add_row(*(printable(cell, LINES) for cell in row))
-    show_whole(table)
+        table.add_row(*(printable(str(cell), LINES) for cell in row))
+    _show_whole(table)
 
 
-def show_whole(table: Table) -> None:
-    """Print a table whose cells fold, as `print_table` does."""
+def print_facts(facts: Mapping[str, object]) -> None:
+    """Print what is known of one thing to standard output, a line for each name and what it is."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for _ in range(2):
+        table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name.replace("_", " "), printable(str(value)))
+    _show_whole(table)
+
+
+def _show_whole(table: Table) -> None:
     from rich.console import Console
 
     Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WHOLE_LINES).print(table)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eos.cli.console import print_table, printable, show_whole, tell
+from eos.cli.console import print_facts, print_table, tell
 from eos.cli.earlier_verbs import EarlierVerbs
 
 if TYPE_CHECKING:
@@ -60,15 +60,8 @@ def _sigterm_is_an_end() -> Iterator[None]:
 
 
 def _show(instance: Instance | ClusterInstance) -> None:
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for _ in range(2):
-        table.add_column(overflow="fold")
-    for label, value in instance.summary().items():
-        if label not in ("name", "running", "parts"):
-            table.add_row(label.replace("_", " "), printable(str(value)))
-    show_whole(table)
+    told = instance.summary()
+    print_facts({name: value for name, value in told.items() if name not in ("name", "running", "parts")})
 
 
 @app.command()

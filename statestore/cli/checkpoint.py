@@ -79,22 +79,22 @@ def _show(found: Snapshots) -> None:
     loadable = set(found.loadable)
     batches = console.count(len(found.batches), "batch")
     console.tell(f"query {found.query_id}, {batches}, {console.size(found.bytes)} of state")
-    console.show_table(
+    console.print_table(
         ("batch", "planned", "committed", "age", "watermark", "state"),
         [
             (
                 batch.id,
-                console.moment(batch.planned_ms) if batch.planned_ms else "",
-                console.moment(batch.committed_ms) if batch.committed else "no",
+                console.time_of(batch.planned_ms or None),
+                console.time_of(batch.committed_ms) if batch.committed else "no",
                 console.age(found.read_ms, batch.committed_ms or batch.planned_ms),
-                console.moment(batch.watermark_ms) if batch.watermark_ms else "",
+                console.time_of(batch.watermark_ms or None),
                 "loadable" if batch.id in loadable and found.stores else "",
             )
             for batch in found.batches
         ],
         right=("batch", "age"),
     )
-    console.show_table(
+    console.print_table(
         ("operator", "name", "partition", "store", "versions", "snapshots", "files", "tables", "size", "age"),
         [_row(found, store) for store in found.stores],
         right=("partition", "files", "tables", "size", "age"),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
 
-from eos.cli.console import LINES, printable
+from eos.cli.console import print_facts as print_facts
+from eos.cli.console import print_table as print_table
 from eos.cli.console import run as run_and_tell
 from eos.cli.console import tell as tell
+from eos.cli.console import time_of as time_of
 from statestore.errors import Damaged
 
 # 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
@@ -32,25 +32,6 @@ Show = Callable[[int, int | None, str], None]
 def show_json(value: object) -> None:
     """Print a value as JSON, to standard output."""
     print(json.dumps(value, indent=2, default=str))
-
-
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> None:
-    """Print rows as a table, to standard output; the columns in `right` are aligned to the right."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(printable(str(cell), LINES) for cell in row))
-    out = Console(highlight=False, markup=False)
-    if out.is_terminal:
-        out.print(table)
-        return
-    # For programs: lines of any length, and no blanks that fill the last column.
-    text = io.StringIO()
-    Console(file=text, highlight=False, markup=False, width=10_000).print(table)
-    print("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
 
 
 def show(fields: object, as_json: bool, line: str) -> None:
@@ -120,11 +101,6 @@ def size(count: int) -> str:
             break
         amount /= 1024
     return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
-
-
-def moment(ms: int) -> str:
-    """Write milliseconds since the epoch as UTC, to the second."""
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def run(command: Callable[[], Any]) -> None:

@@ -75,7 +75,7 @@ def _tell(counts: list[dict[str, Any]], shown: list[dict[str, Any]], total: int)
     if not total:
         console.tell("The state is the same")
         return
-    console.show_table(
+    console.print_table(
         ("operator", "name", "store", "change", "key", "A", "B"),
         [
             (

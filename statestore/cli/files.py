@@ -37,12 +37,12 @@ def ls(
     rows = [
         (
             "" if one.is_directory else console.size(one.length),
-            console.moment(one.mtime_ms),
+            console.time_of(one.mtime_ms),
             (one.path if recursive else one.name) + ("/" if one.is_directory else ""),
         )
         for one in found
     ]
-    console.show_table(("size", "modified (UTC)", "name"), rows, right=("size",))
+    console.print_table(("size", "modified", "name"), rows, right=("size",))
 
 
 def stat(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> None:
@@ -51,7 +51,7 @@ def stat(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> Non
     if as_json:
         console.show_json(facts)
         return
-    console.show_table(("", ""), [(name.replace("_", " "), _text(name, value)) for name, value in facts.items()])
+    console.print_facts({name: _text(name, value) for name, value in facts.items()})
 
 
 def cat(uri: Uri, option: HadoopOptions = None) -> None:
@@ -78,8 +78,8 @@ def du(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> None:
         console.show_json(facts | {"names": {name: {"files": n, "bytes": b} for name, (n, b) in by_name.items()}})
         return
     rows = [(console.size(count), files, name) for name, (files, count) in sorted(by_name.items())]
-    console.show_table(("bytes", "files", "name"), rows, right=("bytes", "files"))
-    console.show_table(("", ""), [(name.replace("_", " "), _text(name, value)) for name, value in facts.items()])
+    console.print_table(("bytes", "files", "name"), rows, right=("bytes", "files"))
+    console.print_facts({name: _text(name, value) for name, value in facts.items()})
 
 
 def rm(
@@ -208,7 +208,7 @@ def _text(name: str, value: Any) -> str:
     if value is None:
         return "-"
     if name.endswith("mtime_ms"):
-        return console.moment(value)
+        return console.time_of(value)
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "-"
     if name in ("length", "ledger_length") or name.endswith("bytes"):

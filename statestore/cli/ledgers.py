@@ -49,12 +49,12 @@ def orphans(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) ->
     if as_json:
         console.show_json({"orphans": found, "readings": left})
     elif found:
-        console.show_table(("ledger",), [(ledger,) for ledger in found])
+        console.print_table(("ledger",), [(ledger,) for ledger in found])
         console.tell("A round of `statestore gc` deletes them, once their writers have been dead for the grace time.")
     else:
         console.tell("No orphans: every ledger of this tree is registered.")
     if left and not as_json:
-        console.show_table(("left by a killed command",), [(name,) for name in left])
+        console.print_table(("left by a killed command",), [(name,) for name in left])
         console.tell(
             f"`statestore savepoint delete {left[0]} {uri}` removes one with what it holds; `statestore gc`, and the "
             "next command that reads or copies a savepoint, those that are a day old."

@@ -135,11 +135,11 @@ def list_(
     if as_json:
         console.show_json([asdict(savepoint) for savepoint in savepoints])
         return
-    console.show_table(
-        ["name", "state", "batch", "created (UTC)", "files", "size", "ledgers", "query", "checkpoint"],
+    console.print_table(
+        ["name", "state", "batch", "created", "files", "size", "ledgers", "query", "checkpoint"],
         [
             (
-                *(one.name, one.state, one.batch if one.batch >= 0 else "", console.moment(one.created_ms)),
+                *(one.name, one.state, one.batch if one.batch >= 0 else "", console.time_of(one.created_ms)),
                 *(one.files, console.size(one.size), one.ledgers, one.query, one.source),
             )
             for one in savepoints
@@ -184,8 +184,8 @@ def _list_topic(uri: str, cluster: Cluster, as_json: bool) -> None:
             ]
         )
         return
-    console.show_table(
-        ["name", "state", "batch", "created (UTC)", "files", "size", "query", "checkpoint"],
+    console.print_table(
+        ["name", "state", "batch", "created", "files", "size", "query", "checkpoint"],
         [_row(one) for one in found],
         right=["batch", "files", "size"],
     )
@@ -200,7 +200,7 @@ def _row(listed: Listed) -> tuple[object, ...]:
         listed.name,
         state,
         one.batch,
-        console.moment(one.created_ms),
+        console.time_of(one.created_ms),
         one.files,
         console.size(one.size),
         one.query,

@@ -41,22 +41,30 @@ def test_a_moment_that_is_not_known_has_no_age() -> None:
     assert console.age(1_800_000_000_000, 0) == ""
 
 
-def test_moments() -> None:
-    assert console.moment(1_700_000_000_999) == "2023-11-14 22:13:20"
+def test_tables_are_those_of_eos_and_not_cut_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    console.print_table(("name", "size"), [("x" * 300, 1), ("y", 20)], right=("size",))
+    head, first, second = (line.split() for line in capsys.readouterr().out.splitlines() if line[0] in "┃│")
+    assert head == ["┃", "name", "┃", "size", "┃"]
+    assert first == ["│", "x" * 300, "│", "1", "│"]
+    assert second[-2] == "20"
 
 
-def test_tables_are_not_cut_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    console.show_table(("name", "size"), [("x" * 300, 1), ("y", 20)], right=("size",))
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1] == "x" * 300 + "     1"
-    assert lines[2].endswith("    20")
+def test_numbers_are_aligned_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
+    console.print_table(("name", "size"), [("x", 1)], right=("size",))
+    assert capsys.readouterr().out.splitlines()[3] == "│ x    │    1 │"
 
 
 def test_a_name_does_nothing_to_the_terminal_but_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    console.show_table(("name",), [("[/red] \x1b[2J \x9b \r.",)])
+    console.print_table(("name",), [("[/red] \x1b[2J \x9b \r.",)])
+    console.print_facts({"the_name": "\x1b[2J"})
     console.tell("[red]\x07")
     told = capsys.readouterr()
-    assert (told.out.splitlines()[1], told.err) == (r"[/red] \x1b[2J \x9b \r.", "[red]\\x07\n")
+    *_, row, _bottom, fact = told.out.splitlines()
+    assert (row, fact.split(), told.err) == (
+        r"│ [/red] \x1b[2J \x9b \r. │",
+        ["the", "name", r"\x1b[2J"],
+        "[red]\\x07\n",
+    )
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
