@@ -31,7 +31,7 @@ from eos.commit.transaction import ask, open_transaction
 from eos.errors import DamagedLog, NetworkError, NewerVersion, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.topics import namespace_of, partition_name, persistent_name
+from eos.pulsar.protocol.topics import namespace_of, persistent_name
 from eos.pulsar.wire.txn import TxnId
 
 _HOUSEKEEPING_TTL_S = 30.0
@@ -145,8 +145,7 @@ class Doctor:
     def partitions(self, topics: Iterable[str]) -> Iterator[str]:
         """The physical topics of these topics. Raises TopicMissing, and InvalidInput for what is no topic's name."""
         for topic in map(persistent_name, topics):
-            number = self.client.partitions(topic)
-            yield from [partition_name(topic, index) for index in range(number)] or [topic]
+            yield from self.client.physical_topics(topic)
 
     def look(self, partitions: Iterable[str]) -> list[Finding]:
         """Find those of these physical topics whose readers are held up.

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from eos.errors import Refused
+from eos.errors import Refused, TopicMissing
+from eos.pulsar.net.admin import if_there
 
 LEFT: Final = re.compile(r"(?:^|.*[^0-9A-Za-z])spark-(?:batch|place)-[0-9a-f]{32}")
 """The names that `eos.source.brokers` makes for one read, behind any prefix. A stream's own is named otherwise."""
@@ -39,13 +40,15 @@ class Leftover:
 def remove_leftovers(admin: SubscriptionsPort, physical_topics: Iterable[str]) -> Iterator[Leftover]:
     """Delete the subscriptions of reads that no consumer is connected to, and yield each that was deleted.
 
-    Raises Refused where the role may not, TopicMissing.
+    Raises Refused where the role may not.
     """
     for topic in physical_topics:
-        for name in admin.subscriptions(topic):
+        for name in if_there(admin.subscriptions, topic) or ():
             if LEFT.fullmatch(name):
                 try:
                     admin.unsubscribe(topic, name)
+                except TopicMissing:  # it, or its topic, was deleted just now
+                    continue
                 except Refused as error:
                     if error.code != _IN_USE:
                         raise

@@ -12,9 +12,12 @@ from typing import Final
 
 from eos.doctor.check import Check, care, good, unknown
 from eos.errors import NetworkError
-from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin import Admin, if_there
 from eos.pulsar.net.policies import Backlog, BacklogQuota
 from eos.pulsar.protocol.topics import namespace_of
+
+_NOTHING: Final = Backlog(0, None, "", {})
+"""Of a partition that the broker has removed, since it held nothing."""
 
 _NEAR: Final = 0.8
 """Share of a limit from which on it needs care."""
@@ -27,9 +30,9 @@ def backlogs(
 ) -> Iterator[Check]:
     """Look at how much is used of the backlog quotas in force on a topic: of its partitions, the one nearest to it.
 
-    Raises NetworkError and TopicMissing where that is not told.
+    Raises NetworkError where that is not told.
     """
-    used = {topic: admin.backlog(topic) for topic in physical_topics} if quotas else {}
+    used = {topic: if_there(admin.backlog, topic) or _NOTHING for topic in physical_topics} if quotas else {}
     for quota in quotas:
         topic = max(used, key=lambda one: _urgency(quota, used[one]))
         yield backlog(about, quota, used[topic], topic)

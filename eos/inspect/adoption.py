@@ -24,7 +24,7 @@ from eos.errors import InvalidInput, TopicMissing
 from eos.inspect.checkpoints import Checkpoint
 from eos.inspect.deletions import published_since
 from eos.inspect.rows import TopicRow, TopicRows
-from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin import Admin, if_there
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import namespace_of, partition_name
 from eos.pulsar.wire.message_id import EntryId
@@ -146,7 +146,7 @@ def _writers(admin: Admin | None, physical: list[str]) -> Check:
     if admin is None:
         said = "Nobody asked who writes to the topic. Give --admin-url. The old query must have been stopped."
         return unknown(about, said)
-    connected = sorted({producer for topic in physical for producer in admin.producers(topic)})
+    connected = sorted({producer for topic in physical for producer in if_there(admin.producers, topic) or ()})
     if not connected:
         return good(about, "No producer is connected to the topic now.")
     said = (

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eos.errors import EntriesGone, InvalidInput
-from eos.pulsar.protocol.topics import physical_topics
+from eos.pulsar.net.admin import if_there
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.entry_port import SILENCE_S
 from eos.source.silence import USUAL_TIMEOUT, Silence
@@ -76,9 +76,9 @@ def lag(
     Raises InvalidInput where no partition has the subscription; TopicMissing; NetworkError where brokers or the admin
     API do not answer, or refuse to tell.
     """
-    physical = physical_topics(topic, client.partitions(topic))
-    cursors = {one: admin.internal_stats(one)["cursors"] for one in physical}
-    durable = {one: [name for name in admin.subscriptions(one) if name in cursors[one]] for one in physical}
+    stats = {one: if_there(admin.internal_stats, one) for one in client.physical_topics(topic)}
+    cursors = {one: told["cursors"] for one, told in stats.items() if told is not None}
+    durable = {one: [name for name in admin.subscriptions(one) if name in named] for one, named in cursors.items()}
     known = sorted({name for names in durable.values() for name in names})
     if subscription is not None and subscription not in known:
         told = ", ".join(f'"{name}"' for name in known) or "none"

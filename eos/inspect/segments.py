@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.segments import Segment, segments_of
-from eos.pulsar.protocol.topics import physical_topics
+from eos.pulsar.net.admin import if_there
 
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import Admin
@@ -70,8 +71,9 @@ def segments(
     Raises TopicMissing, NetworkError where brokers or the admin API do not answer, or refuse to tell, and
     OffloadUnavailable where the secondary storage does.
     """
-    for physical in physical_topics(topic, client.partitions(topic)):
-        for one in segments_of(admin, physical).segments:
+    for physical in client.physical_topics(topic):
+        found = if_there(partial(segments_of, admin), physical)
+        for one in () if found is None else found.segments:
             yield _described(physical, one, offloads)
 
 

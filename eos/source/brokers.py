@@ -16,7 +16,7 @@ from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
 from eos.pulsar.protocol.schemas import Registered
-from eos.pulsar.protocol.topics import is_hidden, partition_name, split_partition
+from eos.pulsar.protocol.topics import is_hidden, split_partition
 from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.source.boundaries import Boundary
 from eos.source.errors import losses
@@ -81,16 +81,10 @@ class PulsarBrokers:
         found: list[str] = []
         for topic in self._wanted():
             try:
-                partitions = self._client.partitions(topic)
+                found.extend(self._client.physical_topics(topic))
             except TopicMissing:
-                if self.is_removed_partition(topic):
-                    found.append(topic)
-                elif all_named:
+                if all_named:
                     raise
-                continue
-            found.extend(partition_name(topic, partition) for partition in range(partitions))
-            if not partitions:
-                found.append(topic)
         return list(dict.fromkeys(found))  # a topic and a partition of it may both be named
 
     @_patient
@@ -115,17 +109,8 @@ class PulsarBrokers:
         return self.sought(topic, EntryId(entry.ledger, entry.entry + 1))
 
     def is_removed_partition(self, topic: str) -> bool:
-        """Whether a physical topic that is missing is a partition that its topic still has.
-
-        A broker with default settings removes partitions that nobody uses and that hold nothing.
-        """
-        whole_topic, number = split_partition(topic)
-        if number is None:
-            return False
-        try:
-            return self._client.partitions(whole_topic) > number
-        except TopicMissing:
-            return False
+        """Whether a physical topic that is missing is a partition that its topic still has."""
+        return self._client.is_removed_partition(topic)
 
     def tell_lost(self, topic: str, after: EntryId, up_to: EntryId, came: EntryId) -> None:
         """Raise DataLost, or only warn, where ledgers between two entries are lost.

@@ -9,7 +9,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from eos.errors import EosError, InvalidInput, Refused
 from eos.option_names import VALUE_FORMAT, spelling_key
-from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin import Admin, if_there
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.protocol.topics import physical_topics
@@ -100,9 +100,10 @@ def described(client: Client, admin: Admin | None, topic: str) -> dict[str, str]
         found |= {"schema": schema.kind, "schema.version": str(schema.number)}
     if admin is None:
         return found
+    physical = physical_topics(topic, partitions)
     figures: Mapping[str, Callable[[], str]] = {
         "retention": lambda: _retention(admin, topic),
-        "segments": lambda: str(sum(len(admin.ledgers(one)) for one in physical_topics(topic, partitions))),
+        "segments": lambda: str(sum(len(if_there(admin.ledgers, one) or ()) for one in physical)),
         "size": lambda: f"{admin.stored_bytes(topic, partitioned=partitions > 0)} bytes",
     }
     try:

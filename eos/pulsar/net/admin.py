@@ -6,11 +6,11 @@ Paths are those of the broker's own resources (org.apache.pulsar.broker.admin).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 from eos.errors import Refused, TopicMissing, Unreachable
@@ -19,6 +19,8 @@ from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in, rates_in
 from eos.pulsar.protocol.topics import whole_topic
 from eos.pulsar.wire.message_id import EntryId, MessageId, TopicLedger
 from eos.pulsar.wire.txn import TxnId
+
+_Told = TypeVar("_Told")
 
 EntryKind = Literal["message", "marker", "aborted", "gone"]
 """What is stored at a place: a message that readers get, a marker, a message of an aborted transaction, or nothing."""
@@ -80,6 +82,17 @@ class Buffer:
     def held_up(self) -> bool:
         """Whether readers wait before the end: for an open transaction, or frozen by a late send."""
         return self.ongoing > 0 and self.readable_to < self.last
+
+
+def if_there(ask: Callable[[str], _Told], topic: str) -> _Told | None:
+    """Return what is told of a physical topic of a topic that exists; None where it is missing, and so holds nothing.
+
+    A broker with default settings removes partitions that nobody uses and that hold nothing.
+    """
+    try:
+        return ask(topic)
+    except TopicMissing:
+        return None
 
 
 class Admin(AdminRequests):

@@ -22,7 +22,7 @@ from eos.pulsar.net.subscription import Initial, Subscription
 from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.protocol.schemas import Declared, Registered
-from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, partition_name
+from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, partition_name, physical_topics, split_partition
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 
 __all__ = [
@@ -105,6 +105,32 @@ class Client(Closing):
         """
         name = full_name(topic)
         return self._finder.patiently(f"ask for the partitions of {name}", lambda: self._finder.partitions(name))
+
+    def is_removed_partition(self, topic: str) -> bool:
+        """Whether a physical topic that is missing is a partition that its topic still has.
+
+        A broker with default settings removes partitions that nobody uses and that hold nothing.
+        """
+        whole, number = split_partition(full_name(topic))
+        if number is None:
+            return False
+        try:
+            return self.partitions(whole) > number
+        except TopicMissing:
+            return False
+
+    def physical_topics(self, topic: str) -> list[str]:
+        """Return the physical topics of a topic, or of one partition of it, by their full names.
+
+        Partitions that the broker has removed since they held nothing are among them. Raises as `partitions`.
+        """
+        name = full_name(topic)
+        try:
+            return physical_topics(name, self.partitions(name))
+        except TopicMissing:
+            if self.is_removed_partition(name):
+                return [name]
+            raise
 
     def topics(self, namespace: str) -> list[str]:
         """Return the persistent topics of a "tenant/namespace", each partition by its own name; no system topics."""

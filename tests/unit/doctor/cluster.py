@@ -13,6 +13,7 @@ from eos.cli import app as cli
 from eos.commit.control_log import Intent, Marker, Record, encode
 from eos.errors import NetworkError, Refused
 from eos.pulsar.net.admin import Buffer, OpenTransaction
+from eos.pulsar.protocol.topics import physical_topics
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
 
@@ -110,6 +111,9 @@ class FakeClient:
 
     def partitions(self, topic: str) -> int:
         return 2 if topic.endswith("two") else 0
+
+    def physical_topics(self, topic: str) -> list[str]:
+        return physical_topics(topic, self.partitions(topic))
 
     def coordinators(self) -> int:
         return 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from eos.doctor.leftovers import Leftover, remove_leftovers
-from eos.errors import Refused
+from eos.errors import Refused, TopicMissing
 
 HEX = "0123456789abcdef" * 2
 
@@ -15,10 +15,12 @@ HEX = "0123456789abcdef" * 2
 @dataclass
 class Topic:
     names: tuple[str, ...]
-    refusals: dict[str, Refused] = field(default_factory=dict)
+    refusals: dict[str, Refused | TopicMissing] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:
+        if topic == "removed":
+            raise TopicMissing(topic)
         return self.names
 
     def unsubscribe(self, topic: str, subscription: str) -> None:
@@ -52,3 +54,10 @@ def test_a_role_that_may_not_is_told() -> None:
     used = f"spark-batch-{HEX}"
     with pytest.raises(Refused, match="403"):
         list(remove_leftovers(Topic((used,), {used: Refused("delete", "403", "no")}), ["t"]))
+
+
+def test_what_is_removed_by_now_holds_up_nothing() -> None:
+    """A partition that the broker removed, and a subscription that another command has deleted."""
+    gone, free = f"spark-batch-{HEX}", f"spark-place-{HEX}"
+    topic = Topic((gone, free), {gone: TopicMissing("Subscription not found")})
+    assert list(remove_leftovers(topic, ["removed", "t"])) == [Leftover("t", free)]

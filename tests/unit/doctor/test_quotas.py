@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from eos.doctor.check import CheckVerdict
-from eos.doctor.quotas import backlog, topics
-from eos.errors import Refused
+from eos.doctor.quotas import backlog, backlogs, topics
+from eos.errors import Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.policies import Backlog, BacklogQuota
 
@@ -47,6 +47,22 @@ def test_how_much_of_a_backlog_quota_is_used(
 ) -> None:
     found = backlog("quota", quota, used, ROWS)
     assert (found.verdict, said in found.said) == (verdict, True), found
+
+
+class SecondRemoved:
+    """A topic whose second partition is removed."""
+
+    def backlog(self, topic: str) -> Backlog:
+        if topic == "two":
+            raise TopicMissing(topic)
+        return Backlog(799, None, "slow", {"slow": 7})
+
+
+def test_a_partition_that_the_broker_has_removed_uses_nothing_of_a_quota() -> None:
+    (found,) = backlogs("quota", cast(Admin, SecondRemoved()), [SIZE], ["one", "two"])
+    assert "80% is used of the backlog quota of one" in found.said
+    (found,) = backlogs("quota", cast(Admin, SecondRemoved()), [SIZE], ["two"])
+    assert found.verdict is CheckVerdict.GOOD
 
 
 @dataclass

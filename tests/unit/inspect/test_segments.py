@@ -14,6 +14,7 @@ from eos.inspect import segments as inspected
 from eos.inspect.segments import Storage, TopicSegment
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.topics import physical_topics
 from eos.pulsar.wire.message_id import EntryId
 
 TOPIC = "persistent://public/default/rows"
@@ -23,8 +24,8 @@ STORED = LedgerMetadata(
 
 
 class TwoPartitions:
-    def partitions(self, topic: str) -> int:
-        return 2
+    def physical_topics(self, topic: str) -> list[str]:
+        return physical_topics(topic, 2)
 
 
 def described(
