@@ -23,6 +23,7 @@ from eos.errors import EosError, InvalidInput, NetworkError
 from eos.sinks.columns import ColumnRoles
 from eos.sinks.context import SinkContext
 from eos.sinks.error_translation import as_it_leaves, before_the_log
+from eos.sinks.foreach_batch import refuse_another_batch, refuse_another_type
 from eos.sinks.metrics import Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.shared_run import SharedRun, shared_run
@@ -138,10 +139,8 @@ class Sink:
 
         Raises what calling the sink does, at the end of the block.
         """
-        if not isinstance(batch_id, int) or isinstance(batch_id, bool):
-            raise InvalidInput(
-                f"batch_id={batch_id!r} is {type(batch_id).__name__}; it must be the int that Spark gives."
-            )
+        with self._noted_if_it_fails():
+            refuse_another_type(batch_id)
         query = self._query_here() if identity is None else None
         # A thread that is not the query's may be awaited by one that has its turn.
         alone = self._turn if identity is not None or query is not None else nullcontext()
@@ -174,6 +173,7 @@ class Sink:
         try:
             if identity is None:
                 query = query or self._query(session)
+                refuse_another_batch(query, batch.batch_id)
                 offsets = query.offsets(batch.batch_id)
                 identity = Identity(query.query_id, query.run_id, offsets, self._context.options.principal)
             self._context.metrics.identified(identity)
@@ -207,8 +207,10 @@ class Sink:
                 query = spark.query_of(batch._writes[0].df.sparkSession)
             if query is None:
                 return
-            stopped = not query.is_active(error)
-            self._shared_run(query.run_id, query).failed(batch.batch_id, error, stopped=stopped)
+            stopped, in_hand = not query.is_active(error), query.batch_in_hand()
+            # What Spark hands over is missing, whichever id the caller gave; a thread of its own may be late.
+            failed = min(batch.batch_id, in_hand) if stray else in_hand
+            self._shared_run(query.run_id, query).failed(failed, error, stopped=stopped)
             if stray:  # no error reaches the query's own thread, and no batch would ever be written
                 query.end_after_batch()
 

@@ -107,8 +107,8 @@ class Query:
         self._files.write(name, text)
 
     def batch_in_hand(self) -> int:
-        """Return the id of the batch that Spark runs."""
-        return int(self._execution.getLatestExecutionContext().batchId())
+        """Return the id of the batch that Spark planned last: in the batch function, the one that it runs."""
+        return int(self._execution.lastExecution().currentBatchId())
 
     def end_after_batch(self) -> None:
         """Have the query end after the batch in hand, as its trigger `availableNow` does."""
@@ -165,7 +165,8 @@ def current_query(session: SparkSession | None = None, known: Query | None = Non
 def query_of(session: SparkSession) -> Query | None:
     """Return the query to whose batch function a DataFrame of this session was given; None: to none that runs."""
     for execution in _executions(session):
-        if session._jsparkSession == execution.sparkSessionForStream():
+        planned = execution.lastExecution()  # Spark 3.5 shows its clone of the session nowhere else
+        if planned is not None and session._jsparkSession == planned.sparkSession():
             return _query(session, execution)
     return None
 

@@ -28,7 +28,7 @@ def code() -> str:
 
 
 def test_the_pages_quote_messages() -> None:
-    assert len(QUOTED) == 28 + 10
+    assert len(QUOTED) == 29 + 10
 
 
 @pytest.mark.parametrize("text", QUOTED)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import pickle
 from collections.abc import Iterator
+from contextlib import suppress
 
 from pyspark.sql import DataFrame
 
 import eos
-from tests.integration.sinks.ways import ONE_BLOCK, Batch, Use, halves, way
+from tests.integration.sinks.ways import ONE_BLOCK, WRONG_ID, Batch, Use, halves, way
 
 
 @way(soak=True)
@@ -227,5 +229,36 @@ def nothing_is_written_of_a_batch_without_rows(use: Use) -> Batch:
         if df.isEmpty():
             return
         sink(df, batch_id)
+
+    return batch
+
+
+# ---- which batch the caller says it is
+
+
+@way(WRONG_ID)
+def always_batch_0(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, _: int) -> None:
+        with suppress(eos.EosError):
+            sink(df, 0)
+
+    return batch
+
+
+@way(WRONG_ID, soak=True)
+def counted_from_1_by_a_sink_without_transactions(use: Use) -> Batch:
+    sink, numbers = use.sink(guarantee="at-least-once"), itertools.count(1)
+    return lambda df, _: sink(df, next(numbers))
+
+
+@way("must be the int that Spark gives", soak=True)
+def by_a_text(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        with suppress(eos.EosError):
+            sink(df, str(batch_id))  # type: ignore[arg-type]
 
     return batch

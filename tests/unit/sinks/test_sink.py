@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -14,7 +13,6 @@ from pyspark.errors import PySparkException
 
 import eos
 from eos.commit.decision import Identity
-from eos.delivery.delivery import Write
 from eos.errors import (
     CommitUnknown,
     ConnectionLost,
@@ -28,52 +26,12 @@ from eos.metrics.batch import FinishedBatch, LiveSink
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 from eos.sinks import shared_run
-from eos.sinks.context import SinkContext
 from eos.sinks.sink import Sink
 from eos.sinks.write_plan import WritePlan
 from eos.steps import Step
 from tests.unit.pulsar.net.fake_broker import FakeBroker, free_port, refusing
+from tests.unit.sinks.fakes import ROWS, FakeQuery, FakeRun
 from tests.waiting import PATIENCE_S, until
-
-ROWS: Any = SimpleNamespace(sparkSession=None)
-
-
-class FakeRun:
-    """Takes every batch but those in `fails`."""
-
-    fails: frozenset[int] = frozenset()
-    made: ClassVar[list[FakeRun]] = []
-
-    writes = True
-    jumped = newest = None
-
-    def __init__(self, identity: Identity, query: Any) -> None:
-        self.run_id, self.query = identity.run_id, query
-        self.taken: list[tuple[int, int]] = []
-        self.closed = threading.Event()
-        self.made.append(self)
-
-    def take(self, batch_id: int, writes: list[Any], identity: Identity) -> None:
-        if batch_id in self.fails:
-            raise NotCommitted("five tries failed")
-        self.taken.append((batch_id, len(writes)))
-
-    def tell(self, metrics: Any) -> None: ...
-
-    def close(self) -> None:
-        self.closed.set()
-
-
-@pytest.fixture
-def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
-    """A sink whose runs are fakes."""
-    monkeypatch.setattr(SinkContext, "check_cluster", lambda self: None)
-    monkeypatch.setattr(WritePlan, "write", lambda self, df, topic: Write(df, topic))
-    monkeypatch.setattr(shared_run, "begin", lambda start: FakeRun(start.identity, start.query))
-    monkeypatch.setattr(shared_run, "_shared", weakref.WeakValueDictionary())
-    monkeypatch.setattr(FakeRun, "made", [])
-    monkeypatch.setattr(FakeRun, "fails", frozenset())
-    return eos.sink("pulsar://nowhere", topic="t", name="s")
 
 
 def identity(batch_id: int, run: str = "run") -> Identity:
@@ -207,13 +165,12 @@ def test_a_sink_that_is_dropped_closes_its_run(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_run_is_closed_when_its_query_has_ended(monkeypatch: pytest.MonkeyPatch, sink: Sink) -> None:
-    ended = threading.Event()
-    query = SimpleNamespace(query_id="query", run_id="run", offsets=str, await_end=ended.wait, read=lambda name: None)
+    query = FakeQuery()
     monkeypatch.setattr("eos.spark.query.current_query", lambda session, known=None: query)
     sink(ROWS, 0)
     (run,) = FakeRun.made
     assert not run.closed.wait(0.1)
-    ended.set()
+    query.ended.set()
     assert run.closed.wait(PATIENCE_S)
 
 

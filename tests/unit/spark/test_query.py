@@ -87,7 +87,8 @@ def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_p
         df.sparkSession.sparkContext.setLocalProperty("sql.streaming.queryId", "mine")
         again, by_session = current_query(None, query), query_of(df.sparkSession)
         assert by_session is not None
-        seen.append((query.run_id, again is query and by_session.run_id == query.run_id))
+        same = again is query and by_session.run_id == query.run_id and query.batch_in_hand() == batch_id
+        seen.append((query.run_id, same))
         if batch_id == 0:
 
             def wait() -> None:
@@ -107,7 +108,7 @@ def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_p
     if not fails:
         started.stop()
     assert ended.wait(PATIENCE_S)
-    assert seen[0] == (started.runId, True)
+    assert seen[:2] == [(started.runId, True)] * 2
     assert current_query(spark) is None
     assert current_query() is None
 
