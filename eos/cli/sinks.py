@@ -95,15 +95,20 @@ def verify(
 ) -> None:
     """Read a sink's topics, and count each committed batch's rows, and rows of aborted transactions.
 
-    It counts the batches whose markers the log has (markers_kept). The query may run. Exit codes: 0 as promised, 1
-    rows are missing, too many, or of an aborted transaction, 2 nothing was found out, 3 rows are missing that
-    retention may have deleted.
+    It counts the batches whose markers the log has (markers_kept). The query may run. With --admin-url it tells a lost
+    ledger from aborted transactions. Exit codes: 0 as promised, 1 rows are missing, too many, or of an aborted
+    transaction, 2 nothing was found out, 3 rows are missing that retention may have deleted, or the log is empty.
     """
     from eos.inspect.audit import AuditVerdict, audit, summary
+    from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
-    with Client(to.cluster) as client:
-        found = audit(client, to.cluster, name, namespace, show_progress)
+    with ExitStack() as stack:
+        admin = None
+        if to.admin_url is not None:
+            admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
+        client = stack.enter_context(Client(to.cluster))
+        found = audit(client, to.cluster, name, namespace, show_progress, admin)
     if as_json:
         print(json.dumps(summary(found), indent=2))
     else:
@@ -111,7 +116,7 @@ def verify(
     verdicts = {one.verdict for one in found.discrepancies}
     if verdicts - {AuditVerdict.UNKNOWN}:
         raise typer.Exit(FINDINGS)
-    if verdicts:
+    if verdicts or found.problem:
         raise typer.Exit(UNKNOWN)
 
 
@@ -245,7 +250,7 @@ def _list(found: list[SinkState], namespace: str) -> None:
 
 def _records(found: list[WrittenBatch]) -> None:
     from eos.commit.control_log import Marker, OwnerRecord
-    from eos.doctor.sinks import KINDS
+    from eos.doctor.sinks import EMPTY_LOG, KINDS
 
     lines = []
     for written in found:
@@ -257,10 +262,15 @@ def _records(found: list[WrittenBatch]) -> None:
             cells[4] = ", ".join(f"{topic.rpartition('/')[2]} {rows:,}" for topic, rows in one.rows.items())
         lines.append((str(one.number), time_of(written.at_ms), KINDS[type(one)], *cells))
     print_table(("number", "written at", "record", "batch", "attempt", "transaction", "run", "rows"), lines)
-    tell(f"{len(found)} records.")
+    tell(f"{len(found)} records." if found else f"{EMPTY_LOG}.")
 
 
 def _compare(found: Audit) -> None:
+    if found.problem:
+        tell(f"{found.problem}. So what readers should find is unknown.")
+        return
+    for missing in found.missing:
+        tell(f"{missing[:1].upper()}{missing[1:]}.")
     if found.discrepancies:
         lines = [
             (str(one.batch_id), one.topic, f"{one.promised:,}", f"{one.found:,}", one.verdict, str(one.txn))

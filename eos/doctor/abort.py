@@ -23,13 +23,16 @@ from eos.commit.control_topic import DEFAULT_NAMESPACE, HOLD
 from eos.commit.log_reader import read_retained
 from eos.commit.retry import OwnerSettings, Retry
 from eos.commit.transaction import TransactionEnd, end
-from eos.doctor.sinks import is_open, log_of
+from eos.doctor.sinks import EMPTY_LOG, is_open, log_of
 from eos.errors import EosError, InvalidInput, NetworkError, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 
 _OWNED: Final = "exclusive producer"
 """What the broker says of to a shared producer beside an owner's (AbstractTopic); the code stands for limits too."""
+
+
+_ASK: Final = "If readers wait, eos doctor says for which transaction"
 
 
 class OwnerAlive(EosError):
@@ -79,12 +82,19 @@ def abandoned(client: Client, name: str, namespace: str = DEFAULT_NAMESPACE) -> 
         namespace: "tenant/namespace" of its control topic.
 
     Raises:
-        InvalidInput: there is no such sink here.
-        DamagedLog, NetworkError: its log can't be read.
+        InvalidInput: there is no such sink here, or its log is empty.
+        DamagedLog, NetworkError: its log can't be read, or has lost its beginning.
     """
     topic = log_of(client, name, namespace)
-    intent = read_retained(client, topic, OwnerSettings()).unfinished
-    return None if intent is None else Abandoned(name, topic, intent)
+    view = read_retained(client, topic, OwnerSettings())
+    if view.unfinished is not None:
+        return Abandoned(name, topic, view.unfinished)
+    view.check_whole(None)
+    if view.empty:
+        raise InvalidInput(
+            f'{EMPTY_LOG}. So it is unknown whether the sink "{name}" has left a transaction open. {_ASK}'
+        )
+    return None
 
 
 def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience_s: float = 60.0) -> AbortOutcome:

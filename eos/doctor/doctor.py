@@ -262,7 +262,7 @@ class Doctor:
 
             without_marker: bool | None = False
             try:
-                read_log(self.client, topic, OwnerSettings(), each=note)
+                read_log(self.client, topic, OwnerSettings(), each=note).check_whole(None)
             except (DamagedLog, NewerVersion, NetworkError):
                 # The records that were read until then still tell which sink a transaction belongs to.
                 without_marker = None

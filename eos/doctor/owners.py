@@ -31,6 +31,9 @@ def owners(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Che
         if one.standing is SinkStatus.UNREADABLE:
             yield care(about, f"Its log can't be read: {one.problem}")
             continue
+        if one.problem is not None:
+            yield unknown(about, f"{one.problem}.")
+            continue
         try:
             connected = admin.connected(control_topic_in(namespace, one.name), HOLD)
         except NetworkError as error:

@@ -62,7 +62,9 @@ def look(client: Client, admin: Admin, name: str, namespace: str = DEFAULT_NAMES
 
 def what_it_means(one: SinkState) -> str:
     """Say what starting this sink over does, and what it risks."""
-    if one.batch_id is None:
+    if one.problem is not None:
+        done = one.problem
+    elif one.batch_id is None:
         done = "It has committed no batch that its log still knows"
     else:
         done = f"Its newest committed batch is {one.batch_id}, of query {one.query_id}"

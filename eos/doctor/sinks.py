@@ -18,6 +18,12 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import check_namespace
 from eos.pulsar.wire.txn import TxnId
 
+EMPTY_LOG: Final = (
+    "The control log holds no record. Either the sink has never begun a batch, or its records were deleted, by a "
+    "message TTL, a backlog quota, a command, or with the topic. Which of these is so cannot be known from the log"
+)
+"""What a control log without records tells."""
+
 RECENT: Final = 20
 """Newest records of a log among which takeovers are counted."""
 
@@ -26,6 +32,7 @@ class SinkStatus(StrEnum):
     """What a sink's log ends with."""
 
     NEW = "new"
+    EMPTY = "empty"
     COMMITTED = "committed"
     UNFINISHED = "unfinished"
     UNREADABLE = "unreadable"
@@ -37,8 +44,9 @@ class SinkState:
 
     Attributes:
         name: the sink's.
-        standing: "new": no batch was begun; "committed": the last one that was begun is; "unfinished": it is not, since
-            it is being written, was aborted, or its commit is under way; "unreadable": see `problem`.
+        standing: "new": no batch was begun; "empty": see `EMPTY_LOG`; "committed": the last one that was begun is;
+            "unfinished": it is not, since it is being written, was aborted, or its commit is under way; "unreadable":
+            see `problem`.
         query_id, run_id: of Spark, of the run that took the sink over last; None where the log doesn't say.
         batch_id: the newest committed batch; None where none is retained.
         rows: how many rows that batch has, over all topics.
@@ -49,7 +57,7 @@ class SinkState:
         takeovers: how many of the newest records are takeovers; see RECENT.
         unfinished: what was begun after it.
         open: whether a coordinator has the unfinished transaction open; None where that was not asked, or not told.
-        problem: why the log can't be read; None where it can.
+        problem: why the log can't be read, or does not tell what the sink has done; None where it does.
     """
 
     name: str
@@ -104,6 +112,13 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
     view = read(client, log_of(client, name, namespace), note)
     newest, unfinished, owner = view.newest, view.unfinished, view.intent or view.owner
     standing = SinkStatus.UNFINISHED if unfinished else SinkStatus.COMMITTED if newest else SinkStatus.NEW
+    problem = None
+    if view.empty:
+        standing, problem = SinkStatus.EMPTY, EMPTY_LOG
+    try:
+        view.check_whole(None)
+    except DamagedLog as error:
+        standing, problem = SinkStatus.UNREADABLE, str(error)
     return SinkState(
         name,
         standing,
@@ -113,6 +128,7 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
         None if newest is None else sum(newest.rows.values()),
         unfinished,
         None if admin is None or unfinished is None else is_open(admin, unfinished.txn),
+        problem=problem,
         topics=() if newest is None else tuple(sorted(newest.rows)),
         committed_ms=last_ms.get(Marker),
         owned_ms=last_ms.get(OwnerRecord),

@@ -71,6 +71,8 @@ def look(
     """
     refuse_if_owned(client, name, log_of(client, name, namespace), admin)
     seen = sink(client, name, namespace)
+    if seen.problem is not None:
+        raise InvalidInput(f'Batch {batch_id} of the sink "{name}" cannot be skipped. {seen.problem}')
     if seen.query_id is None:
         raise InvalidInput(f'The sink "{name}" has no batch in its log: there is none to skip')
     if seen.batch_id is not None and batch_id <= seen.batch_id:

@@ -18,7 +18,7 @@ from eos.commit.control_topic import control_topic
 from eos.commit.registration import refuse_deduplicated
 from eos.config import KEY_HASHES, Cluster, KeyHash
 from eos.doctor.check import Check, care, good, unknown
-from eos.doctor.sinks import sink
+from eos.doctor.sinks import SinkState, sink
 from eos.doctor.times import in_utc
 from eos.errors import InvalidInput, TopicMissing
 from eos.inspect.checkpoints import Checkpoint
@@ -67,7 +67,7 @@ def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic:
         DamagedLog: the control log of this name can't be read.
         NetworkError: the cluster did not answer, or the topic does not exist.
     """
-    _refuse(client, checkpoint, topic, name)
+    taken = _refuse(client, checkpoint, topic, name)
     partitions = client.partitions(topic)
     physical = [partition_name(topic, number) for number in range(partitions)] or [topic]
     schema = client.schema(topic)
@@ -75,6 +75,8 @@ def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic:
     if schema is not None:
         options["value_format"] = _VALUE_FORMATS.get(schema.kind, "schema")
     findings = [_last_batch(client.cluster, admin, checkpoint, topic), _writers(admin, physical)]
+    if taken is not None and taken.problem is not None:
+        findings.append(unknown("name", f"{taken.problem}. Choose another name, which no query has used."))
     if partitions > 1:
         keys, fitting = _hashes(client, physical)
         findings.append(_placing(keys, fitting, written=checkpoint.begun is not None))
@@ -83,7 +85,8 @@ def adoption(client: Client, admin: Admin | None, checkpoint: Checkpoint, topic:
     return Adoption(checkpoint.query_id, checkpoint.next_batch, options, tuple(findings))
 
 
-def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> None:
+def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> SinkState | None:
+    """Raise what stands in the way; return what the log of this name tells, None where there is none."""
     if checkpoint.registered is not None:
         raise InvalidInput(
             f'this checkpoint belongs to the sink "{checkpoint.registered.name}" already: start its query with '
@@ -96,14 +99,15 @@ def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> No
     log = control_topic(name, topic)  # refuses what can't name a sink
     try:
         client.partitions(log)
-    except TopicMissing:  # there is none of this name
-        return
+    except TopicMissing:
+        return None
     taken = sink(client, name, namespace_of(topic))
     if taken.query_id not in (None, checkpoint.query_id):
         raise InvalidInput(
             f'the sink "{name}" belongs to query {taken.query_id}, and this checkpoint to query {checkpoint.query_id}: '
             "choose another name. Two queries never share a sink"
         )
+    return taken
 
 
 def _last_batch(cluster: Cluster, admin: Admin | None, checkpoint: Checkpoint, topic: str) -> Check:

@@ -22,9 +22,11 @@ from enum import StrEnum
 from eos.commit.control_log import Intent, Marker, Record
 from eos.commit.ports import MessagePort
 from eos.config import Cluster
-from eos.doctor.sinks import log_of, read
+from eos.doctor.sinks import EMPTY_LOG, log_of, read
 from eos.errors import TopicMissing
+from eos.inspect.missing_entries import MissingEntries
 from eos.inspect.rows import TopicRows
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 
@@ -67,12 +69,16 @@ class Audit:
         batches: the committed ones whose markers are retained.
         rows: what they promise, over all topics.
         discrepancies: by batch; none if readers find what was promised.
+        missing: entries of the topics that were not delivered since their ledger is lost, or may be; in words.
+        problem: why the log does not tell what was promised; "" where it does.
     """
 
     batches: int
     rows: int
     topics: tuple[str, ...]
     discrepancies: tuple[Discrepancy, ...]
+    missing: tuple[str, ...] = ()
+    problem: str = ""
 
 
 @dataclass
@@ -124,15 +130,22 @@ class _Stored:
         rows: by transaction.
         newest_ms: when the last entry of a transaction was published.
         begins: the first entry of each partition; None: it holds none, or may have lost some meanwhile.
+        missing: as of `Audit`.
     """
 
     rows: Counter[TxnId] = field(default_factory=Counter)
     newest_ms: dict[TxnId, int] = field(default_factory=lambda: defaultdict(int))
     begins: list[_First | None] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 def audit(
-    client: Client, cluster: Cluster, name: str, namespace: str, progress: Progress = lambda topic, entries: None
+    client: Client,
+    cluster: Cluster,
+    name: str,
+    namespace: str,
+    progress: Progress = lambda topic, entries: None,
+    admin: Admin | None = None,
 ) -> Audit:
     """Count what readers find of the batches that a sink's log retains. The query may run meanwhile.
 
@@ -141,20 +154,22 @@ def audit(
         name: the sink's.
         namespace: "tenant/namespace" of its control topic.
         progress: called with the topic, and how many of its entries were read.
+        admin: tells a lost ledger from one whose transactions were aborted; None: that can't be known.
 
     Raises:
         InvalidInput: there is no such sink.
-        DamagedLog, NetworkError: its log, or a topic, can't be read.
+        DamagedLog, NetworkError: its log, or a topic, can't be read, or the log has lost its beginning.
     """
     log = _Log()
     view = read(client, log_of(client, name, namespace), log.note)
+    view.check_whole(None)
     aborted = log.aborted(view.unfinished)
     stored: dict[str, _Stored] = {}
     found: list[Discrepancy] = []
     topics = log.topics()
     for _ in range(_TRIES):
         for topic in topics:
-            stored[topic] = _count(cluster, topic, progress)
+            stored[topic] = _count(cluster, topic, progress, admin)
         found = [one for topic in log.topics() for one in _compared(topic, log, aborted, stored)]
         topics = sorted({one.topic for one in found if one.verdict is AuditVerdict.MISSING})
         if not topics:
@@ -162,13 +177,16 @@ def audit(
         time.sleep(_PAUSE_S)
     found.sort(key=lambda one: (one.batch_id, one.topic))
     promised = sum(sum(marker.rows.values()) for marker in log.markers.values())
-    return Audit(len(log.markers), promised, tuple(log.topics()), tuple(found))
+    missing = tuple(words for one in stored.values() for words in one.missing)
+    problem = EMPTY_LOG if view.empty else ""
+    return Audit(len(log.markers), promised, tuple(log.topics()), tuple(found), missing, problem)
 
 
-def _count(cluster: Cluster, topic: str, progress: Progress) -> _Stored:
-    stored = _Stored()
+def _count(cluster: Cluster, topic: str, progress: Progress, admin: Admin | None) -> _Stored:
+    missing = MissingEntries(admin)
+    stored = _Stored(missing=missing.noted)
     lost: list[str] = []
-    rows = TopicRows(cluster, topic, "earliest", lost.append)
+    rows = TopicRows(cluster, topic, "earliest", lost.append, kind_of=missing.kind_of)
     begins: dict[str, _First] = {}
     read_already = 0
     try:
@@ -209,6 +227,8 @@ def summary(found: Audit) -> dict[str, object]:
         "batches": found.batches,
         "rows": found.rows,
         "topics": list(found.topics),
+        "missing_entries": list(found.missing),
+        "problem": found.problem or None,
         "discrepancies": [
             {
                 "verdict": str(one.verdict),

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from eos.config import Cluster
 from eos.doctor.times import in_utc
-from eos.errors import EosError, InvalidInput
+from eos.errors import EosError
+from eos.inspect.missing_entries import MissingEntries
 from eos.inspect.rows import TopicRows
-from eos.pulsar.net.admin import Admin, EntryKind, LedgerList
-from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.net.admin import Admin, LedgerList
 from eos.source.errors import named_by
 
 _NAMED = 3
@@ -55,29 +55,18 @@ def published_since(cluster: Cluster, admin: Admin | None, topic: str, time_ms: 
     Raises TopicMissing; what readers raise.
     """
     doubts: list[str] = []
-
-    def kind(partition: str, entry: EntryId) -> EntryKind:
-        try:
-            if admin is None:
-                raise InvalidInput("Only the admin API can tell")
-            return admin.entry_kind(partition, entry)
-        except EosError as error:
-            doubts.append(
-                f"the entries of {partition} from {entry} to the end of its ledger were not delivered. They belong to "
-                f"aborted transactions, or their ledger is lost ({error})"
-            )
-            return "marker"  # no loss that is known
+    missing = MissingEntries(admin)
 
     def lose(words: str) -> None:
         doubts.append(words.removesuffix(named_by("failOnDataLoss")).rstrip("."))
 
-    rows = TopicRows(cluster, topic, str(time_ms), lose, kind_of=kind)
+    rows = TopicRows(cluster, topic, str(time_ms), lose, kind_of=missing.kind_of)
     partitions = rows.partitions()
     before = {partition: _ledgers(admin, partition) for partition in partitions}  # to read a topic changes its ledgers
     stored = sum(entry.num_messages for _, entries in rows.entries() for entry in entries)
     # Asked afterwards: what is deleted while the messages are counted is in doubt as well.
     doubts.extend(filter(None, (_deleted(cluster, admin, one, before[one], time_ms) for one in partitions)))
-    return Published(stored, tuple(doubts))
+    return Published(stored, (*missing.noted, *doubts))
 
 
 def _ledgers(admin: Admin | None, partition: str) -> LedgerList | str:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -84,6 +85,13 @@ def quiet_name(pulsar: Any, client: Client) -> str:
 def eos(pulsar: Any, *words: str, admin: bool = True) -> Result:
     urls = ["--service-url", pulsar.service_url, *(["--admin-url", pulsar.admin_url] if admin else [])]
     return CliRunner().invoke(typer_app, [*words, *urls])
+
+
+def truncate(pulsar: Any, topic: str) -> None:
+    """Delete all messages of a topic, as an administrator does."""
+    path = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}"
+    httpx.put(f"{path}/unload", timeout=60).raise_for_status()  # the ledger that is written to is not truncated
+    httpx.delete(f"{path}/truncate", timeout=60).raise_for_status()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pulsar as official
 import pytest
 from pulsar.schema import AvroSchema, Integer, Record
@@ -16,7 +15,7 @@ from pulsar.schema import AvroSchema, Integer, Record
 from eos.errors import DamagedLog, InvalidInput
 from eos.pulsar.net.admin import Admin
 from tests.conftest import MakeTopic
-from tests.integration.sparkless import Sink, eos
+from tests.integration.sparkless import Sink, eos, truncate
 from tests.unit.inspect.test_checkpoints import checkpoint
 
 
@@ -99,12 +98,6 @@ def test_a_batch_that_was_begun_is_in_doubt_if_something_came_since(
     assert "none of it was written" in found["findings"]["last batch"]["said"]
     code, found = adopted(pulsar, checkpoint(tmp_path / "old", 7, 6, None), topic)
     assert (code, found["findings"]["last batch"]["verdict"]) == (3, "can't be known")
-
-
-def truncate(pulsar: Any, topic: str) -> None:
-    path = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}"
-    httpx.put(f"{path}/unload", timeout=60).raise_for_status()  # the ledger that is written to is not truncated
-    httpx.delete(f"{path}/truncate", timeout=60).raise_for_status()
 
 
 def make_again(pulsar: Any, topic: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from typer.testing import CliRunner
 
 from eos.cli.app import typer_app
 from eos.commit.control_topic import control_topic
+from eos.errors import DamagedLog
 from tests.contract.raw import RawProducer
-from tests.integration.sparkless import Sink, eos
+from tests.integration.sparkless import Sink, eos, truncate
 from tests.integration.sparkless import sink as sink
+from tests.unit.inspect.test_checkpoints import checkpoint
 
 
 def verified(pulsar: Any, sink: Sink) -> tuple[int, list[dict[str, Any]]]:
@@ -62,6 +65,22 @@ def test_rows_that_retention_may_have_deleted_are_not_called_missing(pulsar: Any
     sink.write(1)
     code, (found,) = verified(pulsar, sink)
     assert (code, found["verdict"], found["batch_id"]) == (3, "not known", 0)
+
+
+def test_a_log_whose_records_are_deleted_is_not_one_of_a_new_sink(pulsar: Any, sink: Sink, tmp_path: Path) -> None:
+    sink.write(0)
+    registered = sink.owner.registration
+    sink.owner.close()
+    truncate(pulsar, control_topic(sink.name, sink.topic))
+    assert listed(pulsar, sink)["standing"] == "empty"
+    answer = eos(pulsar, "sink", "verify", sink.name)
+    assert (answer.exit_code, "as promised" in answer.output) == (3, False)
+    old = str(checkpoint(tmp_path, 0, 0))
+    answer = eos(pulsar, "sink", "adopt", old, "--topic", sink.topic, "--sink", sink.name, "--json")
+    (name,) = [one for one in json.loads(answer.stdout)["findings"] if one["about"] == "name"]
+    assert (answer.exit_code, name["verdict"]) == (3, "can't be known")
+    with pytest.raises(DamagedLog, match="is empty, and this query has seen its record"):
+        sink.owner.take_over("query", "another run", registered)
 
 
 def test_rows_of_a_transaction_without_a_marker_are_aborted_ones_that_readers_see(pulsar: Any, sink: Sink) -> None:

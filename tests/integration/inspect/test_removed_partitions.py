@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[Any], Any], Any]] = {
         [("1", LEFT)],
     ),
     "adopt": (
-        ("adopt", "CHECKPOINT", "--topic", "TOPIC", "--name", "other"),
+        ("sink", "adopt", "CHECKPOINT", "--topic", "TOPIC", "--sink", "other"),
         lambda told: [one["verdict"] for one in told["findings"] if one["about"] == "producers"],
         ["good"],
     ),

@@ -12,7 +12,7 @@ import eos.doctor.sinks
 import eos.inspect.audit
 from eos.cli import app as cli
 from eos.commit.control_log import Intent, Marker, OwnerRecord
-from eos.doctor.sinks import SinkState, SinkStatus, WrittenBatch
+from eos.doctor.sinks import EMPTY_LOG, SinkState, SinkStatus, WrittenBatch
 from eos.inspect.audit import Audit, AuditVerdict, Discrepancy
 from eos.pulsar.wire.txn import TxnId
 
@@ -75,6 +75,19 @@ def test_what_cant_be_known_has_an_exit_code_of_its_own(
     wrong: tuple[Discrepancy, ...], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(monkeypatch, "verify", Audit(2, 2, (FLIGHTS,), wrong), "flights").exit_code == code
+
+
+def test_a_log_that_tells_nothing_is_not_told_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, "verify", Audit(0, 0, (), (), problem=EMPTY_LOG), "flights")
+    assert done.exit_code == 3
+    assert EMPTY_LOG in done.stderr
+    assert "as promised" not in done.output
+    assert EMPTY_LOG in run(monkeypatch, "show", [], "flights").stderr
+
+
+def test_entries_that_were_not_delivered_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, "verify", Audit(2, 2, (FLIGHTS,), (), ("the entries are lost",)), "flights")
+    assert "The entries are lost.\n" in done.stderr
 
 
 def test_the_command_that_frees_readers_names_the_namespace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eos.cli import app as cli
-from eos.commit.control_log import Intent, Marker, Record, encode
+from eos.commit.control_log import Intent, Marker, OwnerRecord, Record, encode
 from eos.errors import NetworkError, Refused
 from eos.pulsar.net.admin import Buffer, OpenTransaction
 from eos.pulsar.protocol.topics import physical_topics
@@ -23,6 +23,7 @@ TXN = TxnId(2, 7)
 FREE = Buffer("Ready", MessageId(5, 9), MessageId(5, 9), 0)
 HELD = Buffer("Ready", MessageId(5, 3), MessageId(5, 9), 1)
 INTENT = Intent(2, "query", "run", 4, 1, TXN, None)
+BEGINS = OwnerRecord(1, "query", "run", 2, 0, begins=True)
 MARKER = Marker(3, "query", "run", 4, 1, TXN, None, {}, {}, "offsets")
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from eos.commit.control_log import Intent, OwnerRecord
+from eos.commit.control_log import Intent
 from eos.doctor import abort as aborting
 from eos.errors import InvalidInput, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
@@ -16,6 +16,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.doctor.cluster import (
+    BEGINS,
     INTENT,
     LOG,
     MARKER,
@@ -44,7 +45,7 @@ def test_the_last_intent_without_a_marker_is_what_may_be_open() -> None:
     assert found.intent == INTENT
     assert str(found) == 'transaction (2,7) of the sink "rows", batch 4 of query query, attempt 1'
     assert abandoned(FakeClient([INTENT, MARKER])) is None
-    assert abandoned(FakeClient([OwnerRecord(1, "query", "run", 2, 0, begins=True)])) is None
+    assert abandoned(FakeClient([BEGINS])) is None
 
 
 def test_of_a_long_log_only_the_retained_part_is_read() -> None:

@@ -18,6 +18,7 @@ from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.doctor.cluster import (
+    BEGINS,
     FREE,
     HELD,
     INTENT,
@@ -48,7 +49,7 @@ def test_nothing_is_found_where_nothing_is_held_up() -> None:
 
 def test_an_open_transaction_is_waited_for_and_its_sink_is_named() -> None:
     admin = FakeAdmin({ROWS: [HELD]}, open=[opened()])
-    (found,) = doctor(FakeClient([INTENT]), admin).look([ROWS])
+    (found,) = doctor(FakeClient([BEGINS, INTENT]), admin).look([ROWS])
     age_s = cast(float, pytest.approx(time.time() - 1, abs=60))
     assert found == Finding(ROWS, ReaderState.WAITING, TXN, opened(), Trace("rows", INTENT, committed=False), age_s)
     assert "600 s after it was opened" in found.remedy
@@ -58,13 +59,13 @@ def test_an_open_transaction_is_waited_for_and_its_sink_is_named() -> None:
 
 def test_a_young_transaction_is_a_batch_at_work() -> None:
     young = OpenTransaction(TXN, "OPEN", round((time.time() - 30) * 1000), 600_000, (ROWS,))
-    one = doctor(FakeClient([INTENT]), FakeAdmin({ROWS: [HELD]}, open=[young]))
+    one = doctor(FakeClient([BEGINS, INTENT]), FakeAdmin({ROWS: [HELD]}, open=[young]))
     (found,) = one.look([ROWS])
     assert (found.lasts(60), found.lasts(20)) == (False, True)
 
 
 def test_a_transaction_that_no_coordinator_knows_has_frozen_the_partition() -> None:
-    (found,) = doctor(FakeClient([INTENT]), FakeAdmin({ROWS: [HELD]})).look([ROWS])
+    (found,) = doctor(FakeClient([BEGINS, INTENT]), FakeAdmin({ROWS: [HELD]})).look([ROWS])
     assert (found.state, found.loses_rows, found.remedy) == (ReaderState.FROZEN, False, f"eos doctor --heal {ROWS}")
 
 
@@ -235,6 +236,6 @@ def test_a_role_that_may_not_know_who_waits_is_told_so(monkeypatch: pytest.Monke
 def test_readers_that_wait_for_a_batch_at_work_are_counted_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     young = OpenTransaction(TXN, "OPEN", round((time.time() - 30) * 1000), 600_000, (ROWS,))
     admin = FakeAdmin({ROWS: [HELD]}, open=[young])
-    done = run(monkeypatch, FakeClient([INTENT]), admin, "doctor", "rows")
+    done = run(monkeypatch, FakeClient([BEGINS, INTENT]), admin, "doctor", "rows")
     assert (done.exit_code, "1 waits for a transaction that is open for less than 60 s" in done.output) == (0, True)
-    assert run(monkeypatch, FakeClient([INTENT]), admin, "doctor", "rows", "--older-than", "20").exit_code == 1
+    assert run(monkeypatch, FakeClient([BEGINS, INTENT]), admin, "doctor", "rows", "--older-than", "20").exit_code == 1

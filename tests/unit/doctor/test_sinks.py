@@ -18,7 +18,7 @@ NAMESPACE = "public/default"
 
 
 def owner(run: str, number: int = 1) -> OwnerRecord:
-    return OwnerRecord(number, "query", run, 2, 0)
+    return OwnerRecord(number, "query", run, 2, 0, begins=True)
 
 
 def state(log: list[Record], admin: Any = None) -> SinkState:
