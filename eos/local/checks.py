@@ -26,6 +26,10 @@ class LocalError(EosError):
     """A local Pulsar could not be fetched, started or stopped. The message says what to change."""
 
 
+class PortTaken(LocalError):
+    """Another process listens on a port that was to be used."""
+
+
 def java() -> Path:
     """Find a Java of version 17 or newer: JAVA_HOME's, or else the one on the PATH.
 
@@ -96,7 +100,8 @@ def ports_free(ports: Mapping[str, int]) -> None:
     """Check that nothing listens on these ports; the keys are the options that set them.
 
     Raises:
-        LocalError: it names each port in use and its option, or one that is no port.
+        PortTaken: it names each port in use and its option.
+        LocalError: one is no port.
     """
     for option, port in ports.items():
         if not 0 < port <= _LAST_PORT:
@@ -104,7 +109,7 @@ def ports_free(ports: Mapping[str, int]) -> None:
     taken = [(option, port) for option, port in ports.items() if not can_bind(port)]
     if taken:
         lines = "; ".join(f"port {port} is in use, choose another with {option}" for option, port in taken)
-        raise LocalError(f"{lines}. Or let free ones be picked: --ports auto")
+        raise PortTaken(f"{lines}. Or let free ones be picked: --ports auto")
 
 
 def make_folder(path: Path) -> None:

@@ -157,14 +157,17 @@ class LocalCluster(InFolder):
         """
         java, classpath = checks.java(), jars.classpath(self.tell)
         with checks.disk_errors("Starting a Pulsar cluster"):
-            fresh = self._make_home()
-            try:
-                self._bring_up(java, classpath)
-            except BaseException:
-                if fresh:
-                    self.stop()
-                raise
+            self._on_free_ports(lambda: self._start(java, classpath))
         return self
+
+    def _start(self, java: Path, classpath: str) -> None:
+        self._ports_picked = fresh = self._make_home()
+        try:
+            self._bring_up(java, classpath)
+        except BaseException:
+            if fresh:
+                self.stop()
+            raise
 
     def restart(self, name: str) -> None:
         """Kill a member, start it on its port and data, and wait until it does its work again."""

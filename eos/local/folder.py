@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
 from eos.config import Cluster, Credentials, Tls
 from eos.errors import NetworkError, NoCredentials, TopicMissing
-from eos.local.checks import make_folder
+from eos.local.checks import PortTaken, make_folder
 from eos.local.places import remove_files
 from eos.local.settings import Setting
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 
+log = logging.getLogger("eos.local")
+
 _ANSWER_S = 5.0
+_TRIES = 3
 
 
 class InFolder(ABC):
@@ -53,6 +57,7 @@ class InFolder(ABC):
     def __post_init__(self) -> None:
         self._temporary = self.data is None
         self._made_folder = False
+        self._ports_picked = False
 
     @abstractmethod
     def start(self) -> Self:
@@ -80,6 +85,20 @@ class InFolder(ABC):
     def __exit__(self, *_: object) -> None:
         """Stop it, removing its data."""
         self.stop()
+
+    def _on_free_ports(self, start: Callable[[], None]) -> None:
+        """Start it; with other ports where another process took a free one after it was picked.
+
+        Args: starts it once, sets `_ports_picked`, and leaves nothing behind where that fails.
+        """
+        for left in reversed(range(_TRIES)):
+            try:
+                start()
+                return
+            except PortTaken as taken:
+                if not left or not self._ports_picked:
+                    raise
+                log.warning("Another process took a port that was free. Starting again on other ports. %s", taken)
 
     def _make_folder(self, prefix: str) -> Path:
         if self.data is None:

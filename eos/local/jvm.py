@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from eos.local.checks import LocalError, PortTaken
+
 _LOG_LINES = 25
+_TAKEN = "Address already in use"
 _OPENED = ("java.base/java.nio", "java.base/sun.net", "java.base/jdk.internal.misc")  # netty's direct memory
 
 LOGGING = """status = error
@@ -73,6 +76,12 @@ def as_localhost(home: Path) -> Sequence[str]:
     hosts = home / "hosts"
     hosts.write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
     return (f"-Djdk.net.hosts.file={hosts}",)
+
+
+def start_failure(what: str, log: Path) -> LocalError:
+    """Return the error of a process that did not come up. Args: what happened; its log, of which the end is shown."""
+    taken = log.exists() and _TAKEN in log.read_text(errors="replace")
+    return (PortTaken if taken else LocalError)(f"{what}.\n{last_lines(log)}")
 
 
 def last_lines(log: Path) -> str:

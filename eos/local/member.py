@@ -97,7 +97,7 @@ class Member:
         with suppress(OSError):
             self._former = self._registered_by()
         if not checks.can_bind(self.part.port):
-            raise checks.LocalError(
+            raise checks.PortTaken(
                 f"{self.name} can't start: another process listens on its port, {self.part.port}. Stop that one."
             )
         jvm.prepare(self.home)
@@ -123,11 +123,9 @@ class Member:
         deadline = time.monotonic() + self.start_timeout_s
         while not self.ready():
             if self.state is MemberState.ENDED:
-                raise checks.LocalError(f"{self.name} ended while starting.\n{jvm.last_lines(self.log)}")
+                raise jvm.start_failure(f"{self.name} ended while starting", self.log)
             if time.monotonic() > deadline:
-                raise checks.LocalError(
-                    f"{self.name} did not answer within {self.start_timeout_s:g} s.\n{jvm.last_lines(self.log)}"
-                )
+                raise jvm.start_failure(f"{self.name} did not answer within {self.start_timeout_s:g} s", self.log)
             time.sleep(_POLL_S)
 
     def ready(self) -> bool:

@@ -107,12 +107,16 @@ class LocalPulsar(InFolder):
 
         Raises:
             LocalError: something is missing on this machine, a port is in use, or it did not come up; the message
-                then holds the last lines of its log.
+                then holds the last lines of its log. Where another process takes a port after it was picked, others
+                are tried first.
         """
         if self.pid is None:
-            self.launch()
-            self.wait_until_ready()
+            self._on_free_ports(self._start)
         return self
+
+    def _start(self) -> None:
+        self.launch()
+        self.wait_until_ready()
 
     def launch(self) -> None:
         """Start its process and return at once. What a failing first start has written is removed."""
@@ -130,14 +134,10 @@ class LocalPulsar(InFolder):
             while not self._coordinators_answer():
                 if self.pid is None:
                     code = self._started.exit_code() if self._started is not None else None
-                    raise checks.LocalError(
-                        f"Pulsar ended with exit code {code} while starting.\n{jvm.last_lines(self.log)}"
-                    )
+                    raise jvm.start_failure(f"Pulsar ended with exit code {code} while starting", self.log)
                 if time.monotonic() > deadline:
-                    raise checks.LocalError(
-                        f"Pulsar's transaction coordinators did not answer within {self.start_timeout_s:g} s.\n"
-                        f"{jvm.last_lines(self.log)}"
-                    )
+                    waited = f"within {self.start_timeout_s:g} s"
+                    raise jvm.start_failure(f"Pulsar's transaction coordinators did not answer {waited}", self.log)
                 time.sleep(_POLL_S)
 
     def kill(self) -> None:
@@ -162,6 +162,7 @@ class LocalPulsar(InFolder):
     def _make_home(self) -> bool:
         """Make the folder and choose the ports; True when no earlier run has left data in it."""
         made_with = recorded_ports(self._make_folder("eos-pulsar-"))
+        self._ports_picked = self.ports is None and made_with is None
         if self.ports is None:
             self.ports = made_with or Ports.free()
         elif made_with is not None and made_with.bookkeeper != self.ports.bookkeeper:
@@ -204,6 +205,8 @@ class LocalPulsar(InFolder):
             self.kill()
             if self._fresh:
                 self.stop()
+                if self._ports_picked:
+                    self.ports = None
             raise
 
 
