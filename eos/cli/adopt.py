@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 @connecting
 def adopt(
     to: ConnectionOptions,
-    checkpoint: Annotated[str, typer.Argument(help="The query's checkpointLocation; a folder, or file:, s3:, hdfs: …")],
+    checkpoint: Annotated[str, typer.Argument(help="The query's checkpointLocation, a folder, or file:, s3:, hdfs: …")],
     topic: Annotated[str, typer.Option(help="The topic that the query wrote to.")],
-    sink: Annotated[str, typer.Option(help="The name that the sink is to have: eos.sink(name=…).")],
+    sink: Annotated[str, typer.Option(help="The new sink's name, as in eos.sink(name=…).")],
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
-    """Look whether a query that wrote to a topic by another sink can go on with eos.sink, from its own checkpoint.
+    """Check whether a query of another sink can continue with eos.sink from its own checkpoint.
 
     Stop the query first. The command changes nothing. The first start with eos.sink takes the checkpoint over. Exit
     codes: 0 good, 1 something needs care, 2 refused, 3 the answer cannot be known.

@@ -31,7 +31,7 @@ CLIENT_CONF = "PULSAR_CLIENT_CONF"
 
 Namespace = Annotated[str, typer.Option(help="tenant/namespace of the topics.")]
 ControlNamespace = Annotated[
-    str, typer.Option(help="tenant/namespace of the control topics: control_namespace of a sink, else its topic's.")
+    str, typer.Option(help="tenant/namespace of the control topics, a sink's control_namespace or else its topic's.")
 ]
 
 
@@ -84,7 +84,7 @@ def connection(
         str | None, _said("service_url", f"The brokers, with pulsar+ssl:// for TLS. Default: {DEFAULT_SERVICE_URL}.")
     ] = None,
     admin_url: Annotated[
-        str | None, _said("admin_url", "The admin API: http://host:8080 or https://host:8443.")
+        str | None, _said("admin_url", "The admin API, http://host:8080 or https://host:8443.")
     ] = None,
     token: Annotated[str | None, _said("token", 'A token for authentication, or "file:PATH" of one.')] = None,
     basic: Annotated[str | None, _said("basic", '"user:password", or "file:PATH" of it.')] = None,
@@ -92,16 +92,16 @@ def connection(
         str | None, _said("oauth2", 'Tokens by OAuth 2.0, as JSON: {"issuer_url": "…", "key_file": "file:PATH"}.')
     ] = None,
     tls_trust_certs: Annotated[
-        str | None, _said("tls_trust_certs", "A PEM file of trusted authorities. Default: the system's.")
+        str | None, _said("tls_trust_certs", "A PEM file of trusted authorities, by default the system's.")
     ] = None,
     tls_verify_hostname: Annotated[
-        bool | None, _said("tls_verify_hostname", "Refuse a certificate made for another host. Default: yes.")
+        bool | None, _said("tls_verify_hostname", "Refuse a certificate made for another host, by default.")
     ] = None,
     tls_certificate: Annotated[str | None, _said("tls_certificate", "A PEM file of a client certificate.")] = None,
     tls_key: Annotated[str | None, _said("tls_key", "Its key, a PEM file.")] = None,
     subscription_prefix: Annotated[
         str | None,
-        _said("subscription_prefix", "What subscriptions' names begin with: the same option of the sink."),
+        _said("subscription_prefix", "The beginning of subscriptions' names, as in the sink's option."),
     ] = None,
     client_conf: Annotated[
         Path | None,

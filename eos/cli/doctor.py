@@ -20,24 +20,22 @@ def doctor(
     to: ConnectionOptions,
     topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all of the namespace.")] = None,
     namespace: Namespace = "public/default",
-    older_than: Annotated[
-        float, typer.Option(help="Pass over transactions that are open for less, in seconds.")
-    ] = 60.0,
-    heal: Annotated[bool, typer.Option("--heal", help="Free what is frozen.")] = False,
+    older_than: Annotated[float, typer.Option(help="Pass over transactions that are open for fewer seconds.")] = 60.0,
+    heal: Annotated[bool, typer.Option("--heal", help="Free frozen partitions.")] = False,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="With --heal: also where that hides rows that were committed.")
+        bool, typer.Option("--accept-loss", help="With --heal, also where that hides committed rows.")
     ] = False,
     readers: Annotated[
-        bool, typer.Option("--readers", help="Look at readers alone, as with --heal, and where topics are named.")
+        bool, typer.Option("--readers", help="Look at readers only, as with --heal, and where topics are named.")
     ] = False,
     preflight: Annotated[
-        bool, typer.Option("--preflight", help="Before a job starts: look at all that it needs, and at no reader.")
+        bool, typer.Option("--preflight", help="Look at all that a job needs, and at no reader.")
     ] = False,
     leftovers: Annotated[
         bool,
-        typer.Option("--remove-leftovers", help="Delete the subscriptions that killed reads have left on the topics."),
+        typer.Option("--remove-leftovers", help="Delete the subscriptions that killed reads have left."),
     ] = False,
-    sink: Annotated[str | None, typer.Option(help="With --preflight: the name of the job's sink.")] = None,
+    sink: Annotated[str | None, typer.Option(help="With --preflight, the name of the job's sink.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
     """Find the partitions whose readers wait, and look at what the sinks of a namespace depend on.
@@ -46,11 +44,7 @@ def doctor(
     ends it. Frozen: no coordinator knows it any longer. --heal ends empty transactions there until the broker
     discards it.
 
-    --preflight looks at what a job needs before it starts: this machine, the brokers, the control topic of --sink in
-    --namespace, and the TOPICS.
-
-    --remove-leftovers deletes subscriptions spark-batch-… and spark-place-… of killed reads, unless a consumer is
-    connected.
+    --preflight looks at this machine, the brokers, the control topic of --sink in --namespace, and the TOPICS.
 
     Exit codes: 0 good, 1 readers wait at the end or something needs care, 2 nothing was found out, 3 something cannot
     be known, such as what only a superuser is told.

@@ -21,17 +21,15 @@ def lag(
     to: ConnectionOptions,
     topic: Annotated[str, typer.Argument(help="A topic, or one partition by its own name.")],
     subscription: Annotated[
-        str | None, typer.Argument(help="A durable subscription, by its whole name. Default: every one.")
+        str | None, typer.Argument(help="A durable subscription, by its whole name. Default all.")
     ] = None,
-    at_most: Annotated[
-        int, typer.Option("--at-most", min=1, help="Count so many messages of each partition, and say so.")
-    ] = _MOST,
+    at_most: Annotated[int, typer.Option("--at-most", min=1, help="Most messages to count in each partition.")] = _MOST,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each line.")] = False,
 ) -> None:
     """Count the messages that subscriptions of a topic have not acknowledged, and show the oldest one's time.
 
-    It counts what a reader gets. The broker's msgBacklog, shown beside it, also counts markers and the entries of
-    aborted transactions. The command reads these entries and acknowledges nothing.
+    The broker's msgBacklog, shown beside it, also counts markers and the entries of aborted transactions. The command
+    reads the messages that it counts, and acknowledges nothing.
     """
     from dataclasses import asdict
 

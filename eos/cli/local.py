@@ -28,7 +28,7 @@ app = typer.Typer(
 )
 
 Part = Annotated[str, typer.Argument(help="zookeeper, bookie-0 to bookie-2, broker-0 or broker-1.")]
-Name = Annotated[str, typer.Option("--name", "-n", help="Several instances may run side by side, each with a name.")]
+Name = Annotated[str, typer.Option("--name", "-n", help="The instance's name. Several may run side by side.")]
 
 
 class Auth(StrEnum):
@@ -68,44 +68,41 @@ def _show(instance: Instance | ClusterInstance) -> None:
 def up(
     name: Name = "default",
     cluster: Annotated[
-        bool, typer.Option("--cluster", help="Two brokers, three bookies, one ZooKeeper: each a process of its own.")
+        bool, typer.Option("--cluster", help="Two brokers, three bookies and one ZooKeeper, each a process of its own.")
     ] = False,
-    data: Annotated[Path | None, typer.Option(help="Folder for its data. Default: in the cache folder.")] = None,
-    port: Annotated[int | None, typer.Option(help="The broker's port. Default 6650; with --tls 6651.")] = None,
-    http_port: Annotated[int | None, typer.Option(help="The admin API's port. Default 8080; with --tls 8443.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder for its data, by default in the cache folder.")] = None,
+    port: Annotated[int | None, typer.Option(help="The broker's port. Default 6650, with --tls 6651.")] = None,
+    http_port: Annotated[int | None, typer.Option(help="The admin API's port. Default 8080, with --tls 8443.")] = None,
     zookeeper_port: Annotated[int | None, typer.Option(help="ZooKeeper's port. Default 2181.")] = None,
     bookkeeper_port: Annotated[int | None, typer.Option(help="The bookie's port. Default 3181.")] = None,
-    ports: Annotated[PortChoice, typer.Option(help="auto: free ports for those not given.")] = PortChoice.PULSAR,
+    ports: Annotated[PortChoice, typer.Option(help="With auto, free ports for those not given.")] = PortChoice.PULSAR,
     memory: Annotated[
         str | None,
         typer.Option(
-            help="Heap, and as much again outside it, as Java writes it. Default 1g; a cluster's broker: 384m."
+            help="Heap, and as much again outside it, as Java writes it. Default 1g, for a cluster's broker 384m."
         ),
     ] = None,
     version: Annotated[
-        str, typer.Option(help="Of Pulsar: 4.0.0, 4.2.4 or 5.0.0-M1. Every test runs with the default.")
+        str, typer.Option(help="Pulsar 4.0.0, 4.2.4 or 5.0.0-M1. Every test runs with the default.")
     ] = "4.2.4",
-    auth: Annotated[Auth, typer.Option(help="token: clients need a token; `up` shows where one is.")] = Auth.NONE,
+    auth: Annotated[Auth, typer.Option(help="With token, clients need a token. `up` shows where one is.")] = Auth.NONE,
     tls: Annotated[
-        bool, typer.Option("--tls", help="TLS alone, by an authority of its own; `up` shows its certificate.")
+        bool, typer.Option("--tls", help="TLS only, by an authority of its own. `up` shows its certificate.")
     ] = False,
     setting: Annotated[list[str] | None, typer.Option(help="A broker setting, KEY=VALUE. Repeatable.")] = None,
     autorecovery: Annotated[
-        bool, typer.Option("--autorecovery", help="Let a cluster's bookies copy what a lost one held.")
+        bool, typer.Option("--autorecovery", help="Let a cluster's bookies copy the ledgers of a lost one.")
     ] = False,
 ) -> None:
     """Start Pulsar, BookKeeper and ZooKeeper, with transactions on, and wait until they answer.
 
-    The first time, Maven fetches 330 jars, 243 MB, into the cache folder. Run twice, it finds the running one. Topics
-    keep their data until they are deleted.
+    The first time, Maven fetches 330 jars, 243 MB, into the cache folder. A second run finds the running instance.
+    Topics keep their data until they are deleted.
 
     It listens on 127.0.0.1. The ZooKeeper of the single process listens on every interface and asks for no password.
     Do not use it on a network that you do not trust.
 
-    With --cluster a second `up` starts the parts that do not run. Its ports are always free ones.
-
-    With --auth and --tls the administrator's token and the authority's certificate are in the data folder, and `up`
-    prints the options that commands need. ZooKeeper and the bookie have neither.
+    With --cluster a second run starts the parts that do not run. Its ports are always free ones.
     """
     from eos.local import access, instances
     from eos.local.checks import LocalError
@@ -165,7 +162,7 @@ def _up_cluster(name: str, data: Path | None, memory: str | None, settings: dict
 @app.command()
 def down(
     name: Name = "default",
-    keep_data: Annotated[bool, typer.Option(help="Leave the data, for a later `up` with the same --data.")] = False,
+    keep_data: Annotated[bool, typer.Option(help="Leave the data for a later `up` with the same --data.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Every instance.")] = False,
 ) -> None:
     """Stop an instance and remove its data."""
@@ -230,7 +227,7 @@ def kill(part: Part, name: Name = "default") -> None:
 
 @app.command()
 def pause(part: Part, name: Name = "default") -> None:
-    """Stop one part of a cluster with SIGSTOP: it keeps its connections and says nothing."""
+    """Stop one part of a cluster with SIGSTOP. It keeps its connections and does not answer."""
     from eos.local import clusters
 
     member = clusters.part(part, name)
@@ -259,10 +256,7 @@ def restart(part: Part, name: Name = "default") -> None:
 
 @app.command()
 def fetch() -> None:
-    """Fetch Pulsar's jars into the cache folder, and keep its classes there as Java has read them.
-
-    For the latter a Pulsar is started once and ended again; all that come after it start sooner.
-    """
+    """Fetch Pulsar's jars into the cache folder, and start a Pulsar once, so that later ones start sooner."""
     from eos.local.pulsar import keep_classes
 
     keep_classes(tell)

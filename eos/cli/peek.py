@@ -27,19 +27,19 @@ def peek(
         ),
     ] = "earliest",
     limit: Annotated[
-        int | None, typer.Option(min=1, help=f"So many rows at most. Default: {LIMIT}; with --follow no limit.")
+        int | None, typer.Option(min=1, help=f"Most rows to show. Default {LIMIT}, with --follow no limit.")
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new rows until Ctrl-C.")] = False,
     decryption_keys: Annotated[
         str | None,
-        typer.Option(help='For encrypted rows, the files of private keys: {"NAME": "file:PATH"}, as for the source.'),
+        typer.Option(help='Files of private keys, {"NAME": "file:PATH"}, as for the source.'),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each row, one on a line.")] = False,
 ) -> None:
-    """Show rows of a topic that are committed, partition by partition; nothing is acknowledged.
+    """Show committed rows of a topic, partition by partition. The command acknowledges nothing.
 
-    Bytes that are not UTF-8 and control characters are shown as \\xNN, \\n and the like. With --follow a row is a line:
-    partition, place, key and value, with tabs between them. Only with --admin-url does it report a ledger that is lost.
+    Bytes that are not UTF-8 and control characters are shown as \\xNN, \\n and the like. With --follow a row is a line
+    of partition, place, key and value, with tabs between them. Only with --admin-url does it report a lost ledger.
     """
     from contextlib import ExitStack
     from itertools import islice

@@ -24,7 +24,7 @@ def plan(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each segment.")] = False,
 ) -> None:
-    """Show the segments of a topic: where each is stored, and which reader the source takes for it.
+    """Show where each segment of a topic is stored, and which reader the source takes for it.
 
     The reader is the one of read.from=auto, with offload.url where --offload-url is given. The command reads no row.
     """

@@ -24,7 +24,7 @@ LAST = 20
 _OF_RUN = 8
 """Characters of a run's id that tell it from others; --json has all."""
 
-app = typer.Typer(no_args_is_help=True, help="Show what the sinks of a namespace are at, and mend one.")
+app = typer.Typer(no_args_is_help=True, help="Show the state of sinks, and mend one.")
 
 Name = Annotated[str, typer.Argument(help="The sink's name.")]
 
@@ -67,10 +67,10 @@ def show(
     to: ConnectionOptions,
     name: Name,
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
-    last: Annotated[int, typer.Option(min=1, help="So many records at most.")] = LAST,
+    last: Annotated[int, typer.Option(min=1, help="Most records to show.")] = LAST,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list, one object for each record.")] = False,
 ) -> None:
-    """Show the last records of a sink's control log: who took it over, what was begun, and what is committed.
+    """Show the last records of a sink's control log, which are owners, intents and markers.
 
     A marker shows that its batch is committed. An intent without one was aborted, or its batch is being written.
     """
@@ -93,7 +93,7 @@ def verify(
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object.")] = False,
 ) -> None:
-    """Read a sink's topics, and count each committed batch's rows, and rows of aborted transactions.
+    """Count the rows that readers get of each committed batch and of aborted transactions.
 
     It counts the batches whose markers the log has (markers_kept). The query may run. With --admin-url it tells a lost
     ledger from aborted transactions. Exit codes: 0 as promised, 1 rows are missing, too many, or of an aborted
@@ -129,7 +129,7 @@ def abort(
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="The result, as a JSON object.")] = False,
 ) -> None:
-    """Abort the transaction that a sink's dead driver has left open, so that readers need not wait for its time-out.
+    """Abort the open transaction of a sink's dead driver, so that readers need not wait for its time-out.
 
     The sink writes the batch again when its query starts. Refused while a driver is connected to the sink's control
     topic. With --admin-url a superuser also aborts what another role has opened. Exit codes: 0, 1 you said no, 3 the
@@ -163,15 +163,15 @@ def abort(
 def skip(
     to: ConnectionOptions,
     name: Name,
-    batch: Annotated[int, typer.Option(min=0, help="The batch to go on without.")],
+    batch: Annotated[int, typer.Option(min=0, help="The batch to skip.")],
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="The skipped batch, as a JSON object.")] = False,
 ) -> None:
-    """Give up the rows of a batch that failed, so that the sink's query may go on with the next one.
+    """Commit a batch that failed without its rows, so that the query can go on with the next one.
 
-    The command commits the batch without rows. Use it when the query's checkpoint has passed the batch and the sink
-    refuses the next one. Refused while a driver owns the sink. Exit codes: 0, 1 you said no.
+    Use it when the query's checkpoint has passed the batch and the sink refuses the next one. Refused while a driver
+    owns the sink. Exit codes: 0, 1 you said no.
     """
     from eos.doctor import skip as skipping
     from eos.pulsar.net.admin import Admin
@@ -202,10 +202,10 @@ def reset(
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="The deleted items, as a JSON object.")] = False,
 ) -> None:
-    """Delete a sink's control log, so that a query with a new checkpoint may begin under its name.
+    """Delete a sink's control log, so that a query with a new checkpoint can begin under its name.
 
-    The rows that it wrote stay. The new query writes the rows that it reads again a second time. Needs --admin-url,
-    and a role that may delete topics. Refused while a driver owns the sink. Exit codes: 0, 1 you said no.
+    The sink's rows stay. The new query writes those again whose input it reads again. Needs --admin-url, and a role
+    that may delete topics. Refused while a driver owns the sink. Exit codes: 0, 1 you said no.
     """
     from eos.doctor import reset as resetting
     from eos.doctor.sinks import summary
