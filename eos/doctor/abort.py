@@ -117,7 +117,7 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
     refuse_if_owned(client, found.name, found.topic, admin)
     intent = read_retained(client, found.topic, OwnerSettings()).unfinished
     if intent != found.intent:
-        raise InvalidInput(f'The log of the sink "{found.name}" has moved on: look again')
+        raise InvalidInput(f'The log of the sink "{found.name}" has moved on. Look again.')
     if admin is not None and is_open(admin, intent.txn) is None:
         admin = None
     if _end(client, found, admin, patience_s):

@@ -42,7 +42,7 @@ def versions(python: str, spark: str | None) -> Check:
     """Say how far this Python and this Spark were tried. Args: their versions; None: Spark is not installed here."""
     about = "Python and Spark"
     if spark is None:
-        said = "PySpark is not installed here: nothing is known of the job's. Run eos doctor where its driver runs."
+        said = "PySpark is not installed here, so nothing is known of the job's. Run eos doctor where its driver runs."
         return unknown(about, said)
     ours = f"Python {python}, Spark {spark}"
     if capabilities.minor(spark) < capabilities.OLDEST:
@@ -71,7 +71,7 @@ def pulsar_client(ours: str | None) -> Check:
     about = "pulsar-client"
     if ours is None:
         return good(about, "pulsar-client is not installed here. Neither sink nor source needs it.")
-    return _tried(about, ours, " Neither sink nor source uses it; it matters to who reads by it.")
+    return _tried(about, ours, " Neither sink nor source uses it. It matters only to readers that use it.")
 
 
 def _tried(package: str, ours: str, besides: str) -> Check:
@@ -88,8 +88,8 @@ def checksums(implementation: str) -> Check:
     if implementation == "c":
         return good(about, "Checksums are computed by compiled code.")
     said = (
-        "google-crc32c has no compiled code here and computes each checksum in Python, which slows a sink down many "
-        "times. Install its wheel for this platform: pip install --force-reinstall --only-binary :all: google-crc32c"
+        "google-crc32c has no compiled code here and computes each checksum in Python, which makes a sink "
+        "many times slower. Install its wheel: pip install --force-reinstall --only-binary :all: google-crc32c"
     )
     return care(about, said)
 
@@ -112,7 +112,7 @@ def workers(environment: Mapping[str, str]) -> Check:
     ours = platform.python_version()
     if minor(python) != minor(ours):
         said = (
-            f"{what}: Python {python}, and the driver's is {ours}. Spark refuses workers of another minor version: set "
+            f"{what}: Python {python}, and the driver's is {ours}. Spark refuses workers of another minor version. Set "
             "PYSPARK_PYTHON to the same one."
         )
         return care(about, said)
@@ -122,7 +122,7 @@ def workers(environment: Mapping[str, str]) -> Check:
             "it to the executors."
         )
         return care(about, said)
-    where = "Only this machine was looked at: executors elsewhere need the same."
+    where = "Only this machine was looked at. Executors elsewhere need the same."
     return good(about, f"{what}: Python {python}, with eos. {where}")
 
 

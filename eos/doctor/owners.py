@@ -46,9 +46,9 @@ def owner(about: str, one: SinkState, connected: tuple[str, ...], namespace: str
     """Say who owns a sink. Args: what its log tells; who is connected to its control topic; where that is."""
     if one.takeovers >= _MANY:
         said = (
-            f"{one.takeovers} of the last {RECENT} records of its log are takeovers: its query is "
+            f"{one.takeovers} of the last {RECENT} records of its log are takeovers. Its query is "
             "started again and again, or several drivers take the sink from one another. Look for a second driver of "
-            f"query {one.query_id}, and stop one; else at why the query ends."
+            f"query {one.query_id}, and stop one. If there is none, find out why the query ends."
         )
         return care(about, said)
     begun = one.unfinished
@@ -56,23 +56,23 @@ def owner(about: str, one: SinkState, connected: tuple[str, ...], namespace: str
         former = ""
         if one.former_run_id is not None:
             former = (
-                f" It took over from run {one.former_run_id}{_since(one)}. If a driver of that run lives yet, it is "
-                "fenced: its next batch fails with Fenced, and at most makes the owner try a batch again. Stop that "
+                f" It took over from run {one.former_run_id}{_since(one)}. If a driver of that run still lives, it is "
+                "fenced. Its next batch fails with Fenced, and at most makes the owner try a batch again. Stop that "
                 "one, not this."
             )
         return good(about, f"Run {one.run_id} owns it, connected from {', '.join(connected)}.{former}")
     if begun is None:
-        return good(about, "No driver is connected, and nothing is unfinished: it goes on when its query starts.")
+        return good(about, "No driver is connected, and nothing is unfinished. It goes on when its query starts.")
     batch = f"batch {begun.batch_id}, transaction {begun.txn}"
     if one.open is None:
         return unknown(about, f"No driver is connected, and whether {batch} is still open is not told to this role.")
     if one.open:
         said = (
-            f"Its driver is gone and has left {batch} open: readers wait. Start the query again, which ends it and "
-            f"writes the batch anew; or free the readers: {abort_command(one.name, namespace)}"
+            f"Its driver is gone and has left {batch} open. Readers wait. Start the query again, which ends it and "
+            f"writes the batch again. Or free the readers: {abort_command(one.name, namespace)}"
         )
         return care(about, said)
-    said = f"No driver is connected. The begun batch, {batch}, has ended without a commit: the query writes it again."
+    said = f"No driver is connected. The begun batch, {batch}, has ended without a commit. The query writes it again."
     return good(about, said)
 
 

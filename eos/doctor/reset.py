@@ -45,7 +45,7 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAUL
     refuse_if_owned(client, seen.name, topic, admin)
     now = sink(client, seen.name, namespace)
     if (now.batch_id, now.unfinished) != (seen.batch_id, seen.unfinished):
-        raise InvalidInput(f'The log of the sink "{seen.name}" has moved on: look again')
+        raise InvalidInput(f'The log of the sink "{seen.name}" has moved on. Look again.')
     try:
         admin.delete(topic)
     except Refused as error:
@@ -71,6 +71,6 @@ def what_it_means(one: SinkState) -> str:
     return (
         f'Starting the sink "{one.name}" over deletes its control log. {done}. The rows that it wrote stay in their '
         "topics. The next query of this name begins with an empty log and writes every batch that its checkpoint hands "
-        "over: rows that it reads again are in the topics twice. The old checkpoint is refused from then on; give the "
+        "over: rows that it reads again are in the topics twice. The old checkpoint is refused from then on. Give the "
         "query a new one."
     )

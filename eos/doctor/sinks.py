@@ -178,8 +178,8 @@ def log_of(client: Client, name: str, namespace: str) -> str:
         raise InvalidInput(
             f'There is no sink "{name}" in {namespace}: it has no control topic there. Check the name, which is '
             "the option name= of eos.sink(), and give the namespace of its topic with --namespace, or that of its "
-            "control_namespace=. Only an exactly-once sink has a control topic; one with another guarantee= has none, "
-            "and what it wrote can't be told from a log."
+            "control_namespace=. Only an exactly-once sink has a control topic. One with another guarantee= has none, "
+            "and no log tells what it wrote."
         ) from error
     return topic
 

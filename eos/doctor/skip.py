@@ -74,7 +74,7 @@ def look(
     if seen.problem is not None:
         raise InvalidInput(f'Batch {batch_id} of the sink "{name}" cannot be skipped. {seen.problem}')
     if seen.query_id is None:
-        raise InvalidInput(f'The sink "{name}" has no batch in its log: there is none to skip')
+        raise InvalidInput(f'The sink "{name}" has no batch in its log, so there is none to skip')
     if seen.batch_id is not None and batch_id <= seen.batch_id:
         raise InvalidInput(
             f'Batch {batch_id} cannot be skipped: the newest committed batch of the sink "{name}" is {seen.batch_id}'
@@ -107,7 +107,7 @@ def skip(client: Client, seen: SinkState, batch_id: int, namespace: str = DEFAUL
 def _refuse_a_moved_log(seen: SinkState, view: LogView) -> None:
     newest = None if view.newest is None else view.newest.batch_id
     if (newest, view.unfinished) != (seen.batch_id, seen.unfinished):
-        raise InvalidInput(f'The log of the sink "{seen.name}" has moved on: look again')
+        raise InvalidInput(f'The log of the sink "{seen.name}" has moved on. Look again.')
 
 
 def what_it_means(one: SinkState, batch_id: int) -> str:

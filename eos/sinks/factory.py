@@ -62,7 +62,7 @@ def sink(
     """Make a sink for `foreachBatch`: exactly-once, unless `guarantee` names another promise.
 
     Args:
-        service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
+        service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651", several hosts with commas.
         name: names the sink and its control topic. Keep it over restarts, and never let two jobs share one.
         topic: where all rows go, also those with a column `topic`. None: each row or write names its topic.
         guarantee: "exactly-once": each micro-batch is one transaction. "at-least-once": no transaction. Rows are

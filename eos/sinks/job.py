@@ -129,7 +129,7 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
 
     Args:
         df: message columns, see `eos.sinks.columns`; not a streaming one.
-        service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.
+        service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651", several hosts with commas.
         job_id: names the job for ever, such as "flights-2026-11-23": up to 100 letters, digits, ".", "_" and "-". No
             sink can have this name.
         options: those of `eos.sink`, without `name`, `guarantee`, `markers_kept` and `small_batch_rows`. Spark

@@ -277,7 +277,7 @@ def _check_values(options: SinkOptions) -> None:
     for option, bound in least.items():
         value = getattr(options, option)
         if isinstance(value, float) and not math.isfinite(value):
-            raise InvalidInput(f"{option}={value!r} must be a finite number: a wait without an end helps nothing.")
+            raise InvalidInput(f"{option}={value!r} must be a finite number. A wait without an end helps nothing.")
         if value < bound:
             raise InvalidInput(f"{option}={value!r} is too small; it must be at least {bound:g}.")
         if option.endswith("_s") and value > MOST_S:
@@ -292,7 +292,7 @@ def _check_values(options: SinkOptions) -> None:
     if options.register_schema is not None:
         if options.value_format not in ("json", "avro"):
             raise InvalidInput(
-                "register_schema= is about the schema of columns; give value_format='json' or 'avro' with it, or leave "
+                "register_schema= is about the schema of columns. Give value_format='json' or 'avro' with it, or leave "
                 "it out."
             )
         if not FULL_NAME.fullmatch(options.register_schema) or options.register_schema in NO_NAMES:
@@ -302,7 +302,7 @@ def _check_values(options: SinkOptions) -> None:
                 f" The names {', '.join(NO_NAMES)} are types."
             )
     if options.ignore_null_fields is not None and options.value_format != "json":
-        raise InvalidInput("ignore_null_fields= is about JSON; give value_format='json' with it, or leave it out.")
+        raise InvalidInput("ignore_null_fields= is about JSON. Give value_format='json' with it, or leave it out.")
     check_properties(options.producer_properties, options.token, options.basic, options.oauth2)
     if not callable(options.observer):
         raise InvalidInput(
@@ -317,7 +317,7 @@ def _check_values(options: SinkOptions) -> None:
     where = options.control_namespace
     if where is not None and not NAMESPACE.fullmatch(where):
         raise InvalidInput(
-            f'control_namespace={where!r} is not a namespace: give tenant and namespace, such as "public/control".'
+            f'control_namespace={where!r} is not a namespace. Give tenant and namespace, such as "public/control".'
         )
     options.control_topic  # noqa: B018  checks the sink's name
 

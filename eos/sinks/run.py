@@ -106,7 +106,7 @@ class Run:
         taken.clear()
         taken[batch_id] = (
             f"The outcome of batch {batch_id} is unknown, and this run of the query cannot find out whether "
-            "these are the same rows. Start the query again: Spark hands the batch over, and the control log decides."
+            "these are the same rows. Start the query again. Spark hands the batch over, and the control log decides."
         )
         try:
             self._write(batch_id, writes, identity)

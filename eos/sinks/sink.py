@@ -52,7 +52,7 @@ class Batch:
         """
         if self._ended:
             raise InvalidInput(
-                f"txn.write() came after the block of batch {self.batch_id} had ended: these rows are not written. "
+                f"txn.write() came after the block of batch {self.batch_id} had ended. These rows are not written. "
                 "Write inside of `with sink.batch(batch_id) as txn:`."
             )
         with before_the_log(self.batch_id):
@@ -76,7 +76,7 @@ class Sink:
 
     def __reduce__(self) -> NoReturn:
         raise InvalidInput(
-            "A sink stays in the driver: it can't be sent to executors, as foreach(sink) would, nor to a Spark Connect "
+            "A sink stays in the driver. It can't be sent to executors, as foreach(sink) would, nor to a Spark Connect "
             "server. Call it by foreachBatch(sink), in Spark's classic mode."
         )
 
@@ -153,8 +153,8 @@ class Sink:
                     collected._ended = True
                 if not collected._writes:
                     raise InvalidInput(
-                        f"Batch {batch_id} has no txn.write(). Write an empty DataFrame if the batch has no rows: "
-                        "the log must know that its input was used."
+                        f"Batch {batch_id} has no txn.write(). Write an empty DataFrame if the batch has no rows. "
+                        "The log must know that its input was used."
                     )
                 self._take(collected, identity, query)
             except BaseException as error:

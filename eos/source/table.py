@@ -33,14 +33,14 @@ def _both(name: str, default: str, meaning: str) -> SourceOption:
 
 
 OPTIONS: tuple[SourceOption, ...] = (
-    _both("service.url", "required", '"pulsar://host:6650" or "pulsar+ssl://host:6651"; several hosts with commas.'),
+    _both("service.url", "required", '"pulsar://host:6650" or "pulsar+ssl://host:6651", several hosts with commas.'),
     _both(
         "admin.url",
         "",
         "`minPartitions`, `maxBytesPerPartition` and `read.from` need it. With it a read warns of "
         "policies that slow it, and knows whether a ledger that a broker passed over is lost.",
     ),
-    _both("topic", "", "one topic: all its partitions, or one partition by its own name."),
+    _both("topic", "", "one topic with all its partitions, or one partition by its own name."),
     _both("topics", "", "several topics, separated by commas."),
     _both(
         "topicsPattern",
@@ -68,21 +68,21 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "startingOffsets",
         "stream: `latest`, batch: `earliest`",
-        "the first entry that is read: `earliest`, `latest`, or [JSON by topic](source.md#options).",
+        "the first entry that is read, as `earliest`, `latest` or [JSON by topic](source.md#options).",
     ),
     _both(
         "startingTime",
         "",
-        "begin with messages of that publish time: ISO 8601 with a zone, or milliseconds since 1970.",
+        "begin with messages of that publish time, in ISO 8601 with a zone or in milliseconds since 1970.",
     ),
-    SourceOption("endingOffsets", "`latest`", _BATCH, "the last entry that is read: `latest`, or JSON by topic."),
+    SourceOption("endingOffsets", "`latest`", _BATCH, "the last entry that is read, as `latest` or JSON by topic."),
     SourceOption("endingTime", "", _BATCH, "end before messages of that publish time."),
     SourceOption(
         "retainWhileReading",
         "`false`",
         _BATCH,
         "a durable subscription keeps a range stored while its task reads it. It counts as backlog, so a backlog quota "
-        "can stop the topic's producers. `false`: messages that are deleted meanwhile are a loss.",
+        "can stop the topic's producers. Without it, messages that are deleted meanwhile are a loss.",
     ),
     SourceOption(
         "readCompacted",
@@ -93,18 +93,18 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "valueFormat",
         "`raw`",
-        "`schema`: `value` has the type of the topic's schema. Other formats: bytes.",
+        "with `schema` the column `value` has the type of the topic's schema, otherwise bytes.",
     ),
     _both(
         "decryption_keys",
         "",
-        'private RSA keys: a JSON object `{"NAME": "file:PATH"}` of PEM files on every machine.',
+        'private RSA keys, a JSON object `{"NAME": "file:PATH"}` of PEM files on every machine.',
     ),
-    _both("failOnDataLoss", "`true`", "`false`: a proven loss of data is a warning."),
+    _both("failOnDataLoss", "`true`", "whether a proven loss of data ends the query. Otherwise it is a warning."),
     _both(
         "onDamagedEntry",
         "`fail`",
-        "for an entry whose bytes cannot be read: `fail` ends the query, `skip` leaves the entry out with a warning.",
+        "for an entry whose bytes cannot be read, `fail` ends the query, and `skip` leaves it out with a warning.",
     ),
     _both(
         "maxMessageBytes",
@@ -120,7 +120,7 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "bookie.addresses",
         "the bookies' ids",
-        "addresses of bookies whose id is not an address: `ID=HOST:PORT`, with commas.",
+        "addresses of bookies whose id is not an address, as `ID=HOST:PORT`, with commas.",
     ),
     _both("bookie.tls", "`false`", "connections to bookies begin TLS (BookKeeper's `START_TLS`)."),
     _both(
@@ -138,7 +138,7 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "offload.credentials",
         "the environment's",
-        'its credentials: `"file:PATH"` of a JSON object on every machine, or the object itself.',
+        'its credentials, `"file:PATH"` of a JSON object on every machine, or the object itself.',
     ),
     _both(
         "minPartitions",
@@ -167,7 +167,7 @@ OPTIONS: tuple[SourceOption, ...] = (
         "maxTriggerDelay",
         "`15m`",
         _STREAM,
-        "longest wait for `minEntriesPerTrigger`, from the batch before: a number with `ms`, `s`, `m`, `h` or `d`. The "
+        "longest wait for `minEntriesPerTrigger`, from the batch before, a number with `ms`, `s`, `m`, `h` or `d`. The "
         "first batch after a start does not wait.",
     ),
     SourceOption(

@@ -56,7 +56,7 @@ def read_partition(
     def damaged(damage: DamagedFrame) -> None:
         nonlocal left_out
         if not options.skip_damaged:
-            advice = "Set onDamagedEntry=skip to go on without such entries: each is then named in the log of its task."
+            advice = "Set onDamagedEntry=skip to go on without such entries. Each is then named in the log of its task."
             raise InvalidInput(f"{str(damage).rstrip('.')}. {advice}") from damage
         left_out += 1
         log.warning("%s It is left out: onDamagedEntry=skip (%d so far in %s).", f"{damage}.", left_out, part)

@@ -93,8 +93,8 @@ def test_secrets_are_in_no_repr() -> None:
         ({"name": None}, "name=None is NoneType; it must be str"),
         ({"tls_certificate": "c.pem"}, "tls_certificate= and tls_key= belong together"),
         ({"tls_key": "k.pem"}, "tls_certificate= and tls_key= belong together"),
-        ({"ignore_null_fields": True}, "ignore_null_fields= is about JSON; give value_format='json' with it"),
-        ({"register_schema": "R"}, "register_schema= is about the schema of columns; give value_format='json' or"),
+        ({"ignore_null_fields": True}, "ignore_null_fields= is about JSON. Give value_format='json' with it"),
+        ({"register_schema": "R"}, "register_schema= is about the schema of columns. Give value_format='json' or"),
         ({"register_schema": "R", "value_format": "protobuf"}, "register_schema= is about the schema of columns"),
         ({"register_schema": "R", "value_format": "schema"}, "register_schema= is about the schema of columns"),
         ({"register_schema": "a b", "value_format": "avro"}, "register_schema='a b' can't name a record of Avro"),
@@ -242,7 +242,7 @@ def test_the_control_topic_is_beside_the_topic_or_in_the_namespace_that_is_named
         options(topic="persistent://a/b/t", control_namespace="c/d").control_topic == "persistent://c/d/__eos-flights"
     )
     for wrong in ("", "d", "persistent://c/d", "c/d/t"):
-        with pytest.raises(InvalidInput, match="is not a namespace: give tenant and namespace"):
+        with pytest.raises(InvalidInput, match="is not a namespace. Give tenant and namespace"):
             options(control_namespace=wrong)
 
 
