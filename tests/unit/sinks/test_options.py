@@ -242,7 +242,7 @@ def test_the_control_topic_is_beside_the_topic_or_in_the_namespace_that_is_named
         options(topic="persistent://a/b/t", control_namespace="c/d").control_topic == "persistent://c/d/__eos-flights"
     )
     for wrong in ("", "d", "persistent://c/d", "c/d/t"):
-        with pytest.raises(InvalidInput, match="is not a namespace. Give tenant and namespace"):
+        with pytest.raises(InvalidInput, match=r"is not a namespace\. Give tenant and namespace"):
             options(control_namespace=wrong)
 
 

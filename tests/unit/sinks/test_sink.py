@@ -52,7 +52,7 @@ def test_a_write_after_the_block_is_refused(sink: Sink) -> None:
     with sink.batch(0, identity(0)) as txn:
         txn.write(ROWS)
         txn.write(ROWS)
-    with pytest.raises(InvalidInput, match="after the block of batch 0 had ended. These rows are not written"):
+    with pytest.raises(InvalidInput, match=r"after the block of batch 0 had ended\. These rows are not written"):
         txn.write(ROWS)
     assert FakeRun.made[0].taken == [(0, 2)]
 
