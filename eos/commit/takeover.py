@@ -200,6 +200,8 @@ class Takeover:
         except GaveUp as why:
             # Our OWNER is in sight, and its MARKER is not: nobody can write that, or commit. Only the end is owed.
             log.warning("%s", owed(self._name, intent.txn, why.__cause__))
+        # The second OWNER of this takeover. The first one in sight proves the log already. With the second, what is
+        # decided next rests on a log that was read to its end after that transaction had ended.
         self._announce(self._log.view)
 
     # ---- while the log is hidden

@@ -54,7 +54,7 @@ class SinkState:
         committed_ms, owned_ms: when that batch's MARKER, and the last takeover, were written, in milliseconds since
             1970 by the driver's clock; None where the log doesn't say.
         former_run_id: of the run that owned the sink before, as far back as the log is retained.
-        takeovers: how many of the newest records are takeovers; see RECENT.
+        takeovers: how many of the newest records are takeovers by another run; see RECENT.
         unfinished: what was begun after it.
         open: whether a coordinator has the unfinished transaction open; None where that was not asked, or not told.
         problem: why the log can't be read, or does not tell what the sink has done; None where it does.
@@ -104,9 +104,11 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
     last_ms: dict[type[Record], int] = {}
 
     def note(record: Record, message: MessagePort) -> None:
-        recent.append(isinstance(record, OwnerRecord))
+        # A run writes OWNER again after it has ended a transaction, and when its log was lost: that is no takeover.
+        recent.append(isinstance(record, OwnerRecord) and record.run_id != next(reversed(runs), None))
         last_ms[type(record)] = message.publish_time_ms
         if isinstance(record, OwnerRecord):
+            runs.pop(record.run_id, None)  # the last owner comes last
             runs[record.run_id] = None
 
     view = read(client, log_of(client, name, namespace), note)

@@ -81,6 +81,13 @@ def test_takeovers_are_counted_among_the_newest_records() -> None:
     assert state([*quiet, *[owner(f"run {number}") for number in range(5)]]).takeovers == 5
 
 
+def test_a_run_that_writes_owner_again_is_counted_once() -> None:
+    """As after a crash in the middle of a batch: once when it takes over, and once when that batch has ended."""
+    restarts: list[Record] = [owner(run) for run in ("a", "a", "b", "b", "c", "c")]
+    assert state(restarts).takeovers == 3
+    assert state([owner(run) for run in "abab"]).takeovers == 4
+
+
 def test_times_are_those_of_the_last_record_of_a_kind() -> None:
     one = state([owner("run"), INTENT, MARKER])
     assert (one.committed_ms, one.owned_ms) == (1_000, 1_000)
