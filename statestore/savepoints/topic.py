@@ -46,6 +46,8 @@ HOLD = "__eos-savepoints"
 _AROUND = 64 * 1024  # bytes of a message's frame beside its data, generously
 _END_PATIENCE_S = 120.0
 
+_DELETED = "A message TTL, a backlog quota or a command may have deleted savepoints that were there"
+
 Progress = Callable[[int, int], None]
 """Told bytes done and bytes in all, after each message."""
 
@@ -337,6 +339,8 @@ def _choose(found: dict[str, Seen], name: str | None, topic: str) -> str:
         raise InvalidInput(f"{topic} holds several savepoints: name one of {', '.join(names)}")
     fitting = [id_ for id_, seen in found.items() if seen.name == name]
     if not fitting:
-        raise NotFound(f"There is no savepoint {name or ''} on {topic}. There are: {', '.join(names) or 'none'}")
+        raise NotFound(
+            f"There is no savepoint {name or ''} on {topic}. There are: {', '.join(names) or 'none'}. {_DELETED}"
+        )
     whole = [id_ for id_ in fitting if found[id_].condition == "ready"]
     return (whole or fitting)[-1]

@@ -11,7 +11,7 @@ from eos.config import Cluster
 from eos.errors import CommitUnknown, DamagedEntry
 from eos.pulsar.protocol.messages import Message
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
-from statestore.errors import Unavailable
+from statestore.errors import NotFound, Unavailable
 from statestore.savepoints import topic as topics
 from statestore.savepoints.stream import FilePart, Kind, Manifest
 
@@ -72,6 +72,12 @@ def test_a_commit_that_can_not_be_looked_up_is_unknown() -> None:
     client: Any = Silent([MessageId(1, 1), MessageId(1, 1)])
     with pytest.raises(CommitUnknown, match="savepoint one has ended, and it could not be seen"):
         topics._was_committed(client, "t", manifest)
+
+
+def test_a_savepoint_that_is_not_there_may_have_been_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "Client", lambda cluster: Silent([EARLIEST]))
+    with pytest.raises(NotFound, match=r"There are: none\. A message TTL.*may have deleted savepoints"):
+        topics.find(Cluster("pulsar://nowhere"), "t", "one")
 
 
 def savepoint(name: str) -> list[tuple[bytes, dict[str, str]]]:
