@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from statestore.rewriting.bootstrapping import bootstrap
     from statestore.rewriting.rescaling import rescale
     from statestore.savepoints.periodic import periodic_savepoints
+    from statestore.savepoints.restoration import restore
     from statestore.savepoints.stop import stop_with_savepoint
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "periodic_savepoints",
     "read_state",
     "rescale",
+    "restore",
     "snapshots",
     "state_difference",
     "stop_with_savepoint",
@@ -46,6 +48,7 @@ _LATE = {
     "periodic_savepoints": "statestore.savepoints.periodic",
     "read_state": "statestore.checkpoint.listing",
     "rescale": "statestore.rewriting.rescaling",
+    "restore": "statestore.savepoints.restoration",
     "snapshots": "statestore.checkpoint.listing",
     "state_difference": "statestore.checkpoint.difference",
     "stop_with_savepoint": "statestore.savepoints.stop",

@@ -91,10 +91,10 @@ class Side:
 
 
 def state_difference(
-    spark: SparkSession,
     a: str,
     b: str,
     *,
+    spark: SparkSession,
     batch_a: int | None = None,
     batch_b: int | None = None,
     options: Mapping[str, object] | None = None,
@@ -102,8 +102,8 @@ def state_difference(
     """Compare the state in two checkpoints.
 
     Args:
-        spark: a session; for bk:// one that `configure_spark` made.
         a, b: their addresses, on any file system that Hadoop knows. Their queries may run.
+        spark: a session; for bk:// one that `configure_spark` made.
         batch_a, batch_b: a committed batch of each; None: the newest.
         options: Hadoop options `fs.bk.…`.
 

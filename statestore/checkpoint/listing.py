@@ -147,15 +147,15 @@ def read_snapshots(files: Files, uri: str = "") -> Snapshots:
 
 
 def read_state(
-    spark: SparkSession,
     uri: str,
     batch_id: int | None = None,
     operator_id: int = 0,
     *,
+    spark: SparkSession,
     store_name: str | None = None,
     join_side: str | None = None,
     state_variable: str | None = None,
-    **options: object,
+    options: Mapping[str, object] | None = None,
 ) -> DataFrame:
     """Read state back through Spark's own state data source.
 
@@ -163,14 +163,14 @@ def read_state(
     and the session is set to another, the rows come from a new session of the same application, set to 2.
 
     Args:
-        spark: a session; for bk:// one that `configure_spark` made.
         uri: the checkpoint.
         batch_id: the state after this committed batch; None: after the last one.
         operator_id: which stateful operator, as `snapshots` lists them.
+        spark: a session; for bk:// one that `configure_spark` made.
         store_name: a store other than "default": one of the four of a join.
         join_side: "left" or "right", in place of `store_name`: the rows that a side of a join keeps.
         state_variable: of transformWithState, the name of the state that the processor asked for.
-        options: what else the data source takes, such as flattenCollectionTypes=False.
+        options: what else the data source takes, such as {"flattenCollectionTypes": False}.
 
     Returns:
         key (a struct), value (a struct) and partition_id; other columns for maps, lists and change feeds.
@@ -186,7 +186,7 @@ def read_state(
         "storeName": store_name,
         "joinSide": join_side,
         "stateVarName": state_variable,
-        **options,
+        **(options or {}),
     }
     require(Capability.READS_STATE, *READ_STATE)
     reader = _session(spark, uri, batch_id).read.format("statestore")

@@ -49,10 +49,12 @@ def diff(
                 place = tree or other
                 if is_name(place):
                     raise InvalidInput(f"{side} is a savepoint's name: say in which tree, --tree bk://host:port/")
-                side = stack.enter_context(opened(side, place, options, spark))
+                side = stack.enter_context(opened(side, place, options=options, spark=spark))
             addresses.append(side)
         first, second = addresses
-        found = state_difference(spark, first, second, batch_a=batch_a, batch_b=batch_b, options=options).persist()
+        found = state_difference(
+            first, second, spark=spark, batch_a=batch_a, batch_b=batch_b, options=options
+        ).persist()
         counts = _counts(found)
         shown = [row.asDict() for row in found.orderBy("operator", "store", "key").limit(limit).collect()]
     total = sum(sum(one["changes"].values()) for one in counts)

@@ -61,7 +61,7 @@ def restore(
     With --in-step it runs the batches between the savepoint and the sink's output again, with exactly their input,
     and writes no rows. Run the same command again if it was interrupted.
     """
-    from statestore.savepoints import bookkeeper, pulsar_topic
+    from statestore.savepoints import restoration
     from statestore.savepoints.topic import is_topic
 
     options = parse_options(option)
@@ -77,17 +77,12 @@ def restore(
                 options=options,
                 cluster=cluster_of(source, by) if is_topic(source) else None,
             )
-    elif not is_topic(source):
-        made = bookkeeper.restore(source, target, options=options)
-        console.show(asdict(made), as_json, f"{target} is at batch {made.batch} of savepoint {source}")
-    else:
-        cluster = cluster_of(source, by)
-        with console.bar(f"Reading {savepoint or 'the savepoint'}") as show:
-            progress = console.bytes_of(show)
-            manifest = pulsar_topic.restore(
-                source, target, savepoint, options=options, cluster=cluster, progress=progress
-            )
-        console.show(asdict(manifest), as_json, f"{target} is at batch {manifest.batch} of savepoint {manifest.name}")
+        return
+    cluster = cluster_of(source, by) if is_topic(source) else None
+    with console.bar(f"Reading {savepoint or 'the savepoint'}") as show:
+        progress = console.bytes_of(show)
+        made = restoration.restore(source, target, name=savepoint, options=options, cluster=cluster, progress=progress)
+    console.show(asdict(made), as_json, f"{target} is at batch {made.batch} of savepoint {made.name}")
 
 
 def _in_step(
@@ -107,6 +102,6 @@ def _in_step(
         elif step is RollForwardStep.REPLAY:
             console.tell(f"batch {batch} was run again")
 
-    done = restore_in_step(source, target, start, output, spark, observer=tell, **more)
+    done = restore_in_step(source, target, start, output, spark=spark, observer=tell, **more)
     said = f"{target} is at batch {done.batch}, as the output of {output.name} is: start the query on it"
     console.show(asdict(done), as_json, said)

@@ -131,7 +131,7 @@ def list_(
     if is_topic(place):
         _list_topic(place, cluster_of(place, by), as_json)
         return
-    savepoints = bookkeeper.list_savepoints(place, parse_options(option))
+    savepoints = bookkeeper.list_savepoints(place, options=parse_options(option))
     if as_json:
         console.show_json([asdict(savepoint) for savepoint in savepoints])
         return
@@ -163,7 +163,7 @@ def delete(
             f"A savepoint on a topic goes with the topic's messages: delete the topic, or skip its messages on the "
             f"subscription {HOLD}"
         )
-    bookkeeper.delete(name, tree, parse_options(option))
+    bookkeeper.delete(name, tree, options=parse_options(option))
     console.tell(f"Savepoint {name} is deleted")
 
 

@@ -31,10 +31,10 @@ HADOOP = "spark.hadoop."
 _SHOWN = "zookeeper-auth"
 
 
-def configure_spark(builder: Any, options: Mapping[str, object] | None = None) -> Any:
+def configure_spark(builder: Any, *, options: Mapping[str, object] | None = None) -> Any:
     """Add the file system `bk://` to a session that is about to be made.
 
-        spark = configure_spark(SparkSession.builder, {"fs.bk.ensemble": 3}).getOrCreate()
+        spark = configure_spark(SparkSession.builder, options={"fs.bk.ensemble": 3}).getOrCreate()
 
     For local mode and for clusters: Spark itself carries the jar to the executors. Lists that the builder or
     `spark-defaults.conf` hold already (`spark.jars`, the extra class paths) are kept and appended to. Options given
@@ -94,7 +94,7 @@ def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Itera
     builder: Any = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
-    builder = configure_spark(builder, options)
+    builder = configure_spark(builder, options=options)
     with _jvm_on_standard_error():
         spark: SparkSession = builder.getOrCreate()
         _ = spark.streams  # makes the coordinator of state stores, to which Spark 4.1 and 4.2 report when state is read

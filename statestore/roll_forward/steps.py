@@ -20,6 +20,7 @@ from statestore.hadoop.file_systems import Hadoop
 from statestore.roll_forward.jobs import Job
 from statestore.roll_forward.plan import BatchInput, InputLog, Output, behind, check_sources, numbered
 from statestore.savepoints import bookkeeper, pulsar_topic
+from statestore.savepoints.restoration import restore
 from statestore.savepoints.topic import is_topic
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def restore_in_step(
     target: str,
     job: Job,
     output: Output,
-    spark: SparkSession,
     *,
+    spark: SparkSession,
     name: str | None = None,
     source_logs_of: str | None = None,
     options: Mapping[str, object] | None = None,
@@ -105,7 +106,7 @@ def restore_in_step(
         found = pulsar_topic.find(savepoint, name, cluster)
         batch, query, source = found.batch, found.query, found.source
     else:
-        held = bookkeeper.find(savepoint, target, options)
+        held = bookkeeper.find(savepoint, target, options=options)
         batch, query, source = held.batch, held.query, held.source
     logs_of = source_logs_of or source
     if hadoop.status(target) is None:
@@ -117,10 +118,7 @@ def restore_in_step(
             kept = log.inputs.get(batch)
             needed = numbered(None if kept is None else kept.offsets, lacked[-1].offsets)
             check_sources(HadoopFiles(hadoop, logs_of), logs_of, needed)
-        if is_topic(savepoint):
-            pulsar_topic.restore(savepoint, target, name, options=options, spark=spark, cluster=cluster)
-        else:
-            bookkeeper.restore(savepoint, target, options=options, spark=spark)
+        restore(savepoint, target, name=name, options=options, spark=spark, cluster=cluster)
         try:
             lacked_by(HadoopFiles(hadoop, target), log, query, batch)
         except InvalidInput:
@@ -129,15 +127,15 @@ def restore_in_step(
         observer(RollForwardStep.RESTORE, batch)
     elif _query_of(hadoop, target) != query:
         raise InvalidInput(f"{target} is the checkpoint of another query than savepoint {savepoint}: name a new place")
-    return roll_forward(target, job, output, spark, source_logs_of=logs_of, options=options, observer=observer)
+    return roll_forward(target, job, output, spark=spark, source_logs_of=logs_of, options=options, observer=observer)
 
 
 def roll_forward(
     checkpoint: str,
     job: Job,
     output: Output,
-    spark: SparkSession,
     *,
+    spark: SparkSession,
     source_logs_of: str,
     options: Mapping[str, object] | None = None,
     observer: Observer = lambda step, batch: None,

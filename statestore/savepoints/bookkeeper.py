@@ -81,12 +81,12 @@ def make(store: SavepointStore, name: str, batch: int | None) -> Savepoint:
     )
 
 
-def list_savepoints(tree: str, options: Mapping[str, object] | None = None) -> list[Savepoint]:
+def list_savepoints(tree: str, *, options: Mapping[str, object] | None = None) -> list[Savepoint]:
     """Return the savepoints of the tree that an address lies in, oldest first, in whatever state."""
     return SavepointStore.of(tree, options).all()
 
 
-def find(name: str, tree: str, options: Mapping[str, object] | None = None) -> Savepoint:
+def find(name: str, tree: str, *, options: Mapping[str, object] | None = None) -> Savepoint:
     """Return a ready savepoint of the tree that an address lies in.
 
     Raises:
@@ -138,7 +138,7 @@ def restore_to(
 
 @contextlib.contextmanager
 def opened(
-    name: str, tree: str, options: Mapping[str, object] | None = None, spark: SparkSession | None = None
+    name: str, tree: str, *, options: Mapping[str, object] | None = None, spark: SparkSession | None = None
 ) -> Iterator[str]:
     """Give a savepoint as a checkpoint to read while the block runs; nothing is copied. Start no query on it.
 
@@ -227,7 +227,7 @@ def _remove_files(store: SavepointStore, name: str) -> None:
             store.delete(name + _CUT)
 
 
-def delete(name: str, tree: str, options: Mapping[str, object] | None = None) -> None:
+def delete(name: str, tree: str, *, options: Mapping[str, object] | None = None) -> None:
     """Delete a savepoint, in whatever state. Ledgers that nothing else needs are freed by the next sweep.
 
     Raises:

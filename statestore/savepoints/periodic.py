@@ -90,7 +90,7 @@ class Schedule:
         made = self._make(store)
         if made.batch == newest:
             # Nothing was committed since: another of the same batch would push out one that is of use.
-            bookkeeper.delete(made.name, self.checkpoint, self.options)
+            bookkeeper.delete(made.name, self.checkpoint, options=self.options)
             return Round(None, *self._prune(store))
         return Round(made, *self._prune(store))
 

@@ -47,7 +47,7 @@ def session(options: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder.master("local[2]")
     for name, value in SESSION.items():
         builder = builder.config(name, value)
-    made: SparkSession = statestore.configure_spark(builder, options).getOrCreate()
+    made: SparkSession = statestore.configure_spark(builder, options=options).getOrCreate()
     made.sparkContext.setLogLevel("OFF")
     return made
 
@@ -100,7 +100,7 @@ def read(
     for provider, query in pairs:
         rows = []
         for part in _PARTS.get(query, ({},)):
-            frame = statestore.read_state(spark, f"{root.rstrip('/')}/{provider}-{query}", batch, **part)
+            frame = statestore.read_state(f"{root.rstrip('/')}/{provider}-{query}", batch, spark=spark, **part)
             rows += [f"{part} {row}" for row in frame.collect()]
         states[f"{provider}-{query}"] = sorted(rows)
     return states

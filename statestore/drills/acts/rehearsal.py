@@ -86,7 +86,7 @@ def rehearse(live: Live, acts: Acts) -> None:
         return
     ready = [
         one
-        for one in bookkeeper.list_savepoints(live.checkpoint, live.options)
+        for one in bookkeeper.list_savepoints(live.checkpoint, options=live.options)
         if one.query == query and one.state == "ready"
     ]
     if not ready:
@@ -105,7 +105,7 @@ def cut_of(live: Live, acts: Acts) -> Iterator[tuple[str, int]]:
     """
     if is_bk(live.checkpoint):
         name = f"rehearsal-{uuid.uuid4().hex[:12]}"
-        with _removing(lambda: bookkeeper.delete(name, live.checkpoint, live.options)):
+        with _removing(lambda: bookkeeper.delete(name, live.checkpoint, options=live.options)):
             with acts.step("make a savepoint") as note:
                 made = bookkeeper.create(name, live.checkpoint, options=live.options, spark=live.spark)
                 note.detail = f"batch {made.batch}, {made.files} files, {made.size} bytes"

@@ -60,7 +60,9 @@ def read_stores(
         name = f"operator {operator}" + ("" if store == "default" else f", {store}")
         row = F.xxhash64(F.to_json(F.struct("*"))).cast("decimal(38,0)")
         try:
-            rows = read_state(spark, checkpoint, batch, operator, store_name=None if store == "default" else store)
+            rows = read_state(
+                checkpoint, batch, operator, spark=spark, store_name=None if store == "default" else store
+            )
             total = rows.select(row.alias("hash")).agg(F.count("*"), F.sum("hash")).collect()[0]
         except PySparkException as error:
             unread[name] = str(error).split("\n")[0]

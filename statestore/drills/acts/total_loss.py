@@ -147,7 +147,7 @@ def _bring_back(scene: _Scene, acts: Acts, saved: str) -> None:
             acts.tell(f"{step}: batch {batch}")
 
         with acts.step("restore the savepoint and roll it forward") as note:
-            done = roll_forward.restore_in_step(saved, target, job.start, scene.output, spark, observer=observe)
+            done = roll_forward.restore_in_step(saved, target, job.start, scene.output, spark=spark, observer=observe)
             note.detail = f"from batch {done.began_at} to {done.batch}; the restore took {restored_s:.1f} s"
         acts.check("the state is as far as the output", scene.newest() == done.batch, note.detail)
         found = snapshots(target, spark=spark)
@@ -167,7 +167,7 @@ def _bring_back(scene: _Scene, acts: Acts, saved: str) -> None:
             note.detail = f"the output is at batch {last}"
         with acts.step("account for the output"):
             committed = range(last + 1)
-            state = {row.key[0]: (row.value[0], row.value[1]) for row in read_state(spark, target).collect()}
+            state = {row.key[0]: (row.value[0], row.value[1]) for row in read_state(target, spark=spark).collect()}
             equal = state == rows.state(total_loss_job.inputs(committed), committed)
             end_later_transactions(job.service_url, job.topic)
             account, _ = oracle.judge(

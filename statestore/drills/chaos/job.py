@@ -171,7 +171,7 @@ class _Driver:
     def _state(self, spec: JobSpec) -> None:
         import statestore
 
-        rows = statestore.read_state(self._spark, spec.checkpoint).collect()
+        rows = statestore.read_state(spec.checkpoint, spark=self._spark).collect()
         state = tuple((str(row.key.key), int(row.value["count"]), int(row.value["sum"])) for row in rows)
         say(DriverEvents(Word.STATE, spec.job, state=state))
 
@@ -195,7 +195,7 @@ def _session(settings: DrillJobSettings) -> SparkSession:
         nodes = {"spark.cores.max": "2", "spark.executor.cores": "1", "spark.executorEnv.PYTHONPATH": _modules()}
         for name, value in (_SILENCE | nodes).items():
             builder = builder.config(name, value)
-    made: SparkSession = statestore.configure_spark(builder, settings.options).getOrCreate()
+    made: SparkSession = statestore.configure_spark(builder, options=settings.options).getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     return made
 

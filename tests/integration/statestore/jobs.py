@@ -36,7 +36,7 @@ def session(master: str, options: dict[str, str] | None, conf: dict[str, str]) -
     )
     for name, value in conf.items():
         builder = builder.config(name, value)
-    made: SparkSession = statestore.configure_spark(builder, options or {}).getOrCreate()
+    made: SparkSession = statestore.configure_spark(builder, options=options or {}).getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     return made
 

@@ -106,7 +106,7 @@ def test_a_bootstrapped_query_is_one_that_has_read_the_history(name: str, spark:
     assert [path.name for path in tmp_path.iterdir() if "history" in path.name] == []
     assert verify((tmp_path / "made").as_uri(), operators=1).findings == ()
     never, found = (tmp_path / "never").as_uri(), (tmp_path / "made").as_uri()
-    assert state_difference(session, never, found).collect() == []
+    assert state_difference(never, found, spark=session).collect() == []
 
     for number in range(HISTORY, HISTORY + 3):
         add_file(past, number)
@@ -121,9 +121,9 @@ def test_a_bootstrapped_query_is_one_that_has_read_the_history(name: str, spark:
     later = {batch: rows for batch, rows in outputs["never"].items() if batch > after_history}
     assert outputs["made"] == later
     assert any(later.values())
-    assert state_difference(session, never, found).collect() == []
+    assert state_difference(never, found, spark=session).collect() == []
     variable = "total" if name == "transform" else None
-    assert read_state(session, found, state_variable=variable).count() > 0
+    assert read_state(found, spark=session, state_variable=variable).count() > 0
 
 
 def test_what_cannot_be_bootstrapped_is_refused_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:

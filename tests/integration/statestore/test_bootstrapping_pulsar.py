@@ -97,7 +97,7 @@ def test_state_from_a_topics_history_goes_on_with_the_next_entry(
         sinks[-1].close()
 
     def in_step() -> None:
-        restore_in_step(savepoint, other, start, Output(Cluster(url), sink_name), spark)
+        restore_in_step(savepoint, other, start, Output(Cluster(url), sink_name), spark=spark)
 
     def newest() -> Mapping[str, tuple[int, int]]:
         told = [value.split() for value in values_of(url, output)]
@@ -124,4 +124,6 @@ def test_state_from_a_topics_history_goes_on_with_the_next_entry(
     stream = spark.readStream.format("pulsar").options(**options, subscription="never", startingOffsets="earliest")
     writer = counts(stream.schema(COLUMNS).load()).writeStream.outputMode("update").format("noop")
     writer.option("checkpointLocation", never).trigger(availableNow=True).start().awaitTermination()
-    assert state_difference(spark, never, target).collect() == [], "the state of a query that has read all by itself"
+    assert state_difference(never, target, spark=spark).collect() == [], (
+        "the state of a query that has read all by itself"
+    )

@@ -34,10 +34,10 @@ def test_keys_come_go_and_change(checkpoints: dict[str, str], spark: SparkSessio
     uri = checkpoints["hdfs"]
 
     def counts(batch: int) -> dict[str, Any]:
-        rows = read_state(spark, uri, batch).collect()
+        rows = read_state(uri, batch, spark=spark).collect()
         return {json.dumps(row.key.asDict(recursive=True), default=str): row.value for row in rows}
 
-    found = state_difference(spark, uri, uri, batch_a=1, batch_b=LAST).collect()
+    found = state_difference(uri, uri, spark=spark, batch_a=1, batch_b=LAST).collect()
     before, after = counts(1), counts(LAST)
     assert {row.change for row in found} == {"changed"}, "batches of one window"
     assert len(found) == len(before) == len(after) == sum(before[key] != after[key] for key in before) > 0
@@ -47,19 +47,19 @@ def test_keys_come_go_and_change(checkpoints: dict[str, str], spark: SparkSessio
     assert "window" in json.loads(one.key)["key"]
 
     uri = checkpoints["rocksdb"]  # keys of which each batch brings new ones
-    new = {row.key.k for row in read_state(spark, uri, LAST).collect()} - {
-        row.key.k for row in read_state(spark, uri, 1).collect()
+    new = {row.key.k for row in read_state(uri, LAST, spark=spark).collect()} - {
+        row.key.k for row in read_state(uri, 1, spark=spark).collect()
     }
     assert new
     for change, batches in (("only in B", (1, LAST)), ("only in A", (LAST, 1))):
-        found = state_difference(spark, uri, uri, batch_a=batches[0], batch_b=batches[1]).collect()
+        found = state_difference(uri, uri, spark=spark, batch_a=batches[0], batch_b=batches[1]).collect()
         assert {json.loads(row.key)["key"]["k"] for row in found if row.change == change} == new
 
 
 def test_variables_of_a_processor_are_compared_each_by_itself(checkpoints: dict[str, str], spark: SparkSession) -> None:
     uri = checkpoints["changelog1"]
-    assert state_difference(spark, uri, uri, batch_a=2, batch_b=2).isEmpty()
-    found = state_difference(spark, uri, uri, batch_a=1, batch_b=2).collect()
+    assert state_difference(uri, uri, spark=spark, batch_a=2, batch_b=2).isEmpty()
+    found = state_difference(uri, uri, spark=spark, batch_a=1, batch_b=2).collect()
     stores = {row.store for row in found}
     assert stores == {"total", "totals", "sizes"}
     lists = [row for row in found if row.store == "totals"]

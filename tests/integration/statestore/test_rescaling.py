@@ -200,7 +200,7 @@ def test_the_sink_goes_on_exactly_once(spark: SparkSession, bk: str, pulsar: Any
     up = rescale(live, wide, 3, spark=session)
     assert {status.uri: status.mtime_ms for status in hadoop.walk(live)} == before, "the original is as it was"
     savepoints.create(f"{job.name}-wide", wide)
-    done = restore_in_step(f"{job.name}-wide", f"{bk}/in-step", job, job.output, session)
+    done = restore_in_step(f"{job.name}-wide", f"{bk}/in-step", job, job.output, spark=session)
     assert (done.batch, done.replayed) == (up.batch, 0), "as the output is: the batch in its place has no output"
     savepoints.delete(f"{job.name}-wide", wide)
     run_once(wide, up.batch + 2)
@@ -236,7 +236,7 @@ def test_output_of_just_the_batch_that_was_rewritten_is_not_doubled(
     job(session, live, {"once": True}).awaitTermination()
     job.close()
     with pytest.raises(InvalidInput, match=r"was rescaled after batch 0, and the output is at batch 1: .* rescale its"):
-        restore_in_step(job.name, f"{bk}/in-step", job, job.output, session)
+        restore_in_step(job.name, f"{bk}/in-step", job, job.output, spark=session)
     savepoints.delete(job.name, rescaled)
     with pytest.raises(Exception, match=r"holds batch 1, and this checkpoint's state, which was rescaled"):
         job(session, rescaled, {"once": True}).awaitTermination()
@@ -271,7 +271,7 @@ def test_keys_of_every_type_are_placed_as_spark_places_them(spark: SparkSession,
     assert done.rows == 50
     for checkpoint in (never, target):
         counts.option("checkpointLocation", checkpoint).trigger(once=True).start().awaitTermination()
-    assert state_difference(session, never, target).collect() == []
+    assert state_difference(never, target, spark=session).collect() == []
     assert verify(target, operators=1).findings == ()
 
 

@@ -94,7 +94,7 @@ def check_begun(spark: SparkSession, work: Work) -> None:
     with pytest.raises(Exception, match="metadata is empty"):
         rescale(target, f"{target}-2", 5, spark=spark)
     with pytest.raises(Exception, match="metadata is empty"):
-        state_difference(spark, target, target)
+        state_difference(target, target, spark=spark)
     assert content(spark, target) == before
     said = CliRunner().invoke(typer_app, ["rm", "-r", target])
     assert said.exit_code == 0, "it is none, so it isn't asked about"
@@ -117,7 +117,7 @@ def check_after_kill(spark: SparkSession, work: Work, *, go_on: bool = False) ->
     if where is not None:
         assert verify(work.target, operators=1).findings == ()
         if work.work == "rescale" and "://" in work.source:
-            assert state_difference(spark, work.source, work.target).collect() == []
+            assert state_difference(work.source, work.target, spark=spark).collect() == []
     parent = work.target.rpartition("/")[0]
     strange = [one.uri for one in hadoop.list(parent) if one.uri.startswith(f"{where.uri}-" if where else "-")]
     assert strange == [], "nothing is left beside it"

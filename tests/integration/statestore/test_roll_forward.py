@@ -41,7 +41,7 @@ def newest(output: Output) -> int:
 
 
 def state(spark: SparkSession, checkpoint: str, batch: int) -> dict[int, int]:
-    return {row.key[0]: row.value[0] for row in read_state(spark, checkpoint, batch).collect()}
+    return {row.key[0]: row.value[0] for row in read_state(checkpoint, batch, spark=spark).collect()}
 
 
 def made(
@@ -65,7 +65,7 @@ def test_a_roll_forward_that_dies_after_each_step_goes_on(
     hadoop = Hadoop.of(spark)
 
     with pytest.raises(OwnerAlive, match="Stop its query first"):
-        restore_in_step(name, target, job, job.output, spark)
+        restore_in_step(name, target, job, job.output, spark=spark)
     assert hadoop.status(target) is None
     query.stop()
     job.close()
@@ -82,8 +82,8 @@ def test_a_roll_forward_that_dies_after_each_step_goes_on(
                 raise Crash
 
         with pytest.raises(Crash):
-            restore_in_step(name, target, job, job.output, spark, observer=dies)
-    done = restore_in_step(name, target, job, job.output, spark)
+            restore_in_step(name, target, job, job.output, spark=spark, observer=dies)
+    done = restore_in_step(name, target, job, job.output, spark=spark)
     assert (done.batch, done.replayed) == (output_at, 0)
     replayed = [batch for step, batch in seen if step is RollForwardStep.REPLAY]
     assert replayed == list(range(savepoint.batch + 1, output_at + 1)), "each once, in order"
@@ -119,7 +119,7 @@ def test_files_are_read_again_as_the_original_has_noted_them(
     with pytest.raises(
         InvalidInput, match=rf"entry {output_at} must be in {gone}/sources/0, and the log there is missing"
     ):
-        restore_in_step(name, target, job, job.output, spark, source_logs_of=gone)
+        restore_in_step(name, target, job, job.output, spark=spark, source_logs_of=gone)
     assert hadoop.status(target) is None, "refused before anything was changed"
 
     # The user starts the query on a plain restore: Spark plans a batch of other files, and the sink refuses it.
@@ -136,9 +136,9 @@ def test_files_are_read_again_as_the_original_has_noted_them(
     with pytest.raises(
         (Unavailable, InvalidInput), match=r"exactly batch|could not be replayed|goes on after its batch"
     ):
-        restore_in_step(name, target, endless, job.output, spark)
+        restore_in_step(name, target, endless, job.output, spark=spark)
     job.close()
-    done = restore_in_step(name, target, job, job.output, spark)
+    done = restore_in_step(name, target, job, job.output, spark=spark)
     assert done.batch == output_at
     assert state(spark, target, output_at) == counted(output_at)
     job.close()

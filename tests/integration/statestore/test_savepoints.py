@@ -18,6 +18,7 @@ from statestore.bk.tree import BkLedger, FileRecord
 from statestore.cli import app as cli
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import pulsar_topic
+from statestore.savepoints.stream import Manifest
 from tests.integration.statestore.conftest import OwnTree
 from tests.waiting import until
 
@@ -77,11 +78,11 @@ class Tree:
     def create(self, name: str, source: str, **more: Any) -> savepoints.Savepoint:
         return savepoints.create(name, source, options=self.options, **more)
 
-    def restore(self, name: str, target: str) -> savepoints.Savepoint:
+    def restore(self, name: str, target: str) -> savepoints.Savepoint | Manifest:
         return savepoints.restore(name, target, options=self.options)
 
     def delete(self, name: str) -> None:
-        savepoints.delete(name, self.uri, self.options)
+        savepoints.delete(name, self.uri, options=self.options)
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def test_a_savepoint_outlives_its_checkpoint_and_lets_go_of_all(tree: Tree) -> N
     assert moved["stateStoreInfo"][0]["stateSchemaFilePaths"] == [f"{target}/{SCHEMAS}"]
     del files["state/0/_metadata/v2/0"], files["state/0/0/3.snapshot"], files["commits/0"]
     assert restored == files
-    assert savepoints.list_savepoints(tree.uri, tree.options) == [made]
+    assert savepoints.list_savepoints(tree.uri, options=tree.options) == [made]
 
     tree.delete("one")
     tree.sweep()
@@ -158,7 +159,7 @@ def test_what_is_not_there_or_taken_is_refused(tree: Tree) -> None:
         tree.create("one", f"{tree.uri}nothing")
     with pytest.raises(InvalidInput, match="Batch 7 is not committed, or was cleaned away"):
         tree.create("one", source, batch=7)
-    assert savepoints.list_savepoints(tree.uri, tree.options) == []
+    assert savepoints.list_savepoints(tree.uri, options=tree.options) == []
     tree.create("one", source)
     with pytest.raises(InvalidInput, match="a savepoint one in this tree already"):
         tree.create("one", source)
@@ -230,7 +231,7 @@ def test_a_topic_carries_a_checkpoint_from_and_to_any_file_system(tree: Tree, pu
     )
     assert (made.batch, made.query, made.source) == (1, "3f0c", source)
     assert told[-1] == (made.size, made.size)
-    assert savepoints.list_savepoints(tree.uri, tree.options) == [], "the hold on the ledgers is given back"
+    assert savepoints.list_savepoints(tree.uri, options=tree.options) == [], "the hold on the ledgers is given back"
     assert list(tree.hadoop.walk(f"{tree.uri}.savepoints")) == []
     tree.create("dead-copy-1", source)
     tree.restore("dead-copy-1", f"{tree.uri}.savepoints/dead-copy-1")  # as a copy that died leaves it

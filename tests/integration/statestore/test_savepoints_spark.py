@@ -126,7 +126,7 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
         first = resumed.recentProgress[0]["batchId"]
         assert first == (made.batch if target.endswith("zero-copy") else copied.batch) + 1, "it resumed, not began"
 
-    savepoints.delete("running", job.uri, job.options)
+    savepoints.delete("running", job.uri, options=job.options)
     hadoop.jvm.eos.bk.Maintenance.sweep(hadoop.file_system(job.uri))
     job.add(1)
     assert job.run(f"{job.uri}zero-copy")[0] == job.expected(), "it does not need the savepoint any more"

@@ -76,13 +76,13 @@ def test_spark_goes_on_from_what_is_made_of_each_form(name: str, spark: SparkSes
     goes_on(source, 3)
     last = clean_end(original)
     check(source)
-    before = state_difference(spark, source, source, batch_a=last - 1, batch_b=last).count()
+    before = state_difference(source, source, spark=spark, batch_a=last - 1, batch_b=last).count()
     assert before > 0
     moved, copied = f"{bk}/moved", (tmp_path / "copied").as_uri()
     for target in (moved, copied):
         copy_checkpoint(Hadoop.of(spark), source, target)
         check(target, 1)  # a copy holds the state of its newest batch; that of earlier ones only by chance
-        assert state_difference(spark, source, target).collect() == []
+        assert state_difference(source, target, spark=spark).collect() == []
     savepoint, restored = f"s{uuid.uuid4().hex[:8]}", f"{bk}/restored"
     savepoints.create(savepoint, moved, spark=spark)
     try:
@@ -91,7 +91,7 @@ def test_spark_goes_on_from_what_is_made_of_each_form(name: str, spark: SparkSes
         savepoints.delete(savepoint, moved)
     for target in (copied, restored):
         goes_on(target, last + 3)
-    assert state_difference(spark, copied, restored, batch_a=last + 2, batch_b=last + 2).collect() == []
+    assert state_difference(copied, restored, spark=spark, batch_a=last + 2, batch_b=last + 2).collect() == []
     rescaled = (tmp_path / "rescaled").as_uri()
     if name.startswith("join-v4"):  # Spark 4.3 names another key than it partitions by
         with pytest.raises(InvalidInput, match="lie in another of 2 partitions"):
@@ -99,7 +99,7 @@ def test_spark_goes_on_from_what_is_made_of_each_form(name: str, spark: SparkSes
         return
     done = rescale(source, rescaled, 3, spark=spark)
     check(rescaled)
-    assert state_difference(spark, source, rescaled).collect() == []
+    assert state_difference(source, rescaled, spark=spark).collect() == []
     goes_on(rescaled, done.batch + 3)
-    later = state_difference(spark, copied, rescaled, batch_a=last + 2, batch_b=done.batch + 2)
+    later = state_difference(copied, rescaled, spark=spark, batch_a=last + 2, batch_b=done.batch + 2)
     assert later.collect() == []

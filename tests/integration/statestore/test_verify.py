@@ -102,16 +102,18 @@ def test_batches_and_stores(checkpoints: dict[str, str]) -> None:
 
 
 def test_state_is_read_back(spark: Any, checkpoints: dict[str, str]) -> None:
-    counts = statestore.read_state(spark, checkpoints["hdfs"], batch_id=BATCHES - 1)
+    counts = statestore.read_state(checkpoints["hdfs"], spark=spark, batch_id=BATCHES - 1)
     assert sum(row["value"]["count"] for row in counts.collect()) == BATCHES * ROWS
-    first = statestore.read_state(spark, checkpoints["hdfs"], batch_id=0)
+    first = statestore.read_state(checkpoints["hdfs"], spark=spark, batch_id=0)
     assert sum(row["value"]["count"] for row in first.collect()) == ROWS
-    sides = statestore.read_state(spark, checkpoints["changelog2"], join_side="left", batch_id=1)
+    sides = statestore.read_state(checkpoints["changelog2"], spark=spark, join_side="left", batch_id=1)
     assert {row["value"]["k"] for row in sides.collect()} <= set(range(2 * ROWS))
-    totals = statestore.read_state(spark, checkpoints["changelog1"], state_variable="total", batch_id=BATCHES - 1)
+    totals = statestore.read_state(checkpoints["changelog1"], spark=spark, state_variable="total", batch_id=BATCHES - 1)
     assert sum(row["value"]["n"] for row in totals.collect()) == sum(range(BATCHES * ROWS))
     with pytest.raises(statestore.InvalidInput, match="not both"):
-        statestore.read_state(spark, checkpoints["changelog2"], join_side="left", store_name="left-keyToNumValues")
+        statestore.read_state(
+            checkpoints["changelog2"], spark=spark, join_side="left", store_name="left-keyToNumValues"
+        )
 
 
 def test_the_command_shows_batches_and_stores(checkpoints: dict[str, str]) -> None:

@@ -36,7 +36,7 @@ def tree(zookeeper: str) -> Iterator[tuple[str, dict[str, str]]]:
 def test_the_names_of_a_savepoint_on_bookkeeper_are_read(tree: tuple[str, dict[str, str]], zookeeper: str) -> None:
     """Its bytes lie in ledgers of a BookKeeper that is gone; its names say all the rest."""
     uri, options = tree
-    (found,) = savepoints.list_savepoints(uri, options)
+    (found,) = savepoints.list_savepoints(uri, options=options)
     assert (found.name, found.state, found.batch) == ("kept", "ready", 1)
     assert found.query == json.loads(kept.checkpoint()["metadata"])["id"]
     assert found.files > 10
@@ -45,5 +45,5 @@ def test_the_names_of_a_savepoint_on_bookkeeper_are_read(tree: tuple[str, dict[s
     with store.restore("kept", "/restored") as (restored, lengths):
         assert (restored, len(lengths)) == (found, found.files)
     assert {one.path.removeprefix("/restored/"): one.length for one in store.hadoop.walk(place)} == lengths
-    savepoints.delete("kept", uri, options)
-    until(lambda: savepoints.list_savepoints(uri, options) == [], "the savepoint is gone")
+    savepoints.delete("kept", uri, options=options)
+    until(lambda: savepoints.list_savepoints(uri, options=options) == [], "the savepoint is gone")

@@ -50,9 +50,11 @@ def test_all_that_a_session_needs() -> None:
 
 
 def test_it_goes_with_statestore_and_with_itself_in_any_order() -> None:
-    one = statestore_session.configure_spark(Builder(), {"fs.bk.ensemble": 2})
+    one = statestore_session.configure_spark(Builder(), options={"fs.bk.ensemble": 2})
     other = Builder()
-    statestore_session.configure_spark(eos.configure_spark(other, service_url=SERVICE_URL), {"fs.bk.ensemble": 2})
+    statestore_session.configure_spark(
+        eos.configure_spark(other, service_url=SERVICE_URL), options={"fs.bk.ensemble": 2}
+    )
     assert made(one) == other._options
     assert made(one, catalog="second")["spark.jars"] == JAR
 

@@ -91,7 +91,7 @@ def test_state_is_not_read_where_spark_can_not(spark_is: str) -> None:
     with pytest.raises(SparkLacks, match=r"Showing, comparing or rescaling state needs .* It came with 4\.0\."):
         reader_of(cast(SparkSession, None), 3, 0)
     with pytest.raises(SparkLacks, match=r"Run the command with a newer Spark"):
-        read_state(cast(SparkSession, None), "bk://there/")
+        read_state("bk://there/", spark=cast(SparkSession, None))
 
 
 # ---- no PySpark, or one that is too old

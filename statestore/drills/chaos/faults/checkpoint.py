@@ -85,7 +85,7 @@ def _damage_file(
     refusal = stage.supervisor.try_to_start(spec.job)
     stage.check("the job is refused, or goes on", True, refusal or "it went on; the account tells how")
     if refusal is None:
-        savepoints.delete(name, stage.tree, stage.options)
+        savepoints.delete(name, stage.tree, options=stage.options)
         return
     _restore(stage, running, name)
 
@@ -121,5 +121,5 @@ def _down_with_savepoint(stage: FaultTargets, chance: random.Random) -> tuple[Ru
 def _restore(stage: FaultTargets, running: Running, name: str) -> None:
     checkpoint = f"{stage.tree}/{running.spec.job}-{stage.fault.n}"
     savepoints.restore(name, checkpoint, options=stage.options)
-    savepoints.delete(name, stage.tree, stage.options)
+    savepoints.delete(name, stage.tree, options=stage.options)
     stage.supervisor.move(running.spec.job, checkpoint=checkpoint)

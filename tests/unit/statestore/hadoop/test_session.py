@@ -121,10 +121,10 @@ def test_a_secret_that_the_command_line_would_show_is_refused(by: str, monkeypat
         Builder() if by == "options" else Builder(**{f"spark.hadoop.{name}": text for name, text in secret.items()})
     )
     with pytest.raises(InvalidInput, match=r"seen in the command line of Spark's JVM.*say file:PATH") as refused:
-        configure_spark(builder, secret if by == "options" else None)
+        configure_spark(builder, options=secret if by == "options" else None)
     assert "pa55word" not in str(refused.value)
     monkeypatch.setattr(spark, "driver_has_jar", lambda: True)  # no command line is made any more
-    configure_spark(builder, secret if by == "options" else None)
+    configure_spark(builder, options=secret if by == "options" else None)
 
 
 def test_a_missing_jar_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:

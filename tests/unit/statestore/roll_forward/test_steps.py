@@ -123,7 +123,8 @@ class World:
 
     def roll(self, job: Any = None, observer: Any = lambda step, batch: None) -> Any:
         return steps.roll_forward(
-            *(str(self.target), job or self.job, OUTPUT, cast(Any, None)),
+            *(str(self.target), job or self.job, OUTPUT),
+            spark=cast(Any, None),
             source_logs_of=str(self.original),
             observer=observer,
         )

@@ -76,7 +76,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
     monkeypatch.setattr(SavepointStore, "of", lambda *_, **__: world.tree)
     monkeypatch.setattr(bookkeeper, "create", world.create)
-    monkeypatch.setattr(bookkeeper, "delete", lambda name, *_: world.tree.delete(name))
+    monkeypatch.setattr(bookkeeper, "delete", lambda name, *_, **__: world.tree.delete(name))
     monkeypatch.setattr(marker_retention, "tell_sink", lambda *_: None)
     monkeypatch.setattr(periodic, "read_query_id", lambda _: world.query)
     return world
