@@ -127,6 +127,14 @@ def unreadable(why: str) -> DamagedLog:
     )
 
 
+def lost_marker(topic: str, batch_id: int) -> DamagedLog:
+    """Return the error for a control log that no longer has a MARKER which its driver knows."""
+    return DamagedLog(
+        f"the control log {topic} no longer has the MARKER of batch {batch_id}, which is committed. A ledger of"
+        f" the topic is lost, and the broker passes over it, or a command deleted records.{_WAYS_OUT}"
+    )
+
+
 def encode(record: Record) -> bytes:
     """Write a record as JSON."""
     fields: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}

@@ -6,7 +6,7 @@ import logging
 import re
 from dataclasses import replace
 
-from eos.commit.control_log import LogView, OwnerRecord, Record, encode
+from eos.commit.control_log import LogView, OwnerRecord, Record, encode, lost_marker
 from eos.commit.control_topic import HOLD
 from eos.commit.log_reader import read_on, read_retained, view_behind
 from eos.commit.ports import ClientPort, ControlProducerPort, RetainingSubscriptionPort
@@ -150,7 +150,14 @@ class OwnedLog:
         read_on(self._client, self.topic, self._settings, view, until)
 
     def trust(self, view: LogView) -> None:
-        """Go on with what was read once our own OWNER was in sight."""
+        """Go on with what was read once our own OWNER was in sight.
+
+        Raises DamagedLog where it lacks the newest MARKER that this driver knows: what was readable stays so. A batch
+        of which nothing is known would be taken for one that is not committed.
+        """
+        known = self.view.newest
+        if known is not None and (view.newest is None or view.newest.batch_id < known.batch_id):
+            raise lost_marker(self.topic, known.batch_id)
         self.view = view
         self.count_from(view.last_number)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,6 +66,22 @@ def test_an_owner_that_settles_knows_that_the_transaction_in_hand_has_ended() ->
     assert owner.view.newest is None
     assert world.log.count("END_TXN abort") == 1, "what has ended is asked for once"
     assert world.log.count("NEW_TXN") == 1, "one empty transaction is enough"
+
+
+@pytest.mark.parametrize("lost", [2, 1])
+def test_a_log_that_has_lost_a_marker_which_its_driver_knows_is_damaged(lost: int) -> None:
+    """Such as in a ledger that is gone: the batch in hand may have been committed there as well."""
+    world = Alone(Broker(coordinators=4))
+    owner = owning(world, "run-1")
+    for batch_id in range(2):
+        attempt(owner, batch_id, Identity("query", "run-1", "offsets"), WriteData(Client(world), batch_id))
+    topic = world.broker.topic(CONTROL)
+    markers = [place for place, one in enumerate(topic.entries) if b'"kind":"marker"' in one.data]
+    for place in markers[-lost:]:
+        topic.entries[place] = replace(topic.entries[place], kind="commit")  # readers pass over it
+    owner.open()
+    with pytest.raises(DamagedLog, match=r"no longer has the MARKER of batch 1.*Writing on could repeat batches"):
+        owner.settle()
 
 
 class MakesNoTopics(Client):
