@@ -6,15 +6,23 @@ cut is written in `write_order`.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from statestore.checkpoint.files import Files, ListedOnce, join
 from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, batch_ids, check_whole, read_query_id
+from statestore.checkpoint.lost_state import lost_state
 from statestore.checkpoint.needs import committed_batch, needs_of, plain_files
 from statestore.errors import CutFailed, NotFound, Unreadable
 
+log = logging.getLogger("statestore.checkpoint")
+
+_REMEDY = (
+    "Give --operators N (operators=), the number of stateOperators in the query's progress. It is 0 for "
+    "a query without state"
+)
 _OPERATOR = re.compile(r"state/\d+/_metadata/v2/\d+")
 
 
@@ -35,12 +43,15 @@ class Cut:
     history: frozenset[str]
 
 
-def cut_of(files: Files, where: str, batch: int | None = None) -> Cut:
+def cut_of(files: Files, where: str, batch: int | None = None, operators: int | None = None) -> Cut:
     """Return what a copy at a committed batch holds.
+
+    Where nothing says how many stateful operators the query has, state may be lost unseen: a warning says so.
 
     Args:
         where: the checkpoint's address, for messages.
         batch: a committed one that is still there; None: the newest.
+        operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
 
     Raises:
         NotFound: there is no checkpoint.
@@ -50,7 +61,7 @@ def cut_of(files: Files, where: str, batch: int | None = None) -> Cut:
     seen = _Seen(files)
     check_whole(seen, where)
     chosen = committed_batch(seen, where, batch, "there is nothing to go on from")
-    needs = needs_of(seen, chosen)
+    needs = needs_of(seen, chosen, expected=operators)
     wanted = dict.fromkeys([*needs.files, *plain_files(seen)])
     lengths = {path: length for path in wanted if (length := seen.length(path)) is not None}
     wrong = [(gap.path, gap.reason) for gap in needs.gaps]
@@ -65,6 +76,10 @@ def cut_of(files: Files, where: str, batch: int | None = None) -> Cut:
     history = {
         join(log, str(number)) for log in (OFFSETS, COMMITS) for number in batch_ids(seen, log) if number <= chosen
     }
+    for finding in lost_state(seen, needs, operators=operators):
+        if finding.severity == "error":
+            raise CutFailed(f"Batch {chosen} cannot be resumed, since {finding.message}")
+        log.warning("State may be lost in %s, where %s. %s", where, finding.message, _REMEDY)
     return Cut(chosen, query, lengths, frozenset(history - lengths.keys()))
 
 

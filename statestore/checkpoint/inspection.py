@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from eos.commit.registration import REGISTRATION, Registration
-from eos.errors import DamagedLog, NewerVersion
 from statestore.checkpoint import logs
 from statestore.checkpoint.content import check_content
 from statestore.checkpoint.files import Files, ListedOnce
@@ -26,8 +24,8 @@ from statestore.checkpoint.findings import (
     newer,
 )
 from statestore.checkpoint.logs import COMMITS, OFFSETS
-from statestore.checkpoint.needs import Need, Needs, committed, needs_of, noted_operators, restart_of
-from statestore.checkpoint.operators import STATE, operator_ids
+from statestore.checkpoint.lost_state import lost_state
+from statestore.checkpoint.needs import Need, Needs, committed, needs_of, restart_of
 from statestore.checkpoint.repair import with_repairs
 from statestore.checkpoint.sources import clocks_of
 from statestore.checkpoint.stores import CHECKSUM, Gap
@@ -35,7 +33,6 @@ from statestore.defaults import BATCHES
 from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable, UnknownVersion, Unreadable
 
 _ATTEMPTS = 5
-_COUNTED = "--operators N, the number of stateOperators in the query's progress"
 Progress = Callable[[int, int, str], None]
 
 
@@ -147,14 +144,7 @@ def _inspect(kept: _Kept, batches: int, said: _Said, repairs: bool, progress: Pr
         return "error" if path in vital else "warning"
 
     findings += _log_of_batches(kept, needs)
-    if (
-        after >= 0
-        and said.operators != 0
-        and not restart.stores
-        and not any(gap.path.startswith(STATE) for gap in restart.gaps)
-    ):
-        findings += _no_state(kept, after, said.stateful)
-    findings += _number_of_operators(kept, after, said.operators)
+    findings += lost_state(kept, restart, said.stateful, said.operators)
     findings += _no_clock(kept, after + planned, restart)
     needed: dict[str, Need] = {}
     users: dict[str, tuple[int, ...]] = {}
@@ -228,41 +218,6 @@ def _log_of_batches(files: Files, needs: Sequence[Needs]) -> Iterable[Checkpoint
                 yield CheckpointFinding("warning", "log", message, remedy, path, (batch,))
 
 
-def _no_state(files: Files, batch: int, stateful: bool | None) -> Iterable[CheckpointFinding]:
-    """There is no state after a batch: right for a query that keeps none."""
-    known = _keeps_state(files, batch) if stateful is None else stateful
-    if known is None:
-        message = "there is no state, and nothing here says whether the query keeps any: if it does, Spark can't go on"
-        yield CheckpointFinding("unknown", "note", message, "Say which: --stateful or --stateless.", STATE)
-    elif known:
-        message = "there is no state, though the query keeps one: its folder is lost"
-        yield CheckpointFinding("error", "missing", message, RESTORE, STATE)
-
-
-def _number_of_operators(files: Files, batch: int, said: int | None) -> Iterable[CheckpointFinding]:
-    """Without the number of operators nobody can miss the folder of the last one: it looks like a smaller query.
-
-    A commit of checkpoint format 2 names the states of all operators, and our sink notes the number in each format.
-    """
-    there = len(operator_ids(files))
-    if batch < 0 or not there:
-        return
-    if said is not None:
-        if said < there:
-            message = f"there is state of {there} stateful operators, and the query is said to have {said}"
-            yield CheckpointFinding("unknown", "note", message, f"Give their number: {_COUNTED}.", STATE)
-        return
-    with suppress(NotFound, Unreadable, Unavailable):
-        if logs.read_commit(files, batch).format == 2:
-            return
-    if noted_operators(files) is None:
-        message = (
-            f"there is state of {there} stateful operator{'s' if there > 1 else ''}, and nothing here says how many "
-            "the query has: if it has more, their state is lost, and Spark can't go on"
-        )
-        yield CheckpointFinding("unknown", "note", message, f"Give their number: {_COUNTED}.", STATE)
-
-
 def _no_clock(files: Files, plan: int, restart: Needs) -> Iterable[CheckpointFinding]:
     """A source that counts has noted nothing: right for any but Spark's rate source, and nothing tells which it is."""
     with suppress(NotFound, Unreadable, Unavailable):
@@ -272,21 +227,6 @@ def _no_clock(files: Files, plan: int, restart: Needs) -> Iterable[CheckpointFin
                 yield CheckpointFinding(
                     "unknown", "note", message, "Any other source that counts does not need it.", path
                 )
-
-
-def _keeps_state(files: Files, batch: int) -> bool | None:
-    """Whether the query keeps state, if anything says so.
-
-    Of Spark's own files only a commit of checkpoint format 2 does: offsets name the same settings for each query. Our
-    sink notes it in each format.
-    """
-    with suppress(NotFound, Unreadable, Unavailable):
-        commit = logs.read_commit(files, batch)
-        if commit.format == 2:
-            return bool(commit.uids)
-    with suppress(NotFound, Unavailable, DamagedLog, NewerVersion):
-        return Registration.parse(files.read(REGISTRATION).decode(errors="replace")).stateful
-    return None
 
 
 def _lineage_against_commits(files: Files, needs: Sequence[Needs]) -> Iterable[CheckpointFinding]:

@@ -1,7 +1,8 @@
 """The offsets of a batch beside those of the batch before: what a cut line of `offsets` can't tell by itself.
 
 Spark refuses offsets of fewer sources than the query has (OffsetSeq.toStreamProgress), and a source refuses an offset
-that isn't whole. How many sources there are, and what their offsets look like, only other batches tell.
+that isn't whole. How many sources there are, other batches tell, and the folders of those that note something; what
+their offsets look like, only other batches.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from collections.abc import Iterator
 
 from statestore.checkpoint.files import Files, join
-from statestore.checkpoint.logs import OFFSETS, OffsetsLogEntry, batch_ids, read_offsets
+from statestore.checkpoint.logs import OFFSETS, SOURCES, OffsetsLogEntry, batch_ids, read_offsets
 from statestore.checkpoint.stores import Gap
 from statestore.errors import NotFound, Unavailable, Unreadable
 
@@ -34,18 +35,22 @@ def wrong_offsets(files: Files, last: int) -> Iterator[Gap]:
             except (NotFound, Unavailable):
                 pass  # who reads it later says so
     most = max((len(offsets.sources) for offsets in known.values()), default=0)
+    noted = max((int(name) + 1 for name in files.list(SOURCES) if name.isdecimal()), default=0)
     for number in (last - 1, last):
-        if number in known and (reason := _reason(known, number, most)):
+        if number in known and (reason := _reason(known, number, most, noted)):
             yield Gap(join(OFFSETS, str(number)), reason, damaged=True)
 
 
-def _reason(known: dict[int, OffsetsLogEntry], number: int, most: int) -> str:
+def _reason(known: dict[int, OffsetsLogEntry], number: int, most: int, noted: int) -> str:
     """What is wrong with the offsets of a batch; "" where nothing is."""
     offsets = known[number]
     if offsets.version == 1 and len(offsets.sources) < most:
         return (
             f"it has the offsets of {len(offsets.sources)} sources, and another batch those of {most}: it was cut short"
         )
+    if offsets.version == 1 and len(offsets.sources) < noted:
+        more = join(SOURCES, str(noted - 1))
+        return f"it has the offsets of {len(offsets.sources)} sources, and {more} is of one more: it was cut short"
     for at, offset in enumerate(offsets.sources):
         others = [
             other

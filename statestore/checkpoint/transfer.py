@@ -46,6 +46,7 @@ def copy_checkpoint(
     target: str,
     progress: Progress = lambda *_: None,
     prepare: Callable[[Cut], None] = lambda cut: None,
+    operators: int | None = None,
 ) -> Copied:
     """Copy a checkpoint to a new place, where the same query goes on after the last batch that is in the copy.
 
@@ -56,6 +57,8 @@ def copy_checkpoint(
         source, target: addresses of any scheme that it knows.
         prepare: called when all is there but the true `metadata`, so that Spark starts no query on it yet. What it
             raises removes the target.
+        operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
+            Then a warning says that state may be lost unseen.
 
     Raises:
         NotFound: there is nothing at the source.
@@ -65,7 +68,7 @@ def copy_checkpoint(
     """
     place = NewCheckpoint(hadoop, hadoop.qualified(target))
     check_free(hadoop, place.uri, source)
-    copying = _Copying(hadoop, HadoopFiles(hadoop, source), place, progress, prepare)
+    copying = _Copying(hadoop, HadoopFiles(hadoop, source), place, progress, prepare, operators)
     # Looked at before anything is written: a source that can't be copied leaves no trace.
     cut = copying.newest(after=None)
     place.begin()
@@ -90,9 +93,10 @@ class _Copying:
         target: NewCheckpoint,
         progress: Progress,
         prepare: Callable[[Cut], None],
+        operators: int | None = None,
     ) -> None:
         self.hadoop, self.source, self.target = hadoop, source, target
-        self.progress, self.prepare = progress, prepare
+        self.progress, self.prepare, self.operators = progress, prepare, operators
         self.lock = threading.Lock()
         self.lengths: dict[str, int] = {}
         self.total = 0
@@ -123,7 +127,7 @@ class _Copying:
         for path, data in contents.items():
             self.note(path, self.target.write(path, data))
         # A file that was replaced while it was copied, such as a snapshot, may need others than those that we took.
-        for gap in needs_of(HadoopFiles(self.hadoop, self.target.uri), cut.batch).gaps[:1]:
+        for gap in needs_of(HadoopFiles(self.hadoop, self.target.uri), cut.batch, expected=self.operators).gaps[:1]:
             raise CutFailed(
                 f"The copy is not whole: {gap.path}: {gap.reason}. Copy again; `statestore verify` says more"
             )
@@ -139,7 +143,7 @@ class _Copying:
             if newest is not None and newest == tried:
                 break
             try:
-                return cut_of(self.source, self.source.uri(""))
+                return cut_of(self.source, self.source.uri(""), operators=self.operators)
             except CutFailed as error:
                 # If the query runs, this was cleaned away while it was looked at, and a newer batch is there.
                 why, tried = error, newest

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statestore.cli import console
-from statestore.cli.options import AsJson, HadoopOptions, parse_options
+from statestore.cli.options import AsJson, HadoopOptions, Operators, parse_options
 from statestore.defaults import BATCHES
 
 if TYPE_CHECKING:
@@ -37,10 +37,7 @@ def verify(
     stateful: Annotated[
         bool | None, typer.Option("--stateful/--stateless", help="Whether the query keeps state, if you know.")
     ] = None,
-    operators: Annotated[
-        int | None,
-        typer.Option(help="How many stateful operators the query has: stateOperators in its progress.", min=0),
-    ] = None,
+    operators: Operators = None,
     as_json: AsJson = False,
     option: HadoopOptions = None,
 ) -> None:

@@ -28,6 +28,10 @@ HadoopOptions = Annotated[
         help="A Hadoop option, fs.bk.NAME=VALUE, or @FILE of some, as in spark-defaults.conf. Repeatable.",
     ),
 ]
+Operators = Annotated[
+    int | None,
+    typer.Option(help="How many stateful operators the query has: stateOperators in its progress.", min=0),
+]
 JobName = Annotated[
     str | None, typer.Option("--job", help="The job, package.module:function; see statestore.roll_forward.jobs.")
 ]

@@ -12,7 +12,7 @@ import typer
 from eos.cli.connection import ConnectionSettings, connecting_later
 from eos.config import Cluster
 from statestore.cli import console
-from statestore.cli.options import SAVEPOINT, AsJson, HadoopOptions, cluster_of, parse_options
+from statestore.cli.options import SAVEPOINT, AsJson, HadoopOptions, Operators, cluster_of, parse_options
 from statestore.defaults import TRANSACTION_S
 from statestore.errors import InvalidInput, JarMissing, StateStoreError
 
@@ -37,6 +37,7 @@ def create(
     batch: Annotated[int | None, typer.Option(help="A committed batch. Default: the newest.")] = None,
     to: Annotated[str | None, typer.Option(help="Write it to this topic instead, as one transaction.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that the transaction may take.")] = TRANSACTION_S,
+    operators: Operators = None,
     option: HadoopOptions = None,
     as_json: AsJson = False,
     *,
@@ -47,7 +48,7 @@ def create(
 
     options = parse_options(option)
     if to is None:
-        savepoint = bookkeeper.create(name, checkpoint, batch=batch, options=options)
+        savepoint = bookkeeper.create(name, checkpoint, batch=batch, operators=operators, options=options)
         said = f"{console.count(savepoint.files, 'file')}, {console.size(savepoint.size)}"
         said = f"{said}, in {console.count(savepoint.ledgers, 'ledger')}. Nothing was copied"
         console.show(asdict(savepoint), as_json, f"Savepoint {name} holds batch {savepoint.batch}: {said}")
@@ -59,6 +60,7 @@ def create(
             checkpoint,
             to,
             batch=batch,
+            operators=operators,
             options=options,
             cluster=cluster,
             timeout_s=timeout,
@@ -78,6 +80,7 @@ def every(
         str, typer.Option(help="Of their names, PREFIX-<query>-<moment, UTC>. Others are never deleted.")
     ] = "every",
     once: Annotated[bool, typer.Option("--once", help="One round, for cron.")] = False,
+    operators: Operators = None,
     option: HadoopOptions = None,
     as_json: AsJson = False,
 ) -> None:
@@ -88,7 +91,7 @@ def every(
     from statestore.savepoints.periodic import Schedule, check_minutes
 
     check_minutes("--minutes", minutes)
-    schedule = Schedule(checkpoint, keep, prefix, parse_options(option))
+    schedule = Schedule(checkpoint, keep, prefix, parse_options(option), operators=operators)
     if once:
         _round(schedule, as_json)
         return

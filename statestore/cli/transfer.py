@@ -10,7 +10,7 @@ import typer
 
 from statestore.bk.address import BkAddress, is_bk
 from statestore.cli import console
-from statestore.cli.options import AsJson, HadoopOptions, parse_options
+from statestore.cli.options import AsJson, HadoopOptions, Operators, parse_options
 from statestore.errors import InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def cp(
     source: Annotated[str, typer.Argument(help="A file, a folder or a query's checkpoint, which may run.")],
     target: Annotated[str, typer.Argument(help="Where nothing is yet.")],
+    operators: Operators = None,
     as_json: AsJson = False,
     option: HadoopOptions = None,
 ) -> None:
@@ -46,7 +47,7 @@ def cp(
             show(done, total or None, f"{console.count(done, 'file')}, {console.size(count)}")
 
         if is_checkpoint({one.name for one in found}):
-            copied = transfer.copy_checkpoint(hadoop, source, target, progress)
+            copied = transfer.copy_checkpoint(hadoop, source, target, progress, operators=operators)
             facts, what = asdict(copied), f"{console.count(copied.files, 'file')}, up to batch {copied.batch}"
             count = copied.bytes
         else:

@@ -64,6 +64,7 @@ class Schedule:
         prefix: of their names. Others than those named so are never deleted.
         options: Hadoop options `fs.bk.…`.
         now: seconds since the epoch; replaced by tests.
+        operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
     """
 
     checkpoint: str
@@ -71,6 +72,7 @@ class Schedule:
     prefix: str = "every"
     options: Mapping[str, object] | None = None
     now: Callable[[], float] = time.time
+    operators: int | None = None
 
     def __post_init__(self) -> None:
         if self.keep < 1:
@@ -100,7 +102,7 @@ class Schedule:
         while True:
             name = self._name(query, later)
             try:
-                return bookkeeper.create(name, self.checkpoint, options=self.options)
+                return bookkeeper.create(name, self.checkpoint, operators=self.operators, options=self.options)
             except InvalidInput:
                 if later == _LATEST or name not in (one.name for one in store.all()):
                     raise
@@ -188,6 +190,7 @@ def periodic_savepoints(
     minutes: float,
     keep: int = 5,
     prefix: str = "every",
+    operators: int | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Periodic:
     """Make a savepoint of a query's checkpoint every so many minutes while it runs, and keep the newest few.
@@ -197,6 +200,8 @@ def periodic_savepoints(
         minutes: between two of them; the first comes after the first interval. More than 0, at most a year.
         keep: how many are kept. Default 5.
         prefix: of their names, PREFIX-<query>-<moment, UTC>: 8 characters of the query's id.
+        operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
+            Then each savepoint comes with a warning that state may be lost unseen.
         options: Hadoop options `fs.bk.…`.
 
     Raises:
@@ -214,4 +219,4 @@ def periodic_savepoints(
         except JVM_GONE:
             return True  # with Spark's JVM the query has ended, too
 
-    return Periodic(Schedule(source, keep, prefix, options), minutes * 60, ended)
+    return Periodic(Schedule(source, keep, prefix, options, operators=operators), minutes * 60, ended)

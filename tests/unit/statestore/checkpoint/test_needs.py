@@ -125,3 +125,28 @@ def test_without_keys_there_is_one_group_and_one_partition(
 
 def test_offsets_without_that_setting_say_nothing(tmp_path: Path) -> None:
     assert read_operator(checkpoint(tmp_path, 2, {}), 0, 4).partitions == 2
+
+
+def test_a_cut_of_a_checkpoint_that_may_have_lost_state_says_so(two: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A copy and a savepoint were made without a word, of what `verify` says that it can't be known."""
+    shutil.rmtree(two / "state" / "1")
+    cut_of(LocalFiles(two), "here")
+    (warning,) = caplog.messages
+    assert warning.startswith(
+        "State may be lost in here, where there is state of 1 stateful operator, and nothing here says how many"
+    )
+    assert "--operators N" in warning
+    with pytest.raises(CutFailed, match="state/1: the query has 2 stateful operators: its state is lost"):
+        cut_of(LocalFiles(two), "here", operators=2)
+    caplog.clear()
+    cut_of(LocalFiles(two), "here", operators=1)
+    assert caplog.messages == []
+    shutil.rmtree(two / "state")
+    cut_of(LocalFiles(two), "here")
+    (warning,) = caplog.messages
+    assert warning.startswith(
+        "State may be lost in here, where there is no state, and nothing here says whether the query keeps any"
+    )
+    caplog.clear()
+    cut_of(LocalFiles(two), "here", operators=0)
+    assert caplog.messages == []

@@ -84,3 +84,10 @@ def test_offsets_beside_those_of_other_batches(
 
 def test_offsets_of_sources_with_names_may_be_fewer_when_one_was_taken_away(tmp_path: Path) -> None:
     assert wrong(tmp_path, ('x:{"a":1}', 'y:{"b":1}'), ('x:{"a":2}',), form=2) == []
+
+
+@pytest.mark.parametrize(("noted", "expected"), [("0", []), ("1", ["offsets/0"])])
+def test_the_first_offsets_beside_the_folders_of_the_sources(noted: str, expected: list[str], tmp_path: Path) -> None:
+    """There is no other batch to compare with, and a source beyond the last of the offsets has noted something."""
+    (tmp_path / "sources" / noted).mkdir(parents=True)
+    assert wrong(tmp_path, ('{"a":1}',)) == expected

@@ -55,7 +55,9 @@ class World:
         self.batch, self.now, self.query = 0, float(START), QUERY
         self.fails: Exception | None = None
 
-    def create(self, name: str, source: str, options: Mapping[str, object] | None = None) -> Savepoint:
+    def create(
+        self, name: str, source: str, operators: int | None = None, options: Mapping[str, object] | None = None
+    ) -> Savepoint:
         if name in self.tree.names:
             raise InvalidInput(f"There is a savepoint {name} already")
         if self.fails is not None:
