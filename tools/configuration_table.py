@@ -30,20 +30,21 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Rows": (
         *("value_format", "register_schema", "ignore_null_fields", "key", "ordering_key", "event_time", "properties"),
-        *("deliver_at", "partition", "key_hash", "compression", "batching", "chunking", "producer_properties"),
+        *("deliver_at", "partition", "key_hash", "compression", "batching", "chunking"),
     ),
-    "Transactions": ("name", "guarantee", "transaction_timeout_s", "attempts"),
+    "Transactions": ("name", "guarantee", "transaction_timeout_s"),
     "Reading": (
         *("subscription", "reset_subscription", "starting_offsets", "starting_time", "ending_offsets", "ending_time"),
         *("retain_while_reading", "read_compacted", "fail_on_data_loss", "on_damaged_entry"),
     ),
     "Limits": (
-        *("max_in_flight_bytes", "max_message_bytes", "min_partitions", "max_bytes_per_partition"),
+        *("max_message_bytes", "min_partitions", "max_bytes_per_partition"),
         *("max_entries_per_trigger", "min_entries_per_trigger", "max_trigger_delay", "max_bytes_per_trigger"),
         "target_batch_seconds",
     ),
     "Expert": (
-        *("control_namespace", "markers_kept", "small_batch_rows", "observer", "metrics", "read_from"),
+        *("control_namespace", "markers_kept", "small_batch_rows", "attempts", "max_in_flight_bytes"),
+        *("producer_properties", "observer", "metrics", "read_from"),
         *("bookie_addresses", "bookie_tls", "bookie_tls_trust_certs", "bookie_tls_verify_hostname"),
         *("bookie_tls_certificate", "bookie_tls_key"),
         *("offload_url", "offload_credentials"),
