@@ -1,9 +1,28 @@
-"""How a function of `foreachBatch` must call the sink."""
+"""How a function of `foreachBatch` must call the sink, and to which query a call belongs that comes from elsewhere."""
 
 from __future__ import annotations
 
-from eos.errors import InvalidInput
+import threading
+from contextlib import suppress
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from eos.commit.decision import Identity
+from eos.commit.registration import REGISTRATION, Registration
+from eos.errors import EosError, InvalidInput
 from eos.spark import query as spark
+
+IDENTITY_IN_A_QUERY: Final = (
+    "sink.batch() was given identity= in foreachBatch. Then neither the query nor its checkpoint would learn of a "
+    "batch that fails, and its rows could be missing without a word. Nothing is written. Leave identity= out, and call "
+    "the sink in the thread in which Spark runs the function of foreachBatch."
+)
+
+_NOT_PINNED: Final = (
+    "PySpark runs without pinned threads (PYSPARK_PIN_THREAD=false), so the sink can't tell in which query it was "
+    "called, and nothing is written. Unset the environment variable PYSPARK_PIN_THREAD before the session is made."
+)
 
 
 def refuse_another_type(batch_id: object) -> None:
@@ -24,3 +43,53 @@ def refuse_another_batch(query: spark.Query, batch_id: int) -> None:
             f"log knows a batch by its id, so the rows of batch {in_hand} could be taken for those of batch "
             f"{batch_id}. Nothing of batch {in_hand} is written. Pass the id that foreachBatch gives to your function."
         )
+
+
+def refuse_identity_in_a_query(session: SparkSession | None, identity: Identity) -> None:
+    """Refuse an identity for rows of a query that runs. Raises InvalidInput, and what py4j does."""
+    if session is not None and spark.query_of(session, identity.query_id) is not None:
+        raise InvalidInput(IDENTITY_IN_A_QUERY)
+
+
+def query_of_call(session: SparkSession) -> spark.Query:
+    """Return the query whose batch function runs in this thread. Raises InvalidInput, and what py4j does."""
+    query = spark.current_query(session)
+    if query is not None:
+        return query
+    if not spark.threads_are_pinned():
+        raise InvalidInput(_NOT_PINNED)
+    raise InvalidInput(
+        "The sink was not called in the thread in which Spark runs the function of foreachBatch, so it can't tell "
+        "which query and input the batch belongs to, and nothing is written. Call it there, and not in a thread of "
+        "your own. Only where no streaming query is involved, use sink.batch(batch_id, identity=eos.Identity(...)). "
+        "In foreachBatch the sink refuses it."
+    )
+
+
+def queries_of_stray(session: SparkSession | None, identity: Identity | None, name: str) -> list[spark.Query]:
+    """Return the queries in whose batch a call may be missing that came from another thread than theirs.
+
+    No query runs in the main thread, and no batch function starts it: a call there belongs to none but that of its
+    DataFrame. Any other thread may be one that a batch function has started.
+
+    Args: of the DataFrame, if there is one; what the caller gave; the sink's name.
+    Raises what py4j does.
+    """
+    if not hasattr(session, "_jsparkSession"):  # none, or one of Spark Connect
+        session = SparkSession._instantiatedSession
+    if session is None:
+        return []
+    found = spark.query_of(session, None if identity is None else identity.query_id)
+    if found is not None:
+        return [found]
+    if identity is not None or threading.current_thread() is threading.main_thread():
+        return []
+    return [query for query in spark.queries_in_batch(session) if _may_write(query, name)]
+
+
+def _may_write(query: spark.Query, name: str) -> bool:
+    """Tell whether a query may use the sink of this name: not if its checkpoint belongs to another sink."""
+    text = query.read(REGISTRATION)
+    with suppress(EosError):
+        return text is None or Registration.parse(text).name == name
+    return True

@@ -105,7 +105,8 @@ class SharedRun:
         words = str(error) if isinstance(error, EosError) else f"{type(error).__name__}: {error}"
         first = self._failed or self._noted
         if first is None or batch_id <= first.batch_id:
-            replayed, partly = isinstance(error, ReplayFailed), batch_id == self._written
+            replayed = isinstance(error, ReplayFailed)
+            partly = self._written is not None and batch_id <= self._written  # a thread may be late
             self._note(Failure(self._name, batch_id, self.run_id, words[:1_000], replayed, partly))
             if isinstance(error, Fenced):  # for good: the run itself refuses whatever comes
                 self._failed = None

@@ -7,6 +7,7 @@ with sink.batch(batch_id) as txn:    # collects the writes; nothing is open yet
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -19,15 +20,24 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
-from eos.errors import EosError, InvalidInput, NetworkError
+from eos.errors import CommitUnknown, EosError, InvalidInput, NetworkError
 from eos.sinks.columns import ColumnRoles
 from eos.sinks.context import SinkContext
 from eos.sinks.error_translation import as_it_leaves, before_the_log
-from eos.sinks.foreach_batch import refuse_another_batch, refuse_another_type
+from eos.sinks.foreach_batch import (
+    IDENTITY_IN_A_QUERY,
+    queries_of_stray,
+    query_of_call,
+    refuse_another_batch,
+    refuse_another_type,
+    refuse_identity_in_a_query,
+)
 from eos.sinks.metrics import Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.shared_run import SharedRun, shared_run
 from eos.spark import query as spark
+
+log = logging.getLogger("eos.sink")
 
 
 @dataclass(slots=True)
@@ -36,11 +46,19 @@ class Batch:
 
     batch_id: int
     _sink: Sink
+    _query: spark.Query | None = None  # whose batch function runs in the thread of the block
+    _identity: Identity | None = None
+    _session: SparkSession | None = None  # of the first DataFrame
     _writes: list[Write] = field(default_factory=list)
-    _ended: bool = False
+    _error: BaseException | None = None  # of the first write that failed
+    _ended: bool = False  # the block
+    _over: bool = False  # the outcome is known
+    _turn: threading.Lock = field(default_factory=threading.Lock)  # threads of the block may write, too
 
     def write(self, df: DataFrame, topic: str | None = None) -> None:
         """Add the rows of a DataFrame to the batch; they are sent when the block ends.
+
+        A write that raises fails the whole batch, even where the block goes on.
 
         Args:
             df: message columns, see `eos.sinks.columns`.
@@ -50,13 +68,51 @@ class Batch:
             InvalidInput: a column is wrong, the topic does not exist, or the block has ended.
             CommitUnknown: the brokers could not be asked about the topic; nothing was written.
         """
+        try:
+            self._refuse_after_the_end()
+            self._session = self._session or getattr(df, "sparkSession", None)  # before planning, which may fail
+            with before_the_log(self.batch_id):
+                planned = self._sink._context.plan.write(df, topic)
+            with self._turn:
+                self._refuse_after_the_end()
+                self._writes.append(planned)
+        except BaseException as error:
+            with self._turn:
+                self._error = self._error or error
+                late = self._over
+            if late:
+                self._sink._failed(self, error, late=True)
+            raise
+
+    def _end_block(self) -> None:
+        with self._turn:
+            self._ended = True
+
+    def _end(self) -> None:
+        """Raise where a write came too late, while the batch was written."""
+        with self._turn:
+            self._over = True
+            if self._error is not None:
+                raise self._error
+
+    def _refuse_after_the_end(self) -> None:
         if self._ended:
             raise InvalidInput(
                 f"txn.write() came after the block of batch {self.batch_id} had ended. These rows are not written. "
                 "Write inside of `with sink.batch(batch_id) as txn:`."
             )
-        with before_the_log(self.batch_id):
-            self._writes.append(self._sink._context.plan.write(df, topic))
+
+    def _refuse_a_part(self) -> None:
+        """Refuse what is left of a batch where the block has swallowed the error of a write."""
+        if self._error is None:
+            return
+        error = self._error
+        kind = CommitUnknown if isinstance(error, CommitUnknown) else InvalidInput
+        words = error if isinstance(error, EosError) else f"{type(error).__name__}: {error}"
+        raise kind(
+            f"A txn.write() of the block of batch {self.batch_id} failed, and the block went on. The batch would lack "
+            f"its rows, so nothing of it is written. Let errors of txn.write() leave the block. The error was: {words}"
+        ) from None
 
 
 class Sink:
@@ -139,26 +195,30 @@ class Sink:
 
         Raises what calling the sink does, at the end of the block.
         """
-        with self._noted_if_it_fails():
-            refuse_another_type(batch_id)
-        query = self._query_here() if identity is None else None
+        query = self._query_here()
         # A thread that is not the query's may be awaited by one that has its turn.
         alone = self._turn if identity is not None or query is not None else nullcontext()
-        with alone, self._context.observed(batch_id):
-            collected = Batch(batch_id, self)
+        with alone:
+            collected = Batch(batch_id, self, query, identity)
             try:
-                try:
-                    yield collected
-                finally:
-                    collected._ended = True
-                if not collected._writes:
-                    raise InvalidInput(
-                        f"Batch {batch_id} has no txn.write(). Write an empty DataFrame if the batch has no rows. "
-                        "The log must know that its input was used."
-                    )
-                self._take(collected, identity, query)
+                refuse_another_type(batch_id)
+                if identity is not None and query is not None:
+                    raise InvalidInput(IDENTITY_IN_A_QUERY)
+                with self._context.observed(batch_id):
+                    try:
+                        yield collected
+                    finally:
+                        collected._end_block()
+                    collected._refuse_a_part()
+                    if not collected._writes:
+                        raise InvalidInput(
+                            f"Batch {batch_id} has no txn.write(). Write an empty DataFrame if the batch has no rows. "
+                            "The log must know that its input was used."
+                        )
+                    self._take(collected)
+                    collected._end()
             except BaseException as error:
-                self._failed(collected, identity, query, error)
+                self._failed(collected, error)
                 raise
 
     def close(self) -> None:
@@ -167,15 +227,17 @@ class Sink:
             if self._shared is not None:
                 self._shared.close()
 
-    def _take(self, batch: Batch, identity: Identity | None, query: spark.Query | None) -> None:
+    def _take(self, batch: Batch) -> None:
         """Give the batch to the run of the query that it belongs to, which begins with its first batch."""
-        session = batch._writes[0].df.sparkSession
+        session, query, identity = batch._writes[0].df.sparkSession, batch._query, batch._identity
         try:
             if identity is None:
-                query = query or self._query(session)
+                query = query or query_of_call(session)
                 refuse_another_batch(query, batch.batch_id)
                 offsets = query.offsets(batch.batch_id)
                 identity = Identity(query.query_id, query.run_id, offsets, self._context.options.principal)
+            else:
+                refuse_identity_in_a_query(session, identity)
             self._context.metrics.identified(identity)
             shared = self._shared_run(identity.run_id, query)
             shared.take(self._context.run(session, query, identity, batch.batch_id), batch._writes)
@@ -196,23 +258,27 @@ class Sink:
         self._shared = shared_run(context.cluster.service_url, context.options, run_id, query)
         return self._shared
 
-    def _failed(self, batch: Batch, identity: Identity | None, query: spark.Query | None, error: BaseException) -> None:
+    def _failed(self, batch: Batch, error: BaseException, *, late: bool = False) -> None:
         """Note that a batch failed in its run, which user code may swallow. Raises nothing."""
+        options, identity = self._context.options, batch._identity
+        with suppress(*spark.JVM_GONE):
+            stray = batch._query is None
+            found = [batch._query] if batch._query else queries_of_stray(batch._session, identity, options.name)
+            for query in found:
+                stopped, in_hand = not query.is_active(error), query.batch_in_hand()
+                # What Spark hands over is missing, whichever id the caller gave; a thread of its own may be late.
+                earlier = (stray or late) and isinstance(batch.batch_id, int)
+                failed = min(batch.batch_id, in_hand) if earlier else in_hand
+                service_url = self._context.cluster.service_url
+                shared_run(service_url, options, query.run_id, query).failed(failed, error, stopped=stopped)
+                if stray:  # no error reaches the query's own thread, and no batch would ever be written
+                    query.end_after_batch()
+            if found:
+                return
         if identity is not None:
             self._shared_run(identity.run_id, None).failed(batch.batch_id, error)
-            return
-        with suppress(*spark.JVM_GONE):
-            stray = query is None
-            if query is None and batch._writes:
-                query = spark.query_of(batch._writes[0].df.sparkSession)
-            if query is None:
-                return
-            stopped, in_hand = not query.is_active(error), query.batch_in_hand()
-            # What Spark hands over is missing, whichever id the caller gave; a thread of its own may be late.
-            failed = min(batch.batch_id, in_hand) if stray else in_hand
-            self._shared_run(query.run_id, query).failed(failed, error, stopped=stopped)
-            if stray:  # no error reaches the query's own thread, and no batch would ever be written
-                query.end_after_batch()
+        elif stray:
+            log.error("Batch %s failed outside of the thread of a query. No query was found. %s", batch.batch_id, error)
 
     @contextmanager
     def _noted_if_it_fails(self) -> Iterator[None]:
@@ -232,13 +298,3 @@ class Sink:
             return spark.current_query(None, None if self._shared is None else self._shared.query)
         except spark.JVM_GONE:
             return None
-
-    def _query(self, session: SparkSession) -> spark.Query:
-        query = spark.current_query(session)
-        if query is None:
-            raise InvalidInput(
-                "The sink was not called in the thread in which Spark runs the function of foreachBatch, so it can't "
-                "tell which query and input the batch belongs to. Call it there, and not in a thread of your own. "
-                "Outside a streaming query use sink.batch(batch_id, identity=eos.Identity(...))."
-            )
-        return query

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from itertools import count
 from typing import Any
 
+from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PythonException
@@ -162,13 +163,35 @@ def current_query(session: SparkSession | None = None, known: Query | None = Non
     return None
 
 
-def query_of(session: SparkSession) -> Query | None:
-    """Return the query to whose batch function a DataFrame of this session was given; None: to none that runs."""
+def query_of(session: SparkSession, query_id: str | None = None) -> Query | None:
+    """Return the running query whose batch function was given DataFrames of this session, or that has this id.
+
+    None: there is no such query.
+    """
     for execution in _executions(session):
         planned = execution.lastExecution()  # Spark 3.5 shows its clone of the session nowhere else
-        if planned is not None and session._jsparkSession == planned.sparkSession():
+        if planned is None:
+            continue
+        if session._jsparkSession == planned.sparkSession() or execution.id().toString() == query_id:
             return _query(session, execution)
     return None
+
+
+def queries_in_batch(session: SparkSession) -> list[Query]:
+    """Return the queries of the application with a batch in hand for a function of foreachBatch."""
+    return [
+        _query(session, execution)
+        for execution in _executions(session)
+        if execution.sink().getClass().getSimpleName() == "ForeachBatchSink"
+        and execution.status().isTriggerActive()
+        and execution.lastExecution() is not None
+    ]
+
+
+def threads_are_pinned() -> bool:
+    """Tell whether a thread of Python has a thread of its own in the JVM, by which `current_query` goes."""
+    gateway = SparkContext._gateway
+    return gateway is None or isinstance(gateway, ClientServer)
 
 
 def _executions(session: SparkSession) -> list[Jvm]:

@@ -60,6 +60,7 @@ def way(says: str = "", *, soak: bool = False) -> Callable[[Callable[[Use], Batc
 ONE_BLOCK = r"Put both writes into one `with sink\.batch\(batch_id\) as txn:`"
 HOLE = r"batch \d failed|Batch \d failed"
 IN_THE_THREAD = "not called in the thread in which Spark runs the function of foreachBatch"
+IDENTITY = r"was given identity= in foreachBatch"
 WRONG_ID = r"called with batch_id=\d+, and Spark runs batch \d+ of the query"
 
 

@@ -11,7 +11,7 @@ from pyspark import InheritableThread
 from pyspark.sql import DataFrame
 
 import eos
-from tests.integration.sinks.ways import IN_THE_THREAD, Batch, Use, halves, way
+from tests.integration.sinks.ways import BAD, HOLE, IDENTITY, IN_THE_THREAD, Batch, Use, halves, way
 
 
 @way()
@@ -81,6 +81,44 @@ def in_a_pool_whose_results_nobody_takes(use: Use) -> Batch:
     def batch(df: DataFrame, batch_id: int) -> None:
         for part in halves(df):
             pool.submit(sink, part, batch_id).exception()
+
+    return batch
+
+
+@way(HOLE, soak=True)
+def of_wrong_columns_in_a_pool(use: Use) -> Batch:
+    sink, pool = use.sink(), ThreadPoolExecutor(2)
+    return lambda df, batch_id: pool.submit(sink, df.selectExpr(*BAD), batch_id).exception()
+
+
+@way(IN_THE_THREAD)
+def of_the_application_s_session_in_a_pool(use: Use) -> Batch:
+    sink, pool = use.sink(), ThreadPoolExecutor(2)
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        rows = [tuple(row) for row in df.select("value").collect()]
+        pool.submit(sink, use.spark.createDataFrame(rows, "value string"), batch_id).exception()
+
+    return batch
+
+
+def with_identity(use: Use, df: DataFrame, batch_id: int) -> None:
+    with suppress(eos.EosError), use.sink().batch(batch_id, eos.Identity("mine", "run", f"{batch_id}")) as txn:
+        txn.write(df)
+
+
+@way(IDENTITY, soak=True)
+def with_an_identity(use: Use) -> Batch:
+    return lambda df, batch_id: with_identity(use, df, batch_id)
+
+
+@way(IDENTITY, soak=True)
+def with_an_identity_in_a_pool(use: Use) -> Batch:
+    pool = ThreadPoolExecutor(2)
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        for part in halves(df):
+            pool.submit(with_identity, use, part, batch_id).exception()
 
     return batch
 

@@ -76,6 +76,19 @@ def an_error_in_the_block_is_swallowed(use: Use) -> Batch:
     return careless(use, 2, fail)
 
 
+@way(r"A txn\.write\(\) of the block of batch \d failed", soak=True)
+def an_error_of_one_write_of_a_block_is_swallowed(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        with suppress(eos.EosError), sink.batch(batch_id) as txn:
+            txn.write(df.limit(1))
+            with suppress(eos.EosError):
+                txn.write(df.selectExpr(*BAD))
+
+    return batch
+
+
 @way(HOLE)
 def a_sink_that_cannot_be_made_is_swallowed(use: Use) -> Batch:
     def fail(use: Use, df: DataFrame, batch_id: int) -> None:

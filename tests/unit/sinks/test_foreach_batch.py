@@ -2,24 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from py4j.java_gateway import JavaGateway
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 import eos
-from eos.errors import InvalidInput
+from eos.commit.registration import REGISTRATION, Registration
+from eos.delivery.delivery import Write
+from eos.errors import CommitUnknown, ConnectionLost, InvalidInput
+from eos.sinks.write_plan import WritePlan
 from tests.unit.sinks.fakes import ROWS, FakeQuery, FakeRun
+
+OF_STREAM: Any = SimpleNamespace(_jsparkSession="of the query")
+OF_PARENT: Any = SimpleNamespace(_jsparkSession="of the application")
+STREAMED: Any = SimpleNamespace(sparkSession=OF_STREAM)
+COLLECTED: Any = SimpleNamespace(sparkSession=OF_PARENT)
 
 
 @pytest.fixture
 def query(sink: eos.Sink, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeQuery]:
-    """The query whose batch function runs in the test's thread."""
-    query = FakeQuery()
-    monkeypatch.setattr("eos.spark.query.current_query", lambda session=None, known=None: query)
+    """The query whose batch function runs in the test's thread; the sink has a sink's run of it already."""
+    query, here = FakeQuery(), threading.get_ident()
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", OF_PARENT)
+    monkeypatch.setattr(
+        "eos.spark.query.current_query",
+        lambda session=None, known=None: query if threading.get_ident() == here else None,
+    )
+    monkeypatch.setattr(
+        "eos.spark.query.query_of",
+        lambda session, query_id: query if session is OF_STREAM or query_id == query.query_id else None,
+    )
+    monkeypatch.setattr("eos.spark.query.queries_in_batch", lambda session: [query])
     yield query
     query.ended.set()
+
+
+def in_a_thread(call: Callable[[], None]) -> None:
+    """Call it in a thread, and forget what it raises."""
+
+    def swallow() -> None:
+        with suppress(eos.EosError, LookupError):
+            call()
+
+    thread = threading.Thread(target=swallow)
+    thread.start()
+    thread.join()
+
+
+def refuse_bad(sink: WritePlan, df: Any, topic: str | None) -> Write:
+    """Plan all writes but those to the topic "bad", and to one that no broker answers for."""
+    if topic == "bad":
+        raise InvalidInput("the columns are wrong")
+    if topic == "away":
+        raise ConnectionLost("the connection is gone")
+    return Write(df, topic)
 
 
 def expect_failed(query: FakeQuery, batch_id: int, words: str) -> None:
@@ -67,3 +111,185 @@ def test_the_batch_is_written_after_all_with_its_own_id(sink: eos.Sink, query: F
             sink(ROWS, given)  # type: ignore[arg-type]
     sink(ROWS, 1)
     assert (query.failed, query.ends_with, FakeRun.made[0].taken) == (None, None, [(1, 1)])
+
+
+# ---- a write of a block that fails
+
+
+@pytest.fixture
+def bad(sink: eos.Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the plan refuse what goes to the topic "bad"."""
+    monkeypatch.setattr(WritePlan, "write", refuse_bad)
+
+
+@pytest.mark.usefixtures("bad")
+@pytest.mark.parametrize("by_thread", [True, False])
+@pytest.mark.parametrize(("topic", "kind"), [("bad", InvalidInput), ("away", CommitUnknown)])
+def test_a_write_whose_error_the_block_swallows_fails_the_batch(
+    sink: eos.Sink, query: FakeQuery, topic: str, kind: type[eos.EosError], by_thread: bool
+) -> None:
+    words = r"A txn\.write\(\) of the block of batch 0 failed, and .* nothing of it is written\. .* (wrong|is gone)"
+
+    def call() -> None:
+        with sink.batch(0) as txn:
+            txn.write(ROWS)
+            if by_thread:
+                in_a_thread(lambda: txn.write(ROWS, topic))
+            else:
+                with suppress(eos.EosError):
+                    txn.write(ROWS, topic)
+            txn.write(ROWS)
+
+    with pytest.raises(kind, match=words):
+        call()
+    expect_failed(query, 0, "A txn.write() of the block of batch 0 failed")
+    assert FakeRun.made == []
+
+
+def test_a_write_that_is_planned_when_its_block_ends_fails_the_batch(
+    sink: eos.Sink, query: FakeQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of the block that the block does not wait for: its rows are in none of the two lists."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def plan(sink: WritePlan, df: Any, topic: str | None) -> Write:
+        if topic == "slow":
+            begun.set()
+            ended.wait()
+        return Write(df, topic)
+
+    def take(run: FakeRun, *given: Any) -> None:
+        ended.set()
+        thread.join()
+
+    monkeypatch.setattr(WritePlan, "write", plan)
+    monkeypatch.setattr(FakeRun, "take", take)
+    with suppress(InvalidInput), sink.batch(0) as txn:
+        txn.write(ROWS)
+        thread = threading.Thread(target=lambda: in_a_thread(lambda: txn.write(ROWS, "slow")))
+        thread.start()
+        begun.wait()
+    expect_failed(query, 0, "after the block of batch 0 had ended. These rows are not written")
+    assert query.failed is not None
+    assert query.failed.partly
+
+
+@pytest.mark.parametrize("by_thread", [True, False])
+def test_a_write_after_its_batch_was_written_is_noted(sink: eos.Sink, query: FakeQuery, by_thread: bool) -> None:
+    with sink.batch(0) as txn:
+        txn.write(ROWS)
+    query.in_hand = 1
+    sink(ROWS, 1)
+    if by_thread:
+        in_a_thread(lambda: txn.write(ROWS))
+    else:
+        with suppress(InvalidInput):
+            txn.write(ROWS)
+    expect_failed(query, 0, "These rows are not written")
+    assert query.failed is not None
+    assert query.failed.partly
+
+
+# ---- threads
+
+
+@pytest.mark.usefixtures("bad")
+@pytest.mark.parametrize("rows", [STREAMED, COLLECTED])
+@pytest.mark.parametrize("topic", ["bad", "away", None])
+def test_whatever_fails_in_a_thread_ends_the_query_after_the_batch(
+    sink: eos.Sink, query: FakeQuery, rows: Any, topic: str | None
+) -> None:
+    """By the session of the rows; the application's own tells nothing, and the query with a batch in hand is it."""
+    query.in_hand = 4
+
+    def call() -> None:
+        with sink.batch(3) as txn:
+            txn.write(rows, topic)
+
+    in_a_thread(call)
+    expect_failed(query, 3, {"bad": "are wrong", "away": "is gone", None: "not called in the thread"}[topic])
+    assert query.ends_after_batch
+
+
+def test_what_is_wrong_before_any_write_in_a_thread_ends_the_query(sink: eos.Sink, query: FakeQuery) -> None:
+    def nothing() -> None:
+        with sink.batch(0):
+            pass
+
+    in_a_thread(nothing)
+    expect_failed(query, 0, "has no txn.write()")
+    in_a_thread(lambda: sink(COLLECTED, cast(Any, "0")))
+    assert query.ends_after_batch
+
+
+def test_each_query_that_may_have_lost_the_rows_ends_but_no_other(
+    sink: eos.Sink, query: FakeQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_another_sink, own = FakeQuery(run_id="another"), FakeQuery(run_id="own")
+    of_another_sink.files[REGISTRATION] = Registration("another", "topic", 0).text
+    own.files[REGISTRATION] = Registration("s", "topic", 0).text
+    monkeypatch.setattr("eos.spark.query.queries_in_batch", lambda session: [query, of_another_sink, own])
+    in_a_thread(lambda: sink(COLLECTED, 0))
+    assert [one.ends_after_batch for one in (query, of_another_sink, own)] == [True, False, True]
+    own.ended.set()
+
+
+def test_a_call_in_the_main_thread_outside_of_a_query_ends_none(
+    sink: eos.Sink, query: FakeQuery, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A cell of a notebook beside queries that run."""
+    monkeypatch.setattr("eos.spark.query.current_query", lambda session=None, known=None: None)
+    with caplog.at_level(logging.ERROR, "eos.sink"), pytest.raises(InvalidInput, match="not called in the thread"):
+        sink(COLLECTED, 0)
+    assert (query.ends_with, query.failed) == (None, None)
+    assert "Batch 0 failed outside of the thread of a query. No query was found" in caplog.text
+
+
+def test_threads_that_are_not_pinned_are_named(
+    sink: eos.Sink, query: FakeQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", JavaGateway.__new__(JavaGateway))
+    in_a_thread(lambda: sink(STREAMED, 0))
+    expect_failed(query, 0, "Unset the environment variable PYSPARK_PIN_THREAD")
+
+
+# ---- identity= within a query
+
+
+@pytest.mark.parametrize("rows", [ROWS, STREAMED, COLLECTED])
+def test_an_identity_is_refused_in_the_batch_function(sink: eos.Sink, query: FakeQuery, rows: Any) -> None:
+    with suppress(InvalidInput), sink.batch(0, eos.Identity("job", "run 1", "facts")) as txn:
+        txn.write(rows)
+    expect_failed(query, 0, "was given identity= in foreachBatch")
+    assert FakeRun.made == []
+
+
+@pytest.mark.parametrize(("rows", "owner"), [(STREAMED, "job"), (COLLECTED, "query")])
+def test_an_identity_is_refused_in_a_thread_for_rows_and_for_the_id_of_a_query(
+    sink: eos.Sink, query: FakeQuery, rows: Any, owner: str
+) -> None:
+    def call() -> None:
+        with sink.batch(0, eos.Identity(owner, "run 1", "facts")) as txn:
+            txn.write(rows)
+
+    in_a_thread(call)
+    expect_failed(query, 0, "was given identity= in foreachBatch")
+    assert (query.ends_after_batch, FakeRun.made) == (True, [])
+
+
+def test_an_identity_is_taken_beside_queries_that_run(sink: eos.Sink, query: FakeQuery) -> None:
+    def call() -> None:
+        with sink.batch(0, eos.Identity("job", "run 1", "facts")) as txn:
+            txn.write(COLLECTED)
+
+    in_a_thread(call)
+    assert (query.failed, query.ends_with, FakeRun.made[0].taken) == (None, None, [(0, 1)])
+
+
+def test_a_batch_with_an_identity_that_fails_ends_no_query_beside_it(sink: eos.Sink, query: FakeQuery) -> None:
+    def call() -> None:
+        with sink.batch(0, eos.Identity("job", "run 1", "facts")):
+            raise LookupError
+
+    in_a_thread(call)
+    assert (query.failed, query.ends_with, query.ends_after_batch) == (None, None, False)

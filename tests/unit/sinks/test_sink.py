@@ -178,8 +178,8 @@ def test_a_call_in_another_thread_than_foreachbatchs_is_told_as_such(
     monkeypatch: pytest.MonkeyPatch, sink: Sink
 ) -> None:
     monkeypatch.setattr("eos.spark.query.current_query", lambda session, known=None: None)
-    monkeypatch.setattr("eos.spark.query.query_of", lambda session: None)
-    with pytest.raises(InvalidInput, match=r"Call it there, and not in a thread of your own\. Outside a streaming"):
+    monkeypatch.setattr("eos.spark.query.query_of", lambda session, query_id: None)
+    with pytest.raises(InvalidInput, match=r"Call it there, and not in a thread of your own\. Only where no"):
         sink(ROWS, 0)
 
 
