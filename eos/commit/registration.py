@@ -22,10 +22,6 @@ DEDUPLICATED: Final = "eos-deduplicated.json"
 """The file of `guarantee="deduplicated"`, which was removed (docs/scope.md): it names the batch that was begun last."""
 
 
-FAILED: Final = "eos-failed.json"
-"""The file in the query's checkpoint folder that holds a `Failure`, until the batch was written after all."""
-
-
 @dataclass(frozen=True, slots=True)
 class Registration:
     """What the query's checkpoint remembers of its control log.
@@ -62,7 +58,7 @@ class Registration:
     @classmethod
     def parse(cls, text: str) -> Registration:
         """Read the text of its file. Raises DamagedLog, NewerVersion."""
-        _refuse_newer(text, cls.__slots__, REGISTRATION)
+        refuse_newer(text, cls.__slots__, REGISTRATION)
         try:
             said = json.loads(text)
             if said.get("jumped") is not None:
@@ -96,7 +92,7 @@ class Unlogged:
     @classmethod
     def parse(cls, text: str) -> Unlogged:
         """Read the text of its file. Raises DamagedLog, NewerVersion."""
-        _refuse_newer(text, cls.__slots__, UNLOGGED)
+        refuse_newer(text, cls.__slots__, UNLOGGED)
         try:
             return cls(**json.loads(text))
         except (ValueError, TypeError) as error:
@@ -119,13 +115,14 @@ class Unlogged:
             )
 
 
-def _refuse_newer(text: str, known: Collection[str], file: str) -> None:
-    """Refuse a file with fields that this version does not know: it is whole. Raises NewerVersion."""
+def refuse_newer(text: str, known: Collection[str], file: str) -> None:
+    """Refuse a file of a checkpoint with fields that this version does not know: it is whole. Raises NewerVersion."""
     try:
         said = json.loads(text)
     except ValueError:
         return
-    if isinstance(said, dict) and (newer := sorted(set(said) - set(known))):
+    entries = said if isinstance(said, list) else [said]
+    if newer := sorted({name for entry in entries if isinstance(entry, dict) for name in entry} - set(known)):
         raise NewerVersion(
             f"{file} in the query's checkpoint has fields that this version of the library does not know"
             f" ({', '.join(newer)}): a newer version has run the query. The file is not damaged. Start the query with"
@@ -163,50 +160,6 @@ def refuse_deduplicated(text: str | None, batch_id: int) -> int:
     return begun
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What the query's checkpoint remembers of a batch that failed.
-
-    A run of the query that begins with a later batch shows that the error was swallowed.
-
-    Attributes:
-        name: the sink's.
-        batch_id: the first batch that failed.
-        run_id: of the run it failed in.
-        error: the words of its error.
-        replayed: nothing of it was to be written: it is missing from the query's state, not from the output.
-        partly: it is committed, and a second call for it failed, whose rows are missing.
-    """
-
-    name: str
-    batch_id: int
-    run_id: str
-    error: str
-    replayed: bool = False
-    partly: bool = False
-
-    @property
-    def text(self) -> str:
-        """The text of its file."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def parse(cls, text: str) -> Failure:
-        """Read the text of its file. Raises DamagedLog, NewerVersion."""
-        _refuse_newer(text, cls.__slots__, FAILED)
-        try:
-            found = cls(**json.loads(text))
-            if not isinstance(found.batch_id, int):
-                raise TypeError("batch_id must be a whole number")
-            return found
-        except (ValueError, TypeError) as error:
-            raise DamagedLog(
-                f"{FAILED} in the query's checkpoint cannot be read: {error}. The file names a batch that failed and"
-                " may be missing from the output. Restore the file from a backup of the checkpoint, or delete it if the"
-                " output is complete."
-            ) from error
-
-
 def keeps_state(registered: Registration | None, has_state: bool, batch_id: int) -> bool | None:
     """Return whether a query keeps state; None: not known.
 
@@ -239,7 +192,7 @@ def retained_since(text: str | None) -> int | None:
     """Read the text of the file `KEEP`; None where there is none. Raises DamagedLog, NewerVersion."""
     if text is None:
         return None
-    _refuse_newer(text, {"markers_since"}, KEEP)
+    refuse_newer(text, {"markers_since"}, KEEP)
     try:
         return int(json.loads(text)["markers_since"])
     except (ValueError, TypeError, KeyError) as error:

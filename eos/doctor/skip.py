@@ -115,6 +115,7 @@ def what_it_means(one: SinkState, batch_id: int) -> str:
     newest = "It has committed no batch" if one.batch_id is None else f"Its newest committed batch is {one.batch_id}"
     return (
         f'Skipping batch {batch_id} of the sink "{one.name}" commits it without rows. {newest}, of query '
-        f"{one.query_id}. The rows of batch {batch_id} are never written, and readers are not told. The query goes on "
+        f"{one.query_id}. The rows of batch {batch_id} are never written, nor are those of an older batch that is not "
+        "committed. Readers are not told. The query goes on "
         f"with a later batch; Spark may not hand over batch {batch_id} or an older one any more."
     )

@@ -190,7 +190,9 @@ def _refuse_a_stream(df: DataFrame) -> None:
             "eos.write() was called from foreachBatch: a job id can't tell a micro-batch that is handed over again "
             "from the next one. Use eos.sink(), which goes by the query's checkpoint."
         )
-        query.end_with(words)  # also where the batch function swallows the error
+        query.end_with(words)  # also where the batch function swallows the error, as it may in each batch
+        query.end_after_batch()
+        log.error("the query ends after this batch: %s", words)
         raise InvalidInput(words)
 
 

@@ -11,29 +11,27 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from eos.commit.control_topic import skip_command
 from eos.commit.registration import (
     DEDUPLICATED,
-    FAILED,
     REGISTRATION,
     UNLOGGED,
-    Failure,
     Registration,
     Unlogged,
     fits,
     refuse_deduplicated,
 )
 from eos.delivery.delivery import Write
-from eos.errors import EosError, Fenced, InvalidInput, ReplayFailed
-from eos.pulsar.protocol.topics import namespace_of
+from eos.errors import EosError, Fenced, ReplayFailed
 from eos.sinks.at_least_once import RepeatingRun
 from eos.sinks.error_translation import before_the_log
+from eos.sinks.failed_batches import FailedBatches, logged
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import OwningRun, Run, RunContext
@@ -45,6 +43,8 @@ Key = tuple[str, str, str, str]
 
 _shared: Final[weakref.WeakValueDictionary[Key, SharedRun]] = weakref.WeakValueDictionary()
 _sharing = threading.Lock()
+
+_LOOK_S = 0.5
 
 
 def shared_run(service_url: str, options: SinkOptions, run_id: str, query: spark.Query | None) -> SharedRun:
@@ -75,14 +75,13 @@ class SharedRun:
 
     def __init__(self, options: SinkOptions, run_id: str, query: spark.Query | None) -> None:
         self.run_id, self.query = run_id, query
-        self._name, self._namespace = options.name, namespace_of(options.control_topic)
         self._run: Run | None = None
         self._options = options
         self._taken: dict[int, str] = {}
-        self._failed: Failure | None = None  # in this run, until the batch was taken again
-        self._noted: Failure | None = None  # in the checkpoint, by this run or an earlier one
+        self._failed = FailedBatches(options, query)
         self._written: int | None = None  # the newest batch, by this run
         self._told = False  # the query is to end with the failure
+        self._watch: threading.Thread | None = None  # while the batch that failed may be written again
         self._turn = threading.RLock()
 
     def take(self, start: RunContext, writes: Sequence[Write]) -> None:
@@ -91,7 +90,7 @@ class SharedRun:
         Args: what a run would begin with; what is to be written.
         """
         with self._turn:
-            self._refuse_a_hole(start.batch_id)
+            self._failed.refuse_a_hole(start.batch_id)
             run = self._open(start.metrics, start.options) or self._begin(start)
             run.take(start.batch_id, writes, start.identity)
             self._written = start.batch_id
@@ -103,17 +102,38 @@ class SharedRun:
         Args: the batch; what its call raises; whether the query was stopped, which is no error to end with.
         """
         words = str(error) if isinstance(error, EosError) else f"{type(error).__name__}: {error}"
-        first = self._failed or self._noted
-        if first is None or batch_id <= first.batch_id:
-            replayed = isinstance(error, ReplayFailed)
-            partly = self._written is not None and batch_id <= self._written  # a thread may be late
-            self._note(Failure(self._name, batch_id, self.run_id, words[:1_000], replayed, partly))
-            if isinstance(error, Fenced):  # for good: the run itself refuses whatever comes
-                self._failed = None
+        passed = self._failed.add(
+            *(batch_id, self.run_id, words),
+            replayed=isinstance(error, ReplayFailed),
+            partly=self._written is not None and batch_id <= self._written,  # a thread may be late
+        )
+        if isinstance(error, Fenced):  # for good: the run itself refuses whatever comes
+            self._failed.first = None
         if self.query is not None and not stopped:
-            with _logging(f"batch {batch_id} failed, and the query could not be told"):
+            with logged(f"batch {batch_id} failed, and the query could not be told"):
                 self.query.end_with(f"Batch {batch_id} failed: {words}")
                 self._told = True
+                if passed:
+                    self._end_query(words)
+                elif self._watch is None or not self._watch.is_alive():
+                    self._watch = threading.Thread(target=self._end_once_passed, name="eos-passed", daemon=True)
+                    self._watch.start()
+
+    def _end_query(self, words: str) -> None:
+        """End the query, whose function swallows errors: it would read on, and write no batch any more."""
+        assert self.query is not None, "there is no query to end"
+        log.error("The query ends, since an error did not leave foreachBatch. %s", words)
+        self.query.end_after_batch()
+
+    def _end_once_passed(self) -> None:
+        """End the query as soon as Spark counts a batch as done that failed: a next one may be hours away."""
+        assert self.query is not None, "there is no query to end"
+        with suppress(*spark.JVM_GONE):
+            while (failed := self._failed.first) is not None and self.query.is_active():
+                if self._failed.passed():
+                    self._end_query(failed.error)
+                    return
+                time.sleep(_LOOK_S)
 
     def close(self) -> None:
         """Close what is open. What was taken stays known."""
@@ -128,17 +148,8 @@ class SharedRun:
         self.query.await_end()
         with self._turn:
             self.close()
-            failed = self._failed
-        with suppress(*spark.JVM_GONE):
-            if failed is not None and self.query.read(f"commits/{failed.batch_id}") is not None:
-                log.error("%s", self._lacks(failed, "the query has ended"))
-
-    def _note(self, failure: Failure) -> None:
-        self._failed = failure
-        if self.query is not None:
-            self._noted = failure
-            with _logging(f"batch {failure.batch_id} failed, and could not be noted in the checkpoint"):
-                self.query.register(FAILED, failure.text)
+            with suppress(*spark.JVM_GONE):
+                self._failed.end()
 
     def _open(self, metrics: Metrics, options: SinkOptions) -> Run | None:
         """Return the run that is open, if it writes as these options say."""
@@ -154,7 +165,7 @@ class SharedRun:
             run = begin(replace(start, taken=self._taken))
         if not self._taken and self.query is not None:
             try:
-                self._look_back(self.query, run, start.batch_id)
+                self._failed.look_back(run, start.batch_id)
             except BaseException:
                 run.close()
                 raise
@@ -163,71 +174,13 @@ class SharedRun:
             weakref.finalize(self, threading.Thread(target=run.close, daemon=True).start).atexit = False
         return run
 
-    def _look_back(self, query: spark.Query, run: Run, batch_id: int) -> None:
-        """Refuse to go on behind a batch that failed in an earlier run, and whose error was swallowed."""
-        text = query.read(FAILED)
-        found = None if text is None else Failure.parse(text)
-        if found is None or found.name != self._name or not run.writes:
-            return
-        self._noted = found
-        newest = run.newest
-        logged = newest is not None and newest.batch_id >= found.batch_id
-        in_output = logged and not found.replayed and not found.partly
-        rewritten = run.jumped is not None and run.jumped[0] <= found.batch_id <= run.jumped[1]
-        if found.batch_id < batch_id and not in_output and not rewritten:
-            raise InvalidInput(self._lacks(found, f"batch {batch_id} is not written"))
-
     def _succeeded(self, batch_id: int) -> None:
         """Forget what failed before: the batch was written after all, or the log has it."""
-        self._failed = None
-        if self.query is None:
-            return
-        if self._noted is not None and batch_id >= self._noted.batch_id:
-            self._noted = None
-            with _logging(f"{FAILED} could not be deleted from the checkpoint"):
-                self.query.remove(FAILED)
-        if self._told:
+        self._failed.forget(batch_id)
+        if self._told and self.query is not None:
             self._told = False
-            with _logging("the query could not be told that its batch was written after all"):
+            with logged("the query could not be told that its batch was written after all"):
                 self.query.end_with(None)
-
-    def _refuse_a_hole(self, batch_id: int) -> None:
-        """Take no batch after one that failed: Spark goes on only where the failure was swallowed."""
-        first = self._failed
-        if first is not None and first.batch_id < batch_id:
-            raise InvalidInput(self._lacks(first, f"Batch {batch_id} is not written"))
-
-    def _lacks(self, failed: Failure, what: str) -> str:
-        """Say that a batch is missing, and the ways out."""
-        batch, lacking = failed.batch_id, "the query's state" if failed.replayed else "the output"
-        told = (
-            f"{what[0].upper()}{what[1:]}: batch {batch} failed in run {failed.run_id} of the query, and its error did "
-            f"not end the query, so batch {batch} would be missing from {lacking}. The error was: {failed.error} "
-            "Let the sink's errors leave foreachBatch. "
-        )
-        if failed.partly:
-            return (
-                f"{told}The rows of the first call are committed, those of the second one are not, and no replay "
-                f"writes them. Write them by hand if they are needed, delete {FAILED} from the checkpoint, and start "
-                "the query again."
-            )
-        command = skip_command(self._name, self._namespace, batch)
-        if self._options.guarantee != "exactly-once" or failed.replayed:
-            command = f"delete {FAILED} from the checkpoint"
-        return (
-            f"{told}Have Spark run batch {batch} again: stop the query, delete commits/{batch} and all that is newer "
-            f"than batch {batch} from the folders `commits` and `offsets` of the checkpoint, and start it again. "
-            f"Or go on without it: `{command}`."
-        )
-
-
-@contextmanager
-def _logging(what: str) -> Iterator[None]:
-    """Log what fails in the block, for which no batch is to fail."""
-    try:
-        yield
-    except Exception as error:
-        log.warning("%s: %s", what, spark.reason(error))
 
 
 def begin(start: RunContext) -> Run:

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.errors import InvalidInput
 from eos.spark.checkpoint_files import CheckpointFiles
-from eos.spark.query_stop import ends_later, terminate
+from eos.spark.query_stop import end_later, ends_later
 
 Jvm = Any  # py4j objects have no types
 
@@ -113,7 +113,7 @@ class Query:
 
     def end_after_batch(self) -> None:
         """Have the query end after the batch in hand, as its trigger `availableNow` does."""
-        terminate(self._execution)
+        end_later(self.run_id, self._execution)
 
     def remove(self, name: str) -> None:
         """Delete a small file in the checkpoint folder, if it is there."""

@@ -51,6 +51,12 @@ def ends_later(run_id: str, execution: Any, failed: BaseException | None = None)
     return bool(thread.isAlive())
 
 
+def end_later(run_id: str, execution: Any) -> None:
+    """Have a run end after the batch in hand. Args: the run's id; its StreamExecution."""
+    _asked.setdefault(run_id, False)
+    terminate(execution)
+
+
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
@@ -83,8 +89,7 @@ def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
         )
     execution: Any = wrapper.streamingQuery()
     run_id, thread = str(execution.runId().toString()), execution.queryExecutionThread()
-    _asked.setdefault(run_id, False)
-    terminate(execution)
+    end_later(run_id, execution)
     deadline, quiet = time.monotonic() + timeout_s, 0
     while thread.isAlive():
         # Between two triggers it sleeps, maybe for hours, and no batch begins any more: it can be woken at once.

@@ -154,8 +154,13 @@ def expected_state(files: int, rows: int) -> dict[str, int]:
     return counts
 
 
-def start(spark: SparkSession, job: Job, write: Callable[[DataFrame, int], None]) -> StreamingQuery:
-    """Start the job's query over all of its input, with `write` as its batch function."""
+def start(
+    spark: SparkSession, job: Job, write: Callable[[DataFrame, int], None], every: str | None = None
+) -> StreamingQuery:
+    """Start the job's query over all of its input, with `write` as its batch function.
+
+    Args: the session; the job; the function; how often a batch begins, for a query that ends by a stop alone.
+    """
     from pyspark.sql import functions as F
 
     rows = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).csv(str(job.input))
@@ -170,7 +175,7 @@ def start(spark: SparkSession, job: Job, write: Callable[[DataFrame, int], None]
         out.writeStream.outputMode("update")
         .foreachBatch(write)
         .option("checkpointLocation", job.bk or str(job.checkpoint))
-        .trigger(availableNow=True)
+        .trigger(**({"processingTime": every} if every else {"availableNow": True}))
         .start()
     )
 

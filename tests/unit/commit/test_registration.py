@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from eos.commit import failure
 from eos.commit.attempt import attempt
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.registration import (
-    Failure,
     Registration,
     Unlogged,
     fits,
@@ -163,7 +163,7 @@ def test_a_checkpoint_that_was_rescaled_behind_the_output_writes_nothing() -> No
     [
         (Registration.parse, Registration("n", "t", 1).text),
         (Unlogged.parse, Unlogged(3).text),
-        (Failure.parse, Failure("n", 3, "run", "error").text),
+        (failure.parse, failure.text_of([failure.Failure("n", 3, "run", "error", 3)])),
         (retained_since, '{"markers_since": 3}'),
     ],
     ids=["registration", "at least once", "failed", "keep"],

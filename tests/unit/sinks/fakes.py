@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from eos.commit.decision import Identity
-from eos.commit.registration import FAILED, Failure
+from eos.commit.failure import FAILED, Failure, parse
 from eos.errors import NotCommitted
 
 ROWS: Any = SimpleNamespace(sparkSession=None)
@@ -54,7 +54,7 @@ class FakeQuery:
     @property
     def failed(self) -> Failure | None:
         """What the checkpoint notes of a batch that failed."""
-        return Failure.parse(self.files[FAILED]) if FAILED in self.files else None
+        return next(iter(parse(self.files.get(FAILED))), None)
 
     def batch_in_hand(self) -> int:
         return self.in_hand

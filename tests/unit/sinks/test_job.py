@@ -216,10 +216,11 @@ def test_two_threads_of_one_process_do_not_write_one_job(monkeypatch: pytest.Mon
 def test_a_job_is_not_written_from_a_batch_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its id would be the same in the next micro-batch, which would be found committed and be lost."""
     told: list[str] = []
-    monkeypatch.setattr("eos.spark.query.current_query", lambda: SimpleNamespace(end_with=told.append))
+    query = SimpleNamespace(end_with=told.append, end_after_batch=lambda: told.append("ends"))
+    monkeypatch.setattr("eos.spark.query.current_query", lambda: query)
     with pytest.raises(InvalidInput, match=r"called from foreachBatch: .* Use eos\.sink\(\)") as caught:
         write()
-    assert told == [str(caught.value)], "the batch function may swallow it"
+    assert told == [str(caught.value), "ends"], "the batch function may swallow it"
 
 
 def _with_offsets(marker: Marker, offsets: str) -> Marker:

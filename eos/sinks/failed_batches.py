@@ -1,0 +1,195 @@
+"""What the sinks of one name know in one run of a query of batches that failed, and the note in its checkpoint.
+
+The note outlives the run. Where user code has swallowed the error of a batch, Spark counts the batch as done, and the
+next run finds in the note what is missing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from eos.commit.control_topic import skip_command
+from eos.commit.failure import FAILED, Failure, parse, text_of
+from eos.errors import InvalidInput
+from eos.pulsar.protocol.topics import namespace_of
+from eos.sinks.options import SinkOptions
+from eos.sinks.run import Run
+from eos.spark import query as spark
+
+log = logging.getLogger("eos.sink")
+
+_file: Final = threading.Lock()
+"""Held while the note is read and written: several sinks of one query may have an entry each."""
+
+
+class FailedBatches:
+    """The failed batches of the sinks of one name, in one run.
+
+    Args: the sink's options; the streaming query, None outside one.
+
+    Attributes:
+        first: the first batch that failed in this run, until it was taken again.
+    """
+
+    def __init__(self, options: SinkOptions, query: spark.Query | None) -> None:
+        self._name, self._namespace, self._query = options.name, namespace_of(options.control_topic), query
+        self._logged = options.guarantee == "exactly-once"
+        self._topic = None if self._logged else options.topic
+        self.first: Failure | None = None
+        self._noted = False  # the checkpoint has an entry, by this run or an earlier one
+        self._owed: Failure | None = None  # what could not be noted, as while the query is stopped
+
+    def add(self, batch_id: int, run_id: str, error: str, *, replayed: bool, partly: bool) -> bool:
+        """Note a batch that failed or was refused. Returns whether Spark has passed an earlier one. Raises nothing.
+
+        Args: the batch; the run; the words of its error; the others as in `Failure`.
+        """
+        first = self.first or self._owed
+        with logged(f"{FAILED} could not be read"):
+            first = first or next((one for one in self._found() if self._ours(one)), None)
+        if first is None:
+            self._note(Failure(self._name, batch_id, run_id, error[:1_000], batch_id, replayed, partly, self._topic))
+            return False
+        last, passed = max(batch_id, first.last), first.batch_id < batch_id
+        if passed or first.partly:
+            self._note(replace(first, last=last))
+        else:
+            replayed = replayed or (first.replayed and first.batch_id == batch_id)
+            self._note(Failure(self._name, batch_id, run_id, error[:1_000], last, replayed, partly, self._topic))
+        return passed
+
+    def forget(self, batch_id: int) -> None:
+        """Forget what failed before: the batch was written after all, or the log has it."""
+        self.first = None
+        self._owed = None
+        if self._query is None or not self._noted:
+            return
+        self._noted = False
+        with logged(f"{FAILED} could not be deleted from the checkpoint"), _file:
+            others = [one for one in parse(self._query.read(FAILED)) if not self._concerns_us(one)]
+            if others:
+                self._query.register(FAILED, text_of(others))
+            else:
+                self._query.remove(FAILED)
+
+    def refuse_a_hole(self, batch_id: int) -> None:
+        """Take no batch after one that failed in this run: Spark goes on only where the failure was swallowed."""
+        if self.first is not None and self.first.batch_id < batch_id:
+            raise InvalidInput(self._lacks(self.first, batch_id, f"Batch {batch_id} is not written"))
+
+    def look_back(self, run: Run, batch_id: int) -> None:
+        """Refuse to go on behind a batch that failed in an earlier run, and whose error was swallowed.
+
+        Also to take a batch for done that the log has, and whose second call failed: no replay writes its rows.
+        """
+        if not run.writes:
+            return
+        newest = -1 if run.newest is None else run.newest.batch_id
+        for one in self._found():
+            self._noted = True
+            if one.partly and one.batch_id == batch_id <= newest:
+                raise InvalidInput(self._lacks(one, batch_id, f"Batch {batch_id} is not taken for done"))
+            missing = one.missing(batch_id)
+            in_output = newest >= missing and not one.replayed and not one.partly
+            rewritten = run.jumped is not None and run.jumped[0] <= one.batch_id <= missing <= run.jumped[1]
+            if one.batch_id < batch_id and not in_output and not rewritten:
+                raise InvalidInput(self._lacks(one, batch_id, f"Batch {batch_id} is not written"))
+
+    def passed(self) -> bool:
+        """Tell whether Spark has counted a batch as done that failed in this run."""
+        failed = self.first
+        return failed is not None and self._query is not None and self._committed(self._query, failed.batch_id)
+
+    def end(self) -> None:
+        """After the query's end, note what could not be noted, and log which failed batches Spark counts as done."""
+        if self._owed is not None:
+            self._note(self._owed)
+        query, failed = self._query, self.first
+        if query is None or failed is None or not self.passed():
+            return
+        newer = range(failed.batch_id + 1, failed.last + 1)
+        not_passed = (batch for batch in newer if not self._committed(query, batch))
+        log.error("%s", self._lacks(failed, next(not_passed, failed.last + 1), "The query has ended"))
+
+    @staticmethod
+    def _committed(query: spark.Query, batch_id: int) -> bool:
+        return query.read(f"commits/{batch_id}") is not None
+
+    def _found(self) -> list[Failure]:
+        """Return the entries of the checkpoint that concern the sink.
+
+        A query has one sink that writes exactly once. Rows that the query gave to another one are missing too, and
+        once this sink has their batch in its log, no replay writes them.
+        """
+        if self._query is None:
+            return []
+        found = [one for one in parse(self._query.read(FAILED)) if self._concerns_us(one)]
+        return [one if self._ours(one) else replace(one, partly=True) for one in found]
+
+    def _ours(self, one: Failure) -> bool:
+        return one.name == self._name and (self._logged or one.topic in (None, self._topic))
+
+    def _concerns_us(self, one: Failure) -> bool:
+        return self._logged or self._ours(one)
+
+    def _note(self, failure: Failure) -> None:
+        self.first = failure
+        if self._query is None:
+            return
+        self._noted, self._owed = True, failure
+        with logged(f"batch {failure.batch_id} failed, and could not be noted in the checkpoint"), _file:
+            others = [one for one in parse(self._query.read(FAILED)) if not self._ours(one)]
+            self._query.register(FAILED, text_of([*others, failure]))
+            self._owed = None
+
+    def _lacks(self, failed: Failure, before: int, what: str) -> str:
+        """Say which batches are missing, and the ways out. Args: the failure; the batch in hand; what follows."""
+        first, last = failed.batch_id, failed.missing(before)
+        batches, them = (f"batch {first}", "it") if first == last else (f"batches {first} to {last}", "them")
+        if failed.partly:
+            later = f" Nothing of the batches after it is written. {_run_again(first + 1)}" if first < last else ""
+            return (
+                f'{what}: a second call for batch {first}, of the sink "{failed.name}", failed in run '
+                f"{failed.run_id} of the query. The error was: {failed.error} The rows of the first call are "
+                "committed. The rows of the second call are not, and no replay writes them. Write the missing rows by "
+                f"hand if they are needed, {self._erase()}, and start the query again.{later}"
+            )
+        lacking = "the query's state" if failed.replayed else "the output"
+        commands = " and then ".join(
+            f"`{skip_command(self._name, self._namespace, batch)}`" for batch in dict.fromkeys((first, last))
+        )
+        if not self._logged or failed.replayed:
+            commands = self._erase()
+        return (
+            f"{what}: batch {first} failed in run {failed.run_id} of the query, and its error did not end the query, "
+            f"so {batches} would be missing from {lacking}. The error was: {failed.error} "
+            f"Let the sink's errors leave foreachBatch. {_run_again(first)} Or go on without {them}: {commands}."
+        )
+
+    def _erase(self) -> str:
+        """Return the advice by which the next run no longer asks for the batches."""
+        with logged(f"{FAILED} could not be read"):
+            if self._query is not None and any(not self._concerns_us(one) for one in parse(self._query.read(FAILED))):
+                return f'take the entry of the sink "{self._name}" out of {FAILED} in the checkpoint'
+        return f"delete {FAILED} from the checkpoint"
+
+
+def _run_again(first: int) -> str:
+    return (
+        f"Have Spark run batch {first} again: stop the query, delete commits/{first} and all that is newer than batch "
+        f"{first} from the folders `commits` and `offsets` of the checkpoint, and start it again."
+    )
+
+
+@contextmanager
+def logged(what: str) -> Iterator[None]:
+    """Log what fails in the block, for which no batch is to fail."""
+    try:
+        yield
+    except Exception as error:
+        log.warning("%s: %s", what, spark.reason(error))
