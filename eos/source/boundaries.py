@@ -24,11 +24,13 @@ class Boundary:
         where: "earliest", "latest", "time" or "entries".
         time_ms: for "time": milliseconds since 1970.
         entries: for "entries": {topic: an entry, "earliest" or "latest"}; a topic's name stands for all its partitions.
+        given: whether an option says so; else it is the default.
     """
 
     where: Literal["earliest", "latest", "time", "entries"]
     time_ms: int = 0
     entries: Mapping[str, EntryId | Literal["earliest", "latest"]] = field(default_factory=dict)
+    given: bool = True
 
 
 def parse_boundary(
@@ -44,7 +46,7 @@ def parse_boundary(
     if by_time is not None:
         return Boundary("time", time_ms=_time(time, by_time))
     if by_offsets is None:
-        return Boundary(default)
+        return Boundary(default, given=False)
     word = by_offsets.strip()
     if word.lower() == "latest":
         return Boundary("latest")

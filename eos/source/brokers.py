@@ -93,6 +93,11 @@ class PulsarBrokers:
         return self._subscriptions.pin(topic, start, new_query=new_query)
 
     @_patient
+    def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
+        """Return where the first batch of a query begins (`Subscriptions.begin`)."""
+        return self._subscriptions.begin(topic, start, pinned)
+
+    @_patient
     def look(self, topic: str) -> TopicState:
         """Return where a topic ends, and where the query's subscription stands."""
         standing = self._subscriptions.look(topic)

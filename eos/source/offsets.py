@@ -10,12 +10,16 @@ start up to and including its end. There are two kinds, and they differ in what 
     "beginning"     before everything that is stored.
 
 In Spark's checkpoint they lie as JSON: {"version": 1, "topics": {physical topic: position}}.
+
+Spark keeps the end of each batch, and takes it as the start of the next one. It keeps no start of batch 0, and asks the
+source for it again after a crash. So the end of batch 0 holds this start too, as "start": {physical topic: position}.
+Older versions of the source wrote no "start", and pass over it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from eos.errors import InvalidInput
@@ -66,9 +70,11 @@ class Offsets:
 
     Attributes:
         topics: {physical topic: its position}.
+        starts: where the batch began that ends here, if it is the first one of its query; else nothing.
     """
 
     topics: Mapping[str, Position]
+    starts: Mapping[str, Position] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, offset: Mapping[str, Any]) -> Offsets:
@@ -83,8 +89,17 @@ class Offsets:
                 f'{VERSION}, {{"version": {VERSION}, "topics": {{...}}}}. Was the checkpoint written by another '
                 "source, or by a newer version of this one?"
             )
-        return cls({topic: Position.parse(text) for topic, text in offset["topics"].items()})
+        return cls(_parsed(offset["topics"]), _parsed(offset.get("start", {})))
 
     def as_json(self) -> dict[str, Any]:
         """Return what Spark keeps in the checkpoint."""
-        return {"version": VERSION, "topics": {topic: str(self.topics[topic]) for topic in sorted(self.topics)}}
+        start = {"start": _as_json(self.starts)} if self.starts else {}
+        return {"version": VERSION, "topics": _as_json(self.topics), **start}
+
+
+def _parsed(positions: Mapping[str, str]) -> dict[str, Position]:
+    return {topic: Position.parse(text) for topic, text in positions.items()}
+
+
+def _as_json(positions: Mapping[str, Position]) -> dict[str, str]:
+    return {topic: str(positions[topic]) for topic in sorted(positions)}

@@ -7,7 +7,11 @@ The rules, each of which a broker taught by breaking something else:
 - A start that is a delivered message must still be stored. If it lies behind the last message, this
   is another cluster, or the topic was made again.
 - The first position of a topic is pinned in the query's durable subscription before anything is
-  planned: Spark asks for it again after an early crash, and has not kept it.
+  planned: Spark asks for it again after an early crash, and has not kept it. The end of the first batch
+  holds it too, and the checkpoint has that end before anything is read. So a batch 0 that is read again
+  begins where it was planned to, wherever the subscription stands by then.
+- A subscription is reset once batch 0 is planned, not when Spark asks where a query begins: it asks also
+  where batch 0 was planned before a crash. Whether it was, Spark tells by what it asks next.
 - Acknowledged is what lies before `start`, in `latest(start)`: Spark asks that once its commit log
   has `start`. The start itself stays, as the proof for the next batch.
 - A topic that appears while the query runs is first pinned, with no data, and read from the next
@@ -15,8 +19,7 @@ The rules, each of which a broker taught by breaking something else:
 - A topic that is deleted goes partition by partition, and last its number of partitions. So one that
   is told to be there may be gone when it is asked, and is a loss like one that is not told of. Not so a
   partition of which the query has read nothing: a broker removes those that hold nothing.
-- A pinned position proves nothing by itself. It is where the query's subscription stood; where that stands
-  elsewhere now, or had to be made again, what lies behind the position must still be stored.
+- A pinned position proves nothing by itself: `eos.source.pinned_start` has what is known of one.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from eos.source.boundaries import Boundary, check_named
 from eos.source.errors import DataLost, lost, named_by
 from eos.source.offsets import BEGINNING, Offsets, Position
 from eos.source.options import Limits
+from eos.source.pinned_start import PinnedStarts, StoredPlaces
 from eos.source.range_splitter import Splitter, whole
 from eos.source.ranges import Found, Range, TopicState
 
@@ -39,7 +43,7 @@ _MOST_ENTRIES = 2**31 - 1
 """More than a ledger has. A number of 63 bits behind a start would be a negative one for the broker."""
 
 
-class Brokers(Protocol):
+class Brokers(StoredPlaces, Protocol):
     """What a plan asks of the brokers."""
 
     def topics(self, *, all_named: bool) -> Iterable[str]:
@@ -57,20 +61,18 @@ class Brokers(Protocol):
         """
         ...
 
+    def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
+        """Return where a query begins whose first batch is planned now, and was never planned before.
+
+        Args: the physical topic; where it is to begin; what `pin` has returned. Raises TopicMissing, InvalidInput.
+        """
+        ...
+
     def look(self, topic: str) -> TopicState:
         """Return where a topic ends and the query's subscription stands; it is made again if it is gone.
 
         Raises TopicMissing.
         """
-        ...
-
-    def unmake(self, topic: str) -> None:
-        """Delete the query's subscription again that a look has made."""
-        ...
-
-    def place(self, topic: str, entry: EntryId) -> EntryId:
-        """Return the entry behind which the broker puts a cursor that is sent behind an entry: the same one, if the
-        topic stores it, the end of the topic, or the place before the first entry that is left."""
         ...
 
     def is_removed_partition(self, topic: str) -> bool:
@@ -112,18 +114,24 @@ class StreamPlan:
         self._fail_on_data_loss = fail_on_data_loss
         self._warn = warn
         self._split = split
+        self._pinned_starts = PinnedStarts(brokers, self._lose, warn, lasting=fail_on_data_loss)
         self._pace = pace
         self._minimum = minimum
         self._acknowledged: dict[str, EntryId] = {}
         self._sizes: dict[str, int] = {}
         self._until: dict[str, EntryId | None] | None = None
         self._turn = 0
+        self._asked: Offsets | None = None
+        self._begins: Offsets | None = None
+        self._is_planned = False
 
     def first(self) -> Offsets:
         """Return where the query begins: the same again until its first batch is committed.
 
         Raises TopicMissing, InvalidInput.
         """
+        if self._begins is not None:
+            return self._begins
         topics = sorted(self._brokers.topics(all_named=True))
         check_named(self._start, topics, "startingOffsets")
         pinned = {}
@@ -133,7 +141,8 @@ class StreamPlan:
             except TopicMissing:
                 if not self._brokers.is_removed_partition(topic):
                     raise  # else it holds nothing, and is pinned when it comes again
-        return Offsets(pinned)
+        self._asked = Offsets(pinned)
+        return self._asked
 
     def stop_at_what_is_there(self) -> None:
         """From now on behave as if nothing came after what the topics hold now (Trigger.AvailableNow)."""
@@ -145,6 +154,9 @@ class StreamPlan:
         Args: what Spark's commit log has; the options' limits, or None for all that there is.
         Raises InvalidInput for what is lost, unless a loss is only warned of.
         """
+        new = not self._is_planned and start in (self._asked, self._begins)
+        if new:
+            start = self._begun(start)
         there = sorted(self._topics_now(start))
         starts = {topic: start.topics[topic] for topic in there if topic in start.topics}
         ends = {}
@@ -153,7 +165,7 @@ class StreamPlan:
                 ends[topic] = self._end(topic, position)
             except TopicMissing:
                 if not position.delivered and self._brokers.is_removed_partition(topic):
-                    ends[topic] = self._removed(topic, position)
+                    ends[topic] = self._pinned_starts.removed(topic, position)
                 else:
                     self._lose(_gone(topic, position))
         if limits is not None:
@@ -165,7 +177,10 @@ class StreamPlan:
             if topic not in start.topics:
                 with suppress(TopicMissing):
                     fresh[topic] = self._pinned(topic, Boundary("earliest"), new_query=False)
-        return Offsets({**ends, **fresh})
+        found = {**ends, **fresh}
+        if new:
+            return Offsets(found, start.topics)
+        return start if found == start.topics else Offsets(found)
 
     def newest(self) -> Offsets:
         """Return the position behind the last message of each topic that has one, for Spark's progress."""
@@ -176,15 +191,22 @@ class StreamPlan:
 
         Raises InvalidInput when an end lies before its start, unless a loss is only warned of.
         """
+        self._is_planned = self._asked is not None
+        if start == end:
+            return []
+        starts = self._starts(start, end)
         ranges = []
         for topic, finish in sorted(end.topics.items()):
-            begin = start.topics.get(topic)
-            if begin is None or not finish.delivered or begin.entry == finish.entry:
+            begin = starts.get(topic)
+            if begin is None or not finish.delivered or begin == finish:
                 continue  # the topic is only pinned in this batch, or brought nothing
             if finish.entry < begin.entry:
                 self._lose(_moved(topic, begin, finish.entry))
                 if begin.delivered and begin.entry.ledger == finish.entry.ledger:
                     continue  # what is left lies before the start in its own ledger, and was read
+                begin = BEGINNING
+            elif finish.entry == begin.entry:  # an end that is a message was behind its start when it was planned
+                self._lose(_overtaken(topic, begin, finish.entry))
                 begin = BEGINNING
             elif not begin.delivered:
                 begin = self._proven(topic, begin)
@@ -193,6 +215,21 @@ class StreamPlan:
 
     def _pinned(self, topic: str, start: Boundary, *, new_query: bool) -> Position:
         return Position(self._brokers.pin(topic, start, new_query=new_query), delivered=False)
+
+    def _begun(self, start: Offsets) -> Offsets:
+        if self._begins is None:
+            begins = {
+                topic: self._brokers.begin(topic, self._start, pinned.entry) for topic, pinned in start.topics.items()
+            }
+            self._begins = Offsets({topic: Position(entry, delivered=False) for topic, entry in begins.items()})
+        return self._begins
+
+    def _starts(self, start: Offsets, end: Offsets) -> Mapping[str, Position]:
+        """Return where a batch begins: the first one where it was planned to, whatever Spark was told since."""
+        if start == self._asked and not end.starts:
+            # A version planned it that wrote no start, and it is where the subscription stands.
+            return {topic: self._pinned(topic, self._start, new_query=False) for topic in start.topics}
+        return {**start.topics, **end.starts}
 
     def _there(self) -> list[str]:
         return sorted(self._brokers.topics(all_named=False))
@@ -209,6 +246,7 @@ class StreamPlan:
         for topic in self._there():
             with suppress(TopicMissing):
                 lasts[topic] = self._brokers.last(topic)
+                self._pinned_starts.saw(topic, lasts[topic])
         return lasts
 
     def _end(self, topic: str, start: Position) -> Position:
@@ -217,8 +255,10 @@ class StreamPlan:
         if now.made:
             self._acknowledged.pop(topic, None)
         if not start.delivered:
-            start = self._stored(topic, start, now)
+            start = self._pinned_starts.stored(topic, start, now)
+            self._pinned_starts.saw(topic, last)
         else:
+            self._pinned_starts.passed(topic)
             if last is None or last < start.entry:
                 self._lose(_moved(topic, start, last))
                 return BEGINNING if last is None else Position(last)
@@ -231,33 +271,9 @@ class StreamPlan:
     def _proven(self, topic: str, start: Position) -> Position:
         """Return the pinned start of a range, checked again: a batch may be read again without being planned again."""
         try:
-            return self._stored(topic, start, self._brokers.look(topic))
+            return self._pinned_starts.stored(topic, start, self._brokers.look(topic))
         except TopicMissing:
             return start  # the task that reads it tells
-
-    def _stored(self, topic: str, start: Position, now: TopicState) -> Position:
-        """Return a pinned start; the beginning of the topic, where a loss of what lay behind it is only warned of."""
-        pinned, stands = start.entry, now.stands
-        if start == BEGINNING or stands == pinned:
-            return start
-        if pinned < stands and stands.entry < 0 and not now.made:
-            return start  # the broker has moved it itself, from the end of a ledger before the next one
-        found = self._brokers.place(topic, pinned)
-        if found == pinned:
-            return start
-        if now.made and self._fail_on_data_loss:
-            self._brokers.unmake(topic)  # it would stand as if it had been moved on, and the next start would go on
-        self._lose(_elsewhere(topic, pinned, found) if found < pinned else _unproven(topic, pinned, found, now))
-        return BEGINNING
-
-    def _removed(self, topic: str, start: Position) -> Position:
-        if start != BEGINNING:
-            self._warn(
-                f"the partition {topic} is gone. The query has read nothing of it yet. A broker removes partitions "
-                "that hold nothing (brokerDeleteInactiveTopicsEnabled). It is read from its beginning when it is there "
-                "again."
-            )
-        return BEGINNING
 
     def _release(self, topic: str, start: EntryId) -> None:
         # The start stays stored, as the proof of the next batch. The first entry of a ledger has none before it.
@@ -364,33 +380,19 @@ def _gone(topic: str, start: Position) -> str:
     )
 
 
+def _overtaken(topic: str, start: Position, end: EntryId) -> str:
+    return lost(
+        topic,
+        f"a micro-batch was planned to end with {end}, but the query's subscription stands at {start.entry} now. A "
+        "message TTL, a command such as skip or reset-cursor, or a start with resetSubscription=true has moved it. The "
+        "messages of this batch were not read",
+    )
+
+
 def _moved(topic: str, start: Position, last: EntryId | None) -> str:
     found = "no message at all" if last is None else f"nothing behind {last}"
     return lost(
         topic,
         f"the query has read up to {start.entry}, but the topic now holds {found}. It was made again or truncated, its "
         "subscription was moved, or this is another cluster than the one the checkpoint was written with",
-    )
-
-
-def _elsewhere(topic: str, pinned: EntryId, end: EntryId) -> str:
-    return (
-        f"the query was to begin after {pinned} on {topic}, but the topic ends with {end}. This is another cluster "
-        "than the one the checkpoint was written with, or the topic was restored from an older copy. "
-        f"Nothing would ever be read there. Start with a new checkpoint.{named_by('failOnDataLoss')}"
-    )
-
-
-def _unproven(topic: str, pinned: EntryId, found: EntryId, now: TopicState) -> str:
-    why = (
-        "and the query's subscription was gone: deleted, expired (subscriptionExpirationTimeMinutes), or the topic was "
-        "deleted and made again"
-        if now.made
-        else f"and the query's subscription was moved to {now.stands}, by a message TTL or by a command such as skip, "
-        "expire or reset-cursor"
-    )
-    return lost(
-        topic,
-        f"the query was to begin after {pinned}, but the topic now begins after {found}, {why}. "
-        "Messages between them may have been deleted unread",
     )

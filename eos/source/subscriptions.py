@@ -78,9 +78,34 @@ class Subscriptions:
         Args:
             new_query: whether the query has no checkpoint yet. Then a subscription that was there before must stand
                 where the query is to begin: else the query would skip messages, or read some that it does not want.
+                One that is to be reset stays as it is: Spark asks also where batch 0 was planned before a crash.
+                `begin` resets it, and the place before all that is stored stands for the one that is not known yet.
 
         Raises TopicMissing; InvalidInput for a start that isn't there, and for a subscription that stands elsewhere.
         """
+        if new_query and self._to_reset(topic):
+            return BEFORE_ALL
+        return self._found_or_made(topic, start, new_query=new_query)
+
+    def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
+        """Return where the first batch of a query begins, which Spark has not planned yet.
+
+        Args: the physical topic; where the query is to begin; what `pin` has returned.
+
+        Raises TopicMissing; InvalidInput as `pin`, and for a subscription that can't be reset.
+        """
+        if self._to_reset(topic):
+            return self._found_or_made(topic, start, new_query=True)
+        if start.given and topic not in self._ours and start.where != "time" and place_of(start, topic) == "latest":
+            last = self._places.last(topic)
+            if last is not None and self._messages_between(topic, pinned, last, last):
+                raise self._stands_elsewhere(topic, "startingOffsets", last, pinned)
+        return pinned
+
+    def _to_reset(self, topic: str) -> bool:
+        return self._options.reset_subscription and topic not in self._ours
+
+    def _found_or_made(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
         place: EntryId | str = "time" if start.where == "time" else place_of(start, topic)
         try:
             return self._begin(topic, place, start, new_query=new_query)
@@ -134,7 +159,7 @@ class Subscriptions:
         if isinstance(place, EntryId):
             self._places.must_be_there(topic, place, self._places.last(topic))  # before a subscription is left behind
         back = self._places.before_time(topic, start.time_ms) if place == "time" else None
-        if new_query and self._options.reset_subscription and topic not in self._ours:
+        if new_query and self._to_reset(topic):
             self._reset(topic, place, back)
         cursor = self._join(topic, "earliest" if isinstance(place, EntryId) or place == "earliest" else "latest")
         last, stands = self._stands(topic)
@@ -142,7 +167,7 @@ class Subscriptions:
             self._ours.add(topic)
         if topic not in self._ours:
             wanted = before(place).entry if isinstance(place, EntryId) else back
-            return self._found(topic, place, wanted, last, stands, new_query=new_query)
+            return self._found(topic, place, wanted, last, stands, start, new_query=new_query)
         if isinstance(place, EntryId):
             return self._forward(cursor, place)
         if place == "latest":
@@ -159,14 +184,15 @@ class Subscriptions:
         wanted: EntryId | None,
         last: EntryId | None,
         stands: EntryId,
+        start: Boundary,
         *,
         new_query: bool,
     ) -> EntryId:
         """Return where a query begins whose subscription was there before: after a crash, or of another query."""
         if place == "latest":
-            # A start that crashed before its first batch can't be told from another query; neither loses anything.
-            self._say_where(topic, stands)
-            return stands
+            if not start.given:
+                self._say_where(topic, stands)
+            return stands  # `begin` tells another query from a start of this one that crashed in its first batch
         first = self._places.sought(topic, BEFORE_ALL)
         wanted = first if wanted is None else wanted
         if not self._messages_between(topic, wanted, stands, last):
@@ -177,11 +203,15 @@ class Subscriptions:
         if isinstance(place, EntryId) and stands < wanted and not self._messages_between(topic, first, stands, last):
             return self._forward(self._cursors[topic], place)  # our own: a crash came before it was moved
         option = "startingTime" if place == "time" else "startingOffsets"
+        raise self._stands_elsewhere(topic, option, wanted, stands)
+
+    def _stands_elsewhere(self, topic: str, option: str, wanted: EntryId, stands: EntryId) -> InvalidInput:
         self._cursors.pop(topic).close()
-        raise InvalidInput(
+        return InvalidInput(
             f"{option} begins after {wanted} on {topic}, but the subscription {self._options.subscription!r} exists "
             f"already and stands at {stands}, with messages between the two places. It belongs to another query, "
-            "or to a checkpoint that was removed, or a command moved it. Choose another subscription for a new query, "
+            "to a checkpoint that was removed, or to a first start that ended before its first batch was planned, or a "
+            "command moved it. Choose another subscription for a new query, "
             "or set resetSubscription=true for its first start, which moves the subscription. "
             f"Leave {option} out to go on where the subscription stands."
         )
@@ -208,6 +238,13 @@ class Subscriptions:
                 "driver that was killed may take a minute to end."
             )
         self._ours.add(topic)
+        log.warning(
+            'resetSubscription=true has moved the subscription "%s" on %s to before %s, where the first batch of this '
+            "query begins.",
+            self._options.subscription,
+            topic,
+            "everything that is stored" if to == BEFORE_ALL else to,
+        )
 
     def _forward(self, cursor: Subscription, place: EntryId) -> EntryId:
         pinned = before(place).entry

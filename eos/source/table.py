@@ -63,7 +63,7 @@ OPTIONS: tuple[SourceOption, ...] = (
         "resetSubscription",
         "`false`",
         _STREAM,
-        "a new query moves an existing subscription to where the query begins. For its first start only.",
+        "a new query moves an existing subscription to where the query begins, once for each checkpoint.",
     ),
     _both(
         "startingOffsets",

@@ -105,5 +105,5 @@ def test_a_partition_that_is_missing_at_a_trigger_is_read_when_it_is_there_again
     start = query.plan.first()
     query.plan.stop_at_what_is_there()
     write(ours, f"{idle}-partition-0", "later")
-    assert query.latest(start) == start
+    assert query.latest(start).topics == start.topics
     assert query.plan.newest().topics.keys() == {f"{idle}-partition-0"}

@@ -62,15 +62,18 @@ def fails_in(batch: int, stream: Stream) -> list[str]:
     return seen
 
 
-@pytest.mark.parametrize("start", ["earliest", "latest", "time"])
+@pytest.mark.parametrize("start", ["earliest", "latest", "time", "reset"])
 def test_a_crash_before_batch_0_is_committed_leaves_its_beginning_where_it_was(
     ours: Client, make_topic: MakeTopic, make_stream: MakeStream, start: str
 ) -> None:
     topic = make_topic(start)
     write(ours, topic, "a", "b")
-    options = {"startingTime": "0"} if start == "time" else {"startingOffsets": start}
+    options = {
+        "time": {"startingTime": "0"},
+        "reset": {"startingOffsets": "latest", "resetSubscription": "true"},
+    }.get(start, {"startingOffsets": start})
     stream = make_stream(topic=topic, **options)
-    expected = [] if start == "latest" else ["a", "b"]
+    expected = [] if start in ("latest", "reset") else ["a", "b"]
     assert fails_in(0, stream) == expected
     write(ours, topic, "c", "d")
     assert values(stream.run()) == [*expected, "c", "d"]

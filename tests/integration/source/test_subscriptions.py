@@ -111,7 +111,7 @@ def test_a_topic_that_is_made_again_before_its_first_message_was_read_is_a_loss(
     topic = make_topic("early")
     query = run(topic=topic, startingOffsets="latest")
     start = query.plan.first()
-    assert query.latest(start) == start
+    assert query.latest(start).topics == start.topics
     write(ours, topic, "x1", "x2", "x3")
     admin("DELETE", topic, "?force=true")
     admin("PUT", topic)
@@ -235,28 +235,75 @@ def test_a_new_query_that_names_a_later_entry_does_not_skip_what_another_has_not
     assert query.behind(query.plan.first()) == ["e"]
 
 
-@pytest.mark.parametrize("given", [{}, {"startingOffsets": "latest"}], ids=["default", "latest"])
+@pytest.mark.parametrize("named", [False, True], ids=["word", "by-topic"])
+def test_a_new_query_that_names_latest_does_not_go_on_where_another_stands(
+    run: Run, ours: Client, make_topic: MakeTopic, named: bool
+) -> None:
+    topic = make_topic("named-latest")
+    other_query(run, ours, topic)
+    given = {"topic": topic, "startingOffsets": json.dumps({topic: "latest"}) if named else "latest"}
+    for _ in range(2):
+        query = run(**given)
+        start = query.plan.first()
+        with pytest.raises(InvalidInput, match=r"begins after .* exists already.*Leave startingOffsets out"):
+            query.latest(start)
+    query = run(resetSubscription="true", **given)
+    end = query.latest(query.plan.first())
+    query.brokers.close()
+    write(ours, topic, "d")
+    query = run(**given)
+    assert query.read(query.plan.first(), end) == [], "batch 0 was planned, and is no other query's"
+    assert query.behind(end) == ["d"]
+
+
 def test_a_new_query_without_a_place_goes_on_where_the_subscription_stands_and_says_so(
-    run: Run, ours: Client, make_topic: MakeTopic, caplog: pytest.LogCaptureFixture, given: dict[str, str]
+    run: Run, ours: Client, make_topic: MakeTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = make_topic("goes-on")
     other_query(run, ours, topic)
-    query = run(topic=topic, **given)
+    query = run(topic=topic)
     with caplog.at_level(logging.WARNING):
         assert query.behind(query.plan.first()) == ["b", "c"]
     assert f'the subscription "job" of a new query exists already on {topic}' in "\n".join(caplog.messages)
     assert "resetSubscription=true" in "\n".join(caplog.messages)
     query.brokers.close()
-    reset = run(topic=topic, resetSubscription="true", **given)
+    reset = run(topic=topic, resetSubscription="true")
     assert reset.behind(reset.plan.first()) == []
+
+
+@pytest.mark.parametrize("more", [(), ("m4",)], ids=["nothing-new", "more"])
+def test_a_reset_is_not_done_again_once_the_first_batch_was_planned(
+    run: Run, ours: Client, trimmed: str, more: tuple[str, ...]
+) -> None:
+    """The query fails in its first batch, and a supervisor starts it again with the same options."""
+    other_query(run, ours, trimmed)
+    given = {"topic": trimmed, "startingOffsets": "latest", "resetSubscription": "true"}
+    query = run(**given)
+    start = query.plan.first()
+    query.latest(start)
+    write(ours, trimmed, "m1", "m2", "m3")
+    end = query.latest(start)
+    query.brokers.close()
+    write(ours, trimmed, *more)
+    for _ in range(2):
+        query = run(**given)
+        assert query.read(query.plan.first(), end) == ["m1", "m2", "m3"]
+        query.brokers.close()
+    query = run(**given)
+    assert query.behind(end) == list(more)
+    query.brokers.close()
+    fresh = run(**given)
+    assert fresh.behind(fresh.plan.first()) == [], "a new checkpoint is reset again"
 
 
 def test_a_subscription_that_a_consumer_has_joined_is_not_reset(run: Run, ours: Client, make_topic: MakeTopic) -> None:
     topic = make_topic("in-use")
     write(ours, topic, "a")
     run(topic=topic, startingOffsets="latest").plan.first()
+    query = run(topic=topic, startingOffsets="earliest", resetSubscription="true")
+    start = query.plan.first()
     with pytest.raises(InvalidInput, match=r"resetSubscription=true must not move .* a consumer is connected"):
-        run(topic=topic, startingOffsets="earliest", resetSubscription="true").plan.first()
+        query.latest(start)
 
 
 def test_the_first_chunk_of_a_message_stays_stored_until_the_message_was_read(

@@ -9,6 +9,7 @@ from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary
 from eos.source.errors import DataLost, lost
+from eos.source.offsets import BEGINNING
 from eos.source.ranges import Found, TopicState
 
 
@@ -42,6 +43,7 @@ class FakeBrokers:
         made: topics on which the subscription had to be made again.
         unmade: topics on which that was undone.
         lost: topics whose messages are gone when one is looked for.
+        reset: where a subscription is moved to when the first batch is planned; None where it is not.
     """
 
     def __init__(self, **topics: FakeTopic) -> None:
@@ -51,6 +53,7 @@ class FakeBrokers:
         self.made: list[str] = []
         self.unmade: list[str] = []
         self.lost: list[str] = []
+        self.reset: EntryId | None = None
         self.pins: list[tuple[str, Boundary]] = []
         self.acknowledged: list[tuple[str, EntryId]] = []
         self.probes: list[tuple[str, EntryId]] = []
@@ -61,7 +64,13 @@ class FakeBrokers:
     def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
         self._must_be_there(topic)
         self.pins.append((topic, start))
-        return self.held[topic].stands
+        return BEGINNING.entry if new_query and self.reset is not None else self.held[topic].stands
+
+    def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
+        if self.reset is not None:
+            self.held[topic].stands = self.reset
+            return self.reset
+        return pinned
 
     def look(self, topic: str) -> TopicState:
         return TopicState(self.last(topic), self.held[topic].stands, topic in self.made)

@@ -21,6 +21,13 @@ def test_the_checkpoint_is_readable_and_says_its_version() -> None:
     )
 
 
+def test_the_end_of_the_first_batch_holds_its_start_too() -> None:
+    offsets = Offsets({ONE: Position(EntryId(8, 13))}, {ONE: Position(EntryId(8, 11), delivered=False)})
+    written = json.dumps(offsets.as_json())
+    assert written == json.dumps({"version": 1, "topics": {ONE: "8:13"}, "start": {ONE: "pinned 8:11"}})
+    assert Offsets.from_json(json.loads(written)) == offsets
+
+
 @pytest.mark.parametrize(
     "position", [Position(EntryId(8, 13)), Position(EntryId(8, -1), delivered=False), BEGINNING], ids=str
 )

@@ -34,11 +34,15 @@ def options(kind: Kind, given: dict[str, str]) -> SourceOptions:
 def test_a_stream_begins_at_the_latest_message_and_a_batch_reads_everything() -> None:
     taken = stream()
     assert (taken.topics, taken.pattern) == ((FLIGHTS,), None)
-    assert (taken.start, taken.subscription, taken.fail_on_data_loss) == (Boundary("latest"), "job", True)
+    assert (taken.start, taken.subscription, taken.fail_on_data_loss) == (Boundary("latest", given=False), "job", True)
     assert taken.limits is None
     assert (taken.admin_url, taken.min_partitions, taken.part_bytes) == (None, 1, 2**27)
     batch = options("batch", {})
-    assert (batch.start, batch.end, batch.subscription) == (Boundary("earliest"), Boundary("latest"), "")
+    assert (batch.start, batch.end, batch.subscription) == (
+        Boundary("earliest", given=False),
+        Boundary("latest", given=False),
+        "",
+    )
 
 
 @pytest.mark.parametrize("option", [one for one in OPTIONS if one.name != "decryption_keys"], ids=lambda one: one.name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from eos.errors import InvalidInput
@@ -33,6 +35,70 @@ def test_a_new_query_begins_where_the_subscription_stands_however_often_it_asks(
     brokers.held["t"].delivered += entries(5, 4, 9)
     assert Plan(brokers).first() == offsets(t="pinned 5:3")
     assert brokers.pins == [("t", LATEST)] * 2
+
+
+def logged(end: Offsets) -> Offsets:
+    """Return an offset as Spark's checkpoint gives it back."""
+    return Offsets.from_json(json.loads(json.dumps(end.as_json())))
+
+
+def test_a_first_batch_that_was_planned_begins_there_again_wherever_the_subscription_stands() -> None:
+    brokers = FakeBrokers(t=FakeTopic(entries(5, 0, 3), stands=at("5:3")))
+    plan = Plan(brokers)
+    start = plan.first()
+    brokers.held["t"].delivered += entries(5, 4, 6)
+    end = logged(plan.latest(start, None))
+    assert end == Offsets({"t": Position(at("5:6"))}, {"t": Position(at("5:3"), delivered=False)})
+    (planned,) = plan.ranges(plan.first(), end)
+    assert str(planned) == "t behind 5:3 to 5:6"
+    brokers.held["t"].stands = at("5:6")  # a TTL, a command, or a reset
+    again = Plan(brokers)
+    assert again.ranges(again.first(), end) == [planned]
+    assert again.latest(end, None) == end, "without news the end is the same to the letter, or Spark plans a batch"
+    assert again.ranges(end, end) == []
+    brokers.held["t"].delivered += entries(5, 7, 7)
+    assert again.latest(end, None) == offsets(t="5:7")
+    assert [str(part) for part in again.ranges(end, offsets(t="5:7"))] == ["t behind 5:6 to 5:7"]
+    brokers.held["t"].place = at("9:-1")
+    lossy = Plan(brokers)
+    with pytest.raises(InvalidInput, match=r"begin after 5:3, but the topic now begins after 9:-1"):
+        lossy.ranges(lossy.first(), end)
+
+
+def test_a_subscription_is_reset_once_the_first_batch_is_planned_and_not_for_one_that_was() -> None:
+    brokers = FakeBrokers(t=FakeTopic(entries(5, 0, 9), stands=at("5:2")))
+    brokers.reset = at("5:6")
+    plan = Plan(brokers)
+    start = plan.first()
+    assert start == plan.first() == offsets(t="beginning")
+    assert brokers.held["t"].stands == at("5:2"), "nothing has moved yet"
+    end = logged(plan.latest(start, None))
+    assert plan.first() == offsets(t="pinned 5:6")
+    assert [str(part) for part in plan.ranges(plan.first(), end)] == ["t behind 5:6 to 5:9"]
+    brokers.reset = at("5:9")
+    again = Plan(brokers)
+    assert [str(part) for part in again.ranges(again.first(), end)] == ["t behind 5:6 to 5:9"]
+    again.first()
+    assert again.latest(end, None) == end
+    assert brokers.held["t"].stands == at("5:6"), "what arrived since the first start would be skipped"
+    fresh = Plan(brokers)
+    assert fresh.latest(fresh.first(), None).starts == offsets(t="pinned 5:9").topics, "a new checkpoint"
+
+
+def test_a_first_batch_that_an_older_version_planned_begins_where_the_subscription_stands_or_is_a_loss() -> None:
+    brokers = FakeBrokers(t=FakeTopic(entries(5, 0, 9), stands=at("5:2")))
+    brokers.reset = at("5:9")
+    plan = Plan(brokers)
+    assert [str(part) for part in plan.ranges(plan.first(), offsets(t="5:6"))] == ["t behind 5:2 to 5:6"]
+    assert brokers.held["t"].stands == at("5:2")
+    start = plan.first()
+    assert plan.ranges(start, start) == []
+    assert plan.latest(start, None).starts == {}, "it is the end of a batch"
+    assert brokers.held["t"].stands == at("5:2")
+    brokers.held["t"].stands = at("5:6")
+    plan = Plan(brokers)
+    with pytest.raises(InvalidInput, match=r"planned to end with 5:6, but .* stands at 5:6 now.*were not read"):
+        plan.ranges(plan.first(), offsets(t="5:6"))
 
 
 def test_the_end_is_the_last_message_that_can_be_delivered() -> None:

@@ -1,0 +1,127 @@
+"""Whether what lies behind a pinned start is still there. Pure: the brokers are reached by a port.
+
+A pinned start proves nothing by itself. It is where the query's subscription stood before the query had read anything.
+
+- Where the subscription stands there still, the broker has deleted nothing behind it.
+- Where it stands elsewhere now, or had to be made again, the start's own entry must still be stored.
+- One move is the broker's own: a subscription that has read a ledger to its end stands before the next ledger, once the
+  first one is closed, and the first one may be deleted then. A message TTL, `skip` and `expire` leave the same behind.
+  So this is a loss where this process has seen a message between the two places. Otherwise nobody can know, and a
+  warning says so.
+- A partition that is gone is as uncertain. A broker removes those that hold nothing, and people delete others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.errors import lost, named_by
+from eos.source.offsets import BEGINNING, Position
+from eos.source.ranges import TopicState
+
+
+class StoredPlaces(Protocol):
+    """What is asked of the brokers."""
+
+    def place(self, topic: str, entry: EntryId) -> EntryId:
+        """Return the entry behind which the broker puts a cursor that is sent behind an entry: the same one, if the
+        topic stores it, the end of the topic, or the place before the first entry that is left."""
+        ...
+
+    def unmake(self, topic: str) -> None:
+        """Delete the query's subscription again that a look has made."""
+        ...
+
+
+class PinnedStarts:
+    """Proves the pinned starts of one query, as far as that can be done, and remembers what this process has seen."""
+
+    def __init__(
+        self, brokers: StoredPlaces, lose: Callable[[str], None], warn: Callable[[str], None], *, lasting: bool
+    ) -> None:
+        """Args: reaches the brokers; takes losses; takes warnings; whether a loss ends the query."""
+        self._brokers = brokers
+        self._lose = lose
+        self._warn = warn
+        self._lasting = lasting
+        self._seen: dict[str, dict[int, EntryId]] = {}
+        self._moved: dict[str, tuple[EntryId, EntryId]] = {}
+
+    def saw(self, topic: str, last: EntryId | None) -> None:
+        """Remember the last message of a topic, for each ledger."""
+        if last is not None:
+            self._seen.setdefault(topic, {})[last.ledger] = last
+
+    def passed(self, topic: str) -> None:
+        """Forget what was seen of a topic: the query has read some of it, and its start proves itself."""
+        self._seen.pop(topic, None)
+
+    def stored(self, topic: str, start: Position, now: TopicState) -> Position:
+        """Return a pinned start; the beginning of the topic, where a loss of what lay behind it is only warned of."""
+        pinned, stands = start.entry, now.stands
+        if start == BEGINNING or stands == pinned or self._moved.get(topic) == (pinned, stands):
+            return start
+        found = self._brokers.place(topic, pinned)
+        own = pinned < stands and stands.entry < 0 and not now.made
+        unread = any(pinned < last < stands for last in self._seen.get(topic, {}).values())
+        if own and (found == pinned or not unread):
+            if found != pinned:
+                self._warn(_uncertain(topic, pinned, stands))
+            self._moved[topic] = pinned, stands
+            return start
+        if found == pinned:
+            return start
+        if now.made and self._lasting:
+            self._brokers.unmake(topic)  # it would stand as if it had been moved on, and the next start would go on
+        self._lose(_elsewhere(topic, pinned, found) if found < pinned else _unproven(topic, pinned, found, now))
+        return BEGINNING
+
+    def removed(self, topic: str, start: Position) -> Position:
+        """Return where a partition is read from that is missing, of which nothing was read."""
+        last = max(self._seen.pop(topic, {}).values(), default=start.entry)
+        if start.entry < last:
+            self._lose(
+                lost(topic, f"the partition is gone. The query has read it up to {start.entry}, and {last} was there")
+            )
+        elif start != BEGINNING:
+            self._warn(
+                f"the partition {topic} is gone. The query has read nothing of it yet. A broker removes partitions "
+                "that hold nothing (brokerDeleteInactiveTopicsEnabled). If somebody has deleted it, the messages that "
+                "were written to it since the query began are lost. It is read from its beginning when it is there "
+                "again."
+            )
+        return BEGINNING
+
+
+def _uncertain(topic: str, pinned: EntryId, stands: EntryId) -> str:
+    return (
+        f"the query was to begin after {pinned} on {topic}. Its subscription stands at {stands} now, and {pinned} is "
+        "no longer stored. A broker moves a subscription like this when it closes a ledger that has no unread "
+        "messages. A message TTL and commands such as skip do so with a ledger that has some. The source cannot know "
+        f"which it was. After a TTL or a command, messages written after {pinned} are lost."
+    )
+
+
+def _elsewhere(topic: str, pinned: EntryId, end: EntryId) -> str:
+    return (
+        f"the query was to begin after {pinned} on {topic}, but the topic ends with {end}. This is another cluster "
+        "than the one the checkpoint was written with, or the topic was restored from an older copy. "
+        f"Nothing would ever be read there. Start with a new checkpoint.{named_by('failOnDataLoss')}"
+    )
+
+
+def _unproven(topic: str, pinned: EntryId, found: EntryId, now: TopicState) -> str:
+    why = (
+        "and the query's subscription was gone: deleted, expired (subscriptionExpirationTimeMinutes), or the topic was "
+        "deleted and made again"
+        if now.made
+        else f"and the query's subscription was moved to {now.stands}, by a message TTL or by a command such as skip, "
+        "expire or reset-cursor"
+    )
+    return lost(
+        topic,
+        f"the query was to begin after {pinned}, but the topic now begins after {found}, {why}. "
+        "Messages between them may have been deleted unread",
+    )
