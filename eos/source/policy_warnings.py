@@ -23,6 +23,10 @@ class PoliciesPort(Protocol):
         """Return a setting of the broker that answers, as text; None where it has none of that name."""
         ...
 
+    def entry_filters(self, topic: str) -> Sequence[str]:
+        """Return the names of the entry filters that a broker applies to a physical topic."""
+        ...
+
     def keeping(self, topic: str) -> TopicPolicies:
         """Return what a broker does with the stored messages of a physical topic."""
         ...
@@ -61,6 +65,13 @@ def policy_warnings(admin: PoliciesPort, topic: str, physical: str, *, retained:
         f"pulsar-admin topicPolicies or namespaces, set-{'subscription-' * rate.startswith('sub')}dispatch-rate."
         for rate in admin.read_rates(physical)
     ]
+    if filters := admin.entry_filters(physical):
+        found.append(
+            f"The brokers apply the entry filters {', '.join(filters)} to {topic}. They leave out the entries that a "
+            "filter rejects. To the source these look like transaction markers, so it cannot report their rows as "
+            "lost. Let the filters pass all entries to the source's subscriptions, or remove them where they are set: "
+            "the policy entryFilters of the topic or its namespace, or entryFilterNames in the brokers."
+        )
     if retained:
         found += [
             f"retainWhileReading=true and the backlog quota of {topic} ({quota}) do not fit: what a task has still to "

@@ -172,6 +172,19 @@ class Admin(AdminRequests):
         """Return the rates that limit the reading of a topic, or of the one that a partition belongs to, in words."""
         return tuple(rates_in({one: self._policy(topic, one) for one in ("dispatchRate", "subscriptionDispatchRate")}))
 
+    def entry_filters(self, topic: str) -> tuple[str, ...]:
+        """Return the names of the entry filters that a broker applies to a topic, by its policies or its settings.
+
+        Pulsar 2.10 and older have no such policy.
+        """
+        try:
+            told = self._policy(topic, "entryFilters") or {}
+        except Refused as refused:
+            if refused.code not in ("404", "405"):
+                raise
+            told = {}
+        return tuple(name.strip() for name in str(told.get("entryFilterNames") or "").split(",") if name.strip())
+
     def _policy(self, topic: str, name: str) -> Any:
         # A broker answers 412 where a partition's policy is asked for (PersistentTopicsBase.preValidation).
         return self._json(f"v2/{path_of(whole_topic(topic))}/{name}?applied=true")

@@ -17,6 +17,7 @@ TOPIC = "persistent://public/default/t"
 class Asked:
     rates: tuple[str, ...] = ()
     quotas: tuple[BacklogQuota, ...] = ()
+    filters: tuple[str, ...] = ()
     passes_over: str | Refused | None = "false"
 
     def setting(self, name: str) -> str | None:
@@ -28,6 +29,10 @@ class Asked:
     def read_rates(self, topic: str) -> tuple[str, ...]:
         assert topic == f"{TOPIC}-partition-0"
         return self.rates
+
+    def entry_filters(self, topic: str) -> tuple[str, ...]:
+        assert topic == f"{TOPIC}-partition-0"
+        return self.filters
 
     def keeping(self, topic: str) -> TopicPolicies:
         return TopicPolicies(0, self.quotas, 0, 0)
@@ -53,6 +58,12 @@ def test_a_rate_is_named_with_the_command_that_raises_it(rate: str, command: str
     assert TOPIC in text
     assert rate in text
     assert command in text
+
+
+def test_entry_filters_are_named_since_what_they_reject_leaves_no_trace() -> None:
+    (text,) = told(Asked(filters=("by-region", "by-size")))
+    assert text.startswith(f"The brokers apply the entry filters by-region, by-size to {TOPIC}.")
+    assert "cannot report their rows as lost" in text
 
 
 def test_a_quota_matters_to_a_read_that_retains_unless_it_evicts() -> None:

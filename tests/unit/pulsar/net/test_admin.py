@@ -108,6 +108,22 @@ def test_what_limits_reading(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        ((200, {"entryFilterNames": "by-region, by-size"}), ("by-region", "by-size")),
+        ((200, {"entryFilterNames": ""}), ()),
+        ((200, None), ()),
+        ((404, {"reason": "HTTP 404 Not Found"}), ()),
+        ((405, {"reason": "HTTP 405 Method Not Allowed"}), ()),
+    ],
+)
+def test_the_entry_filters_of_a_topic(server: Server, answer: tuple[int, object], names: tuple[str, ...]) -> None:
+    server.answers = {f"{TOPIC}/entryFilters?applied=true": answer}
+    with Admin(server.url) as admin:
+        assert admin.entry_filters("persistent://public/default/t/x") == names
+
+
+@pytest.mark.parametrize(
     ("readable_to", "ongoing", "held_up"), [("5:1", 1, True), ("5:7", 1, False), ("5:1", 0, False)]
 )
 def test_whether_readers_are_held_up(server: Server, readable_to: str, ongoing: int, held_up: bool) -> None:
