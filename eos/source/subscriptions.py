@@ -10,6 +10,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.subscription import Subscription
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary, place_of
+from eos.source.errors import DataLost, losses
 from eos.source.offsets import before
 from eos.source.options import SourceOptions
 from eos.source.ranges import Found, TopicState
@@ -94,7 +95,7 @@ class Subscriptions:
 
         Raises TopicMissing; InvalidInput as `pin`, and for a subscription that can't be reset.
         """
-        if self._to_reset(topic):
+        if self._options.reset_subscription:  # also where it was reset, and what came after that has failed
             return self._found_or_made(topic, start, new_query=True)
         if start.given and topic not in self._ours and start.where != "time" and place_of(start, topic) == "latest":
             last = self._places.last(topic)
@@ -256,7 +257,11 @@ class Subscriptions:
         low, high = min(one, other), max(one, other)
         if low == high or last is None or last <= low:
             return False
-        came = self._places.first(topic, EntryId(low.ledger, low.entry + 1)).entry
+        try:
+            came = self._places.first(topic, EntryId(low.ledger, low.entry + 1)).entry
+        except DataLost as gone:
+            losses(self._options.fail_on_data_loss)(str(gone))
+            return False
         if came <= high:
             return True
         # A broker that passes over a lost ledger acknowledges it for each subscription. It may have held messages.
