@@ -41,7 +41,7 @@ def verify(
     as_json: AsJson = False,
     option: HadoopOptions = None,
 ) -> None:
-    """Find out whether Spark would go on from here, by reading all that it needs.
+    """Find out whether Spark can resume from a checkpoint, by reading all that it needs.
 
     Exit code 1 if it would not, 3 if the checkpoint doesn't tell.
     """

@@ -23,12 +23,12 @@ _WIDEST = 200  # characters of a key or value in a table
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help=_SIDE)],
     b: Annotated[str, typer.Argument(metavar="B", help=_SIDE)],
-    batch_a: Annotated[int | None, typer.Option(help="A committed batch of A. Default: the newest.")] = None,
-    batch_b: Annotated[int | None, typer.Option(help="A committed batch of B. Default: the newest.")] = None,
+    batch_a: Annotated[int | None, typer.Option(help="A committed batch of A, by default the newest.")] = None,
+    batch_b: Annotated[int | None, typer.Option(help="A committed batch of B, by default the newest.")] = None,
     tree: Annotated[
-        str | None, typer.Option(help="For names: any bk:// address in their tree. Default: that of the other side.")
+        str | None, typer.Option(help="For names, any bk:// address in their tree, by default that of the other side.")
     ] = None,
-    limit: Annotated[int, typer.Option(help="How many differences are shown; all are counted.", min=0)] = 20,
+    limit: Annotated[int, typer.Option(help="How many differences to show. All are counted.", min=0)] = 20,
     conf: Conf = None,
     option: HadoopOptions = None,
     as_json: AsJson = False,

@@ -21,7 +21,7 @@ SEED = 7
 typer_app = typer.Typer(
     name="drill",
     invoke_without_command=True,
-    help="Break everything a job stands on, and account for what came out.",
+    help="Break every part that a job depends on, and account for every row.",
 )
 
 
@@ -30,24 +30,28 @@ def drill(
     context: typer.Context,
     faults: Annotated[
         str | None,
-        typer.Option(help="Families and kinds of faults, separated by commas. Default: all; see docs/chaos-drill.md."),
+        typer.Option(help="Families and kinds of faults (docs/chaos-drill.md), separated by commas. Default all."),
     ] = None,
-    kills: Annotated[int | None, typer.Option(help=f"How many faults. Default: {KILLS}.")] = None,
-    seed: Annotated[int, typer.Option(help="What the plan is drawn from; the same seed gives the same plan.")] = SEED,
+    kills: Annotated[int | None, typer.Option(help=f"How many faults. Default {KILLS}.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same plan.")] = SEED,
     report: Annotated[Path, typer.Option(help="Folder for the journal and the report.")] = Path("drill-report"),
     end_to_end: Annotated[
         bool, typer.Option("--end-to-end", help="Run a third job, from topic to topic, under load. Needs a JDK.")
     ] = False,
     from_bookies: Annotated[
         bool,
-        typer.Option("--from-bookies", help="With --end-to-end, whose source then reads closed segments from bookies."),
+        typer.Option("--from-bookies", help="With --end-to-end, read closed segments from bookies."),
     ] = False,
     standalone: Annotated[
         bool,
         typer.Option("--standalone", help="Run the jobs on a Spark master and two workers, with time-outs of 6 s."),
     ] = False,
-    rounds: Annotated[int | None, typer.Option(help=f"With --standalone: of each kind. Default: {ROUNDS}.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="No further faults after these. Default: no limit.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help=f"With --standalone, faults of each kind. Default {ROUNDS}.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="No further faults after these minutes. Default no limit.")
+    ] = None,
 ) -> None:
     """Chaos: run two jobs, or three, on a local cluster, do faults to them, and count what is lost, doubled or torn.
 
@@ -100,8 +104,8 @@ def _refuse_mixture(kills: int | None, standalone: bool, rounds: int | None, end
 
 def drill_report(
     journal: Annotated[Path, typer.Argument(help="The journal of a drill, whether it has ended or not.")],
-    html: Annotated[Path | None, typer.Option(help="Where the page goes. Default: report.html beside it.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Where the JSON goes. Default: report.json beside it.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Where the page goes, by default report.html beside it.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Where the JSON goes, by default report.json beside it.")] = None,
 ) -> None:
     """Make a drill's report, an HTML page and its JSON, from its journal.
 

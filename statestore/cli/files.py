@@ -46,7 +46,7 @@ def ls(
 
 
 def stat(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> None:
-    """Show what is known of a file: length, checksum, and on bk:// its ledger, entries and bookies."""
+    """Show a file's length and checksum, and on bk:// its ledger, entries and bookies."""
     facts = _facts(_hadoop(uri, option), uri)
     if as_json:
         console.show_json(facts)
@@ -62,7 +62,7 @@ def cat(uri: Uri, option: HadoopOptions = None) -> None:
 
 
 def du(uri: Uri, as_json: AsJson = False, option: HadoopOptions = None) -> None:
-    """Add up the bytes of the files below an address, and on bk:// what their ledgers hold besides."""
+    """Add up the bytes of the files below an address, and on bk:// those of their ledgers."""
     hadoop = _hadoop(uri, option)
     top = _existing(hadoop, uri).path
     if is_bk(uri):

@@ -20,10 +20,10 @@ Tree = Annotated[str, typer.Argument(metavar="URI", help="Any bk:// address in t
 
 
 def gc(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None:
-    """Run the sweeper once: free what nothing has referred to for the grace time, and empty sparse packs.
+    """Run the sweeper once. It frees ledgers without references after the grace time, and empties sparse packs.
 
-    Jobs do the same every few minutes. A ledger that is seen without references for the first time is freed by a later
-    round, after fs.bk.grace.ms (1 hour). Leftovers of a killed command are removed after a day.
+    Jobs do the same every few minutes. The grace time is fs.bk.grace.ms (1 hour) after a round first
+    sees a ledger without references. Leftovers of a killed command are removed after a day.
     """
     from statestore.savepoints.bookkeeper import remove_left
 
@@ -37,7 +37,7 @@ def gc(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None
 
 
 def orphans(uri: Tree, as_json: AsJson = False, option: HadoopOptions = None) -> None:
-    """List what dead processes left behind: unregistered ledgers, and savepoints that they read or copied.
+    """List unregistered ledgers of dead processes, and savepoints that they read or copied.
 
     Exit code 1 if there are any.
     """

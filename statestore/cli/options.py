@@ -30,14 +30,14 @@ HadoopOptions = Annotated[
 ]
 Operators = Annotated[
     int | None,
-    typer.Option(help="How many stateful operators the query has: stateOperators in its progress.", min=0),
+    typer.Option(help="How many stateful operators the query has (stateOperators in its progress).", min=0),
 ]
 JobName = Annotated[
-    str | None, typer.Option("--job", help="The job, package.module:function; see statestore.roll_forward.jobs.")
+    str | None, typer.Option("--job", help="The job as package.module:function (see statestore.roll_forward.jobs).")
 ]
 SinkName = Annotated[str | None, typer.Option("--sink", help="The name of the job's exactly-once sink.")]
 Namespace = Annotated[
-    str, typer.Option(help="tenant/namespace of the sink's control topic: its control_namespace, else its topic's.")
+    str, typer.Option(help="tenant/namespace of the sink's control topic, its control_namespace or else its topic's.")
 ]
 Conf = Annotated[
     list[str] | None, typer.Option("--conf", help="A setting of the Spark session, NAME=VALUE. Repeatable.")

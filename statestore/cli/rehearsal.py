@@ -77,7 +77,7 @@ def shadow(
 ) -> None:
     """Run a job beside the live one on the same batches, without output, and compare the states.
 
-    --job is the code to try: that of an upgrade, or the same one under another Spark. Exit codes: 0 PASS, 1 FAIL,
+    --job is the new code, or the same code under another Spark. Exit codes: 0 PASS, 1 FAIL,
     2 bad input, 3 UNKNOWN.
     """
     with needed_packages():
@@ -92,7 +92,7 @@ def shadow(
 
 
 def total_loss(context: typer.Context, report: Report = Path("drill-total-loss")) -> None:
-    """Lose a job's checkpoint, driver, disk and bookies; bring it back from a savepoint on another cluster's topic.
+    """Lose a job's checkpoint, driver, disk and bookies, and restore it from a savepoint on another cluster's topic.
 
     It starts two clusters and a job of its own. Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """

@@ -13,16 +13,18 @@ from statestore.cli.spark import spark_for
 
 
 def rescale(
-    source: Annotated[str, typer.Argument(help="A checkpoint whose query has ended; or a savepoint's name.")],
-    target: Annotated[str, typer.Argument(help="The new checkpoint, where nothing is. For a name: bk:// in its tree.")],
-    partitions: Annotated[int, typer.Option(help="How many partitions the state is to have.")],
+    source: Annotated[str, typer.Argument(help="A checkpoint whose query has ended, or a savepoint's name.")],
+    target: Annotated[
+        str, typer.Argument(help="An empty place for the new checkpoint. For a name, bk:// in its tree.")
+    ],
+    partitions: Annotated[int, typer.Option(help="The new number of partitions.")],
     conf: Conf = None,
     option: HadoopOptions = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a new checkpoint with a query's state in so many partitions. The original stays as it is.
 
-    The command compares the new state with the old one. Start the query on the new checkpoint; never run it on both.
+    The command compares the new state with the old one. Start the query on the new checkpoint. Never run it on both.
     """
     from statestore.rewriting import rescale as rescale_checkpoint
 

@@ -34,8 +34,12 @@ if TYPE_CHECKING:
 @connecting_later
 def restore(
     source: Annotated[str, typer.Argument(help=f"{SAVEPOINT[:-1]}, or the topic that it is on.")],
-    target: Annotated[str, typer.Argument(help="The new checkpoint, where nothing is. For a name: bk:// in its tree.")],
-    savepoint: Annotated[str | None, typer.Option(help="Which savepoint on the topic. Default: the only one.")] = None,
+    target: Annotated[
+        str, typer.Argument(help="An empty place for the new checkpoint. For a name, bk:// in its tree.")
+    ],
+    savepoint: Annotated[
+        str | None, typer.Option(help="Which savepoint on the topic, by default the only one.")
+    ] = None,
     in_step: Annotated[
         bool,
         typer.Option(
@@ -48,7 +52,7 @@ def restore(
     namespace: Namespace = "public/default",
     source_logs: Annotated[
         str | None,
-        typer.Option(help="For file sources: a checkpoint with their logs. Default: the one that the savepoint is of."),
+        typer.Option(help="For file sources, a checkpoint with their logs, by default that of the savepoint."),
     ] = None,
     conf: Conf = None,
     option: HadoopOptions = None,
@@ -56,7 +60,7 @@ def restore(
     *,
     by: ConnectionSettings,
 ) -> None:
-    """Make a new checkpoint of a savepoint; its query resumes from there.
+    """Make a new checkpoint of a savepoint, from which its query resumes.
 
     With --in-step it runs the batches between the savepoint and the sink's output again, with exactly their input,
     and writes no rows. Run the same command again if it was interrupted.

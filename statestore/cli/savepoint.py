@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 typer_app = typer.Typer(
     name="savepoint",
     no_args_is_help=True,
-    help="Named, immutable cuts of a running query's checkpoint; on BookKeeper without copying, or on a Pulsar topic.",
+    help="Named cuts of a running query's checkpoint, on BookKeeper without copying, or on a Pulsar topic.",
 )
 
 _TREE = "Any bk:// address in the tree, or a topic: pulsar://host:port/tenant/namespace/topic."
@@ -33,8 +33,10 @@ _TREE = "Any bk:// address in the tree, or a topic: pulsar://host:port/tenant/na
 @connecting_later
 def create(
     name: Annotated[str, typer.Argument(help=SAVEPOINT)],
-    checkpoint: Annotated[str, typer.Argument(help="The checkpoint; its query may run. bk:// unless --to is given.")],
-    batch: Annotated[int | None, typer.Option(help="A committed batch. Default: the newest.")] = None,
+    checkpoint: Annotated[
+        str, typer.Argument(help="The checkpoint, whose query may run. It is on bk:// unless --to is given.")
+    ],
+    batch: Annotated[int | None, typer.Option(help="A committed batch, by default the newest.")] = None,
     to: Annotated[str | None, typer.Option(help="Write it to this topic instead, as one transaction.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that the transaction may take.")] = TRANSACTION_S,
     operators: Operators = None,
@@ -73,12 +75,10 @@ def create(
 
 @typer_app.command()
 def every(
-    checkpoint: Annotated[str, typer.Argument(help="The checkpoint, bk://…; its query may run, here or elsewhere.")],
+    checkpoint: Annotated[str, typer.Argument(help="The checkpoint, bk://…, whose query may run.")],
     minutes: Annotated[float, typer.Option(help="Between two savepoints.")] = 30.0,
-    keep: Annotated[int, typer.Option(help="How many are kept: an older one is deleted when a newer is ready.")] = 5,
-    prefix: Annotated[
-        str, typer.Option(help="Of their names, PREFIX-<query>-<moment, UTC>. Others are never deleted.")
-    ] = "every",
+    keep: Annotated[int, typer.Option(help="How many to keep. An older one is deleted when a newer one is ready.")] = 5,
+    prefix: Annotated[str, typer.Option(help="Of their names, PREFIX-<query>-<moment, UTC>. Others stay.")] = "every",
     once: Annotated[bool, typer.Option("--once", help="One round, for cron.")] = False,
     operators: Operators = None,
     option: HadoopOptions = None,
@@ -86,7 +86,7 @@ def every(
 ) -> None:
     """Make a savepoint of a checkpoint every so many minutes, until you stop it, and keep the newest few.
 
-    What goes wrong is told, and tried again in the next round; with --once it is exit code 2.
+    A failure is shown, and the next round tries again. With --once the exit code is 2.
     """
     from statestore.savepoints.periodic import Schedule, check_minutes
 

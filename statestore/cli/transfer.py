@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def cp(
     source: Annotated[str, typer.Argument(help="A file, a folder or a query's checkpoint, which may run.")],
-    target: Annotated[str, typer.Argument(help="Where nothing is yet.")],
+    target: Annotated[str, typer.Argument(help="An empty place.")],
     operators: Operators = None,
     as_json: AsJson = False,
     option: HadoopOptions = None,
