@@ -61,8 +61,8 @@ class WritePlan:
         """Return the rows as message columns, what these were made of, and the topic; None where each row names one."""
         if not isinstance(df, ClassicDataFrame):
             raise InvalidInput(
-                f"The sink was given a {type(df).__module__}.{type(df).__name__}; it needs a DataFrame of Spark in "
-                "classic mode, since it works through the driver's JVM; Spark Connect's clients have none."
+                f"The sink was given a {type(df).__module__}.{type(df).__name__}. It needs a DataFrame of Spark in "
+                "classic mode, since it works through the driver's JVM. Spark Connect's clients have none."
             )
         where = valid_topic(topic) if topic is not None else self._options.topic
         if where is not None:
