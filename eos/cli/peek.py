@@ -39,7 +39,7 @@ def peek(
     """Show committed rows of a topic, partition by partition. The command acknowledges nothing.
 
     Bytes that are not UTF-8 and control characters are shown as \\xNN, \\n and the like. With --follow a row is a line
-    of partition, place, key and value, with tabs between them. Only with --admin-url does it report a lost ledger.
+    of partition, place, key and value, with tabs between them. Only with --admin-url does it report lost data.
     """
     from contextlib import ExitStack
     from itertools import islice
@@ -53,12 +53,13 @@ def peek(
         raise InvalidInput("--from latest shows what comes from now on: give --follow too, or another place to begin")
     decrypt = as_it_is if decryption_keys is None else decryptor_of(key_files(decryption_keys))
     with ExitStack() as stack:
-        kind_of = None
+        told = None
         if to.admin_url is not None:
             from eos.pulsar.net.admin import Admin
 
-            kind_of = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls)).entry_kind
-        rows = TopicRows(to.cluster, topic, start, tell, decrypt, kind_of)
+            told = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
+        asked = () if told is None else (told.entry_kind, told.may_pass_over)
+        rows = TopicRows(to.cluster, topic, start, tell, decrypt, *asked)
         shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
         if not as_json and not follow:
             _show(list(shown))

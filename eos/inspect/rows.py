@@ -21,6 +21,7 @@ from eos.pulsar.wire.message_id import EntryId, MessageId
 from eos.source.batch_plan import batch_ranges
 from eos.source.boundaries import Boundary
 from eos.source.brokers import PulsarBrokers
+from eos.source.lost_entries import never
 from eos.source.lost_ledgers import KindOf, not_known
 from eos.source.offsets import BEGINNING, Position
 from eos.source.options import SourceOptions, parse_options
@@ -68,6 +69,7 @@ class TopicRows:
         lose: Callable[[str], None],
         decrypt: Decrypt = as_it_is,
         kind_of: KindOf | None = None,
+        may_pass_over: Callable[[], bool] = never,
     ) -> None:
         """Nothing is asked yet.
 
@@ -80,6 +82,8 @@ class TopicRows:
             decrypt: encrypted entries, to give their rows. Default: they are refused where their rows are asked for.
             kind_of: tells what an entry is that did not come (`Admin.entry_kind`). Default: nobody can, so that a
                 ledger that is perhaps lost is a warning.
+            may_pass_over: whether the broker may pass over entries that it cannot find (`Admin.may_pass_over`).
+                Default: no, so that none of them is asked for.
 
         Raises InvalidInput for a malformed name or start.
         """
@@ -88,6 +92,7 @@ class TopicRows:
         self._options = replace(_options(self._topic, start, self._names_entry), cluster=cluster)
         self._brokers = PulsarBrokers(self._options)
         self._lose, self._decrypt, self._kind_of = lose, decrypt, kind_of or not_known
+        self._may_pass_over = may_pass_over
 
     def stored(self) -> Iterator[TopicRow]:
         """Give the rows that can be read when this is called, partition by partition.
@@ -104,7 +109,7 @@ class TopicRows:
     def entries(self) -> Iterator[tuple[str, list[Entry]]]:
         """Give what `stored` gives as entries, some at a time, each with its physical topic. Raises what it does."""
         for part in self._ranges(self.partitions()):
-            for entries in read_range(part, self._open, self._lose, kind_of=self._kind_of):
+            for entries in self._read(part, as_it_is):
                 yield part.topic, entries
 
     def coming(self) -> Iterator[TopicRow]:
@@ -139,7 +144,7 @@ class TopicRows:
 
     def _rows(self, part: Range) -> Iterator[TopicRow]:
         _, partition = split_partition(part.topic)
-        for entries in read_range(part, self._open, self._lose, self._decrypt, kind_of=self._kind_of):
+        for entries in self._read(part, self._decrypt):
             for row in decode(entries, _COLUMNS).to_pylist():
                 yield TopicRow(
                     partition,
@@ -150,6 +155,10 @@ class TopicRows:
                     row["event_time"],
                     dict(row["properties"]),
                 )
+
+    def _read(self, part: Range, decrypt: Decrypt) -> Iterator[list[Entry]]:
+        kind_of, may_pass_over = self._kind_of, self._may_pass_over
+        return read_range(part, self._open, self._lose, decrypt, kind_of=kind_of, may_pass_over=may_pass_over)
 
     def _open(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> EntryReader:
         return self._brokers.open(topic, start, permits or _AHEAD, stored=stored)

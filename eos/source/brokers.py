@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from eos.pulsar.protocol.topics import is_hidden, split_partition
 from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.source.boundaries import Boundary
 from eos.source.errors import losses
-from eos.source.lost_ledgers import lost_between
+from eos.source.lost_entries import Gaps
 from eos.source.offsets import Position, before
 from eos.source.options import SourceOptions
 from eos.source.policy_warnings import FORBIDDEN, policy_warnings, setting_warnings
@@ -67,6 +68,8 @@ class PulsarBrokers:
         self._client = Client.shared(options.cluster)
         self._subscriptions = Subscriptions(self._client, options, self)
         self._unfinished: dict[str, Unfinished] = {}
+        self._admin_client: Admin | None = None
+        self._admin_lock = threading.Lock()
 
     def topics(self, *, all_named: bool) -> Iterable[str]:
         """Return the physical topics that the options select now.
@@ -118,13 +121,14 @@ class PulsarBrokers:
         return self._client.is_removed_partition(topic)
 
     def tell_lost(self, topic: str, after: EntryId, up_to: EntryId, came: EntryId) -> None:
-        """Raise DataLost, or only warn, where ledgers between two entries are lost.
+        """Raise DataLost, or only warn, where ledgers or entries between two entries are lost.
 
         Args: the physical topic; both entries; the first message after the one, which lies after the other.
         """
         lose = losses(self._options.fail_on_data_loss)
-        for words in lost_between(topic, Position(after, False), came, up_to, self.open, self.entry_kind):
-            lose(words)
+        gaps = Gaps(topic, lose, self.open, self.entry_kind, self.may_pass_over)
+        gaps.note(Position(after, False), came, up_to)
+        gaps.look()
 
     @_patient
     def before_time(self, topic: str, time_ms: int) -> EntryId:
@@ -226,8 +230,21 @@ class PulsarBrokers:
         """
         if self._options.admin_url is None:
             raise InvalidInput("Only the admin API can tell, so give admin.url")
-        with admin_api(self._options) as admin:
-            return admin.entry_kind(topic, entry)
+        return self._admin().entry_kind(topic, entry)
+
+    def may_pass_over(self) -> bool:
+        """Return whether the broker may pass over entries that it cannot find, and the admin API can tell which.
+
+        Raises NetworkError.
+        """
+        return self._options.admin_url is not None and self._admin().may_pass_over()
+
+    def _admin(self) -> Admin:
+        """Return a client of the admin API that stays open, for many questions."""
+        with self._admin_lock:
+            if self._admin_client is None:
+                self._admin_client = admin_api(self._options)
+            return self._admin_client
 
     def warn_of_policies(self, topics: Iterable[str], warn: Callable[[str], None], *, retained: bool = False) -> None:
         """Say what policies do to a read of these physical topics, where there is an admin URL. Raises nothing.
@@ -302,6 +319,8 @@ class PulsarBrokers:
     def close(self) -> None:
         """Leave the topics; the subscriptions stay."""
         self._subscriptions.close()
+        if self._admin_client is not None:
+            self._admin_client.close()
 
     def _named(self, name: str) -> str:
         """Return the name of a subscription that this library makes beside the query's own."""

@@ -13,8 +13,8 @@ follow one another, and nowhere else:
    no longer listed. A message that readers should have got is one, too. Without an admin API nobody can tell, and a
    warning says so.
 
-What this does not see: single entries that are lost within a ledger that is there, and a ledger that is no longer
-listed at all.
+Whether the other entries of a ledger are there is another question (`eos.source.lost_entries`). What this does not see:
+a ledger that is no longer listed at all.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from eos.errors import EosError, InvalidInput
@@ -44,39 +45,61 @@ def not_known(topic: str, entry: EntryId) -> EntryKind:
     raise InvalidInput("Only the admin API can tell")
 
 
-def lost_between(
+@dataclass(slots=True)
+class Passed:
+    """What a broker passed over.
+
+    Attributes:
+        lost: the words of each ledger that is lost.
+        others: the first and the last entry that did not come, for each other ledger, of which it is not known whether
+            all are rightly left out.
+    """
+
+    lost: list[str] = field(default_factory=list)
+    others: list[tuple[EntryId, EntryId]] = field(default_factory=list)
+
+
+def passed_between(
     topic: str, behind: Position, before: EntryId, end: EntryId, open_reader: Open, kind_of: KindOf
-) -> list[str]:
-    """Return the words of each loss: ledgers with entries after a position, of which nothing came before a message.
+) -> Passed:
+    """Return which entries after a position did not come before a message of a later ledger.
 
     Args:
         topic: the physical topic.
         behind: the last message that came, or where reading began.
-        before: the message that came next.
-        end: of the range: ledgers after it are not looked at.
+        before: the message that came next. What precedes it in its own ledger is not looked at.
+        end: of the range: entries after it are not looked at.
         open_reader: opens a reader.
         kind_of: tells what an entry is.
 
     Raises what the reader raises.
     """
-    found = []
+    passed = Passed()
     later = before.ledger
-    while (last := _last_before(topic, later, open_reader)) > behind.entry and last.entry >= 0:
-        if last.ledger == behind.entry.ledger and behind.delivered:
-            break  # the reader proves that its ledger is there
-        first = EntryId(last.ledger, behind.entry.entry + 1 if last.ledger == behind.entry.ledger else 0)
-        if first <= end and (words := _loss(topic, first, last, kind_of)):
-            if _last_before(topic, later, open_reader) == last:
-                found.append(lost(topic, f"{words} before {before}"))
-            else:
-                log.warning("%s of %s. The topic has deleted the ledger meanwhile", words, topic)
-        later = last.ledger
-    return found[::-1]
+    while (last := _last_before(topic, EntryId(later, 0), open_reader)) > behind.entry and last.entry >= 0:
+        own = last.ledger == behind.entry.ledger
+        first = EntryId(last.ledger, behind.entry.entry + 1 if own else 0)
+        following, later = later, last.ledger
+        if first > end:
+            continue
+        # Of the ledger of the last message the reader proves that it is there, but not its end.
+        words = "" if own and behind.delivered else _loss(topic, first, last, kind_of)
+        if not words:
+            passed.others.append((first, min(last, end)))
+        elif _last_before(topic, EntryId(following, 0), open_reader) == last:
+            passed.lost.append(lost(topic, f"{words} before {before}"))
+        else:
+            log.warning("%s of %s. The topic has deleted the ledger meanwhile", words, topic)
+        if own:
+            break
+    passed.lost.reverse()
+    passed.others.reverse()
+    return passed
 
 
-def _last_before(topic: str, ledger: int, open_reader: Open) -> EntryId:
-    """Return the last entry that a topic lists before a ledger; one with the number -1 where there is none."""
-    with closing(open_reader(topic, EntryId(ledger, 0), 1)) as reader:
+def _last_before(topic: str, entry: EntryId, open_reader: Open) -> EntryId:
+    """Return the last entry that a topic lists before an entry; one with the number -1 where there is none."""
+    with closing(open_reader(topic, entry, 1)) as reader:
         _, stands = reader.last_message_id()
     return EntryId(-1, -1) if stands is None else stands
 

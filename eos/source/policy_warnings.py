@@ -46,9 +46,9 @@ def setting_warnings(admin: PoliciesPort) -> list[str]:
     if not passes_over:
         return []
     return [
-        "The broker has autoSkipNonRecoverableData=true. It leaves out entries that it cannot read. The source reports "
-        "a ledger that is lost whole, but not single lost entries of a ledger. Set it to false in the brokers, and a "
-        "read waits at lost entries."
+        "The broker has autoSkipNonRecoverableData=true. It leaves out entries that it cannot find. The source reports "
+        "them as a loss. It asks the admin API for each transaction marker and each aborted message, which takes time. "
+        "Set it to false in the brokers, and a read fails at lost entries."
     ]
 
 

@@ -2,8 +2,8 @@
 
 A reader begins *at* a message that is known to be stored: the start, where it is one, or else the first message behind
 it. It must come first; anything else proves that data was lost. The reader itself proves that nothing was left out
-behind it (`eos.pulsar.net.read_proof`), but for ledgers whose data are gone, which a broker may pass over: they are
-looked for where the ledger changes (`eos.source.lost_ledgers`).
+behind it (`eos.pulsar.net.read_proof`), but for what a broker passes over since its data are gone: that is looked for
+where entries do not follow one another (`eos.source.lost_ledgers`, `eos.source.lost_entries`).
 The end can be delivered, so it comes.
 Silence is no end: long passages of aborted entries are skipped inside the broker, which says nothing meanwhile. After a
 while of it the broker is asked for the last message: when that lies before the end, the end was deleted, and otherwise
@@ -25,7 +25,8 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked_messages import whole_messages
 from eos.source.entry_port import SILENCE_S, Entries, Open
 from eos.source.errors import Damaged, DataLost, lost, refused
-from eos.source.lost_ledgers import KindOf, lost_between, not_known
+from eos.source.lost_entries import Gaps, never
+from eos.source.lost_ledgers import KindOf, not_known
 from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
 from eos.source.silence import LONG_SILENCE, USUAL_TIMEOUT, ReadTimeout, Silence
@@ -46,6 +47,7 @@ def read_range(
     stored: Iterator[Entry] | None = None,
     kind_of: KindOf = not_known,
     timeout: ReadTimeout = USUAL_TIMEOUT,
+    may_pass_over: Callable[[], bool] = never,
 ) -> Iterator[list[Entry]]:
     """Yield the entries of a range, in order, in groups to be decoded together; chunked messages in one piece.
 
@@ -59,12 +61,14 @@ def read_range(
         stored: the first of its entries, as far as they could be read past the brokers. Default: none.
         kind_of: tells what an entry is that did not come. Default: nobody can, so that a warning says so.
         timeout: how long a read waits when nothing comes. Default: 300 s.
+        may_pass_over: whether the broker may pass over entries, and `kind_of` can tell what they are. Default: no.
 
     Raises Unanswered when nothing comes for so long; what the reader raises, and decrypting.
     """
-    entries = _through_brokers(part, open_reader, lose, kind_of, timeout)
+    gaps = Gaps(part.topic, lose, open_reader, kind_of, may_pass_over)
+    entries = _through_brokers(part, open_reader, lose, gaps, timeout)
     if stored is not None:
-        entries = _stored_first(part, stored, open_reader, lose, kind_of, timeout)
+        entries = _stored_first(part, stored, open_reader, lose, gaps, timeout)
     try:
         whole = whole_messages(part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes, timeout)
         yield from _groups(whole)
@@ -73,31 +77,29 @@ def read_range(
 
 
 def _through_brokers(
-    part: Range, open_reader: Open, lose: Callable[[str], None], kind_of: KindOf, timeout: ReadTimeout
+    part: Range, open_reader: Open, lose: Callable[[str], None], gaps: Gaps, timeout: ReadTimeout
 ) -> Iterator[Entry]:
     proof = _proof(part, open_reader, lose, timeout)
     begin = _first(part) if proof is None else proof
     with closing(open_reader(part.topic, begin, None, stored=proof is not None)) as reader:
         reached = part.start.entry
         for entry in _entries(part, proof, reader, open_reader, lose, timeout):
-            if entry.id.ledger != reached.ledger and not part.compacted:
-                for words in _lost_ledgers(part, reached, entry.id, reader, open_reader, kind_of):
-                    lose(words)
+            follows = entry.id.ledger == reached.ledger and entry.id.entry == reached.entry + 1
+            if not follows and not part.compacted:
+                behind = part.start if reached == part.start.entry else Position(reached)
+                _note(gaps, behind, entry.id, part.end, reader)
             if entry.id <= part.end:
                 yield entry
             reached = entry.id
+        gaps.look()
 
 
-def _lost_ledgers(
-    part: Range, reached: EntryId, came: EntryId, reader: Entries, open_reader: Open, kind_of: KindOf
-) -> list[str]:
-    """Return the words of each ledger that was lost after an entry of a range and before the message that came next."""
-    behind = part.start if reached == part.start.entry else Position(reached)
+def _note(gaps: Gaps, behind: Position, came: EntryId, end: EntryId, reader: Entries) -> None:
     try:
-        return lost_between(part.topic, behind, came, part.end, open_reader, kind_of)
+        gaps.note(behind, came, end)
     except Refused:  # such as that the topic has room for one consumer
         reader.begin_again()
-        return lost_between(part.topic, behind, came, part.end, open_reader, kind_of)
+        gaps.note(behind, came, end)
 
 
 def _stored_first(
@@ -105,7 +107,7 @@ def _stored_first(
     stored: Iterator[Entry],
     open_reader: Open,
     lose: Callable[[str], None],
-    kind_of: KindOf,
+    gaps: Gaps,
     timeout: ReadTimeout,
 ) -> Iterator[Entry]:
     """Yield what could be read past the brokers, and what is left of the range through them.
@@ -118,7 +120,7 @@ def _stored_first(
         last = entry.id
     if last < part.end:
         rest = part if last == part.start.entry else replace(part, start=Position(last), first=None)
-        yield from _through_brokers(rest, open_reader, lose, kind_of, timeout)
+        yield from _through_brokers(rest, open_reader, lose, gaps, timeout)
 
 
 def first_behind(topic: str, entry: EntryId, open_reader: Open, timeout: ReadTimeout = USUAL_TIMEOUT) -> Found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -67,8 +68,10 @@ def read_partition(
     most = options.max_message_bytes
     stored = None if path is None else read_stored(part, path, options)
     wait = ReadTimeout(options.read_timeout_s)
-    for entries in read_range(part, brokers.open, lose, decrypt, damaged, most, stored, brokers.entry_kind, wait):
-        yield from readable(columns, entries, damaged)
+    asked = brokers.entry_kind, wait, brokers.may_pass_over
+    with closing(brokers):
+        for entries in read_range(part, brokers.open, lose, decrypt, damaged, most, stored, *asked):
+            yield from readable(columns, entries, damaged)
 
 
 def readable(columns: SourceColumns, entries: Sequence[Entry], damaged: Damaged) -> Iterator[pa.RecordBatch]:

@@ -122,6 +122,15 @@ class Admin(AdminRequests):
         told = self._json("v2/brokers/configuration/runtime")
         return {name: str(value) for name, value in told.items() if value is not None}
 
+    def may_pass_over(self) -> bool:
+        """Return whether the broker that answers may pass over entries that it cannot find; True where nobody says."""
+        try:
+            return self.setting("autoSkipNonRecoverableData") == "true"
+        except Refused as refused:
+            if refused.code not in FORBIDDEN:
+                raise
+            return True
+
     def clock_ahead_s(self) -> float | None:
         """Return the seconds that the broker's clock is ahead of ours, to a second; None where it tells no time."""
         asked = time.time()

@@ -66,6 +66,8 @@ def read(
     return [
         value.decode()
         for part in ranges
-        for entries in read_range(part, brokers.open, lose, kind_of=brokers.entry_kind, timeout=timeout)
+        for entries in read_range(
+            part, brokers.open, lose, kind_of=brokers.entry_kind, timeout=timeout, may_pass_over=brokers.may_pass_over
+        )
         for value in decode(entries, ["value"]).column("value").to_pylist()
     ]

@@ -113,7 +113,9 @@ class Lossy:
 @pytest.fixture
 def lossy(passing_over: LocalPulsar) -> Iterator[Lossy]:
     with client(passing_over.service_url) as ours:
-        yield Lossy(passing_over, ours)
+        made = Lossy(passing_over, ours)
+        yield made
+        made.brokers.close()
 
 
 def fail(what: str) -> None:

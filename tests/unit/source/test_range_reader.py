@@ -76,7 +76,10 @@ class Reader:
         self.script.asked += 1
         assert self.script.asked < 100, "it asks for ever"
         last = at(self.script.last) if self.script.last is not None else None
-        before = [at(one) for one in self.script.ledgers if self.start is not None and at(one) < self.start]
+        start = self.start or EntryId(-1, -1)
+        if last is not None and start > last:  # behind the end a reader stands at the beginning
+            start = EntryId(-1, -1)
+        before = [at(one) for one in self.script.ledgers if at(one) < start]
         return last, max(before) if before else None
 
     def begin_again(self) -> None:
