@@ -155,18 +155,11 @@ class PulsarBrokers:
 
     def sought(self, topic: str, where: int | EntryId) -> EntryId:
         """Return the entry behind which the broker puts a cursor that is sent to a time (ms since 1970) or an entry."""
-        name = self._named(f"spark-place-{uuid.uuid4().hex}")
-        # Of the type that readers need. Where it is not allowed, the broker's own readers are refused too: a topic that
-        # was loaded since has no transaction buffer then, and the broker never answers a question about a position.
-        cursor = self._client.subscription(topic, name, initial="earliest", alone=True)
-        try:
-            cursor.seek(where)
-            stands = cursor.last_message_id()[1]
-            if stands is None:
-                raise InvalidInput(too_old(topic))
-            return stands
-        finally:
-            cursor.delete()
+        # By a cursor that is not durable: a durable one is backlog from the earliest on, and a quota stops producers.
+        stands = self._client.position_of(topic, where, self._named("eos-position"))
+        if stands is None:
+            raise InvalidInput(too_old(topic))
+        return stands
 
     @_patient
     def last(self, topic: str) -> EntryId | None:

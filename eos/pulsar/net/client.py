@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from typing import ClassVar, Literal
 
 from eos.closing import Closing
@@ -16,6 +17,7 @@ from eos.pulsar.net.entries import MAX_BYTES, MAX_PERMITS, EntryReader
 from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.pool import Pool
+from eos.pulsar.net.position_reader import PositionReader
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.reader import PERMITS, Reader
 from eos.pulsar.net.subscription import Initial, Subscription
@@ -341,6 +343,15 @@ class Client(Closing):
         """
         finder, name_of_topic = self._finder, full_name(topic)
         return Subscription(finder, name_of_topic, name, initial, watched=watched, create=create, alone=alone)
+
+    def position_of(self, topic: str, place: EntryId | int, subscription: str = "eos-position") -> EntryId | None:
+        """Return the entry behind which the broker puts a cursor that is sent to an entry or a time (ms since 1970).
+
+        Nothing is kept for it, and nothing is left of it. None where the broker does not say. Args: the physical topic;
+        the place; how the cursor's name begins. Raises TopicMissing.
+        """
+        with PositionReader(self._finder, full_name(topic), f"{subscription}-{uuid.uuid4().hex}") as reader:
+            return reader.sought(place)
 
     def ensure_topic(self, topic: str) -> None:
         """Create a topic without partitions if it is missing.
