@@ -35,6 +35,7 @@ from eos.sinks.failed_batches import FailedBatches, logged
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import OwningRun, Run, RunContext
+from eos.sinks.write_request import WriteRequest, refuse_other_rows
 from eos.spark import query as spark
 
 log = logging.getLogger("eos.sink")
@@ -79,28 +80,35 @@ class SharedRun:
         self._options = options
         self._taken: dict[int, str] = {}
         self._failed = FailedBatches(options, query)
+        self._given_up: dict[int, list[Sequence[WriteRequest]]] = {}  # by calls that failed for the newest batch
         self._written: int | None = None  # the newest batch, by this run
         self._told = False  # the query is to end with the failure
         self._watch: threading.Thread | None = None  # while the batch that failed may be written again
         self._turn = threading.RLock()
 
-    def take(self, start: RunContext, writes: Sequence[Write]) -> None:
+    def take(self, start: RunContext, writes: Sequence[Write], requests: Sequence[WriteRequest] = ()) -> None:
         """Give a batch to the run that is open, or to a new one. Raises what `Sink.__call__` does.
 
-        Args: what a run would begin with; what is to be written.
+        Args: what a run would begin with; what is to be written; the same as the caller gave it.
         """
         with self._turn:
             self._failed.refuse_a_hole(start.batch_id)
+            for call in self._given_up.get(start.batch_id, []):
+                refuse_other_rows(start.batch_id, call, requests)
             run = self._open(start.metrics, start.options) or self._begin(start)
             run.take(start.batch_id, writes, start.identity)
             self._written = start.batch_id
             self._succeeded(start.batch_id)
 
-    def failed(self, batch_id: int, error: BaseException, *, stopped: bool = False) -> None:
+    def failed(
+        self, batch_id: int, error: BaseException, requests: Sequence[WriteRequest] = (), *, stopped: bool = False
+    ) -> None:
         """Note a batch that failed: no later one is taken, and the query is to end with the error. Raises nothing.
 
-        Args: the batch; what its call raises; whether the query was stopped, which is no error to end with.
+        Args: the batch; what its call raises; what it was asked to write; whether the query was stopped, which is no
+            error to end with.
         """
+        self._given_up = {batch_id: [*self._given_up.get(batch_id, []), tuple(requests)]}
         words = str(error) if isinstance(error, EosError) else f"{type(error).__name__}: {error}"
         passed = self._failed.add(
             *(batch_id, self.run_id, words),
@@ -177,6 +185,7 @@ class SharedRun:
     def _succeeded(self, batch_id: int) -> None:
         """Forget what failed before: the batch was written after all, or the log has it."""
         self._failed.forget(batch_id)
+        self._given_up = {}
         if self._told and self.query is not None:
             self._told = False
             with logged("the query could not be told that its batch was written after all"):

@@ -35,6 +35,7 @@ from eos.sinks.foreach_batch import (
 from eos.sinks.metrics import Snapshot
 from eos.sinks.options import SinkOptions
 from eos.sinks.shared_run import SharedRun, shared_run
+from eos.sinks.write_request import WriteRequest
 from eos.spark import query as spark
 
 log = logging.getLogger("eos.sink")
@@ -50,6 +51,7 @@ class Batch:
     _identity: Identity | None = None
     _session: SparkSession | None = None  # of the first DataFrame
     _writes: list[Write] = field(default_factory=list)
+    _requests: list[WriteRequest] = field(default_factory=list)  # what was asked for, planned or not
     _error: BaseException | None = None  # of the first write that failed
     _ended: bool = False  # the block
     _over: bool = False  # the outcome is known
@@ -69,6 +71,8 @@ class Batch:
             CommitUnknown: the brokers could not be asked about the topic; nothing was written.
         """
         try:
+            options = self._sink._context.options
+            self._requests.append(WriteRequest(df, topic or options.topic, options))
             self._refuse_after_the_end()
             self._session = self._session or getattr(df, "sparkSession", None)  # before planning, which may fail
             with before_the_log(self.batch_id):
@@ -240,7 +244,7 @@ class Sink:
                 refuse_identity_in_a_query(session, identity)
             self._context.metrics.identified(identity)
             shared = self._shared_run(identity.run_id, query)
-            shared.take(self._context.run(session, query, identity, batch.batch_id), batch._writes)
+            shared.take(self._context.run(session, query, identity, batch.batch_id), batch._writes, batch._requests)
         except (EosError, Py4JError, PySparkException) as error:
             left = as_it_leaves(error, batch.batch_id, query)
         else:
@@ -270,13 +274,14 @@ class Sink:
                 earlier = (stray or late) and isinstance(batch.batch_id, int)
                 failed = min(batch.batch_id, in_hand) if earlier else in_hand
                 service_url = self._context.cluster.service_url
-                shared_run(service_url, options, query.run_id, query).failed(failed, error, stopped=stopped)
+                shared = shared_run(service_url, options, query.run_id, query)
+                shared.failed(failed, error, batch._requests, stopped=stopped)
                 if stray:  # no error reaches the query's own thread, and no batch would ever be written
                     query.end_after_batch()
             if found:
                 return
         if identity is not None:
-            self._shared_run(identity.run_id, None).failed(batch.batch_id, error)
+            self._shared_run(identity.run_id, None).failed(batch.batch_id, error, batch._requests)
         elif stray:
             log.error("Batch %s failed outside of the thread of a query. No query was found. %s", batch.batch_id, error)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pyspark.sql import DataFrame
 
 import eos
-from tests.integration.sinks.ways import BAD, HOLE, Batch, Use, way
+from tests.integration.sinks.ways import BAD, HOLE, ONE_BLOCK, Batch, Use, halves, way
 
 _has_failed: set[str] = set()
 
@@ -98,6 +98,34 @@ def a_sink_that_cannot_be_made_is_swallowed(use: Use) -> Batch:
 
 
 @way()
+def an_error_in_the_block_is_swallowed_and_the_same_batch_written_again(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        try:
+            with sink.batch(batch_id) as txn:
+                txn.write(df.filter("true"))
+                raise LookupError
+        except LookupError:
+            sink(df.filter("true"), batch_id)
+
+    return batch
+
+
+@way(ONE_BLOCK)
+def two_calls_of_which_the_first_one_fails(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        bad, good = halves(df)
+        for part in (bad.selectExpr(*BAD), good):
+            with suppress(eos.EosError):
+                sink(part, batch_id)
+
+    return batch
+
+
+@way(ONE_BLOCK, soak=True)
 def a_failure_is_swallowed_and_the_batch_written_again(use: Use) -> Batch:
     sink = use.sink()
 

@@ -7,7 +7,7 @@ import logging
 import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,6 +20,7 @@ from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import RunContext
 from eos.sinks.shared_run import SharedRun
+from eos.sinks.write_request import WriteRequest
 from tests.unit.sinks.fakes import FakeQuery
 from tests.waiting import until
 
@@ -67,16 +68,17 @@ class World:
         query: Any = self.query
         return SharedRun(SinkOptions(**{"name": "flights", **options}), "run", query)
 
-    def take(self, shared: SharedRun, batch_id: int) -> str:
-        """Call the sink for a batch, and return the error that the batch function swallows."""
+    def take(self, shared: SharedRun, batch_id: int, *frames: Any) -> str:
+        """Call the sink for DataFrames of a batch, and return the error that the batch function swallows."""
+        requests = [WriteRequest(frame, None, shared._options) for frame in frames]
         none: Any = None
         query: Any = self.query
         identity = Identity("query", "run", f"offsets {batch_id}")
         start = RunContext(shared._options, none, Metrics(), none, query, identity, batch_id)
         try:
-            shared.take(start, [Write(none, None)])
+            shared.take(start, [Write(none, None)], requests)
         except EosError as error:
-            shared.failed(batch_id, error)
+            shared.failed(batch_id, error, requests)
             return str(error)
         return ""
 
@@ -161,6 +163,47 @@ def test_the_query_ends_where_a_later_batch_is_refused_and_not_before(
     again = world.run()
     world.take(again, 8)
     assert world.query.ends_after_batch, "also where an earlier run has noted it"
+
+
+class Rows:
+    """A DataFrame whose plan is told by a word."""
+
+    def __init__(self, plan: str) -> None:
+        self.plan = plan
+
+    def sameSemantics(self, other: object) -> bool:  # noqa: N802
+        return isinstance(other, Rows) and self.plan == other.plan
+
+
+def test_after_a_call_that_failed_the_same_rows_are_written_and_no_others(world: World) -> None:
+    """The log would have the batch, without the rows of the call that failed."""
+    run = world.run()
+    world.fails = {5: NotCommitted("aborted")}
+    assert [world.take(run, 5, Rows("even")) for _ in range(3)] == ["aborted"] * 3
+    world.fails = {}
+    for others in (["odd"], ["even "], []):
+        said = world.take(run, 5, *map(Rows, others))
+        assert "Nothing of batch 5 is written. An earlier call of the sink for the batch failed" in said
+        assert "Put both writes into one `with sink.batch(batch_id) as txn:`" in said
+    assert world.log == []
+    assert "batch 5 would be missing" in world.take(run, 6, Rows("all"))
+    run = world.run()
+    world.fails = {5: NotCommitted("aborted")}
+    assert [world.take(run, 5, Rows("even")) for _ in range(3)] == ["aborted"] * 3
+    world.fails = {}
+    assert world.take(run, 5, Rows("odd"), Rows("even")) == ""
+    assert world.take(run, 6, Rows("odd")) == ""
+
+
+@pytest.mark.parametrize("given", [None, 3, "rows"])
+def test_what_is_no_dataframe_is_the_same_as_itself_alone(world: World, given: object) -> None:
+    options = SinkOptions(name="flights")
+    one = WriteRequest(cast(Any, given), None, options)
+    assert one.writes_the_same_as(one)
+    assert not one.writes_the_same_as(WriteRequest(cast(Any, object()), None, options))
+    assert not one.writes_the_same_as(one._replace(topic="t"))
+    assert not one.writes_the_same_as(one._replace(options=SinkOptions(name="flights", value_format="json")))
+    assert one.writes_the_same_as(one._replace(options=SinkOptions(name="flights", metrics=lambda batch: None)))
 
 
 def test_a_second_call_that_was_refused_is_not_taken_for_done_by_the_next_run(world: World) -> None:
