@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from eos.errors import EosError, InvalidInput, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.spark import query as spark
 from eos.spark.failures import is_permanent
+
+log = logging.getLogger("eos.delivery.batch")
 
 
 class BatchDelivery:
@@ -85,7 +88,16 @@ class BatchDelivery:
         """
         under_way: set[str] = set().union(*(path.abandon() for path in self._paths))
         into, self._into = self._into, None
-        return set() if into is None or not under_way else self._delivery.seal(into, under_way)
+        if into is None:
+            return set()
+        if any(isinstance(path, TaskPath) and path.may_send and path.names_topics for path in self._paths):
+            log.warning(
+                "Batch %d is aborted while tasks may still send into transaction %s. Its rows name their topics, and "
+                "only the topics of committed batches are known. Readers of another topic may wait behind rows of this "
+                "batch. `eos doctor` lists such partitions, and `eos doctor --heal TOPIC` frees them.",
+                *(self._batch_id, into),
+            )
+        return self._delivery.seal(into, under_way) if under_way else set()
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -169,7 +170,9 @@ class Delivery:
             lambda: rows if rows is not None else self._rows_or_job(write),
         )
         if isinstance(found, DataFrame):
-            return TaskPath(found, self.client, partitions, self._carrier, lambda: self._reach(write, partitions))
+            names_topics = "topic" in write.df.columns
+            reach = partial(self._reach, write, partitions)
+            return TaskPath(found, self.client, partitions, self._carrier, reach, names_topics)
         return DriverPath(found, self._settings_of(write), self._producers, partitions)
 
     def seal(self, txn: TxnId, topics: Collection[str]) -> set[str]:

@@ -66,6 +66,7 @@ class TaskPath:
         partitions: how many partitions the topic has of rows that name none.
         carrier: the local property by which its tasks get their transaction.
         reach: returns the physical topics that its rows may go to, as far as they are known.
+        names_topics: each row may name its topic: then there may be others.
     """
 
     job: DataFrame
@@ -73,6 +74,7 @@ class TaskPath:
     partitions: Mapping[str, int]
     carrier: str
     reach: Callable[[], set[str]]
+    names_topics: bool = False
     _began: bool = False
     _proven: bool = False
     _stages: list[int] = field(default_factory=list)
@@ -109,4 +111,9 @@ class TaskPath:
         None where each task is proven to have reported once. Of any other job a task may be running: Spark does not
         wait for the Python process of a task that it has killed, nor for tasks of a stage that it has given up.
         """
-        return self.reach() if self._began and not self._proven else set()
+        return self.reach() if self.may_send else set()
+
+    @property
+    def may_send(self) -> bool:
+        """Whether a task may still send, or send again."""
+        return self._began and not self._proven

@@ -156,6 +156,27 @@ def test_topics_where_a_frame_may_be_on_its_way_are_sealed_before_the_abort() ->
     assert one.abandon() == set(), "the second time it does nothing"
 
 
+@pytest.mark.parametrize("txn", [TXN, None])
+@pytest.mark.parametrize("names_topics", [True, False])
+def test_topics_that_only_rows_of_tasks_name_are_told_of_since_they_cannot_be_sealed(
+    caplog: pytest.LogCaptureFixture, names_topics: bool, txn: TxnId | None
+) -> None:
+    def collect() -> list[Any]:
+        raise OSError("a worker was lost")
+
+    one = batch(Scripted(), ("s",))
+    one.prepare()
+    job = SimpleNamespace(sparkSession=None, collect=collect)
+    one._paths = [TaskPath(cast(Any, job), cast(Any, None), {}, "carrier", set, names_topics)]
+    with patch("eos.spark.jobs.local_property", lambda *_: nullcontext()), pytest.raises(NotCommitted):
+        one.send(txn)
+    assert one.abandon() == set()
+    assert ("Its rows name their topics" in caplog.text) is (names_topics and txn is not None)
+    caplog.clear()
+    one.abandon()
+    assert not caplog.text
+
+
 def test_a_try_that_has_not_sent_seals_nothing() -> None:
     of = Scripted(under_way={"near"})
     one = batch(of)
