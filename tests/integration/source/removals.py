@@ -190,7 +190,9 @@ def _history(broker: LocalPulsar, client: Client, means: str, seed: str) -> str:
     where = Topic(broker, client, forever=dice.random() < 0.5)
     rows = dice.randint(100, 400)
     stream, careless, early = (dice.random() < 0.5 for _ in range(3))
-    given = {"service.url": broker.service_url, "topic": where.name, "startingOffsets": "earliest"}
+    idle = early and stream  # it has read nothing yet, and entries are removed between two of its triggers
+    begins = "latest" if idle else "earliest"
+    given = {"service.url": broker.service_url, "topic": where.name, "startingOffsets": begins}
     options = parse_options(given | ({"subscription": "job"} if stream else {}), "stream" if stream else "batch")
     brokers = PulsarBrokers(options)
     if not where.forever:
@@ -203,8 +205,11 @@ def _history(broker: LocalPulsar, client: Client, means: str, seed: str) -> str:
             raise InvalidInput(what)
 
     plan = StreamPlan(brokers, options.start, fail_on_data_loss=not careless, warn=outcome.told.append)
-    begin = plan.first() if stream else None
+    begin = plan.first() if stream and not idle else None
     try:
+        if idle:
+            where.write(range(-1, 0), dice)
+            begin = plan.latest(plan.first(), None)
         where.write(range(rows), dice)
     except NetworkError as error:
         brokers.close()
@@ -234,6 +239,8 @@ def _history(broker: LocalPulsar, client: Client, means: str, seed: str) -> str:
         try:
             if early:
                 remover.start()
+            if idle:
+                remover.join()
             ranges: list[Range]
             if begin is not None:
                 ranges = plan.ranges(begin, plan.latest(begin, None))
