@@ -21,6 +21,9 @@ from eos.source.silence import USUAL_TIMEOUT, ReadTimeout, Silence
 LOOK_BACK = (100, 10_000)
 """Entries to look back for the first chunk of a message: so many, and if it is not among them, so many."""
 
+_NAMED = 3
+"""Entries that can't be read, named in one message."""
+
 
 def whole_messages(
     topic: str,
@@ -46,12 +49,17 @@ def whole_messages(
             damaged(damage)
             continue
         except ChunksMissing as missing:
+            unread: set[EntryId] = set()
             try:
-                whole = _look_back(topic, entry, open_reader, decrypt, timeout)
+                whole = _look_back(topic, entry, open_reader, decrypt, timeout, unread)
             except DamagedFrame as damage:
                 damaged(damage)
                 continue
-            except ChunksMissing:
+            except ChunksMissing as again:
+                if unread and not isinstance(again.__cause__, EntriesGone):
+                    named = ", ".join(map(str, sorted(unread)[-_NAMED:]))
+                    damaged(entry.damaged(f"{missing}, and before it lie entries that can't be read ({named})"))
+                    continue
                 lose(
                     lost(
                         topic,
@@ -64,19 +72,21 @@ def whole_messages(
             yield whole
 
 
-def _look_back(topic: str, last: Entry, open_reader: Open, decrypt: Decrypt, timeout: ReadTimeout) -> Entry | None:
+def _look_back(
+    topic: str, last: Entry, open_reader: Open, decrypt: Decrypt, timeout: ReadTimeout, unread: set[EntryId]
+) -> Entry | None:
     """Return the message whose last chunk this is; None when this chunk came a second time.
 
-    Raises ChunksMissing.
+    Adds to `unread` the entries before it that nobody can read: one may be a chunk. Raises ChunksMissing.
     """
     for count in LOOK_BACK[:-1]:
         first = back_from(topic, last.id, count, open_reader)
         try:
-            return _read_again(topic, first, last, open_reader, decrypt, timeout)
+            return _read_again(topic, first, last, open_reader, decrypt, timeout, unread)
         except ChunksMissing:
             continue
     first = back_from(topic, last.id, LOOK_BACK[-1], open_reader)
-    return _read_again(topic, first, last, open_reader, decrypt, timeout)
+    return _read_again(topic, first, last, open_reader, decrypt, timeout, unread)
 
 
 def back_from(topic: str, entry: EntryId, count: int, open_reader: Open) -> EntryId:
@@ -93,7 +103,13 @@ def back_from(topic: str, entry: EntryId, count: int, open_reader: Open) -> Entr
 
 
 def _read_again(
-    topic: str, first: EntryId, last: Entry, open_reader: Open, decrypt: Decrypt, timeout: ReadTimeout
+    topic: str,
+    first: EntryId,
+    last: Entry,
+    open_reader: Open,
+    decrypt: Decrypt,
+    timeout: ReadTimeout,
+    unread: set[EntryId],
 ) -> Entry | None:
     assembler = ChunkAssembler(last.most, decrypt)
     came = EntryId(first.ledger, first.entry - 1)
@@ -107,6 +123,7 @@ def _read_again(
             except EntriesGone as gone:
                 raise ChunksMissing(str(gone), last.id) from gone
             end = arrived[-1].id if arrived else reader.last_message_id()[0]
+            unread.update(entry.id for entry in arrived if entry.damage and entry.id < last.id)
             for entry in arrived:
                 if entry.metadata.uuid != last.metadata.uuid:
                     continue  # of an earlier range: perhaps of a key that nobody has any more

@@ -149,3 +149,21 @@ def test_a_last_chunk_that_is_deleted_while_its_task_looks_back_is_lost(left: li
 
     with pytest.raises(InvalidInput, match=r"entry 7:2 of t is the last of 2 chunks"):
         Truncated(TANGLED).read(Position(at("7:1")), "7:2")
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+@pytest.mark.parametrize("start", [BEGINNING, Position(at("5:1"))])
+def test_a_chunk_that_nobody_can_read_takes_its_message_along_and_is_no_loss(damaged: int, start: Position) -> None:
+    """It was told as a loss, "retention has deleted them", which no option for damaged entries passes over."""
+    entries = [entry("5:0", "m", 0, 3), entry("5:1", "m", 1, 3), entry("5:2", "m", 2, 3), entry("5:3")]
+    entries[damaged] = Entry(at(f"5:{damaged}"), MessageMetadata(), b"", 100, "t", damage="checksum")
+    topic, told = Topic(entries), list[str]()
+
+    def fail(what: str) -> None:
+        raise InvalidInput(what)
+
+    part = Range("t", start, at("5:3"))
+    groups = read_range(part, topic.open, fail, damaged=lambda damage: told.append(str(damage)))
+    assert [str(one.id) for group in groups for one in group if not one.damage] == ["5:3"]
+    assert "entry 5:2 of t is the last of 3 chunks of message m" in told[-1]
+    assert told[-1].endswith(f"before it lie entries that can't be read (5:{damaged})")
