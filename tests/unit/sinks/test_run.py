@@ -161,6 +161,17 @@ def test_a_batch_of_another_transaction_is_a_replay_whose_rows_spark_must_run() 
     assert (run._metrics.snapshot().committed, run._metrics.snapshot().skipped, run.ran) == (0, 1, [write])
 
 
+def test_a_marker_of_this_run_that_this_object_has_not_sent_is_no_replay() -> None:
+    """Something else has written the batch in this run: skipped as a replay, these rows would be lost."""
+    run, write = Settling(TxnId(0, 8), committed_in=TxnId(0, 7)), Write(cast(Any, None), None)
+    query: Any = SimpleNamespace(is_active=lambda failed=None: True)
+    run.query = query
+    with pytest.raises(InvalidInput, match=r"written or skipped batch 3 already\..*Put both writes into one `with"):
+        run.take(3, [write], IDENTITY)
+    assert run.ran == [], "these rows are not skipped as a replay"
+    assert run._metrics.snapshot().skipped == 0
+
+
 class Looking(OwningRun):
     """An owning run that commits each batch, and notes before which it has looked which markers savepoints need."""
 
