@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from eos.config import Batching, CompressionOption, KeyHash, OAuth2Options, Token
 from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
+from eos.sinks.foreach_batch import noted_if_it_fails
 from eos.sinks.options import MIB, Guarantee, SinkOptions, check_names, checked, names_checked
 from eos.sinks.sink import Sink
 from eos.steps import Observer, unobserved
 
 
+@noted_if_it_fails
 @names_checked(check_names)
 def sink(
     service_url: str,

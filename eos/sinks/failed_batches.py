@@ -100,6 +100,10 @@ class FailedBatches:
             if one.batch_id < batch_id and not in_output and not rewritten:
                 raise InvalidInput(self._lacks(one, batch_id, f"Batch {batch_id} is not written"))
 
+    def noted_in(self, run_id: str) -> bool:
+        """Tell whether the checkpoint has an entry of this name by a run, as before a sink could be made in it."""
+        return any((one.name, one.run_id) == (self._name, run_id) for one in self._found())
+
     def passed(self) -> bool:
         """Tell whether Spark has counted a batch as done that failed in this run."""
         failed = self.first
@@ -132,7 +136,7 @@ class FailedBatches:
         return [one if self._ours(one) else replace(one, partly=True) for one in found]
 
     def _ours(self, one: Failure) -> bool:
-        return one.name == self._name and (self._logged or one.topic in (None, self._topic))
+        return one.name in ("", self._name) and (self._logged or one.topic in (None, self._topic))
 
     def _concerns_us(self, one: Failure) -> bool:
         return self._logged or self._ours(one)
@@ -177,6 +181,23 @@ class FailedBatches:
             if self._query is not None and any(not self._concerns_us(one) for one in parse(self._query.read(FAILED))):
                 return f'take the entry of the sink "{self._name}" out of {FAILED} in the checkpoint'
         return f"delete {FAILED} from the checkpoint"
+
+
+def note_without_a_sink(query: spark.Query, name: str, batch_id: int, error: str) -> bool:
+    """Note a batch that failed where no sink could take it. Returns whether Spark has passed an earlier one.
+
+    Args: the query; of the sink that could not be made, "" if that is not known; the batch; the words of the error.
+    """
+    passed = False
+    with logged(f"batch {batch_id} failed, and could not be noted in the checkpoint"), _file:
+        found = parse(query.read(FAILED))
+        first = next((one for one in found if one.name == name and one.batch_id < batch_id), None)
+        passed = first is not None
+        entry = Failure(name, batch_id, query.run_id, error[:1_000], batch_id)
+        if first is not None:
+            entry = replace(first, last=max(first.last, batch_id))
+        query.register(FAILED, text_of([*(one for one in found if one.name != name), entry]))
+    return passed
 
 
 def _run_again(first: int) -> str:

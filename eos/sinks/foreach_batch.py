@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
 
 from pyspark.sql import SparkSession
 
 from eos.commit.decision import Identity
 from eos.commit.registration import REGISTRATION, Registration
 from eos.errors import EosError, InvalidInput
+from eos.sinks.shared_run import failed_without_a_sink
 from eos.spark import query as spark
+from eos.spark.pyspark_api import ClassicDataFrame
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 
 IDENTITY_IN_A_QUERY: Final = (
     "sink.batch() was given identity= in foreachBatch. Then neither the query nor its checkpoint would learn of a "
@@ -23,6 +30,35 @@ _NOT_PINNED: Final = (
     "PySpark runs without pinned threads (PYSPARK_PIN_THREAD=false), so the sink can't tell in which query it was "
     "called, and nothing is written. Unset the environment variable PYSPARK_PIN_THREAD before the session is made."
 )
+
+
+def noted_if_it_fails(call: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """Have a function note the batch in hand as failed where it raises in a batch function, which may swallow that."""
+
+    @wraps(call)
+    def around(*given: _Given.args, **options: _Given.kwargs) -> _Made:
+        try:
+            return call(*given, **options)
+        except BaseException as error:
+            with suppress(*spark.JVM_GONE):
+                name = options.get("name")
+                _note(name if isinstance(name, str) else "", (*given, *options.values()), error)
+            raise
+
+    return around
+
+
+def _note(name: str, given: Iterable[object], error: BaseException) -> None:
+    """Note what a call raises: by its thread, else by the DataFrames that it was given."""
+    query = spark.current_query()
+    if query is not None:
+        failed_without_a_sink(query, name, error)
+        return
+    for one in given:
+        query = spark.query_of(one.sparkSession) if isinstance(one, ClassicDataFrame) else None
+        if query is not None:
+            failed_without_a_sink(query, name, error)
+            query.end_after_batch()  # no error reaches its thread
 
 
 def refuse_another_type(batch_id: object) -> None:

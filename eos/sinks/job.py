@@ -26,6 +26,7 @@ from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput, Netwo
 from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
 from eos.sinks.context import SinkContext
+from eos.sinks.foreach_batch import noted_if_it_fails
 from eos.sinks.options import SinkOptions, check_names, checked, names_checked
 from eos.sinks.run import OwningRun
 from eos.spark import query as spark
@@ -108,6 +109,7 @@ class JobResult:
     bytes_by_topic: Mapping[str, int]
 
 
+@noted_if_it_fails
 @names_checked(partial(check_names, call="eos.write()", needs="job_id", without=LEFT_OUT))
 def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[JobOptions]) -> JobResult:
     """Write a batch DataFrame to Pulsar as one transaction, once for each job id.
@@ -184,16 +186,12 @@ def _refuse_a_stream(df: DataFrame) -> None:
             "eos.write() was given a streaming DataFrame, which has no end. Start it as a query: "
             "df.writeStream.foreachBatch(eos.sink(...)) writes each of its micro-batches exactly once."
         )
-    query = spark.current_query()
-    if query is not None:
-        words = (
-            "eos.write() was called from foreachBatch: a job id can't tell a micro-batch that is handed over again "
+    of_stream = isinstance(df, ClassicDataFrame) and spark.query_of(df.sparkSession) is not None
+    if of_stream or spark.current_query() is not None:
+        raise InvalidInput(
+            "eos.write() was called from foreachBatch. A job id can't tell a micro-batch that is handed over again "
             "from the next one. Use eos.sink(), which goes by the query's checkpoint."
         )
-        query.end_with(words)  # also where the batch function swallows the error, as it may in each batch
-        query.end_after_batch()
-        log.error("the query ends after this batch: %s", words)
-        raise InvalidInput(words)
 
 
 def _checked(job_id: str, options: JobOptions) -> SinkOptions:

@@ -31,7 +31,7 @@ from eos.delivery.delivery import Write
 from eos.errors import EosError, Fenced, ReplayFailed
 from eos.sinks.at_least_once import RepeatingRun
 from eos.sinks.error_translation import before_the_log
-from eos.sinks.failed_batches import FailedBatches, logged
+from eos.sinks.failed_batches import FailedBatches, logged, note_without_a_sink
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import OwningRun, Run, RunContext
@@ -66,16 +66,43 @@ def shared_run(service_url: str, options: SinkOptions, run_id: str, query: spark
         return found
 
 
+def failed_without_a_sink(query: spark.Query, name: str, error: BaseException) -> None:
+    """Note the batch in hand as failed where no sink could take it. Raises what py4j does.
+
+    The query is to end with the error. A sink of this name that takes the batch after all, made with other options,
+    clears that. A sink of another name does not, since other rows may be missing.
+
+    Args: the query; of the sink that could not be made, "" if that is not known; what the call raises.
+    """
+    batch_id, stopped = query.batch_in_hand(), not query.is_active(error)
+    with _sharing:
+        begun = [one for one in _shared.values() if one.run_id == query.run_id and one.name == name]
+    for one in begun:
+        one.failed(batch_id, error, stopped=stopped)
+    if begun or stopped:
+        return
+    words = _words_of(error)
+    passed = note_without_a_sink(query, name, batch_id, words)
+    query.end_with(f"Batch {batch_id} failed: {words}")
+    if passed or not name:  # a sink that has begun does not read the note of another
+        query.end_after_batch()
+
+
+def _words_of(error: BaseException) -> str:
+    return str(error) if isinstance(error, EosError) else f"{type(error).__name__}: {error}"
+
+
 class SharedRun:
     """One run of a query on one control topic.
 
     Attributes:
         run_id: Spark's.
         query: the streaming query; None outside one.
+        name: the sinks'.
     """
 
     def __init__(self, options: SinkOptions, run_id: str, query: spark.Query | None) -> None:
-        self.run_id, self.query = run_id, query
+        self.run_id, self.query, self.name = run_id, query, options.name
         self._run: Run | None = None
         self._options = options
         self._taken: dict[int, str] = {}
@@ -109,7 +136,7 @@ class SharedRun:
             error to end with.
         """
         self._given_up = {batch_id: [*self._given_up.get(batch_id, []), tuple(requests)]}
-        words = str(error) if isinstance(error, EosError) else f"{type(error).__name__}: {error}"
+        words = _words_of(error)
         passed = self._failed.add(
             *(batch_id, self.run_id, words),
             replayed=isinstance(error, ReplayFailed),
@@ -174,6 +201,7 @@ class SharedRun:
         if not self._taken and self.query is not None:
             try:
                 self._failed.look_back(run, start.batch_id)
+                self._told = self._failed.noted_in(self.run_id)
             except BaseException:
                 run.close()
                 raise

@@ -26,6 +26,7 @@ from eos.sinks.context import SinkContext
 from eos.sinks.error_translation import as_it_leaves, before_the_log
 from eos.sinks.foreach_batch import (
     IDENTITY_IN_A_QUERY,
+    noted_if_it_fails,
     queries_of_stray,
     query_of_call,
     refuse_another_batch,
@@ -131,9 +132,9 @@ class Sink:
         self._context = SinkContext(service_url, options)
         self._shared: SharedRun | None = None  # of the run that it was last called in
         self._turn = threading.RLock()
-        with self._noted_if_it_fails():
-            self._context.start()
+        self._context.start()
 
+    @noted_if_it_fails
     def __reduce__(self) -> NoReturn:
         raise InvalidInput(
             "A sink stays in the driver. It can't be sent to executors, as foreach(sink) would, nor to a Spark Connect "
@@ -194,8 +195,8 @@ class Sink:
 
         Args:
             batch_id: as Spark gives it.
-            identity: whose batch it is and of which input. Found by itself inside foreachBatch;
-                outside a streaming query it must be given.
+            identity: whose batch it is and of which input. Inside foreachBatch the sink finds it by itself, and
+                refuses it here. Outside a streaming query it must be given.
 
         Raises what calling the sink does, at the end of the block.
         """
@@ -284,18 +285,6 @@ class Sink:
             self._shared_run(identity.run_id, None).failed(batch.batch_id, error, batch._requests)
         elif stray:
             log.error("Batch %s failed outside of the thread of a query. No query was found. %s", batch.batch_id, error)
-
-    @contextmanager
-    def _noted_if_it_fails(self) -> Iterator[None]:
-        """Note a batch that failed as a sink for it could not be made in the batch function."""
-        try:
-            yield
-        except BaseException as error:
-            query = self._query_here()
-            if query is not None:
-                with suppress(*spark.JVM_GONE):
-                    self._shared_run(query.run_id, query).failed(query.batch_in_hand(), error)
-            raise
 
     def _query_here(self) -> spark.Query | None:
         """Return the query whose batch function runs in this thread; None: none, or it can't be asked for."""

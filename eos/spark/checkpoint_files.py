@@ -78,7 +78,8 @@ class CheckpointFiles:
             finally:
                 stream.close()
         except Py4JJavaError as error:
-            if str(error.java_exception.getClass().getName()) in _MISSING:
+            # A file system may say it by an exception of its own, or within another one.
+            if str(error.java_exception.getClass().getName()) in _MISSING or not self.exists(name):
                 return None
             raise
 

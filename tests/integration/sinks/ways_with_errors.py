@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from pyspark.sql import DataFrame
@@ -95,6 +96,66 @@ def a_sink_that_cannot_be_made_is_swallowed(use: Use) -> Batch:
         eos.sink(use.service_url, topic=f"{use.topic}-missing", name=use.name)(df, batch_id)
 
     return careless(use, 1, fail)
+
+
+@way(HOLE, soak=True)
+def a_sink_of_wrong_options_is_swallowed_each_time(use: Use) -> Batch:
+    def batch(df: DataFrame, batch_id: int) -> None:
+        with suppress(eos.EosError):
+            use.sink(no_such_option=1)(df, batch_id)
+
+    return batch
+
+
+@way(HOLE, soak=True)
+def a_sink_of_a_wrong_option_is_swallowed_once(use: Use) -> Batch:
+    def batch(df: DataFrame, batch_id: int) -> None:
+        with suppress(eos.EosError):
+            use.sink(attempts=0 if batch_id == 1 else 2)(df, batch_id)
+
+    return batch
+
+
+@way(soak=True)
+def a_sink_is_made_again_with_right_options(use: Use) -> Batch:
+    def batch(df: DataFrame, batch_id: int) -> None:
+        try:
+            sink = use.sink(attempts=0)
+        except eos.InvalidInput:
+            sink = use.sink()
+        sink(df, batch_id)
+
+    return batch
+
+
+@way("was called from foreachBatch", soak=True)
+def a_refused_job_is_swallowed(use: Use) -> Batch:
+    def batch(df: DataFrame, batch_id: int) -> None:
+        with suppress(eos.EosError):
+            eos.write(df, use.service_url, job_id=use.name, topic=use.topic)
+
+    return batch
+
+
+@way("was called from foreachBatch", soak=True)
+def a_refused_job_in_a_pool(use: Use) -> Batch:
+    pool = ThreadPoolExecutor(1)
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        pool.submit(eos.write, df, use.service_url, job_id=use.name, topic=use.topic).exception()
+
+    return batch
+
+
+@way("A sink stays in the driver", soak=True)
+def a_sink_in_foreach_is_swallowed(use: Use) -> Batch:
+    sink = use.sink()
+
+    def batch(df: DataFrame, batch_id: int) -> None:
+        with suppress(Exception):
+            df.foreach(sink)  # type: ignore[arg-type]
+
+    return batch
 
 
 @way()

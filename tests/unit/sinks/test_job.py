@@ -213,16 +213,6 @@ def test_two_threads_of_one_process_do_not_write_one_job(monkeypatch: pytest.Mon
     assert (log.taken, write().wrote) == ([(0, 1)], False)
 
 
-def test_a_job_is_not_written_from_a_batch_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its id would be the same in the next micro-batch, which would be found committed and be lost."""
-    told: list[str] = []
-    query = SimpleNamespace(end_with=told.append, end_after_batch=lambda: told.append("ends"))
-    monkeypatch.setattr("eos.spark.query.current_query", lambda: query)
-    with pytest.raises(InvalidInput, match=r"called from foreachBatch: .* Use eos\.sink\(\)") as caught:
-        write()
-    assert told == [str(caught.value), "ends"], "the batch function may swallow it"
-
-
 def _with_offsets(marker: Marker, offsets: str) -> Marker:
     values = {field.name: getattr(marker, field.name) for field in fields(marker)}
     return Marker(**{**values, "offsets": offsets})
