@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import (
@@ -28,7 +29,9 @@ from eos.option_names import did_you_mean
 from eos.pulsar.protocol.topics import split_partition
 from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.fields import Places
 from eos.pulsar.wire.message_id import MessageId
+from eos.source.errors import UnreadableMessage
 from eos.source.value_schema import TypedValues
 from eos.spark.pyspark_api import arrow_schema, arrow_type
 
@@ -124,19 +127,29 @@ class SourceColumns:
         self._topic = topic
         self._name, self._partition = split_partition(topic)
 
-    def batch(self, entries: Sequence[Entry]) -> pa.RecordBatch:
-        """Return the messages of these entries. Raises InvalidInput, DamagedFrame."""
+    def batch(self, entries: Sequence[Entry], without: Sequence[int] = ()) -> pa.RecordBatch:
+        """Return the messages of these entries.
+
+        Args: the entries; which of their messages to leave out. Default: none.
+
+        Raises UnreadableMessage, InvalidInput, DamagedFrame.
+        """
         decoded = decode(entries, self._wanted)
+        messages: Places = np.arange(decoded.num_rows)
+        if without:
+            messages = np.delete(messages, without)
+            decoded = decoded.take(pa.array(messages))
         if self._typed is not None:
-            value = self._typed.decode(decoded, entries, self._schema.field("value").type)
+            value = self._typed.decode(decoded, entries, messages, self._schema.field("value").type)
             decoded = decoded.set_column(decoded.schema.get_field_index("value"), "value", value)
         columns = [
-            self._column(part, field, decoded, entries) for part, field in zip(self._parts, self._schema, strict=True)
+            self._column(part, field, decoded, entries, messages)
+            for part, field in zip(self._parts, self._schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _column(
-        self, part: MessagePart, field: pa.Field, decoded: pa.RecordBatch, entries: Sequence[Entry]
+        self, part: MessagePart, field: pa.Field, decoded: pa.RecordBatch, entries: Sequence[Entry], messages: Places
     ) -> pa.Array:
         if part.decoded is None:
             constant = self._name if part.name == "__topic" else self._partition
@@ -146,11 +159,13 @@ class SourceColumns:
         try:
             return convert(column, field.type)
         except pa.ArrowInvalid as error:
-            where = place_of(entries, _first_wrong(column, field.type, convert))
+            row = int(messages[_first_wrong(column, field.type, convert)])
             others = [kind for kind in part.types if arrow_type(kind) != field.type]
-            raise InvalidInput(
-                f"message {where} of {self._topic}: column {part.name!r} can't be read as {field.type}: {error}. "
-                f"Declare it as {(others or part.types)[0].simpleString()} by .schema(…)."
+            raise UnreadableMessage(
+                row,
+                f"message {place_of(entries, row)} of {self._topic}: column {part.name!r} can't be read as "
+                f"{field.type}: {error}. "
+                f"Declare it as {(others or part.types)[0].simpleString()} by .schema(…).",
             ) from error
 
 

@@ -30,12 +30,25 @@ def losses(fail: bool) -> Callable[[str], None]:
     return lose
 
 
-Damaged = Callable[[DamagedFrame], None]
-"""Is told of an entry that can't be read. It raises, or leaves the entry out."""
+class UnreadableMessage(InvalidInput):
+    """A message whose entry is whole, and of which a column can't be read: its value isn't as its schema says.
+
+    Attributes:
+        row: which message of the entries that were decoded together.
+    """
+
+    def __init__(self, row: int, message: str) -> None:
+        """Args: as the attribute; the words."""
+        super().__init__(message)
+        self.row = row
 
 
-def refused(damage: DamagedFrame) -> None:
-    """Raise what is wrong with an entry."""
+Damaged = Callable[[DamagedFrame | UnreadableMessage], None]
+"""Is told of an entry or a message that can't be read. It raises, or leaves it out."""
+
+
+def refused(damage: DamagedFrame | UnreadableMessage) -> None:
+    """Raise what is wrong with an entry or a message."""
     raise damage
 
 

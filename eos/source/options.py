@@ -71,7 +71,7 @@ class SourceOptions:
         start, end: where reading begins and ends; the end counts for batches only.
         subscription: the durable subscription of a streaming query; "" for a batch read.
         fail_on_data_loss: whether a proven loss ends the query, or is a warning.
-        skip_damaged: whether an entry that can't be read is left out, and only told of in the log.
+        skip_damaged: whether an entry or a message that can't be read is left out, and only told of in the log.
         max_message_bytes: bytes that an entry, or a message in chunks, may have once it is decompressed.
         limits: how much a micro-batch may hold; None: everything there is.
         admin_url: of the admin API, which tells of ledgers; None: ranges are read whole.

@@ -104,7 +104,8 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "onDamagedEntry",
         "`fail`",
-        "for an entry whose bytes cannot be read, `fail` ends the query, and `skip` leaves it out with a warning.",
+        "for an entry whose bytes cannot be read, or a message that does not fit the column's type, `fail` ends the "
+        "query, and `skip` leaves it out with a warning.",
     ),
     _both(
         "maxMessageBytes",

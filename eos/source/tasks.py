@@ -16,7 +16,7 @@ from eos.pulsar.wire.encryption import as_it_is, decryptor_of
 from eos.pulsar.wire.entry import Entry
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import SourceColumns
-from eos.source.errors import Damaged, losses
+from eos.source.errors import Damaged, UnreadableMessage, losses
 from eos.source.options import SourceOptions
 from eos.source.range_reader import read_range
 from eos.source.ranges import Range
@@ -54,13 +54,16 @@ def read_partition(
     lose = losses(options.fail_on_data_loss)
     left_out = 0
 
-    def damaged(damage: DamagedFrame) -> None:
+    def damaged(damage: DamagedFrame | UnreadableMessage) -> None:
         nonlocal left_out
         if not options.skip_damaged:
-            advice = "Set onDamagedEntry=skip to go on without such entries. Each is then named in the log of its task."
+            what = "messages" if isinstance(damage, UnreadableMessage) else "entries"
+            advice = f"Set onDamagedEntry=skip to go on without such {what}. Each is then named in the log of its task."
             raise InvalidInput(f"{str(damage).rstrip('.')}. {advice}") from damage
         left_out += 1
-        log.warning("%s It is left out: onDamagedEntry=skip (%d so far in %s).", f"{damage}.", left_out, part)
+        log.warning(
+            "%s It is left out: onDamagedEntry=skip (%d so far in %s).", f"{str(damage).rstrip('.')}.", left_out, part
+        )
 
     brokers = PulsarBrokers(options)
     columns = SourceColumns(schema, part.topic, TypedValues(values, part.topic, brokers.schema) if values else None)
@@ -75,13 +78,28 @@ def read_partition(
 
 
 def readable(columns: SourceColumns, entries: Sequence[Entry], damaged: Damaged) -> Iterator[pa.RecordBatch]:
-    """Yield the messages of entries, without those that can't be read. Args: is told of each of them."""
-    try:
-        yield columns.batch(entries)
-    except DamagedFrame as damage:
-        if len(entries) == 1:
-            damaged(damage)
+    """Yield the messages of entries, without those that can't be read.
+
+    Entries are halved until what can't be read is alone: one more pass for each message left out, of its entry only.
+
+    Args: is told of each entry and message that can't be read.
+    """
+    without: list[int] = []
+    while True:
+        try:
+            yield columns.batch(entries, without)
+        except DamagedFrame as damage:
+            if len(entries) == 1:
+                damaged(damage)
+                return
+        except UnreadableMessage as wrong:
+            if len(entries) == 1:
+                damaged(wrong)
+                without.append(wrong.row)
+                continue
+        else:
             return
         middle = len(entries) // 2
         yield from readable(columns, entries[:middle], damaged)
         yield from readable(columns, entries[middle:], damaged)
+        return

@@ -24,6 +24,7 @@ from eos.schema.decoder import Decoder
 from eos.schema.description import Description, Pair, described, same
 from eos.schema.errors import Undecodable
 from eos.schema.spark_types import spark_type
+from eos.source.errors import UnreadableMessage
 
 Lookup = Callable[[str, bytes], Registered | None]
 """Returns a version of a topic's schema, None where the registry has none."""
@@ -108,10 +109,16 @@ class TypedValues:
         self._lookup = lookup
         self._decoders: dict[bytes | None, Decoder] = {}
 
-    def decode(self, decoded: pa.RecordBatch, entries: Sequence[Entry], target: pa.DataType) -> pa.Array:
-        """Return the typed values. Args: the columns of these entries, those needed among them; the Arrow type.
+    def decode(
+        self, decoded: pa.RecordBatch, entries: Sequence[Entry], messages: Places, target: pa.DataType
+    ) -> pa.Array:
+        """Return the typed values.
 
-        Raises InvalidInput, which names topic, message and field, for what is not as its schema says.
+        Args: columns of messages, those needed among them; the entries; which of their messages these are; the Arrow
+        type.
+
+        Raises UnreadableMessage, which names topic, message and field, for what is not as its schema says, and
+        InvalidInput for a version that no longer goes with the query's.
         """
         values = decoded.column("value")
         keys = decoded.column("key") if "key" in self.needs else None
@@ -125,7 +132,7 @@ class TypedValues:
                 decoder = self._decoder(version, target)
                 parts.append(decoder.decode(_of(rows, values), None if keys is None else _of(rows, keys)))
             except Undecodable as wrong:
-                raise self._error(entries, int(rows[wrong.row]), version, wrong) from wrong
+                raise self._error(entries, int(messages[rows[wrong.row]]), version, wrong) from wrong
             places.append(rows)
         if len(parts) == 1:
             return parts[0]
@@ -151,13 +158,16 @@ class TypedValues:
             )
         return described(registered)
 
-    def _error(self, entries: Sequence[Entry], row: int, version: bytes | None, wrong: Undecodable) -> InvalidInput:
+    def _error(
+        self, entries: Sequence[Entry], row: int, version: bytes | None, wrong: Undecodable
+    ) -> UnreadableMessage:
         where = MessageId(**decode(entries, ["message_id"]).column("message_id")[row].as_py())
         which = "without a schema version" if version is None else f"of schema version {int.from_bytes(version, 'big')}"
         field = f"field {wrong.field!r} of its value" if wrong.field else "its value"
-        return InvalidInput(
+        return UnreadableMessage(
+            row,
             f"message {where.place} of {self._topic}, {which}: {field} can't be decoded: {wrong.why}. "
-            "Read the topic as bytes, without valueFormat, to see what it holds."
+            "Read the topic as bytes, without valueFormat, to see what it holds.",
         )
 
 

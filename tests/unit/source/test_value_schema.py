@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.decoding import decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
-from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 from eos.source.columns import ALL, SourceColumns, all_with, checked
+from eos.source.tasks import readable
 from eos.source.value_schema import TypedValues, ValueSchema, shared_schema
 from tests.unit.schema.registered import field, golden, record, registered
 
@@ -103,6 +105,50 @@ def test_a_message_of_a_batch_is_named_by_its_place_in_it() -> None:
     batch = b"\0\0\0\2\x18\4" + number(1) + b"\0\0\0\2\x18\1" + b"x"
     with pytest.raises(InvalidInput, match=f"message 8:0:1 of {TOPIC}-partition-1"):
         rows(registered("INT32"), entry(batch, num_messages_in_batch=2))
+
+
+def read_around(columns: SourceColumns, entries: Sequence[Entry]) -> tuple[list[Any], list[str]]:
+    """Return the rows that can be read, and the words about each message that can't."""
+    told: list[str] = []
+    found = [
+        row for batch in readable(columns, entries, lambda wrong: told.append(str(wrong))) for row in batch.to_pylist()
+    ]
+    return found, told
+
+
+def batch_of(values: Sequence[bytes], number: int) -> Entry:
+    packed = b""
+    for value in values:
+        single = SingleMessageMetadata(payload_size=len(value)).SerializeToString()
+        packed += len(single).to_bytes(4, "big") + single + value
+    return entry(packed, number, num_messages_in_batch=len(values))
+
+
+def test_each_message_that_does_not_fit_its_schema_is_left_out_alone() -> None:
+    shared = shared_schema({TOPIC: registered("INT32")})
+    typed = TypedValues(shared, TOPIC, lambda topic, version: None)
+    columns = SourceColumns(all_with(shared.spark_type), TOPIC, typed)
+    entries = [
+        entry(number(1)),
+        batch_of([b"xx", number(2), b"yyy", number(3)], 1),
+        entry(b"zzzzz", 2),
+        entry(number(4), 3),
+    ]
+    found, told = read_around(columns, entries)
+    assert [(row["value"], row["__messageId"]["entry"], row["__messageId"]["batchIndex"]) for row in found] == [
+        (1, 0, -1),
+        (2, 1, 1),
+        (3, 1, 3),
+        (4, 3, -1),
+    ]
+    assert [words.split(" of ")[0] for words in told] == ["message 8:1:0", "message 8:1:2", "message 8:2"]
+
+
+def test_a_text_that_is_none_is_left_out_alone() -> None:
+    columns = SourceColumns(StructType([StructField("value", StringType())]), TOPIC)
+    found, told = read_around(columns, [entry(b"a"), batch_of([b"\xff", b"b", b"\xfe"], 1)])
+    assert [row["value"] for row in found] == ["a", "b"]
+    assert [words.split(" of ")[0] for words in told] == ["message 8:1:0", "message 8:1:2"]
 
 
 def test_topics_share_a_schema_or_are_refused_with_both() -> None:
