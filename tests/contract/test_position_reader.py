@@ -101,6 +101,13 @@ def by_a_durable_one(client: Client, topic: str, place: int | EntryId) -> EntryI
         cursor.delete()
 
 
+def at_first(position: EntryId | None, written: list[MessageId]) -> EntryId | None:
+    """Return the place before the first entry for each one before it: a durable cursor may stay in a ledger of its own
+    while a topic is being compacted."""
+    first = min((EntryId(one.ledger, -1) for one in written), default=None)
+    return position if position is None or first is None else max(position, first)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_it_stands_where_a_durable_one_would_and_leaves_nothing(
     ours: Client, pulsar: Running, make_topic: MakeTopic, shape: str
@@ -114,10 +121,10 @@ def test_it_stands_where_a_durable_one_would_and_leaves_nothing(
     written = SHAPES[shape](ours, topic, ask)
     looked = list(places(written, ours, topic))
     assert len(looked) >= 8
-    told = {place: ours.position_of(topic, place) for place in looked}
+    told = {place: at_first(ours.position_of(topic, place), written) for place in looked}
     with Admin(pulsar.admin_url) as admin:
         assert set(admin.subscriptions(topic)) <= {"__compaction"}
-    assert told == {place: by_a_durable_one(ours, topic, place) for place in looked}
+    assert told == {place: at_first(by_a_durable_one(ours, topic, place), written) for place in looked}
 
 
 def test_one_that_is_killed_leaves_nothing_and_none_is_backlog(
