@@ -69,7 +69,7 @@ class Audit:
         batches: the committed ones whose markers are retained.
         rows: what they promise, over all topics.
         discrepancies: by batch; none if readers find what was promised.
-        missing: entries of the topics that were not delivered since their ledger is lost, or may be; in words.
+        missing: entries of the topics that were not delivered since they are lost, or may be; in words.
         problem: why the log does not tell what was promised; "" where it does.
     """
 
@@ -186,7 +186,9 @@ def _count(cluster: Cluster, topic: str, progress: Progress, admin: Admin | None
     missing = MissingEntries(admin)
     stored = _Stored(missing=missing.noted)
     lost: list[str] = []
-    rows = TopicRows(cluster, topic, "earliest", lost.append, kind_of=missing.kind_of)
+    rows = TopicRows(
+        cluster, topic, "earliest", lost.append, kind_of=missing.kind_of, may_pass_over=missing.may_pass_over
+    )
     begins: dict[str, _First] = {}
     read_already = 0
     try:

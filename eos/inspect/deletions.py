@@ -60,7 +60,7 @@ def published_since(cluster: Cluster, admin: Admin | None, topic: str, time_ms: 
     def lose(words: str) -> None:
         doubts.append(words.removesuffix(named_by("failOnDataLoss")).rstrip("."))
 
-    rows = TopicRows(cluster, topic, str(time_ms), lose, kind_of=missing.kind_of)
+    rows = TopicRows(cluster, topic, str(time_ms), lose, kind_of=missing.kind_of, may_pass_over=missing.may_pass_over)
     partitions = rows.partitions()
     before = {partition: _ledgers(admin, partition) for partition in partitions}  # to read a topic changes its ledgers
     stored = sum(entry.num_messages for _, entries in rows.entries() for entry in entries)

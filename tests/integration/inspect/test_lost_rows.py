@@ -48,9 +48,9 @@ def test_rows_of_a_lost_ledger_are_missing_and_the_ledger_is_named(start_pulsar:
         assert answer.exit_code == 1
         assert [(one["batch_id"], one["verdict"]) for one in found["discrepancies"]] == [(1, "missing")]
         (missing,) = found["missing_entries"]
-        assert f"the entries of {sink.topic} from {ledger}:0 to the end of its ledger were not delivered" in missing
-        assert missing.endswith("Their ledger is lost")
+        assert f"the entries of {sink.topic} from {ledger}:0 to the end of its ledger were not all delivered" in missing
+        assert missing.endswith("They are lost")
         (unsure,) = json.loads(eos(pulsar, "sink", "verify", sink.name, "--json", admin=False).stdout)[
             "missing_entries"
         ]
-        assert "They belong to aborted transactions, or their ledger is lost" in unsure
+        assert "They belong to aborted transactions, or are lost" in unsure

@@ -227,7 +227,7 @@ def test_a_lost_ledger_is_told_by_the_readers_without_spark(lossy: Lossy, caplog
         assert "is gone, and the broker passes over it" in told[0]
         assert [row.value for row in TopicRows(ours.cluster, lossy.topic, "earliest", fail).stored()] == left
         assert "The source cannot know which" in caplog.text
-        for asked, words in ((admin, "Their ledger is lost"), (None, "or their ledger is lost")):
+        for asked, words in ((admin, "They are lost"), (None, "or are lost")):
             assert words in published_since(ours.cluster, asked, lossy.topic, began_ms).doubt
 
 

@@ -35,7 +35,7 @@ class Store:
 
 def ask(monkeypatch: pytest.MonkeyPatch, store: Store, *, admin: bool = True) -> Published:
     class Rows:
-        def __init__(self, cluster: Cluster, topic: str, start: str, lose: Any, kind_of: Any) -> None:
+        def __init__(self, cluster: Cluster, topic: str, start: str, lose: Any, **asked: Any) -> None:
             self._from, self._lose = 0 if start == "earliest" else int(start), lose
 
         def partitions(self) -> list[str]:
