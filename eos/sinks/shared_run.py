@@ -135,7 +135,8 @@ class SharedRun:
         Args: the batch; what its call raises; what it was asked to write; whether the query was stopped, which is no
             error to end with.
         """
-        self._given_up = {batch_id: [*self._given_up.get(batch_id, []), tuple(requests)]}
+        if self.query is not None:  # outside a query nobody but the caller counts a batch as done
+            self._given_up = {batch_id: [*self._given_up.get(batch_id, []), tuple(requests)]}
         words = _words_of(error)
         passed = self._failed.add(
             *(batch_id, self.run_id, words),

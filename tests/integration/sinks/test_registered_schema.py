@@ -282,11 +282,12 @@ def test_pairs_are_read_equal_with_their_keys_where_the_schema_has_them(
     world = in_world(topics["INLINE"])
     pair = "named_struct('key', concat('größer ', id), 'value', named_struct('delay', cast(nullif(id, 1) as int)))"
     rows = world.rows(f"if(id = 2, null, {pair}) value")
-    with world.sink(value_format="schema").batch(0, identity()) as txn:
+    sink, words = world.sink(value_format="schema"), "Column 'key' gives the message's key, and so does the pair"
+    with pytest.raises(eos.InvalidInput, match=words), sink.batch(0, identity()) as txn:
+        txn.write(rows.selectExpr("*", "'k' key"), topics["SEPARATED"])
+    with sink.batch(0, identity()) as txn:
         for topic in topics.values():
             txn.write(rows, topic)
-        with pytest.raises(eos.InvalidInput, match="Column 'key' gives the message's key, and so does the pair"):
-            txn.write(rows.selectExpr("*", "'k' key"), topics["SEPARATED"])
     wanted = [None, Row(key="größer 0", value=Row(delay=0)), Row(key="größer 1", value=Row(delay=None))]
     for encoding, topic in topics.items():
         found = table(spark, pulsar, topic).selectExpr("value", "cast(__key as string) key").collect()
