@@ -137,7 +137,7 @@ class TopicRows:
     def _ranges(self, topics: list[str]) -> list[Range]:
         if self._names_entry and topics != [self._topic]:
             raise InvalidInput(
-                f"an entry lies in one partition, and {self._topic} has {len(topics)}: name the partition, such as "
+                f"an entry lies in one partition, and {self._topic} has {len(topics)}. Name the partition, such as "
                 f"{topics[0]}"
             )
         return batch_ranges(self._brokers, self._options.start, Boundary("latest"), lose=self._lose)

@@ -84,5 +84,5 @@ def test_what_comes_is_read_behind_what_was_read(
 
 def test_an_entry_belongs_to_one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PulsarBrokers", lambda options: FakeBrokers(**{f"{NAME}-partition-0": FakeTopic()}))
-    with pytest.raises(InvalidInput, match="name the partition, such as persistent://public/default/t-partition-0"):
+    with pytest.raises(InvalidInput, match="Name the partition, such as persistent://public/default/t-partition-0"):
         next(TopicRows(CLUSTER, "t", "5:3", lose=pytest.fail).stored())
