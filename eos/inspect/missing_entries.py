@@ -10,7 +10,7 @@ from eos.pulsar.wire.message_id import EntryId
 
 
 class MissingEntries:
-    """Notes the ledgers of which entries are or may be lost, where a read has passed over them: each ledger once.
+    """Notes each ledger with entries that are or may be lost, once, where a read has passed over them.
 
     Attributes:
         noted: in words, without a full stop.

@@ -37,6 +37,11 @@ from eos.spark.query import Query, reason
 log = logging.getLogger("eos.sink")
 
 
+def words_of(error: BaseException) -> str:
+    """Return an error's own words, and the name of its type where it is not one of ours."""
+    return str(error) if isinstance(error, EosError) else f"{type(error).__name__}: {error}"
+
+
 def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, query: Query | None) -> EosError:
     """Return the error to raise, `from None`, in place of one that ended the commit of a batch.
 

@@ -28,9 +28,9 @@ from eos.commit.registration import (
     refuse_deduplicated,
 )
 from eos.delivery.delivery import Write
-from eos.errors import EosError, Fenced, ReplayFailed
+from eos.errors import Fenced, ReplayFailed
 from eos.sinks.at_least_once import RepeatingRun
-from eos.sinks.error_translation import before_the_log
+from eos.sinks.error_translation import before_the_log, words_of
 from eos.sinks.failed_batches import FailedBatches, logged, note_without_a_sink
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
@@ -81,15 +81,11 @@ def failed_without_a_sink(query: spark.Query, name: str, error: BaseException) -
         one.failed(batch_id, error, stopped=stopped)
     if begun or stopped:
         return
-    words = _words_of(error)
+    words = words_of(error)
     passed = note_without_a_sink(query, name, batch_id, words)
     query.end_with(f"Batch {batch_id} failed: {words}")
     if passed or not name:  # a sink that has begun does not read the note of another
         query.end_after_batch()
-
-
-def _words_of(error: BaseException) -> str:
-    return str(error) if isinstance(error, EosError) else f"{type(error).__name__}: {error}"
 
 
 class SharedRun:
@@ -137,7 +133,7 @@ class SharedRun:
         """
         if self.query is not None:  # outside a query nobody but the caller counts a batch as done
             self._given_up = {batch_id: [*self._given_up.get(batch_id, []), tuple(requests)]}
-        words = _words_of(error)
+        words = words_of(error)
         passed = self._failed.add(
             *(batch_id, self.run_id, words),
             replayed=isinstance(error, ReplayFailed),

@@ -23,7 +23,7 @@ from eos.delivery.delivery import Write
 from eos.errors import CommitUnknown, EosError, InvalidInput, NetworkError
 from eos.sinks.columns import ColumnRoles
 from eos.sinks.context import SinkContext
-from eos.sinks.error_translation import as_it_leaves, before_the_log
+from eos.sinks.error_translation import as_it_leaves, before_the_log, words_of
 from eos.sinks.foreach_batch import (
     IDENTITY_IN_A_QUERY,
     noted_if_it_fails,
@@ -113,10 +113,10 @@ class Batch:
             return
         error = self._error
         kind = CommitUnknown if isinstance(error, CommitUnknown) else InvalidInput
-        words = error if isinstance(error, EosError) else f"{type(error).__name__}: {error}"
         raise kind(
             f"A txn.write() of the block of batch {self.batch_id} failed, and the block went on. The batch would lack "
-            f"its rows, so nothing of it is written. Let errors of txn.write() leave the block. The error was: {words}"
+            f"its rows, so nothing of it is written. Let errors of txn.write() leave the block. The error was: "
+            f"{words_of(error)}"
         ) from None
 
 

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from eos.errors import InvalidInput
 from eos.sinks.options import SinkOptions
+from eos.spark.query import JVM_GONE
 from eos.steps import unobserved
 
 
@@ -39,7 +41,8 @@ class WriteRequest(NamedTuple):
             return True
         try:
             return bool(self.df.sameSemantics(other.df))
-        except Exception:  # no DataFrame, or Spark cannot analyze one: nothing is known of its rows
+        except (AttributeError, PySparkException, *JVM_GONE):
+            # Not a DataFrame, or Spark cannot analyze one: nothing is known of its rows.
             return False
 
 

@@ -30,8 +30,7 @@ from eos.pulsar.protocol.topics import split_partition
 from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Places
-from eos.pulsar.wire.message_id import MessageId
-from eos.source.errors import UnreadableMessage
+from eos.source.errors import UnreadableMessage, stored_at
 from eos.source.value_schema import TypedValues
 from eos.spark.pyspark_api import arrow_schema, arrow_type
 
@@ -163,15 +162,10 @@ class SourceColumns:
             others = [kind for kind in part.types if arrow_type(kind) != field.type]
             raise UnreadableMessage(
                 row,
-                f"message {place_of(entries, row)} of {self._topic}: column {part.name!r} can't be read as "
+                f"message {stored_at(entries, row)} of {self._topic}: column {part.name!r} can't be read as "
                 f"{field.type}: {error}. "
                 f"Declare it as {(others or part.types)[0].simpleString()} by .schema(…).",
             ) from error
-
-
-def place_of(entries: Sequence[Entry], row: int) -> str:
-    """Return where a row of these entries is stored, for people."""
-    return MessageId(**decode(entries, ["message_id"]).column("message_id")[row].as_py()).place
 
 
 def _first_wrong(column: pa.Array, target: pa.DataType, convert: Callable[[pa.Array, pa.DataType], pa.Array]) -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from eos.errors import DamagedFrame, InvalidInput
+from eos.pulsar.wire.decoding import decode
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import MessageId
 
 log = logging.getLogger("eos.source")
 
@@ -41,6 +44,11 @@ class UnreadableMessage(InvalidInput):
         """Args: as the attribute; the words."""
         super().__init__(message)
         self.row = row
+
+
+def stored_at(entries: Sequence[Entry], row: int) -> str:
+    """Return where a message of these entries is stored, for people. Args: the entries; which of their messages."""
+    return MessageId(**decode(entries, ["message_id"]).column("message_id")[row].as_py()).place
 
 
 Damaged = Callable[[DamagedFrame | UnreadableMessage], None]

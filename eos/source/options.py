@@ -87,7 +87,7 @@ class SourceOptions:
         decryption_keys: the private keys, by name and file, with which encrypted messages are read.
         prefix: what the names of the subscriptions begin with that are made beside the query's own; None: nothing.
         reset_subscription: whether a new query moves a subscription that exists to where the query begins.
-        read_timeout_s: seconds after which a read fails of which nothing comes, although its end is stored.
+        read_timeout_s: seconds after which a read fails that gets nothing, although its end is stored.
     """
 
     cluster: Cluster

@@ -2,7 +2,7 @@
 
 A pinned start proves nothing by itself. It is where the query's subscription stood before the query had read anything.
 
-- Where the subscription stands there still, the broker has deleted nothing behind it.
+- Where the subscription stands there still, the broker has deleted nothing after it.
 - Where it stands elsewhere now, or had to be made again, the start's own entry must still be stored.
 - One move is the broker's own: a subscription that has read a ledger to its end stands before the next ledger, once the
   first one is closed, and the first one may be deleted then. A message TTL, `skip` and `expire` leave the same behind.
@@ -59,7 +59,7 @@ class PinnedStarts:
         self._seen.pop(topic, None)
 
     def stored(self, topic: str, start: Position, now: TopicState) -> Position:
-        """Return a pinned start; the beginning of the topic, where a loss of what lay behind it is only warned of."""
+        """Return a pinned start; the beginning of the topic, where a loss of what came after it is only warned of."""
         pinned, stands = start.entry, now.stands
         if start == BEGINNING or stands == pinned or self._moved.get(topic) == (pinned, stands):
             return start
@@ -79,7 +79,7 @@ class PinnedStarts:
         return BEGINNING
 
     def removed(self, topic: str, start: Position) -> Position:
-        """Return where a partition is read from that is missing, of which nothing was read."""
+        """Return where a missing partition is read from that the query has read nothing of."""
         last = max(self._seen.pop(topic, {}).values(), default=start.entry)
         if start.entry < last:
             self._lose(

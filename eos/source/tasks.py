@@ -56,14 +56,13 @@ def read_partition(
 
     def damaged(damage: DamagedFrame | UnreadableMessage) -> None:
         nonlocal left_out
+        words = str(damage).rstrip(".")
         if not options.skip_damaged:
             what = "messages" if isinstance(damage, UnreadableMessage) else "entries"
             advice = f"Set onDamagedEntry=skip to go on without such {what}. Each is then named in the log of its task."
-            raise InvalidInput(f"{str(damage).rstrip('.')}. {advice}") from damage
+            raise InvalidInput(f"{words}. {advice}") from damage
         left_out += 1
-        log.warning(
-            "%s It is left out: onDamagedEntry=skip (%d so far in %s).", f"{str(damage).rstrip('.')}.", left_out, part
-        )
+        log.warning("%s. It is left out: onDamagedEntry=skip (%d so far in %s).", words, left_out, part)
 
     brokers = PulsarBrokers(options)
     columns = SourceColumns(schema, part.topic, TypedValues(values, part.topic, brokers.schema) if values else None)
@@ -80,26 +79,31 @@ def read_partition(
 def readable(columns: SourceColumns, entries: Sequence[Entry], damaged: Damaged) -> Iterator[pa.RecordBatch]:
     """Yield the messages of entries, without those that can't be read.
 
-    Entries are halved until what can't be read is alone: one more pass for each message left out, of its entry only.
+    Entries are halved until the one that can't be read as a whole is alone.
 
     Args: is told of each entry and message that can't be read.
     """
-    without: list[int] = []
-    while True:
-        try:
-            yield columns.batch(entries, without)
-        except DamagedFrame as damage:
-            if len(entries) == 1:
-                damaged(damage)
-                return
-        except UnreadableMessage as wrong:
-            if len(entries) == 1:
-                damaged(wrong)
-                without.append(wrong.row)
-                continue
-        else:
-            return
+    if len(entries) == 1:
+        yield from _readable_of_one(columns, entries, damaged)
+        return
+    try:
+        yield columns.batch(entries)
+    except (DamagedFrame, UnreadableMessage):
         middle = len(entries) // 2
         yield from readable(columns, entries[:middle], damaged)
         yield from readable(columns, entries[middle:], damaged)
-        return
+
+
+def _readable_of_one(columns: SourceColumns, entry: Sequence[Entry], damaged: Damaged) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of one entry that can be read: it is decoded once more for each one that can't."""
+    without: list[int] = []
+    while True:
+        try:
+            yield columns.batch(entry, without)
+            return
+        except DamagedFrame as damage:
+            damaged(damage)
+            return
+        except UnreadableMessage as wrong:
+            damaged(wrong)
+            without.append(wrong.row)

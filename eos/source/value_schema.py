@@ -16,15 +16,14 @@ from pyspark.sql.types import DataType
 
 from eos.errors import InvalidInput
 from eos.pulsar.protocol.schemas import Registered
-from eos.pulsar.wire.decoding import Column, decode
+from eos.pulsar.wire.decoding import Column
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Places
-from eos.pulsar.wire.message_id import MessageId
 from eos.schema.decoder import Decoder
 from eos.schema.description import Description, Pair, described, same
 from eos.schema.errors import Undecodable
 from eos.schema.spark_types import spark_type
-from eos.source.errors import UnreadableMessage
+from eos.source.errors import UnreadableMessage, stored_at
 
 Lookup = Callable[[str, bytes], Registered | None]
 """Returns a version of a topic's schema, None where the registry has none."""
@@ -161,12 +160,11 @@ class TypedValues:
     def _error(
         self, entries: Sequence[Entry], row: int, version: bytes | None, wrong: Undecodable
     ) -> UnreadableMessage:
-        where = MessageId(**decode(entries, ["message_id"]).column("message_id")[row].as_py())
         which = "without a schema version" if version is None else f"of schema version {int.from_bytes(version, 'big')}"
         field = f"field {wrong.field!r} of its value" if wrong.field else "its value"
         return UnreadableMessage(
             row,
-            f"message {where.place} of {self._topic}, {which}: {field} can't be decoded: {wrong.why}. "
+            f"message {stored_at(entries, row)} of {self._topic}, {which}: {field} can't be decoded: {wrong.why}. "
             "Read the topic as bytes, without valueFormat, to see what it holds.",
         )
 

@@ -1,6 +1,6 @@
 """Reading a topic of savepoints to its end, and what is seen of each savepoint on it.
 
-An entry that nobody can read is no end: what lies behind it is read all the same.
+An entry that nobody can read does not end a scan: what is stored after it is read all the same.
 """
 
 from __future__ import annotations

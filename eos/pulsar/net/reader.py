@@ -35,7 +35,7 @@ class Reader(Closing):
         """Return the next message, or None when none came within the time-out.
 
         Raises what `EntryReader.read` raises, EntriesGone among it when messages can't be read any more; DamagedEntry
-        for an entry that is damaged. The next call goes on behind it.
+        for an entry that is damaged. The next call returns what comes after it.
         """
         deadline = time.monotonic() + timeout_s
         while not self._messages:
