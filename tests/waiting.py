@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from eos.pulsar.net.client import Client
@@ -43,6 +44,20 @@ def until_batch(query: StreamingQuery, batch: int) -> None:
         return bool((query.lastProgress or {"batchId": -1})["batchId"] >= batch)
 
     until(reached, f"no progress to batch {batch}", patience_s=120)
+
+
+def until_tasks_end(spark: SparkSession) -> None:
+    """Wait until no task runs: a stopped query's tasks, which Spark only asks to end, go on for a while.
+
+    Ask before anything of Spark's is stopped that a task uses. TaskResultGetter logs an error for a task that ends
+    while the session stops, and passes over it only once SparkEnv has stopped, too. `StateStore.stop` holds the lock
+    that a task needs for its next store while it waits, two minutes and in vain, for the task's first store.
+    """
+    jvm, context = spark.sparkContext._jvm, spark.sparkContext._jsc
+    assert jvm is not None
+    executors = context.sc().taskScheduler()
+    counts = jvm.scala.jdk.javaapi.CollectionConverters.asJava
+    until(lambda: sum(counts(executors.runningTasksByExecutors()).values()) == 0, "a task still runs")
 
 
 @contextmanager

@@ -14,12 +14,8 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tests.waiting import until
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.waiting import until_tasks_end
 
 
 @dataclass(frozen=True)
@@ -77,20 +73,8 @@ def main(stopping: Stopping) -> None:
         failed = query.exception()
         sink.close()
         print(json.dumps({"took_s": took_s, "failed": None if failed is None else str(failed)[:2_000]}), flush=True)
-    until(lambda: _running_tasks(spark) == 0)
+    until_tasks_end(spark)
     spark.stop()
-
-
-def _running_tasks(spark: SparkSession) -> int:
-    """Count the tasks that run, with those of stopped queries, which Spark lets go on for a while.
-
-    One that ended while the session stops would be logged as an error: Spark's TaskResultGetter refuses it then, and
-    passes over the refusal only once its SparkEnv has stopped, too.
-    """
-    jvm, context = spark.sparkContext._jvm, spark.sparkContext._jsc
-    assert jvm is not None
-    counts = context.sc().taskScheduler().runningTasksByExecutors()
-    return sum(jvm.scala.jdk.javaapi.CollectionConverters.asJava(counts).values())
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tests.waiting import until_tasks_end
+
 ROWS = 20  # of a batch
 START = 1_000  # seconds; a row of second 0 would be late from the beginning
 _STORE = "spark.sql.streaming.stateStore."
@@ -177,5 +179,6 @@ def run(
             time.sleep(0.05)
     finally:
         running.stop()
+        until_tasks_end(spark)
         # Else maintenance, which may be at work on a snapshot, ends it under the test. The next query starts it again.
         spark._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()  # type: ignore[union-attr]
