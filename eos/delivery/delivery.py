@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from eos.delivery.abort_record import physical_topics, seal
+from eos.delivery.abort_record import seal
 from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.producers import OpenProducers
 from eos.delivery.row_writer import BatchTransaction, WriteSettings
@@ -164,70 +163,48 @@ class Delivery:
 
         After a failure, which may be that the result was too large for the driver, the tasks are next.
         """
-        by_tasks = rows is None and not self._looks_small
+        small = self.last_rows is not None and self.last_rows <= self.small_batch_rows
+        likely = self.last_topics if rows is None and not small and "topic" in write.df.columns else ()
+        settings = replace(self.settings, topic=write.topic, schema=write.schema)
         partitions, found = side_by_side(
-            lambda: self._partitions(write, by_tasks),
-            lambda: rows if rows is not None else self._rows_or_job(write),
+            lambda: self._partitions(write.topic, likely),
+            lambda: rows if rows is not None else self._rows_or_job(write.df, settings, small),
         )
         if isinstance(found, DataFrame):
             names_topics = "topic" in write.df.columns
-            reach = partial(self._reach, write, partitions)
-            return TaskPath(found, self.client, partitions, self._carrier, reach, names_topics)
-        return DriverPath(found, self._settings_of(write), self._producers, partitions)
+            topics = (self.named if names_topics else set()) | (set() if write.topic is None else {write.topic})
+            return TaskPath(found, self.client, partitions, self._carrier, topics, names_topics)
+        return DriverPath(found, settings, self._producers, partitions)
 
     def seal(self, txn: TxnId, topics: Collection[str]) -> set[str]:
         """Have physical topics remember the abort that follows. Returns those that may not. Raises nothing."""
         return seal(self.client, txn, topics, self.settings.introduced("driver"))
 
-    def _partitions(self, write: Write, by_tasks: bool) -> dict[str, int]:
-        """Ask for the partitions of the write's own topic, and for tasks, of those that its rows will likely name."""
-        topic = write.topic
-        likely = self.last_topics if by_tasks and "topic" in write.df.columns else ()
+    def _partitions(self, topic: str | None, likely: Collection[str]) -> dict[str, int]:
+        """Ask for the partitions of a write's own topic, and of those that its rows will likely name."""
         known = known_partition_counts(self.client, list(islice(likely, _TOPICS_TOLD)))
         return known if topic is None else known | {topic: self.client.partitions(topic)}
 
-    @property
-    def _looks_small(self) -> bool:
-        return self.last_rows is not None and self.last_rows <= self.small_batch_rows
-
-    def _reach(self, write: Write, partitions: Mapping[str, int]) -> set[str]:
-        """Return the physical topics that rows of a write may go to, as far as they are known without running it."""
-        topics = self.named if "topic" in write.df.columns else set()
-        own = set() if write.topic is None else {write.topic}
-        return physical_topics(self.client, topics | own, partitions)
-
-    def _rows_or_job(self, write: Write) -> pa.Table | DataFrame:
-        """Return the collected rows, or else the planned job."""
-        if self._looks_small:
+    def _rows_or_job(self, df: DataFrame, settings: WriteSettings, small: bool) -> pa.Table | DataFrame:
+        """Return the collected rows of a batch that is predicted to be small and is, else the planned job."""
+        if small:
+            small_rows = self.row_bytes is not None and self.row_bytes <= SMALL_ROW_BYTES
             try:
-                rows = collect_small(write.df, self.small_batch_rows, self._care())
+                rows = collect_small(df, self.small_batch_rows, self.least_care if small_rows else Care.SIZES)
             except Exception:
                 self.last_rows = None
                 raise
             if rows is not None:
                 return rows
-        return self._job(write)
+        return self._function(settings, df.sparkSession.sparkContext).planned(df)
 
-    def _job(self, write: Write) -> DataFrame:
-        job = self._function(write).over(write.df)
-        jobs.plan(job)
-        return job
-
-    def _care(self) -> Care:
-        small = self.row_bytes is not None and self.row_bytes <= SMALL_ROW_BYTES
-        return self.least_care if small else Care.SIZES
-
-    def _settings_of(self, write: Write) -> WriteSettings:
-        return replace(self.settings, topic=write.topic, schema=write.schema)
-
-    def _function(self, write: Write) -> jobs.ArrowFunction:
-        """Return the function that writes rows to its topic, as the tasks of its SparkContext run it."""
-        context = write.df.sparkSession.sparkContext
-        key = (write.topic, b"" if write.schema is None else write.schema.version)
+    def _function(self, settings: WriteSettings, context: SparkContext) -> jobs.ArrowFunction:
+        """Return the function that writes rows by these settings, as the tasks of a SparkContext run it."""
+        key = (settings.topic, b"" if settings.schema is None else settings.schema.version)
         if self._functions_of is not context:
             self._functions, self._functions_of = {}, context
         if key not in self._functions:
-            task = writing_task(self._settings_of(write), self.observer, self._carrier)
+            task = writing_task(settings, self.observer, self._carrier)
             self._functions[key] = jobs.ArrowFunction(task, SUMMARY)
         return self._functions[key]
 

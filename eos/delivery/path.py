@@ -5,12 +5,13 @@ Each is used as `eos.commit.ports.DeliveryPort` says: `send` for each transactio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from eos.delivery.abort_record import physical_topics
 from eos.delivery.producers import OpenProducers
 from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteReport, WriteSettings, send_all
 from eos.delivery.task import parse_report, transaction_property
@@ -65,7 +66,7 @@ class TaskPath:
         client: the driver's, which learns from the tasks how large the frames of a topic may be.
         partitions: how many partitions the topic has of rows that name none.
         carrier: the local property by which its tasks get their transaction.
-        reach: returns the physical topics that its rows may go to, as far as they are known.
+        topics: where its rows may go, as far as that is known without running it.
         names_topics: each row may name its topic: then there may be others.
     """
 
@@ -73,7 +74,7 @@ class TaskPath:
     client: Client
     partitions: Mapping[str, int]
     carrier: str
-    reach: Callable[[], set[str]]
+    topics: Collection[str]
     names_topics: bool = False
     _began: bool = False
     _proven: bool = False
@@ -111,7 +112,7 @@ class TaskPath:
         None where each task is proven to have reported once. Of any other job a task may be running: Spark does not
         wait for the Python process of a task that it has killed, nor for tasks of a stage that it has given up.
         """
-        return self.reach() if self.may_send else set()
+        return physical_topics(self.client, self.topics, self.partitions) if self.may_send else set()
 
     @property
     def may_send(self) -> bool:

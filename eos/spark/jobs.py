@@ -34,10 +34,12 @@ class ArrowFunction:
         make: Any = pandas_udf  # its types don't know the kind of function that mapInArrow makes of it
         self._udf = make(task, returnType=schema, functionType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
 
-    def over(self, df: DataFrame) -> DataFrame:
-        """Return the DataFrame of what the function yields for the partitions of `df`. Runs nothing."""
+    def planned(self, df: DataFrame) -> DataFrame:
+        """Return the DataFrame of what the function yields for the partitions of `df`: the next action runs at once."""
         columns = self._udf(*[df[name] for name in df.columns])
-        return DataFrame(map_in_arrow(df._jdf, columns), df.sparkSession)
+        job = DataFrame(map_in_arrow(df._jdf, columns), df.sparkSession)
+        job._jdf.queryExecution().executedPlan()
+        return job
 
 
 def collect(df: DataFrame, limit: int) -> pa.Table | None:
@@ -75,11 +77,6 @@ def _few(stream: IO[bytes], limit: int) -> pa.Table | None:
     if rows > limit:
         return None
     return pa.Table.from_batches([batches[place] for place in places], reader.schema)
-
-
-def plan(df: DataFrame) -> None:
-    """Plan the DataFrame's job now; the next action on it runs at once."""
-    df._jdf.queryExecution().executedPlan()
 
 
 @contextmanager

@@ -167,7 +167,7 @@ def test_topics_that_only_rows_of_tasks_name_are_told_of_since_they_cannot_be_se
     one = batch(Scripted(), ("s",))
     one.prepare()
     job = SimpleNamespace(sparkSession=None, collect=collect)
-    one._paths = [TaskPath(cast(Any, job), cast(Any, None), {}, "carrier", set, names_topics)]
+    one._paths = [TaskPath(cast(Any, job), cast(Any, None), {}, "carrier", (), names_topics)]
     with patch("eos.spark.jobs.local_property", lambda *_: nullcontext()), pytest.raises(NotCommitted):
         one.send(txn)
     assert one.abandon() == set()
@@ -205,7 +205,7 @@ def test_rows_of_tasks_are_sent_when_those_of_an_earlier_write_are_stored() -> N
         return []
 
     job = SimpleNamespace(sparkSession=None, collect=collect)
-    one._paths[1] = TaskPath(cast(Any, job), cast(Any, None), {}, "carrier", set)
+    one._paths[1] = TaskPath(cast(Any, job), cast(Any, None), {}, "carrier", ())
     with patch("eos.spark.jobs.local_property", lambda *_: nullcontext()):
         one.send(TXN)
     assert of.log[3:] == ["send s", "await s", "run the job", "send u"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -195,7 +196,10 @@ def test_the_driver_asks_once_for_the_topics_that_the_rows_of_tasks_will_likely_
 ) -> None:
     one = Delivery(CLIENT, SETTINGS, unobserved, 10)
     one.committed(last_rows, last_rows, ["a", "b"])
-    assert one.prepare(Write(spark.sql(query), "t")).partitions == dict.fromkeys(told, 64)
+    prepared = one.prepare(Write(spark.sql(query), "t"))
+    assert prepared.partitions == dict.fromkeys(told, 64)
+    if isinstance(prepared, TaskPath):
+        assert prepared.topics == told, "where frames of its tasks may be on their way if the batch is given up"
 
 
 def test_a_batch_that_turns_out_large_is_planned_for_the_tasks(spark: SparkSession, looks_taken: list[Care]) -> None:
@@ -245,14 +249,15 @@ def test_a_thread_of_the_jvm_that_died_is_not_waited_for(spark: SparkSession, mo
 
 def test_a_function_goes_to_the_jvm_once_for_each_topic_schema_and_context(spark: SparkSession) -> None:
     one = Delivery(CLIENT, SETTINGS, unobserved, 10)
-    rows, schema = spark.range(1), Registered("t", b"\0\0\0\0\0\0\0\1", "INT64", b"", {})
-    first = one._function(Write(rows, "t"))
-    assert one._function(Write(rows, "t")) is first
-    assert one._function(Write(rows, "u")) is not first
-    assert one._function(Write(rows, "t", schema)) is not first
-    assert one._function(Write(rows, "t", schema)) is one._function(Write(rows, "t", schema))
-    other: Any = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=SimpleNamespace()))
-    assert one._function(Write(other, "t")) is not first
+    schema = Registered("t", b"\0\0\0\0\0\0\0\1", "INT64", b"", {})
+    context, other = spark.sparkContext, cast(Any, SimpleNamespace())
+    first = one._function(SETTINGS, context)
+    assert one._function(SETTINGS, context) is first
+    assert one._function(replace(SETTINGS, topic="u"), context) is not first
+    by_schema = replace(SETTINGS, schema=schema)
+    assert one._function(by_schema, context) is not first
+    assert one._function(by_schema, context) is one._function(by_schema, context)
+    assert one._function(SETTINGS, other) is not first
 
 
 def test_one_function_serves_many_frames(spark: SparkSession) -> None:
@@ -262,4 +267,4 @@ def test_one_function_serves_many_frames(spark: SparkSession) -> None:
     counting = jobs.ArrowFunction(count, StructType().add("rows", LongType()))
     for rows in (3, 5):
         df = spark.range(0, rows, numPartitions=2).selectExpr("cast(id as string) value", "'k' key")
-        assert sum(row.rows for row in counting.over(df).collect()) == rows
+        assert sum(row.rows for row in counting.planned(df).collect()) == rows

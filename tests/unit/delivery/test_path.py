@@ -108,7 +108,7 @@ def test_a_task_may_run_again_only_without_a_transaction(
     row = SimpleNamespace(stage=5, partition=0, problem=None, report='[{"t": 1}, {"t": 2}, {"t": 1}]')
     job: Any = SimpleNamespace(sparkSession="session", collect=lambda: [row])
     client: Any = None
-    by_tasks = TaskPath(job, client, {}, "carrier", lambda: {"t-partition-0"})
+    by_tasks = TaskPath(job, client, {"t": 1}, "carrier", {"t"})
     assert by_tasks.abandon() == set(), "no task has begun"
     assert by_tasks.send(transaction).rows == {"t": 1}
     assert by_tasks.abandon() == {"t-partition-0"}, "a task of another attempt of the stage may be sending"
@@ -131,8 +131,8 @@ def test_threads_that_share_their_properties_give_each_job_its_own_transaction()
 
         return SimpleNamespace(sparkSession=session, collect=collect)
 
-    second = TaskPath(job(lambda: seen.append([*properties.values()])), client, {}, new_carrier(), set)
-    first = TaskPath(job(lambda: second.send(other)), client, {}, new_carrier(), set)
+    second = TaskPath(job(lambda: seen.append([*properties.values()])), client, {}, new_carrier(), ())
+    first = TaskPath(job(lambda: second.send(other)), client, {}, new_carrier(), ())
     first.send(TRANSACTION)
     assert seen == [[transaction_property(TRANSACTION), transaction_property(other)]]
     settings = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", MIB)
