@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -13,9 +14,11 @@ from pyspark.sql import SparkSession
 from eos.commit.decision import Identity
 from eos.commit.registration import REGISTRATION, Registration
 from eos.errors import EosError, InvalidInput
-from eos.sinks.shared_run import failed_without_a_sink
+from eos.sinks.shared_run import failed_without_a_sink, sinks_of
 from eos.spark import query as spark
 from eos.spark.pyspark_api import ClassicDataFrame
+
+log = logging.getLogger("eos.sink")
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -49,7 +52,7 @@ def noted_if_it_fails(call: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
 
 
 def _note(name: str, given: Iterable[object], error: BaseException) -> None:
-    """Note what a call raises: by its thread, else by the DataFrames that it was given."""
+    """Note what a call raises: by its thread, by the DataFrames that it was given, else by the name of its sink."""
     query = spark.current_query()
     if query is not None:
         failed_without_a_sink(query, name, error)
@@ -59,6 +62,26 @@ def _note(name: str, given: Iterable[object], error: BaseException) -> None:
         if query is not None:
             failed_without_a_sink(query, name, error)
             query.end_after_batch()  # no error reaches its thread
+            return
+    if name:
+        _note_stray(name, error)
+
+
+def _note_stray(name: str, error: BaseException) -> None:
+    """Note that a sink could not be made in a thread that a batch function may have started.
+
+    A query whose batches go to a sink of this name is told. Any other one may have nothing to do with the thread.
+    """
+    for query in queries_of_stray(None, None, name):
+        if query.read(REGISTRATION) is not None or sinks_of(query, name):
+            failed_without_a_sink(query, name, error)
+        else:
+            log.error(
+                'The sink "%s" could not be made in a thread of your own. If the batch function of query %s has '
+                "started the thread and swallows the error, rows of batch %d are missing. Make the sink before the "
+                "query starts. The error was: %s",
+                *(name, query.query_id, query.batch_in_hand(), error),
+            )
 
 
 def refuse_another_type(batch_id: object) -> None:

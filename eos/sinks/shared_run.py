@@ -75,8 +75,7 @@ def failed_without_a_sink(query: spark.Query, name: str, error: BaseException) -
     Args: the query; of the sink that could not be made, "" if that is not known; what the call raises.
     """
     batch_id, stopped = query.batch_in_hand(), not query.is_active(error)
-    with _sharing:
-        begun = [one for one in _shared.values() if one.run_id == query.run_id and one.name == name]
+    begun = sinks_of(query, name)
     for one in begun:
         one.failed(batch_id, error, stopped=stopped)
     if begun or stopped:
@@ -86,6 +85,12 @@ def failed_without_a_sink(query: spark.Query, name: str, error: BaseException) -
     query.end_with(f"Batch {batch_id} failed: {words}")
     if passed or not name:  # a sink that has begun does not read the note of another
         query.end_after_batch()
+
+
+def sinks_of(query: spark.Query, name: str) -> list[SharedRun]:
+    """Return what the sinks of a name share that were called in this run of the query."""
+    with _sharing:
+        return [one for one in _shared.values() if one.run_id == query.run_id and one.name == name]
 
 
 class SharedRun:

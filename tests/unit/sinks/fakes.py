@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import eos
 from eos.commit.decision import Identity
 from eos.commit.failure import FAILED, Failure, parse
 from eos.errors import NotCommitted
 
 ROWS: Any = SimpleNamespace(sparkSession=None)
+
+OF_STREAM: Any = SimpleNamespace(_jsparkSession="of the query")
+OF_PARENT: Any = SimpleNamespace(_jsparkSession="of the application")
+STREAMED: Any = SimpleNamespace(sparkSession=OF_STREAM)
+COLLECTED: Any = SimpleNamespace(sparkSession=OF_PARENT)
 
 
 class FakeRun:
@@ -82,3 +90,25 @@ class FakeQuery:
 
     def end_after_batch(self) -> None:
         self.ends_after_batch = True
+
+
+def in_a_thread(call: Callable[[], None]) -> None:
+    """Call it in a thread, and forget what it raises."""
+
+    def swallow() -> None:
+        with suppress(eos.EosError, LookupError):
+            call()
+
+    thread = threading.Thread(target=swallow)
+    thread.start()
+    thread.join()
+
+
+def expect_failed(query: FakeQuery, batch_id: int, words: str) -> None:
+    """Expect that the query ends with a failure of this batch, and that the next run finds it noted."""
+    assert query.failed is not None
+    assert (query.failed.batch_id, query.failed.run_id) == (batch_id, query.run_id)
+    assert words in query.failed.error
+    assert query.ends_with is not None
+    assert f"Batch {batch_id} failed: " in query.ends_with
+    assert words in query.ends_with

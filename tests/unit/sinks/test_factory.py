@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import logging
+import pickle
 import re
+from contextlib import suppress
 from dataclasses import fields
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 import eos
+from eos.commit.registration import REGISTRATION, Registration
+from eos.errors import InvalidInput
 from eos.sinks import factory
 from eos.sinks.columns import NAMED
 from eos.sinks.options import SinkOptions
 from eos.steps import unobserved
+from tests.unit.sinks.fakes import OF_STREAM, ROWS, FakeQuery, expect_failed, in_a_thread
 
 DIFFERENT: dict[str, Any] = {
     "name": "flights",
@@ -92,3 +99,141 @@ def test_unknown_and_missing_options_are_bad_input_before_anything_is_opened() -
         eos.sink(**{"service_uri": "pulsar://a:1", "name": "flights"})  # type: ignore[arg-type]
     with pytest.raises(eos.InvalidInput, match="needs name="):
         eos.sink("pulsar://a:1")  # type: ignore[call-arg]
+
+
+# ---- in a batch function: a sink that can't be made, a job, a sink that is sent away
+
+BAD_OPTIONS = [{"no_such_option": 1}, {"topic": "no/topic"}, {"attempts": 0}, {"token": "t", "basic": "u:p"}]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("options", BAD_OPTIONS)
+def test_a_sink_that_cannot_be_made_is_noted_and_cleared_by_one_that_can(
+    sink: eos.Sink, query: FakeQuery, options: dict[str, Any], begun: bool
+) -> None:
+    if begun:
+        sink(ROWS, 0)
+    query.in_hand = 1
+    with pytest.raises(InvalidInput) as caught:
+        eos.sink("pulsar://nowhere", **{"topic": "t", "name": "s", **options})
+    expect_failed(query, 1, str(caught.value))
+    sink(ROWS, 1)
+    assert (query.failed, query.ends_with, query.ends_after_batch) == (None, None, False)
+
+
+def made_badly(name: str = "s") -> None:
+    eos.sink("pulsar://nowhere", name=name, topic="no/topic")
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_sink_that_cannot_be_made_in_a_thread_is_noted_for_a_query_that_has_a_sink_of_its_name(
+    sink: eos.Sink, query: FakeQuery, begun: bool
+) -> None:
+    """The batch function may swallow what its thread raises, and the query ended well without the rows."""
+    if begun:
+        sink(ROWS, 0)
+    else:
+        query.files[REGISTRATION] = Registration("s", "topic", 0).text
+    query.in_hand = 1
+    in_a_thread(made_badly)
+    expect_failed(query, 1, "no/topic")
+    query.in_hand = 2
+    with pytest.raises(InvalidInput, match="Batch 2 is not written: batch 1 failed"):
+        sink(ROWS, 2)
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_sink_that_cannot_be_made_in_a_thread_fails_no_query_of_another_sink(
+    query: FakeQuery, caplog: pytest.LogCaptureFixture, registered: bool
+) -> None:
+    """A thread that starts a query of its own is one of no batch function. The log has a word where it may be."""
+    if registered:
+        query.files[REGISTRATION] = Registration("another", "topic", 0).text
+    with caplog.at_level(logging.ERROR, "eos.sink"):
+        in_a_thread(made_badly)
+    assert (query.failed, query.ends_with) == (None, None)
+    assert ("rows of batch 0 are missing" in caplog.text) is not registered
+
+
+@pytest.mark.parametrize("name", ["another", None])
+def test_what_another_sink_could_not_write_is_not_cleared(sink: eos.Sink, query: FakeQuery, name: str | None) -> None:
+    with suppress(InvalidInput):
+        eos.sink("pulsar://nowhere", name=cast(Any, name), topic="no/topic")
+    sink(ROWS, 0)
+    assert query.ends_with is not None
+    assert query.ends_after_batch is (name is None)
+
+
+def test_a_sink_that_is_made_again_with_right_options_clears_it(sink: eos.Sink, query: FakeQuery) -> None:
+    with suppress(InvalidInput):
+        eos.sink("pulsar://nowhere", name="s", topic="no/topic")
+    sink(ROWS, 0)
+    assert (query.failed, query.ends_with, query.ends_after_batch) == (None, None, False)
+
+
+@pytest.mark.parametrize("run_id", ["run", "the next run"])
+@pytest.mark.parametrize("name", ["s", None, "another"])
+def test_no_sink_goes_on_behind_it(sink: eos.Sink, query: FakeQuery, name: str | None, run_id: str) -> None:
+    with suppress(InvalidInput):
+        eos.sink("pulsar://nowhere", name=cast(Any, name), topic="no/topic")
+    query.run_id, query.in_hand = run_id, 1
+    with pytest.raises(InvalidInput, match=r"^Batch 1 is not written: .*batch 0.* failed in run run"):
+        sink(ROWS, 1)
+
+
+def test_a_sink_without_transactions_does_not_go_on_behind_one_of_any_name(query: FakeQuery) -> None:
+    with suppress(InvalidInput):
+        eos.sink("pulsar://nowhere", name=cast(Any, None))
+    query.in_hand = 1
+    with pytest.raises(InvalidInput, match="Batch 1 is not written"):
+        eos.sink("pulsar://nowhere", name="s", topic="t", guarantee="at-least-once")(ROWS, 1)
+
+
+def test_the_query_ends_where_no_sink_can_be_made_for_a_second_batch(sink: eos.Sink, query: FakeQuery) -> None:
+    for query.in_hand in (0, 1):
+        assert not query.ends_after_batch
+        with suppress(InvalidInput):
+            eos.sink("pulsar://nowhere", name="s", topic="no/topic")
+    assert query.ends_after_batch
+
+
+def test_an_older_failure_stays_noted(sink: eos.Sink, query: FakeQuery) -> None:
+    for query.in_hand in (3, 4):
+        with suppress(InvalidInput):
+            eos.sink("pulsar://nowhere", name="s", topic="no/topic")
+    assert query.failed is not None
+    assert (query.failed.batch_id, query.failed.last) == (3, 4)
+
+
+@pytest.mark.parametrize("options", [{}, {"no_such_option": 1}])
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_job_in_a_batch_function_is_noted_for_good(
+    sink: eos.Sink, query: FakeQuery, options: dict[str, Any], begun: bool
+) -> None:
+    """Its rows are none of the sink's, which may take the batch afterwards."""
+    if begun:
+        sink(ROWS, 0)
+    query.in_hand = 1
+    with pytest.raises(InvalidInput, match=r"called from foreachBatch|no_such_option") as caught:
+        eos.write(ROWS, "pulsar://nowhere", job_id="j", **options)
+    expect_failed(query, 1, str(caught.value))
+    sink(ROWS, 1)
+    assert query.ends_with is not None
+    assert query.ends_after_batch
+
+
+def test_a_job_in_a_thread_of_a_batch_function_is_refused_by_its_rows(
+    query: FakeQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eos.sinks.job.ClassicDataFrame", SimpleNamespace)
+    monkeypatch.setattr("eos.sinks.foreach_batch.ClassicDataFrame", SimpleNamespace)
+    rows = SimpleNamespace(sparkSession=OF_STREAM, isStreaming=False)
+    in_a_thread(lambda: cast(None, eos.write(cast(Any, rows), "pulsar://nowhere", job_id="j")))
+    expect_failed(query, 0, "called from foreachBatch")
+    assert query.ends_after_batch
+
+
+def test_a_sink_that_is_sent_to_executors_is_noted(sink: eos.Sink, query: FakeQuery) -> None:
+    with suppress(InvalidInput):
+        pickle.dumps(sink)
+    expect_failed(query, 0, "A sink stays in the driver")

@@ -3,59 +3,20 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from py4j.java_gateway import JavaGateway
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 import eos
 from eos.commit.registration import REGISTRATION, Registration
 from eos.delivery.delivery import Write
 from eos.errors import CommitUnknown, ConnectionLost, InvalidInput
 from eos.sinks.write_plan import WritePlan
-from tests.unit.sinks.fakes import ROWS, FakeQuery, FakeRun
-
-OF_STREAM: Any = SimpleNamespace(_jsparkSession="of the query")
-OF_PARENT: Any = SimpleNamespace(_jsparkSession="of the application")
-STREAMED: Any = SimpleNamespace(sparkSession=OF_STREAM)
-COLLECTED: Any = SimpleNamespace(sparkSession=OF_PARENT)
-
-
-@pytest.fixture
-def query(sink: eos.Sink, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeQuery]:
-    """The query whose batch function runs in the test's thread; the sink has a sink's run of it already."""
-    query, here = FakeQuery(), threading.get_ident()
-    monkeypatch.setattr(SparkSession, "_instantiatedSession", OF_PARENT)
-    monkeypatch.setattr(
-        "eos.spark.query.current_query",
-        lambda session=None, known=None: query if threading.get_ident() == here else None,
-    )
-    monkeypatch.setattr(
-        "eos.spark.query.query_of",
-        lambda session, query_id=None: query if session is OF_STREAM or query_id == query.query_id else None,
-    )
-    monkeypatch.setattr("eos.spark.query.queries_in_batch", lambda session: [query])
-    yield query
-    query.ended.set()
-
-
-def in_a_thread(call: Callable[[], None]) -> None:
-    """Call it in a thread, and forget what it raises."""
-
-    def swallow() -> None:
-        with suppress(eos.EosError, LookupError):
-            call()
-
-    thread = threading.Thread(target=swallow)
-    thread.start()
-    thread.join()
+from tests.unit.sinks.fakes import COLLECTED, ROWS, STREAMED, FakeQuery, FakeRun, expect_failed, in_a_thread
 
 
 def refuse_bad(sink: WritePlan, df: Any, topic: str | None) -> Write:
@@ -65,16 +26,6 @@ def refuse_bad(sink: WritePlan, df: Any, topic: str | None) -> Write:
     if topic == "away":
         raise ConnectionLost("the connection is gone")
     return Write(df, topic)
-
-
-def expect_failed(query: FakeQuery, batch_id: int, words: str) -> None:
-    """Expect that the query ends with a failure of this batch, and that the next run finds it noted."""
-    assert query.failed is not None
-    assert (query.failed.batch_id, query.failed.run_id) == (batch_id, query.run_id)
-    assert words in query.failed.error
-    assert query.ends_with is not None
-    assert f"Batch {batch_id} failed: " in query.ends_with
-    assert words in query.ends_with
 
 
 # ---- the id of the batch
@@ -294,107 +245,3 @@ def test_a_batch_with_an_identity_that_fails_ends_no_query_beside_it(sink: eos.S
 
     in_a_thread(call)
     assert (query.failed, query.ends_with, query.ends_after_batch) == (None, None, False)
-
-
-# ---- a sink that can't be made, a job, a sink that is sent away
-
-BAD_OPTIONS = [{"no_such_option": 1}, {"topic": "no/topic"}, {"attempts": 0}, {"token": "t", "basic": "u:p"}]
-
-
-@pytest.mark.parametrize("begun", [True, False])
-@pytest.mark.parametrize("options", BAD_OPTIONS)
-def test_a_sink_that_cannot_be_made_is_noted_and_cleared_by_one_that_can(
-    sink: eos.Sink, query: FakeQuery, options: dict[str, Any], begun: bool
-) -> None:
-    if begun:
-        sink(ROWS, 0)
-    query.in_hand = 1
-    with pytest.raises(InvalidInput) as caught:
-        eos.sink("pulsar://nowhere", **{"topic": "t", "name": "s", **options})
-    expect_failed(query, 1, str(caught.value))
-    sink(ROWS, 1)
-    assert (query.failed, query.ends_with, query.ends_after_batch) == (None, None, False)
-
-
-@pytest.mark.parametrize("name", ["another", None])
-def test_what_another_sink_could_not_write_is_not_cleared(sink: eos.Sink, query: FakeQuery, name: str | None) -> None:
-    with suppress(InvalidInput):
-        eos.sink("pulsar://nowhere", name=cast(Any, name), topic="no/topic")
-    sink(ROWS, 0)
-    assert query.ends_with is not None
-    assert query.ends_after_batch is (name is None)
-
-
-def test_a_sink_that_is_made_again_with_right_options_clears_it(sink: eos.Sink, query: FakeQuery) -> None:
-    with suppress(InvalidInput):
-        eos.sink("pulsar://nowhere", name="s", topic="no/topic")
-    sink(ROWS, 0)
-    assert (query.failed, query.ends_with, query.ends_after_batch) == (None, None, False)
-
-
-@pytest.mark.parametrize("run_id", ["run", "the next run"])
-@pytest.mark.parametrize("name", ["s", None, "another"])
-def test_no_sink_goes_on_behind_it(sink: eos.Sink, query: FakeQuery, name: str | None, run_id: str) -> None:
-    with suppress(InvalidInput):
-        eos.sink("pulsar://nowhere", name=cast(Any, name), topic="no/topic")
-    query.run_id, query.in_hand = run_id, 1
-    with pytest.raises(InvalidInput, match=r"^Batch 1 is not written: .*batch 0.* failed in run run"):
-        sink(ROWS, 1)
-
-
-def test_a_sink_without_transactions_does_not_go_on_behind_one_of_any_name(query: FakeQuery) -> None:
-    with suppress(InvalidInput):
-        eos.sink("pulsar://nowhere", name=cast(Any, None))
-    query.in_hand = 1
-    with pytest.raises(InvalidInput, match="Batch 1 is not written"):
-        eos.sink("pulsar://nowhere", name="s", topic="t", guarantee="at-least-once")(ROWS, 1)
-
-
-def test_the_query_ends_where_no_sink_can_be_made_for_a_second_batch(sink: eos.Sink, query: FakeQuery) -> None:
-    for query.in_hand in (0, 1):
-        assert not query.ends_after_batch
-        with suppress(InvalidInput):
-            eos.sink("pulsar://nowhere", name="s", topic="no/topic")
-    assert query.ends_after_batch
-
-
-def test_an_older_failure_stays_noted(sink: eos.Sink, query: FakeQuery) -> None:
-    for query.in_hand in (3, 4):
-        with suppress(InvalidInput):
-            eos.sink("pulsar://nowhere", name="s", topic="no/topic")
-    assert query.failed is not None
-    assert (query.failed.batch_id, query.failed.last) == (3, 4)
-
-
-@pytest.mark.parametrize("options", [{}, {"no_such_option": 1}])
-@pytest.mark.parametrize("begun", [True, False])
-def test_a_job_in_a_batch_function_is_noted_for_good(
-    sink: eos.Sink, query: FakeQuery, options: dict[str, Any], begun: bool
-) -> None:
-    """Its rows are none of the sink's, which may take the batch afterwards."""
-    if begun:
-        sink(ROWS, 0)
-    query.in_hand = 1
-    with pytest.raises(InvalidInput, match=r"called from foreachBatch|no_such_option") as caught:
-        eos.write(ROWS, "pulsar://nowhere", job_id="j", **options)
-    expect_failed(query, 1, str(caught.value))
-    sink(ROWS, 1)
-    assert query.ends_with is not None
-    assert query.ends_after_batch
-
-
-def test_a_job_in_a_thread_of_a_batch_function_is_refused_by_its_rows(
-    query: FakeQuery, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eos.sinks.job.ClassicDataFrame", SimpleNamespace)
-    monkeypatch.setattr("eos.sinks.foreach_batch.ClassicDataFrame", SimpleNamespace)
-    rows = SimpleNamespace(sparkSession=OF_STREAM, isStreaming=False)
-    in_a_thread(lambda: cast(None, eos.write(cast(Any, rows), "pulsar://nowhere", job_id="j")))
-    expect_failed(query, 0, "called from foreachBatch")
-    assert query.ends_after_batch
-
-
-def test_a_sink_that_is_sent_to_executors_is_noted(sink: eos.Sink, query: FakeQuery) -> None:
-    with suppress(InvalidInput):
-        pickle.dumps(sink)
-    expect_failed(query, 0, "A sink stays in the driver")
