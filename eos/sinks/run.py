@@ -134,13 +134,12 @@ class Run:
     def close(self) -> None:
         """Close what is open."""
 
-    def _skip(self, batch_id: int, writes: Sequence[Write], why: str) -> None:
-        """Write nothing, `why` says because of what, and run the DataFrames. Raises ReplayFailed."""
+    def _skip(self, batch_id: int, writes: Sequence[Write], why: str) -> int:
+        """Write nothing, `why` says because of what, run the DataFrames, and count their rows. Raises ReplayFailed."""
         log.info("batch %d: nothing is written, since %s", batch_id, why)
         self._metrics.skipped(self.newest)
         try:
-            for write in writes:
-                jobs.run_to_end(write.df)
+            return sum(jobs.run_to_end(write.df) for write in writes)
         except Exception as error:
             raise ReplayFailed(
                 f"Nothing of batch {batch_id} was to be written, since {why}. Spark runs it all the same, for the "
@@ -297,8 +296,23 @@ class OwningRun(WritingRun):
         elif newest is not None and (newest.batch_id, newest.run_id) == (batch_id, self.run_id) and self.query:
             raise InvalidInput(_taken_already(batch_id))  # Spark hands a batch over once in a run
         else:
-            self._skip(batch_id, writes, "the control log has it as committed")
+            self._warn_of_more_rows(batch_id, self._skip(batch_id, writes, "the control log has it as committed"))
         self._returns(batch_id)
+
+    def _warn_of_more_rows(self, batch_id: int, rows: int) -> None:
+        """Warn where a replay has more rows than its MARKER: a run that was killed may have missed a second call.
+
+        This is not an error. A function that was changed may give other rows, and so do the clock and chance.
+        """
+        newest = self.newest
+        committed = None if newest is None or newest.batch_id != batch_id else sum(newest.rows.values())
+        if committed is not None and rows > committed:
+            log.warning(
+                "Batch %d is committed with %d rows, and now has %d rows. It is not written again. If an earlier run "
+                "ended between two calls of the sink for the batch, %d rows are missing from the output. Write them by "
+                "hand. Otherwise the function of foreachBatch was changed, or its rows depend on time or chance.",
+                *(batch_id, committed, rows, rows - committed),
+            )
 
     def close(self) -> None:
         """Close the producers. Another run can take the sink over again."""

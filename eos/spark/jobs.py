@@ -89,11 +89,11 @@ def local_property(session: SparkSession, name: str, value: str) -> Iterator[Non
         session.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
 
 
-def run_to_end(df: DataFrame) -> None:
-    """Run the DataFrame over all its partitions and throw the rows away.
+def run_to_end(df: DataFrame) -> int:
+    """Run the DataFrame over all its partitions, throw the rows away, and return how many there were.
 
     A batch that is already committed must still advance state, watermark and state
     checkpoint: Spark ends a query whose stateful batch was not run over all partitions
     (STATE_STORE_COMMIT_VALIDATION_FAILED).
     """
-    df._jdf.queryExecution().toRdd().count()
+    return int(df._jdf.queryExecution().toRdd().count())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -139,9 +140,10 @@ class Settling(OwningRun):
             delivery.sent_in, delivery.frames = self._sent_in, {TOPIC: 1}
             raise CommitUnknown("no answer")
 
-    def _skip(self, batch_id: int, writes: Sequence[Any], why: str) -> None:
+    def _skip(self, batch_id: int, writes: Sequence[Any], why: str) -> int:
         super()._skip(batch_id, [], why)
         self.ran += writes
+        return len(self.ran)
 
     def _sleep(self, seconds: float) -> None:
         pass
@@ -159,6 +161,19 @@ def test_a_batch_of_another_transaction_is_a_replay_whose_rows_spark_must_run() 
     run, write = Settling(TxnId(0, 8), committed_in=TxnId(0, 7)), Write(cast(Any, None), None)
     run.take(3, [write], IDENTITY)
     assert (run._metrics.snapshot().committed, run._metrics.snapshot().skipped, run.ran) == (0, 1, [write])
+
+
+@pytest.mark.parametrize(("rows", "missing"), [(1, None), (2, None), (3, "1 rows are missing")])
+def test_a_replay_of_more_rows_than_are_committed_is_told(
+    caplog: pytest.LogCaptureFixture, rows: int, missing: str | None
+) -> None:
+    """The run before was killed between two calls for the batch, and the function has one block now."""
+    run, write = Settling(TxnId(0, 8), committed_in=TxnId(0, 7)), Write(cast(Any, None), None)
+    with caplog.at_level(logging.WARNING, "eos.sink"):
+        run.take(3, [write] * rows, IDENTITY)
+    said = [record.getMessage() for record in caplog.records if "is committed with 2 rows" in record.getMessage()]
+    assert [missing in one for one in said if missing is not None] == ([True] if missing else [])
+    assert bool(said) is (missing is not None)
 
 
 def test_a_marker_of_this_run_that_this_object_has_not_sent_is_no_replay() -> None:
@@ -207,8 +222,8 @@ class Looking(OwningRun):
     def _try(self, batch_id: int, *_: Any) -> None:
         pass
 
-    def _skip(self, batch_id: int, *_: Any) -> None:
-        pass
+    def _skip(self, batch_id: int, *_: Any) -> int:
+        return 0
 
     def _returns(self, batch_id: int) -> None:
         pass
