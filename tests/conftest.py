@@ -16,6 +16,7 @@ from eos.local import LocalPulsar, checks
 from eos.local.jars import PULSAR_VERSION
 from tests.planner import run_test_while_late
 from tests.proxy import PulsarProxy
+from tests.regions import Regions, two_regions
 
 # A busy machine makes any example slow; how long one takes is not what is tested.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -89,6 +90,13 @@ def pulsar() -> Iterator[LocalPulsar | RunningPulsar]:
 def proxy(pulsar: LocalPulsar | RunningPulsar) -> Iterator[PulsarProxy]:
     """A Pulsar Proxy before that broker, which has the same two addresses."""
     with PulsarProxy(pulsar.service_url, pulsar.admin_url) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def regions() -> Iterator[Regions]:
+    """Two brokers, each a cluster of its own, with a namespace that each replicates to the other."""
+    with two_regions(START_S, VERSION) as started:
         yield started
 
 

@@ -1,4 +1,4 @@
-"""Facts that need a broker of the test's own, or two: crashes, limits, replication, and the recovery of topics."""
+"""Facts that need a broker of the test's own: crashes, limits, and the recovery of topics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from eos.config import Cluster
@@ -20,7 +19,7 @@ from eos.pulsar.net.client import Client
 from tests.conftest import VERSION, create_topic
 from tests.contract.test_transactions import end, transaction
 from tests.java_peer import JavaPeer
-from tests.waiting import PATIENCE_S, in_a_hurry, until
+from tests.waiting import PATIENCE_S, in_a_hurry
 
 StartPulsar = Callable[..., LocalPulsar]
 
@@ -75,45 +74,6 @@ def test_a_full_coordinator_does_not_answer_and_a_broker_may_refuse_to_create_to
             client.producer(name)
         with pytest.raises(TopicMissing):
             client.partitions(name)
-
-
-# ---- two clusters
-
-
-TOPIC = "persistent://geo/both/t"
-
-
-def test_a_local_record_is_not_replicated_and_one_that_was_says_from_where(
-    start_pulsar: Callable[..., LocalPulsar],
-) -> None:
-    names = ("east", "west")
-    east, west = (start_pulsar(settings={"clusterName": name}, memory="512m") for name in names)
-    for here, there, name in ((east, west, "west"), (west, east, "east")):
-        addresses = {"serviceUrl": there.admin_url, "brokerServiceUrl": there.service_url}
-        for path, body in {
-            f"clusters/{name}": addresses,
-            "tenants/geo": {"allowedClusters": names},
-            "namespaces/geo/both": {"replication_clusters": names},
-            TOPIC.replace("://", "/"): None,
-        }.items():
-            httpx.put(f"{here.admin_url}/admin/v2/{path}", json=body, timeout=30).raise_for_status()
-    with Client(Cluster(east.service_url)) as sends, Client(Cluster(west.service_url)) as reads:
-        with sends.producer(TOPIC) as producer:
-            assert producer.name.startswith("east-")
-            producer.send_record(b"before", None)
-            producer.send_record(b"stays", None, local=True)
-            producer.send_record(b"behind", None)
-        reader = reads.reader(TOPIC)
-        seen = []
-
-        def came() -> bool:
-            message = reader.read(1)
-            if message is not None:
-                seen.append((message.data, message.replicated_from))
-            return (b"behind", "east") in seen
-
-        until(came, "what was sent last is replicated")
-    assert seen == [(b"before", "east"), (b"behind", "east")]
 
 
 # ---- topics that are recovered side by side
