@@ -104,8 +104,10 @@ def batch_ranges(
             except DataLost as gone:
                 lose(str(gone))
                 continue
-            if first <= finish or finish.ledger < first.ledger:  # then its task tells whether a ledger was lost
-                ranges.append(part if wanted.compacted else replace(part, first=first))
+            if not wanted.compacted:
+                ranges.append(replace(part, first=first))  # behind the end, too: its task tells what was lost of it
+            elif first <= finish:
+                ranges.append(part)
     return ranges
 
 

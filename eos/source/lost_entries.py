@@ -4,7 +4,8 @@ With `autoSkipNonRecoverableData=true` a broker that lacks one entry passes over
 a hundred entries, also those that it could read. Where a bookie lacks the ledger, it passes over the rest of it.
 To a reader that looks like markers and aborted messages: the broker acknowledges each for it (measured on 4.2.4). Only
 the admin API tells what an entry is. So each entry that did not come is asked for, where the broker may pass over any:
-that is one question for each marker and each aborted message, side by side, and up to a bound.
+that is one question for each marker and each aborted message, side by side, and up to a bound. Of a gap beyond the
+bound some entries are asked for, spread over it, and a warning tells what was not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eos.errors import EosError
+from eos.errors import EosError, InvalidInput
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.entry_port import Open
 from eos.source.errors import lost
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("eos.source")
 
 MOST_ASKED = 10_000
-"""Entries of one range that are asked for."""
+"""Entries of one range that are asked for, at most."""
 
 _TOGETHER = 1_000  # entries that are collected until they are asked for
 _SIDE_BY_SIDE = 8
@@ -102,13 +103,16 @@ class Gaps:
             return
         with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="eos-source") as pool:
             for gap in gaps:
-                if self._asked + gap.count > MOST_ASKED:
-                    self._stop(gap, f"They are more than the {MOST_ASKED} that a read asks for")
-                    return
-                self._asked += gap.count
-                kinds = list(pool.map(self._kind, _entries(gap)))
+                entries = _spread(gap, MOST_ASKED - self._asked)
+                self._asked += len(entries)
+                kinds = list(pool.map(self._kind, entries))
                 unknown = next((kind for kind in kinds if isinstance(kind, EosError)), None)
-                for entry, kind in zip(_entries(gap), kinds, strict=True):
+                if unknown is None and len(entries) < gap.count:
+                    unknown = InvalidInput(
+                        f"It has asked for {len(entries)} of these {gap.count} entries, since a read asks for "
+                        f"{MOST_ASKED} at most"
+                    )
+                for entry, kind in zip(entries, kinds, strict=True):
                     if (kind == "gone" or kind == "message") and self._is_listed(gap):
                         self._lose(lost(self._topic, _words(gap, entry, kind)))
                         unknown = None
@@ -162,8 +166,13 @@ class Gaps:
         )
 
 
-def _entries(gap: EntryGap) -> list[EntryId]:
-    return [EntryId(gap.first.ledger, number) for number in range(gap.first.entry, gap.last.entry + 1)]
+def _spread(gap: EntryGap, most: int) -> list[EntryId]:
+    """Return the entries of a gap; where they are more than `most`, so many of them with even steps between them.
+
+    A gap of thousands of entries that are lost is one piece, as the rest of a ledger is, so some of them tell.
+    """
+    count = min(gap.count, max(most, 0))
+    return [EntryId(gap.first.ledger, gap.first.entry + place * gap.count // count) for place in range(count)]
 
 
 def _words(gap: EntryGap, entry: EntryId, kind: str) -> str:

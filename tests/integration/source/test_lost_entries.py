@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -48,6 +49,10 @@ LOST = {
     "the last entries": [(0, STRIPED), (230, SWAPPED)],
     "every second of the last entries": [(0, STRIPED), (150, (0, 2))],
 }
+
+
+WINDOW = {"starting": 130, "ending": 150}
+"""Entries of it that are lost among "some entries"."""
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +158,21 @@ def test_lost_entries_of_a_ledger_are_a_loss_of_tables_streams_and_looks(topic: 
         asked = admin.entry_kind, admin.may_pass_over
         looked = TopicRows(topic.cluster, topic.topic, "earliest", told.append, as_it_is, *asked)
         assert len(list(looked.stored())) < len(ALL)
+    assert [one for one in told if re.search(LOSS, one)]
+
+
+def test_a_window_that_holds_lost_entries_alone_is_a_loss(topic: Striped) -> None:
+    (part,) = topic.planned()
+    with Admin(topic.options["admin.url"]) as admin:
+        ledger = admin.ledgers(topic.topic)[1].id
+    topic.lose(LOST["some entries"])
+    bounds = {f"{side}Offsets": json.dumps({topic.topic: f"{ledger}:{entry}"}) for side, entry in WINDOW.items()}
+    options = parse_options(topic.options | bounds, "batch")
+    (window,) = batch_ranges(topic.brokers, options.start, options.end)
+    assert window.first is not None
+    assert part.start.entry < window.end < window.first
+    told: list[str] = []
+    assert read(topic.brokers, [window], told.append) == []
     assert [one for one in told if re.search(LOSS, one)]
 
 

@@ -143,9 +143,36 @@ def test_questions_are_bounded_and_asked_some_at_a_time(
     script.size = BATCH_BYTES  # each entry comes alone
     groups = read_range(behind("5:3", "5:15"), script.open, fail, kind_of=script.kind, may_pass_over=passes_over)
     asked_by_then = [len(script.looked_at) for _ in groups]
-    assert asked_by_then[2] == 3, "it does not wait for the end"
-    assert sorted(script.looked_at) == ["5:4", "5:5", "5:7"]
+    assert asked_by_then[0] == 3, "it does not wait for the end"
+    assert sorted(script.looked_at) == ["5:10", "5:4", "5:5", "5:7", "5:9"]
     assert "The entries 5:9 to 5:11 of t did not come" in caplog.messages[0]
+    assert "It has asked for 2 of these 3 entries, since a read asks for 5 at most" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("lost", ["5:4", "5:7", "5:13"])
+def test_a_gap_of_more_entries_than_are_asked_for_is_looked_at_all_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, lost: str
+) -> None:
+    monkeypatch.setattr(lost_entries, "MOST_ASKED", 4)
+    script = Told([[["5:3", "5:16"]]], ledgers=("5:99",), others={lost: "gone"})
+    with pytest.raises(InvalidInput, match=f"none of the entries 5:4 to 5:15 came, and {lost} can no longer be read"):
+        read(behind("5:3", "5:16"), script)
+    told: list[str] = []
+    script = Told([[["5:3", "5:16", "5:18"]]], ledgers=("5:99",), others={lost: "gone"})
+    assert read(behind("5:3", "5:18"), script, told.append) == ["5:16", "5:18"]
+    assert len(told) == 1
+    assert "The entries 5:17 to 5:17 of t did not come" in caplog.messages[0], "what it no longer asks for"
+
+
+@pytest.mark.parametrize("kind", ["gone", "message"])
+def test_a_window_of_lost_entries_alone_is_a_loss(kind: EntryKind) -> None:
+    part = Range("t", Position.parse("pinned 5:3"), at("5:6"), end_delivered=False, first=at("5:9"))
+    script = Told([[["5:9"]]], last="5:9", ledgers=("5:9",), others={"5:5": kind})
+    with pytest.raises(InvalidInput, match="none of the entries 5:4 to 5:6 came, and 5:5"):
+        read(part, script)
+    script = Told([[["5:9"]]], last="5:9", ledgers=("5:9",))
+    assert read(part, script) == []
+    assert sorted(script.looked_at) == ["5:4", "5:5", "5:6"]
 
 
 @pytest.mark.parametrize(("told", "may"), [("true", True), ("false", False), (None, False), ("403", True)])
