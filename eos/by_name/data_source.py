@@ -21,7 +21,7 @@ from eos.source.columns import ALL, all_with, checked
 from eos.source.options import SourceOptions, kind_of, parse_options
 from eos.source.value_schema import ValueSchema
 from eos.spark.capabilities import Capability, require
-from eos.spark.workers import PUSHES_FILTERS, is_worker
+from eos.spark.pyspark_api import PUSHES_FILTERS, is_worker
 
 NAME = "pulsar"
 

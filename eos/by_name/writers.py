@@ -37,7 +37,7 @@ from eos.sinks.error_translation import out_of_reach
 from eos.sinks.options import SinkOptions
 from eos.sinks.schemas import check_columns
 from eos.spark.capabilities import Capability, has
-from eos.spark.workers import ENDS_A_MICRO_BATCH, is_worker
+from eos.spark.pyspark_api import ENDS_A_MICRO_BATCH, is_worker
 from eos.steps import unobserved
 
 log = logging.getLogger("eos.by_name")

@@ -1,10 +1,12 @@
-"""The parts of PySpark that older versions have elsewhere, or call in another way.
+"""What this library uses of PySpark beyond its public API.
 
-`eos.spark.capabilities` says which version is which.
+Parts that older versions have elsewhere or call in another way (`eos.spark.capabilities` says which version is which),
+and which of Spark's Python processes this one is, where a data source behaves differently in one of them.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,7 +23,21 @@ else:  # its one class of DataFrames is the classic one
     from pyspark.rdd import PythonEvalType
     from pyspark.sql import DataFrame as ClassicDataFrame
 
-__all__ = ["ClassicDataFrame", "PythonEvalType", "arrow_schema", "arrow_type", "local_connect_and_auth", "map_in_arrow"]
+__all__ = [
+    "ENDS_A_MICRO_BATCH",
+    "PUSHES_FILTERS",
+    "ClassicDataFrame",
+    "PythonEvalType",
+    "arrow_schema",
+    "arrow_type",
+    "is_worker",
+    "local_connect_and_auth",
+    "map_in_arrow",
+]
+
+PUSHES_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
+ENDS_A_MICRO_BATCH = "pyspark.sql.worker.python_streaming_sink_runner"
+"""Modules that a worker of Spark's runs."""
 
 _UTC: dict[str, Any] = {"timezone": "UTC"} if has(Capability.NAMES_ARROW_TIMEZONES) else {}
 """Before there was a choice, moments were in UTC."""
@@ -42,3 +58,9 @@ def map_in_arrow(jdf: Any, columns: Any) -> Any:
     if has(Capability.SPLIT_DATAFRAMES):
         return jdf.mapInArrow(columns._jc, False, None)
     return jdf.pythonMapInArrow(columns._jc.expr(), False)
+
+
+def is_worker(module: str) -> bool:
+    """Whether this process is the worker that runs a module of Spark's: of a daemon, or started for it alone."""
+    started = getattr(sys.modules["__main__"], "__spec__", None)
+    return module in sys.modules or getattr(started, "name", None) == module

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    import eos
+
 KEYS = 7
 COLUMNS, MESSAGE = "id bigint, key string", ("key", "cast(id as string) value")
 """Of a file's rows, and what a stateless job makes of them."""
@@ -232,6 +234,45 @@ def _observer(job: Job) -> Observer | None:
     if job.fault[0] == "gate":
         return job.gate
     return KillWorker(job.gate.moment, job.fault_folder, os.getpid())
+
+
+class Enough(Exception):
+    """The query has come as far as it should."""
+
+
+def run_here(spark: SparkSession, job: Job, *, last: int | None = None, unnoted: int | None = None) -> eos.Sink:
+    """Run the query with a new sink over its input, or into the batch after `last`; return the closed sink.
+
+    It runs in this process: what the sink raises is raised as it is, and not as Spark's words about it.
+    Of the batch `unnoted` the sink has returned, but Spark doesn't get to note it.
+    """
+    import eos
+
+    sink = eos.sink(job.service_url, topic=job.topic, name=job.name, **job.options)
+    raised: list[Exception] = []
+
+    def write(df: DataFrame, batch_id: int) -> None:
+        try:
+            if last is not None and batch_id > last:
+                raise Enough
+            sink(df, batch_id)
+            if batch_id == unnoted:
+                raise Enough
+        except Exception as error:
+            raised.append(error)
+            raise
+
+    query = start(spark, job, write)
+    try:
+        query.awaitTermination()
+    except Exception:
+        if not raised:
+            raise
+        if not isinstance(raised[0], Enough):
+            raise raised[0] from None
+    finally:
+        sink.close()
+    return sink
 
 
 if __name__ == "__main__":

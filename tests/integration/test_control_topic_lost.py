@@ -16,8 +16,7 @@ from pyspark.sql import SparkSession
 
 import eos
 from eos.commit.control_topic import HOLD
-from tests.crash.here import run_here
-from tests.crash.job import Job, prepare_input
+from tests.crash.job import Job, prepare_input, run_here
 from tests.crash.process import account_for
 from tests.waiting import until
 

@@ -13,8 +13,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.crash.here import run_here
-from tests.crash.job import prepare
+from tests.crash.job import prepare, run_here
 from tests.crash.process import Driver, account_for
 from tests.waiting import until
 

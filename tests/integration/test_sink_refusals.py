@@ -11,8 +11,7 @@ from pyspark import SparkConf
 from pyspark.sql import DataFrame, SparkSession
 
 import eos
-from tests.crash.here import run_here
-from tests.crash.job import Job, prepare
+from tests.crash.job import Job, prepare, run_here
 from tests.crash.process import account_for
 from tests.reading import values_of
 

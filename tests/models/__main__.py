@@ -18,7 +18,6 @@ from tests.models import (
     sink_rules,
     sink_worlds,
     visibility,
-    visibility_worlds,
 )
 from tests.models.checker import Explored, Model, explore
 
@@ -38,7 +37,7 @@ def main() -> int:
     for model, worlds in (
         ("the sink", (sink_worlds.WORLDS, sink_worlds.LARGE)),
         ("the names", (names_worlds.WORLDS, names_worlds.LARGE)),
-        ("visibility", (visibility_worlds.WORLDS, visibility_worlds.LARGE)),
+        ("visibility", (visibility.WORLDS, visibility.LARGE)),
     ):
         wrong += _all(model, worlds[given.large])
     return min(wrong, 1)
@@ -55,7 +54,7 @@ def _all(model: str, worlds: Mapping[str, Model[Any]]) -> int:
 
 def _models() -> dict[Enum, Model[Any]]:
     models: dict[Enum, Model[Any]] = {rule: sink_worlds.without(rule) for rule in sink_rules.Rule}
-    models |= {rule: visibility_worlds.without(rule) for rule in visibility.Rule}
+    models |= {rule: visibility.without(rule) for rule in visibility.Rule}
     return models | {rule: names_worlds.without(rule) for rule in names_worlds.WITHOUT}
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.models.checker import explore
-from tests.models.visibility import Rule, Visibility
-from tests.models.visibility_worlds import WORLDS, without
+from tests.models.visibility import WORLDS, Rule, Visibility, without
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=list(WORLDS))

@@ -11,7 +11,7 @@ what is known of an aborted transaction goes with its marker.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
@@ -230,3 +230,36 @@ def _restarted(state: World) -> World:
             aborted = (*_without(again.aborted, txn), (txn, at)) if kind is Kind.ABORT else again.aborted
             again = again._replace(open=_without(again.open, txn), aborted=aborted)
     return again
+
+
+PUNCTUAL: Final = Visibility(length=5)
+LATE: Final = Visibility(length=4, late=True, restarts=False)
+DELETED: Final = Visibility(length=3, deletes=True)
+
+WORLDS: Final[dict[str, Visibility]] = {
+    "two transactions": Visibility(length=3),
+    "two transactions, ledgers deleted": DELETED,
+    "two transactions, late sends": LATE,
+}
+"""Explored in every run of the tests."""
+
+LARGE: Final[dict[str, Visibility]] = {
+    "two transactions, five entries": PUNCTUAL,
+    "three transactions": replace(PUNCTUAL, length=4, transactions=3),
+    "late sends, five entries": replace(LATE, length=5),
+    "late sends, restarts": replace(LATE, restarts=True),
+    "late sends, ledgers deleted": replace(LATE, deletes=True),
+}
+"""Explored by `make models`."""
+
+WITHOUT: Final[dict[Rule, Visibility]] = {
+    Rule.AFTER: LATE,
+    Rule.FIRST: LATE,
+    Rule.LATER: PUNCTUAL,
+    Rule.HIDDEN: LATE,
+}
+
+
+def without(rule: Rule) -> Visibility:
+    """Give the small world without a rule."""
+    return replace(WITHOUT[rule], rules=ALL - {rule})

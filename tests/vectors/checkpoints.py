@@ -1,4 +1,4 @@
-"""Write tests/vectors/checkpoints.tar.xz: what Spark leaves on disk, for tests that need no JVM.
+"""Write checkpoints.tar.xz and spark_versions.tar.xz: what Spark leaves on disk, for tests that need no JVM.
 
 python -m tests.vectors.checkpoints
 """
@@ -6,20 +6,25 @@ python -m tests.vectors.checkpoints
 from __future__ import annotations
 
 import io
-import os
-import sys
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from statestore.checkpoint import moved_metadata
-from tests.soak.queries import SESSION, run
+from tests.integration.statestore.spark_versions import FORMS, Form, session
+from tests.soak.queries import run
 
-TARGET = Path(__file__).with_name("checkpoints.tar.xz")
-KEPT = ("hdfs-aggregation", "rocksdb-deduplication", "changelog1-transform", "changelog2-join", "changelog2-transform")
-BATCHES = 8
+HERE = Path(__file__).parent
+KEPT = (
+    ("hdfs", "aggregation"),
+    ("rocksdb", "deduplication"),
+    ("changelog1", "transform"),
+    ("changelog2", "join"),
+    ("changelog2", "transform"),
+)
 
 
 def add(archive: tarfile.TarFile, folder: Path, name: str) -> None:
@@ -35,17 +40,18 @@ def add(archive: tarfile.TarFile, folder: Path, name: str) -> None:
             archive.addfile(member, io.BytesIO(data))
 
 
-def main() -> None:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in SESSION.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(TARGET, "w:xz") as archive:
-        for name in KEPT:
-            provider, query = name.split("-")
-            run(spark, provider, query, f"{folder}/{name}", BATCHES)
+def write(spark: SparkSession, target: str, forms: Mapping[str, Form], batches: int) -> None:
+    """Write an archive with a checkpoint of each form, after so many batches."""
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(HERE / target, "w:xz") as archive:
+        for name, form in forms.items():
+            run(spark, form.provider, form.query, f"{folder}/{name}", batches, settings=form.settings)
             add(archive, Path(folder), name)
+
+
+def main() -> None:
+    spark = session()
+    write(spark, "checkpoints.tar.xz", {f"{provider}-{query}": Form(provider, query) for provider, query in KEPT}, 8)
+    write(spark, "spark_versions.tar.xz", FORMS, 3)
     spark.stop()
 
 

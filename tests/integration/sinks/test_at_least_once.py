@@ -15,8 +15,7 @@ from pyspark.sql import SparkSession
 import eos
 from eos.local import LocalPulsar
 from tests.conftest import create_topic
-from tests.crash.here import run_here
-from tests.crash.job import Job, prepare
+from tests.crash.job import Job, prepare, run_here
 from tests.crash.process import account_for
 from tests.reading import just_values
 

@@ -16,8 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import eos
 from tests.integration.conftest import Register
 from tests.integration.sinks.bad_input import identity
-from tests.integration.sinks.conftest import InWorld
-from tests.integration.sinks.readers import read_in_this_process, version_of
+from tests.integration.sinks.conftest import InWorld, read_in_this_process, version_of
 from tests.reading import received
 from tests.waiting import PATIENCE_S, until_batch
 

@@ -18,8 +18,7 @@ import eos
 from eos.schema.protobuf_schema import message_descriptor
 from tests.conftest import MakeTopic
 from tests.integration.sinks.bad_input import identity
-from tests.integration.sinks.conftest import InWorld
-from tests.integration.sinks.readers import table, version_of
+from tests.integration.sinks.conftest import InWorld, table, version_of
 from tests.java_peer import JavaPeer
 from tests.protobuf import proto
 from tests.reading import received

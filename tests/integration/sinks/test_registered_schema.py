@@ -32,8 +32,7 @@ import eos
 from tests.conftest import MakeTopic
 from tests.integration.conftest import Register
 from tests.integration.sinks.bad_input import identity
-from tests.integration.sinks.conftest import InWorld
-from tests.integration.sinks.readers import read_in_this_process, table, version_of
+from tests.integration.sinks.conftest import InWorld, read_in_this_process, table, version_of
 from tests.reading import received
 
 

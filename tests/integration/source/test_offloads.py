@@ -27,7 +27,7 @@ from tests.integration.source.test_segments import table as table
 from tests.integration.source.test_segments import topic as topic
 from tests.integration.sparkless import eos
 from tests.object_store import object_store
-from tests.offloaders import offloaders
+from tests.vectors.offloads import offloaders
 from tests.waiting import PATIENCE_S, until
 
 pytestmark = [pytest.mark.soak, pytest.mark.slow]

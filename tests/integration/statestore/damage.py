@@ -21,7 +21,7 @@ from statestore.checkpoint.logs import METADATA
 from tests.planner import again_while_late, is_late
 from tests.soak.queries import SESSION, start
 from tests.soak.queries import run as run_query
-from tests.unit.statestore.checkpoint.checkpoints import NAMES
+from tests.unit.statestore.checkpoint.conftest import NAMES
 
 Results = Mapping[int, list[Row]]
 Begin = Callable[[Path, Any], Any]

@@ -21,8 +21,7 @@ from statestore.cli import difference
 from statestore.cli.app import typer_app
 from statestore.savepoints import bookkeeper
 from statestore.savepoints.store import SavepointStore
-from tests.integration.statestore.checkpoints import BATCHES
-from tests.integration.statestore.conftest import ROOT
+from tests.integration.statestore.conftest import BATCHES, ROOT
 from tests.integration.statestore.in_step_job import settings
 from tests.spark_session import quick_start
 from tests.waiting import until

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.integration.statestore.damage import DAMAGES, OF_OFFSETS, Kind, entries, kind_of, look
-from tests.unit.statestore.checkpoint.checkpoints import NAMES, unpack
+from tests.unit.statestore.checkpoint.conftest import NAMES, unpack
 
 KINDS = (*NAMES, "chained", "files", "files-counted", "rate")
 

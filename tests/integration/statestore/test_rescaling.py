@@ -21,7 +21,7 @@ from statestore.hadoop.file_systems import Hadoop
 from statestore.rewriting import rescaling
 from statestore.roll_forward import restore_in_step
 from tests.conftest import MakeTopic
-from tests.integration.statestore.checkpoints import BATCHES
+from tests.integration.statestore.conftest import BATCHES
 from tests.integration.statestore.in_step_job import CountingJob, written
 from tests.reading import values_of
 from tests.soak.queries import PROVIDERS, QUERIES, rows, run, start

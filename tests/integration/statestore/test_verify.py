@@ -24,7 +24,7 @@ from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.findings import CheckpointFinding
 from statestore.cli.app import typer_app
 from statestore.hadoop.file_systems import Hadoop
-from tests.integration.statestore.checkpoints import BATCHES
+from tests.integration.statestore.conftest import BATCHES
 from tests.soak.queries import ROWS, run
 
 CHANGES = {"hdfs": "delta", "rocksdb": "zip", "changelog1": "changelog", "changelog2": "changelog"}

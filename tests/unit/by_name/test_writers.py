@@ -17,7 +17,7 @@ from eos.by_name.writers import COMPARES_SHUFFLES, TaskDone, batch_writer, see_t
 from eos.delivery.row_writer import WriteReport
 from eos.errors import ConnectionLost, FrameTooLarge, InvalidInput, TopicMissing, Unacknowledged, Unreachable
 from eos.pulsar.net.client import Client
-from eos.spark import capabilities, workers
+from eos.spark import capabilities, pyspark_api
 
 OPTIONS = parse_write_options({"service.url": "pulsar://nowhere", "topic": "t", "guarantee": "at-least-once"}, "it")
 ROWS = StructType().add("__key", StringType()).add("value", StringType())
@@ -148,7 +148,7 @@ def test_the_topic_is_asked_for_by_the_driver_and_not_again_to_end_a_micro_batch
 ) -> None:
     assert stream_writer(OPTIONS, ROWS).partitions == {TOPIC: 3}
     assert asked == [TOPIC]
-    monkeypatch.setattr(writers, "is_worker", lambda module: module == workers.ENDS_A_MICRO_BATCH)
+    monkeypatch.setattr(writers, "is_worker", lambda module: module == pyspark_api.ENDS_A_MICRO_BATCH)
     stream_writer(OPTIONS, ROWS).commit([TaskDone(None)], 1)
     assert asked == [TOPIC]
 

@@ -11,7 +11,7 @@ import pytest
 from statestore.checkpoint import LocalFiles, needs_of
 from statestore.checkpoint.cut import cut_of, names_its_place, write_order
 from statestore.errors import CutFailed, InvalidInput, NotFound
-from tests.unit.statestore.checkpoint.checkpoints import NAMES, unpack
+from tests.unit.statestore.checkpoint.conftest import NAMES, unpack
 
 
 @pytest.fixture(scope="module")

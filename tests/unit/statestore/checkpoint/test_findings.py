@@ -12,7 +12,7 @@ from statestore.checkpoint.changes import read_changes
 from statestore.checkpoint.compression import compress
 from statestore.checkpoint.operators import check_schema
 from statestore.errors import Damaged, UnknownVersion
-from tests.unit.statestore.checkpoint.checkpoints import Copy, inspect_one
+from tests.unit.statestore.checkpoint.conftest import Copy, inspect_one
 
 
 def first_line(file: Path, version: str) -> None:

@@ -15,7 +15,7 @@ from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.needs import restart_of
 from statestore.errors import InvalidInput, NotFound
-from tests.unit.statestore.checkpoint.checkpoints import NAMES, Copy, flip, inspect_one, needed
+from tests.unit.statestore.checkpoint.conftest import NAMES, Copy, flip, inspect_one, needed
 
 CHANGES = {"hdfs": "delta", "rocksdb": "zip", "changelog1": "changelog", "changelog2": "changelog"}
 

@@ -10,7 +10,7 @@ import pytest
 from statestore.checkpoint import LocalFiles, committed, moved_metadata, needs_of, read_operator
 from statestore.checkpoint.listing import read_snapshots
 from statestore.errors import NotFound
-from tests.unit.statestore.checkpoint.checkpoints import NAMES, unpack
+from tests.unit.statestore.checkpoint.conftest import NAMES, unpack
 
 STORES = {
     "hdfs-aggregation": ("stateStoreSave", {"default"}),

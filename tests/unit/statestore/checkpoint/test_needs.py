@@ -15,7 +15,7 @@ from statestore.checkpoint.cut import cut_of
 from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.inspection import inspect
 from statestore.errors import CutFailed, InvalidInput
-from tests.unit.statestore.checkpoint.checkpoints import Copy
+from tests.unit.statestore.checkpoint.conftest import Copy
 from tests.unit.statestore.checkpoint.test_changes import text
 
 

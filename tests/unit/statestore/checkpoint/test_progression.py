@@ -11,7 +11,7 @@ from statestore.checkpoint import LocalFiles
 from statestore.checkpoint.cut import cut_of
 from statestore.checkpoint.progression import wrong_offsets
 from statestore.errors import CutFailed
-from tests.unit.statestore.checkpoint.checkpoints import Copy, inspect_one
+from tests.unit.statestore.checkpoint.conftest import Copy, inspect_one
 
 
 def errors(folder: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ import pytest
 from statestore.checkpoint import LocalFiles, committed, needs_of
 from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.needs import StoreNeeds
-from tests.unit.statestore.checkpoint.checkpoints import Copy, flip, inspect_one, needed
+from tests.unit.statestore.checkpoint.conftest import Copy, flip, inspect_one, needed
 
 REPAIRED = ["hdfs-aggregation", "changelog1-transform", "changelog2-join", "changelog2-transform"]
 

@@ -15,7 +15,7 @@ from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.checkpoint.transfer import copy_checkpoint
 from statestore.hadoop.file_systems import Hadoop, Status
-from tests.unit.statestore.checkpoint.checkpoints import NAMES, unpack
+from tests.unit.statestore.checkpoint.conftest import NAMES, unpack
 from tests.waiting import until
 
 
