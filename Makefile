@@ -54,7 +54,7 @@ mutants: ## change the code of commit, delivery and protocol in small ways, and 
 	$(BIN)/python -m mutmut results
 
 matrix: $(JAR) ## try each Python from 3.11 to 3.14 with each Spark from 3.5 to 4.3, as far as they are here, and kill queries on three versions of Pulsar: hours
-	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@sh tools/bootstrap.sh "$(PYTHON)" tests,connect
 	@$(BIN)/eos local fetch
 	$(BIN)/python tools/matrix.py --pulsar 4.0.0 4.2.4 5.0.0-M1 $(MATRIX_ARGS)
 
@@ -69,7 +69,7 @@ situations: ## write anew what each command of eos prints, by the situation of a
 	EOS_WRITE_SITUATIONS=1 $(BIN)/python -m pytest -q tests/integration/situations $(TEST_ARGS)
 
 soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, and what else takes long: some half an hour
-	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@sh tools/bootstrap.sh "$(PYTHON)" tests,connect
 	@$(BIN)/eos local fetch
 	$(BIN)/python -m pytest -m soak -s tests/soak tests/integration $(TEST_ARGS)
 
@@ -175,7 +175,7 @@ format: ## let ruff put the code in order
 	$(BIN)/ruff format .
 
 constraints: ## write requirements/constraints.txt from what .venv holds
-	@sh tools/bootstrap.sh "$(PYTHON)" report-tests,lint,examples,docs,release
+	@sh tools/bootstrap.sh "$(PYTHON)" report-tests,connect,lint,examples,docs,release
 	@{ head -n 1 requirements/constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > requirements/constraints.new
 	@mv requirements/constraints.new requirements/constraints.txt
 

@@ -71,7 +71,7 @@ def requirements(project: dict[str, object]) -> list[str]:
     assert isinstance(about, dict)
     groups = project["dependency-groups"]
     assert isinstance(groups, dict)
-    wanted = [*about["dependencies"], *about["optional-dependencies"]["drills"], *groups["tests"]]
+    wanted = [*about["dependencies"], *about["optional-dependencies"]["drills"], *groups["tests"], *groups["connect"]]
     return [one for one in wanted if not one.startswith(about["name"])]
 
 

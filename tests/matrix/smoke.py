@@ -179,6 +179,9 @@ class Smoke:
         yield "source table", lambda: self.by_name("read-table", self.written(), values)
         yield "source stream", lambda: self.by_name("read-stream", self.written(), values)
         yield "writer by name", self.write_by_name
+        yield "catalog in PySpark", lambda: self.by_sql("pyspark")
+        yield "catalog in spark-sql", lambda: self.by_sql("spark-sql")
+        yield "catalog by Spark Connect", lambda: self.by_sql("connect")
 
     def on_bookkeeper(self) -> str:
         """A query whose checkpoint is on bk://."""
@@ -199,6 +202,19 @@ class Smoke:
         producer.flush()
         client.close()
         return topic
+
+    def by_sql(self, door: str) -> str:
+        """Run the script of SQL on the catalog. Return what is wrong, or ""."""
+        part = f"catalog-{door}"
+        given = {
+            "service_url": self.service_url,
+            "admin_url": self.admin_url,
+            "topic": self.written(),
+            "folder": str(self.folder / part),
+            "values": [str(number) for number in range(FILES * ROWS)],
+        }
+        code, _ = self.run(part, "tests.matrix.catalog", door, json.dumps(given))
+        return "" if code == 0 else f"it ended with {code}"
 
     def write_by_name(self) -> str:
         """Rows that are written by name, at least once."""

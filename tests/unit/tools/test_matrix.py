@@ -13,6 +13,7 @@ import pytest
 from eos.spark import capabilities
 from eos.spark.capabilities import Capability, SparkLacks, require
 from eos.steps import WRITER_STEPS
+from tests.matrix.catalog import Rows, Step, tried
 from tests.matrix.smoke import Smoke, answer
 from tools import matrix
 from tools.matrix import FAILED, NOT_HERE, NOT_INSTALLED, NOT_TRIED, PASSED, Row
@@ -93,9 +94,9 @@ def test_spark_is_what_the_matrix_chooses_and_nothing_else_pins() -> None:
             "dependencies": ["numpy>=2"],
             "optional-dependencies": {"spark": ["pyspark>=4"], "drills": ["spark-pulsar-eos[spark]", "jinja2"]},
         },
-        "dependency-groups": {"tests": ["pytest"]},
+        "dependency-groups": {"tests": ["pytest"], "connect": ["grpcio"]},
     }
-    assert matrix.requirements(project) == ["numpy>=2", "jinja2", "pytest"]
+    assert matrix.requirements(project) == ["numpy>=2", "jinja2", "pytest", "grpcio"]
     assert matrix.constraints("py4j==0.10.9\npyarrow==18\npyspark==4.3.0\n") == "pyarrow==18\n"
 
 
@@ -175,3 +176,28 @@ def test_what_a_spark_lacks_is_no_failure(capability: Capability, monkeypatch: p
     found = answer("a part", "it ended with 2", f"log\nerror: {refused.value}\nmore")
     assert (found.answer, found.why) == ("can't", str(refused.value).removesuffix(" Use a newer Spark."))
     assert answer("a part", "it ended with 2", "error: no broker answers").answer == "failed"
+
+
+@pytest.mark.parametrize(
+    ("step", "right", "wrong"),
+    [
+        (Step("select 1", [["1"]]), [["1"]], [["1"], ["1"]]),
+        (Step("use pulsar", []), [], [["x"]]),
+        (Step("describe t", words=("value", "binary")), [["value", "binary", ""]], [["value", "string", ""]]),
+    ],
+)
+def test_a_statement_that_shows_something_else_is_named(step: Step, right: Rows, wrong: Rows) -> None:
+    assert step.wrong(right) == ""
+    assert step.wrong(wrong).startswith(step.statement)
+
+
+def test_a_script_that_stops_early_or_shows_something_else_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"topic": "persistent://public/default/t", "values": ["1", "2"]}
+    monkeypatch.setattr(capabilities, "installed", lambda: "4.2.1")
+    with pytest.raises(AssertionError, match="no such table"):
+        tried(given, lambda statements: ([], "no such table"))
+    with pytest.raises(AssertionError, match="show namespaces in pulsar: "):
+        tried(given, lambda statements: ([[] for _ in statements], ""))
+    monkeypatch.setattr(capabilities, "installed", lambda: "4.0.5")
+    with pytest.raises(AssertionError, match="INSERT INTO is refused"):
+        tried(given, lambda statements: ([[] for _ in statements[:-1]], "INSERT INTO is refused"))
