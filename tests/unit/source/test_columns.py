@@ -17,11 +17,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eos.errors import InvalidInput
+from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.decoding import decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
-from eos.pulsar.wire.pulsar_pb2 import KeyValue, MessageMetadata
+from eos.pulsar.wire.pulsar_pb2 import KeyValue, MessageMetadata, SingleMessageMetadata
 from eos.source.columns import ALL, PARTS, SourceColumns, checked
 
 TOPIC = "persistent://public/default/t-partition-3"
@@ -132,3 +132,14 @@ def test_every_column_can_be_had_in_each_of_its_types() -> None:
     for part in PARTS:
         for kind in part.types:
             assert len(rows(schema(**{part.name: kind}), entry(), entry(number=1))) == 2
+
+
+def test_a_count_reads_the_messages_that_a_query_of_values_would_get() -> None:
+    """The number in an entry's metadata counts what compaction took out, and what can't be read."""
+    singles = [SingleMessageMetadata(payload_size=0, compacted_out=gone) for gone in (False, True)]
+    described = [one.SerializeToString() for one in singles]
+    batch = b"".join(len(one).to_bytes(4, "big") + one for one in described)
+    counted = schema(__partition=IntegerType())
+    assert len(rows(counted, entry(batch, num_messages_in_batch=2))) == 1
+    with pytest.raises(DamagedFrame):
+        rows(counted, entry(batch[:-1], num_messages_in_batch=2))
