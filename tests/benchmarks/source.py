@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from eos.local import LocalPulsar
-from tests.benchmarks import one_row, results, segment_reads, source_results, typed_reads
+from tests.benchmarks import column_reads, one_row, results, segment_reads, source_results, typed_reads
 from tests.benchmarks.readers import READY, compare, fill, make_known
 from tests.benchmarks.rows import spark_session
 from tests.benchmarks.source_plan import SourcePlan
@@ -38,6 +38,7 @@ class Part(StrEnum):
     LARGE = "large"
     SMALL = "small"
     TYPED = "typed"
+    COLUMNS = "columns"
     ONE_ROW = "one-row"
     SEGMENTS = "segments"
 
@@ -91,6 +92,8 @@ def measure(session: SparkSession, plan: SourcePlan, folder: Path, save: Save, p
         save(source_results.reads(plan.small, timed, "_small"))
     if Part.TYPED in parts:
         save(source_results.typed(typed_reads.compare(session, plan)))
+    if Part.COLUMNS in parts:
+        save(source_results.columns(column_reads.compare(session, plan, folder)))
     if Part.ONE_ROW in parts:
         save(source_results.one_row(one_row.measure(session, plan)))
     if Part.SEGMENTS in parts:

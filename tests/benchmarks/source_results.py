@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from tests.benchmarks import column_reads
 from tests.benchmarks.one_row import EMPTY, OURS, RATE
 from tests.benchmarks.readers import CLIENT, READY
 from tests.benchmarks.results import Json, spread
@@ -25,6 +26,8 @@ AIMS: Mapping[str, tuple[str, float]] = {
     "json_over_bytes": ("≤", 1.5),
     "avro_nested_over_bytes": ("≤", 2.0),
     "json_nested_over_bytes": ("≤", 3.0),
+    "key_over_every_column": ("≤", 0.6),
+    "count_over_every_column": ("≤", 0.4),
     "bookies": ("≤", 0.9),
     "bookies_small": ("≤", 0.4),
     "broker_cpu": ("≤", 0.1),
@@ -69,9 +72,19 @@ def reads(case: Case, timed: Mapping[str, Timed], suffix: str = "") -> Json:
 
 def typed(timed: Mapping[str, Timed]) -> Json:
     """Values by their schema: every round, what a row cost, and that over what the same values cost as bytes."""
-    pairs = {f"{name}_over_bytes": (timed[name], timed[name + AS_BYTES]) for name in TYPED}
+    return _paired(NAME, timed, {f"{name}_over_bytes": (timed[name], timed[name + AS_BYTES]) for name in TYPED})
+
+
+def columns(timed: Mapping[str, Timed]) -> Json:
+    """Few columns: every round, what a row cost, and that over what a row of all columns cost."""
+    every = timed[column_reads.EVERY]
+    pairs = {f"{name}_over_every_column": (timed[name], every) for name in column_reads.FEW}
+    return _paired(column_reads.NAME, timed, pairs)
+
+
+def _paired(case: str, timed: Mapping[str, Timed], pairs: Mapping[str, tuple[Timed, Timed]]) -> Json:
     return {
-        **_figures(NAME, timed),
+        **_figures(case, timed),
         "ratios": {
             name: round(median(one.cpu_seconds) / median(plain.cpu_seconds), 3) for name, (one, plain) in pairs.items()
         },

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
+from tests.benchmarks import column_reads
 from tests.benchmarks.one_row import EMPTY, OURS, RATE
 from tests.benchmarks.readers import CLIENT, JAVA, READY
 from tests.benchmarks.results import Json
@@ -24,6 +25,9 @@ LABELS = {
     RATE: "Spark's rate source",
     BROKERS: "through the brokers",
     BOOKIES: "from the bookies",
+    column_reads.EVERY: "select *",
+    "key": "select __key",
+    "count": "what count(*) reads",
 }
 _COMPARED = {CLIENT: "its CPU : ours", JAVA: "our CPU : its", READY: "its CPU : ours"}
 
@@ -35,6 +39,8 @@ def sheets(found: Json) -> Iterator[Sheet]:
             yield _reads(found, case.name, suffix, f"Entries of {case.messages:,} messages")
     if NAME in found["rounds"]:
         yield _typed(found)
+    if column_reads.NAME in found["rounds"]:
+        yield _columns(found)
     for case, suffix in ((LARGE, ""), (SMALL, "_small")):
         if f"{SEGMENTS}_{case.name}" in found["rounds"]:
             yield _segments(found, f"{SEGMENTS}_{case.name}", suffix, f"History in entries of {case.messages:,}")
@@ -93,6 +99,22 @@ def _typed(found: Json) -> Sheet:
     return Sheet(
         f"Values by their schema: {first['rows']:,} rows, medians of {len(first['seconds'])} rounds", head, lines
     )
+
+
+def _columns(found: Json) -> Sheet:
+    rounds = found["rounds"][column_reads.NAME]
+    lines: list[tuple[str, ...]] = []
+    for name, cost in found["cpu_us_per_row"][column_reads.NAME].items():
+        compared = ("", "")
+        if name != column_reads.EVERY:
+            ratio = f"{name}_over_every_column"
+            sign, aim = AIMS[ratio]
+            compared = (f"{found['ratios'][ratio]:g}", f"{sign} {aim:g}")
+        spread = f"{cost['min']:.2f} to {cost['max']:.2f}"
+        lines.append((LABELS[name], f"{cost['median']:.2f}", spread, *compared))
+    head = ("", "CPU µs a row", "lowest to highest", "ratio", "aim")
+    first = rounds[column_reads.EVERY]
+    return Sheet(f"Columns: {first['rows']:,} rows, medians of {len(first['seconds'])} rounds", head, lines)
 
 
 def _segments(found: Json, case: str, suffix: str, title: str) -> Sheet:

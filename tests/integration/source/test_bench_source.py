@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.benchmarks import one_row, readers, segment_reads, typed_reads
+from tests.benchmarks import column_reads, one_row, readers, segment_reads, typed_reads
 from tests.benchmarks.source import measure
 from tests.benchmarks.source_plan import PARTITIONS, Case, SourcePlan
 from tests.benchmarks.source_results import AIMS, SEGMENTS
@@ -29,7 +29,7 @@ def plan(pulsar: Any) -> SourcePlan:
         stem=f"smoke-{uuid.uuid4().hex[:8]}",
         large=Case("entries_of_1000", 1_000, 4_000),
         small=Case("entries_of_10", 10, 400),
-        typed_rows=1_200,
+        typed_rows=2_000,
         rounds=1,
         warm_ups=0,
         batches=2,
@@ -65,6 +65,12 @@ def test_every_ratio_is_there_and_made_of_the_raw_figures(plan: SourcePlan, foun
 def test_typed_values_are_compared_with_the_same_values_as_bytes(plan: SourcePlan, found: Any) -> None:
     rounds = found["rounds"][typed_reads.NAME]
     assert rounds.keys() == {name + suffix for name in typed_reads.TYPED for suffix in ("", typed_reads.AS_BYTES)}
+    assert {one["rows"] for one in rounds.values()} == {plan.typed_rows}
+
+
+def test_few_columns_are_compared_with_every_column_of_the_same_topic(plan: SourcePlan, found: Any) -> None:
+    rounds = found["rounds"][column_reads.NAME]
+    assert rounds.keys() == {column_reads.EVERY, *column_reads.FEW}
     assert {one["rows"] for one in rounds.values()} == {plan.typed_rows}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.benchmarks import page, source_results
+from tests.benchmarks import column_reads, page, source_results
 from tests.benchmarks.rounds import Timed, take_turns
 from tests.benchmarks.segment_reads import BOOKIES, BROKERS
 from tests.benchmarks.source_plan import LARGE, SMALL, SourcePlan
@@ -54,6 +54,7 @@ def found() -> dict[str, Any]:
         source_results.typed(
             {name: timed(3, 4, 3) for name in TYPED} | {name + AS_BYTES: timed(2, 2, 2) for name in TYPED}
         ),
+        source_results.columns({column_reads.EVERY: timed(4, 5, 4), "key": timed(2, 2, 2), "count": timed(1, 1, 1)}),
         source_results.one_row(batches),
         source_results.segments({case.name: {BROKERS: parts(2, 3, 5), BOOKIES: parts(1, 0.5, 1)} for case in CASES}),
     ):
@@ -69,6 +70,8 @@ def test_ratios_are_of_cpu_and_each_is_said_as_its_aim_is(found: dict[str, Any])
         "pulsar_client_small": 3.0,
         "java_source_small": 1.25,
         **{f"{name}_over_bytes": 1.5 for name in TYPED},
+        "key_over_every_column": 0.5,
+        "count_over_every_column": 0.25,
         "bookies": 0.25,
         "broker_cpu": 0.167,
         "bookies_small": 0.25,
