@@ -7,6 +7,7 @@ message behind it, which there is.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -16,6 +17,8 @@ from eos.source.boundaries import Boundary, check_named, place_of
 from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position, before
 from eos.source.ranges import Found, Range
+
+log = logging.getLogger("eos.source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,11 @@ class BatchBrokers(Protocol):
 
     def before_time(self, topic: str, time_ms: int) -> EntryId:
         """Return the entry behind which lies what was published at that time or later."""
+        ...
+
+    def place(self, topic: str, entry: EntryId) -> EntryId:
+        """Return the entry behind which the broker puts a cursor that is sent behind an entry: a later one, where what
+        follows the entry was deleted."""
         ...
 
     def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
@@ -124,7 +132,15 @@ def _begin(brokers: BatchBrokers, topic: str, start: Boundary, last: EntryId | N
     if isinstance(place, str):
         return BEGINNING if last is None else Position(last)
     brokers.must_be_there(topic, place, last)
-    return before(place)
+    begin = before(place)
+    if last is not None and (first := brokers.place(topic, begin.entry)) > begin.entry:
+        log.warning(
+            "startingOffsets begins at %s on %s, which is no longer stored: the topic begins after %s now. Messages "
+            "after %s that retention or a command has deleted are not read. The source cannot know whether there were "
+            'any. To read what is left without this warning, name "earliest".',
+            *(place, topic, first, begin.entry),
+        )
+    return begin
 
 
 def _finish(brokers: BatchBrokers, topic: str, end: Boundary, last: EntryId) -> EntryId:

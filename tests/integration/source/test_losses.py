@@ -15,10 +15,12 @@ from eos.pulsar.net.admin import Admin as AdminApi
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import EntryReader
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.batch_plan import batch_ranges
+from eos.source.boundaries import Boundary
 from eos.source.offsets import Offsets
 from eos.source.range_reader import read_range
 from tests.integration.source.conftest import Admin, Run
-from tests.integration.source.queries import Query
+from tests.integration.source.queries import Query, read
 from tests.integration.source.streams import write
 from tests.waiting import until
 
@@ -104,6 +106,25 @@ def test_what_others_skip_expire_or_truncate_is_a_loss_between_two_named_entries
     query = careless(run, topic)
     assert query.behind(done) == ["left"]
     assert f"begins with {left}" in told(query)
+
+
+def test_a_table_says_that_the_entry_where_it_was_to_begin_is_no_longer_stored(
+    run: Run, ours: Client, topic: str, admin: Admin, kept: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours.subscription(topic, "job", initial="earliest").close()
+    _, second = write(ours, topic, "a", "b")
+    brokers = run(topic=topic).brokers
+
+    def table() -> list[str]:
+        begin = Boundary("entries", entries={topic: second})
+        return read(brokers, batch_ranges(brokers, begin, Boundary("latest")))
+
+    assert table() == ["b"]
+    assert not caplog.messages
+    delete(second.ledger, topic, admin, kept)
+    write(ours, topic, "c")
+    assert table() == ["c"]
+    assert f"startingOffsets begins at {second} on {topic}, which is no longer stored" in caplog.text
 
 
 def test_what_came_before_its_ledger_was_deleted_is_no_loss(

@@ -123,3 +123,13 @@ def test_a_loss_that_is_found_while_a_read_is_planned_is_told_and_the_rest_is_re
     told: list[str] = []
     (part,) = batch_ranges(brokers, EARLIEST, LATEST, lose=told.append)
     assert (part.topic, len(told)) == (P1, 1)
+
+
+@pytest.mark.parametrize(("place", "said"), [("3:4", True), ("5:0", True), ("5:1", False), ("6:0", False)])
+def test_a_named_start_that_is_no_longer_stored_is_said(
+    caplog: pytest.LogCaptureFixture, place: str, said: bool
+) -> None:
+    brokers = Timed(**{P0: FakeTopic(entries(5, 1, 3) + entries(6, 0, 1), place=at("5:0"))})
+    assert len(batch_ranges(brokers, by(p0=place), LATEST)) == 1
+    words = f"startingOffsets begins at {place} on {P0}, which is no longer stored: the topic begins after 5:0 now"
+    assert (words in caplog.text) is said
