@@ -80,6 +80,13 @@ class PulsarBrokers:
         select = self._selected if all_named else _patient(self._selected)
         return select(all_named)
 
+    def selects(self, topic: str) -> bool:
+        """Whether the options select a topic, or a partition of it, by its name, be it there or not."""
+        name = split_partition(topic)[0]
+        if self._options.pattern is None:
+            return not {topic, name}.isdisjoint(self._options.topics)
+        return re.fullmatch(self._options.pattern, name) is not None and not is_hidden(name)
+
     def _selected(self, all_named: bool) -> list[str]:
         found: list[str] = []
         for topic in self._wanted():
@@ -325,5 +332,4 @@ class PulsarBrokers:
         if pattern is None:
             return self._options.topics
         namespace = pattern.removeprefix("persistent://").rsplit("/", 1)[0]
-        found = {split_partition(topic)[0] for topic in self._client.topics(namespace)}
-        return sorted(topic for topic in found if re.fullmatch(pattern, topic) and not is_hidden(topic))
+        return sorted(filter(self.selects, {split_partition(topic)[0] for topic in self._client.topics(namespace)}))

@@ -1,4 +1,4 @@
-"""How the source words a loss of data."""
+"""How the source words a loss of data, and what it can no longer read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.decoding import decode
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.message_id import EntryId, MessageId
 
 log = logging.getLogger("eos.source")
 
@@ -63,3 +63,29 @@ def refused(damage: DamagedFrame | UnreadableMessage) -> None:
 def named_by(option: str) -> str:
     """Return the sentence that names the option by which a loss is accepted."""
     return f" To go on with what is left, set {option}=false: a loss is then only a warning."
+
+
+def gone(topic: str, read: EntryId) -> str:
+    """Return the words for a physical topic that is gone. Args: the topic; the entry up to which the query has read."""
+    return (
+        f"the topic {topic} is gone; the query had read it up to {read}. "
+        f"The unread messages in it are lost.{named_by('failOnDataLoss')}"
+    )
+
+
+def unselected(topic: str, read: EntryId) -> str:
+    """Return the words for a physical topic of the checkpoint that the options do not select. Args: as of `gone`."""
+    return (
+        f"the options of the query no longer select the topic {topic}, which the query has read up to {read}. "
+        f"Later messages in it would be left out. Select the topic again.{named_by('failOnDataLoss')}"
+    )
+
+
+def overtaken(topic: str, stands: EntryId, end: EntryId) -> str:
+    """Return the words for a batch that begins at its end now. Args: the topic; where it stands; the batch's end."""
+    return lost(
+        topic,
+        f"a micro-batch was planned to end with {end}, but the query's subscription stands at {stands} now. A "
+        "message TTL, a command such as skip or reset-cursor, or a start with resetSubscription=true has moved it. The "
+        "messages of this batch were not read",
+    )

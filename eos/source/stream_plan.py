@@ -32,7 +32,7 @@ from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.batch_pace import Minimum, Pace
 from eos.source.boundaries import Boundary, check_named
-from eos.source.errors import DataLost, lost, named_by
+from eos.source.errors import DataLost, gone, lost, overtaken, unselected
 from eos.source.offsets import BEGINNING, Offsets, Position
 from eos.source.options import Limits
 from eos.source.pinned_start import PinnedStarts, StoredPlaces
@@ -51,6 +51,10 @@ class Brokers(StoredPlaces, Protocol):
 
         Raises TopicMissing for a named one that is missing, if all of them must be there.
         """
+        ...
+
+    def selects(self, topic: str) -> bool:
+        """Whether the options select a physical topic by its name, be it there or not."""
         ...
 
     def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
@@ -167,7 +171,7 @@ class StreamPlan:
                 if not position.delivered and self._brokers.is_removed_partition(topic):
                     ends[topic] = self._pinned_starts.removed(topic, position)
                 else:
-                    self._lose(_gone(topic, position))
+                    self._lose(gone(topic, position.entry))
         if limits is not None:
             if self._waits(starts, ends):
                 ends |= {topic: starts[topic] for topic in _moving(starts, ends)}
@@ -206,7 +210,7 @@ class StreamPlan:
                     continue  # what is left lies before the start in its own ledger, and was read
                 begin = BEGINNING
             elif finish.entry == begin.entry:  # an end that is a message was behind its start when it was planned
-                self._lose(_overtaken(topic, begin, finish.entry))
+                self._lose(overtaken(topic, begin.entry, finish.entry))
                 begin = BEGINNING
             elif not begin.delivered:
                 begin = self._proven(topic, begin)
@@ -237,7 +241,13 @@ class StreamPlan:
     def _topics_now(self, start: Offsets) -> set[str]:
         there = set(self._there())
         for topic in sorted(start.topics.keys() - there):
-            self._lose(_gone(topic, start.topics[topic]))
+            position = start.topics[topic]
+            if not self._brokers.selects(topic):
+                self._lose(unselected(topic, position.entry))
+            elif not position.delivered and self._brokers.is_removed_partition(topic):
+                there.add(topic)  # no list has a topic of a pattern all of whose partitions are removed
+            else:
+                self._lose(gone(topic, position.entry))
         return there if self._until is None else there & (self._until.keys() | start.topics.keys())
 
     def _lasts(self) -> dict[str, EntryId | None]:
@@ -324,8 +334,8 @@ class StreamPlan:
             return end
         try:
             found = self._brokers.first(topic, place)
-        except DataLost as gone:
-            self._lose(str(gone))
+        except DataLost as loss:
+            self._lose(str(loss))
             return end
         self._sizes[topic] = found.size
         return Position(found.entry)  # never behind `end`, which is a message too
@@ -335,8 +345,8 @@ class StreamPlan:
             behind = EntryId(start.entry.ledger, start.entry.entry + 1)
             try:
                 self._sizes[topic] = self._brokers.first(topic, behind).size
-            except DataLost as gone:
-                self._lose(str(gone))
+            except DataLost as loss:
+                self._lose(str(loss))
                 return 1
         return max(1, self._sizes[topic])
 
@@ -371,22 +381,6 @@ def _moving(starts: Mapping[str, Position], ends: Mapping[str, Position]) -> lis
 
 def _most_entries(start: Position, end: EntryId) -> int | None:
     return end.entry - start.entry.entry if end.ledger == start.entry.ledger else None
-
-
-def _gone(topic: str, start: Position) -> str:
-    return (
-        f"the topic {topic} is gone; the query had read it up to {start.entry}. "
-        f"The unread messages in it are lost.{named_by('failOnDataLoss')}"
-    )
-
-
-def _overtaken(topic: str, start: Position, end: EntryId) -> str:
-    return lost(
-        topic,
-        f"a micro-batch was planned to end with {end}, but the query's subscription stands at {start.entry} now. A "
-        "message TTL, a command such as skip or reset-cursor, or a start with resetSubscription=true has moved it. The "
-        "messages of this batch were not read",
-    )
 
 
 def _moved(topic: str, start: Position, last: EntryId | None) -> str:

@@ -107,3 +107,21 @@ def test_a_partition_that_is_missing_at_a_trigger_is_read_when_it_is_there_again
     write(ours, f"{idle}-partition-0", "later")
     assert query.latest(start).topics == start.topics
     assert query.plan.newest().topics.keys() == {f"{idle}-partition-0"}
+
+
+def test_a_topic_of_a_pattern_whose_partitions_are_all_removed_is_no_loss(
+    run: Run, ours: Client, make_topic: MakeTopic, admin: Admin
+) -> None:
+    topic = make_topic("unlisted", 1)
+    pattern = f"{topic}.*"
+    query = run(topicsPattern=pattern, startingOffsets="earliest")
+    start = query.plan.first()
+    query.brokers.close()
+    remove(f"{topic}-partition-0", admin)
+    query = run(topicsPattern=pattern)
+    end = query.latest(start)
+    assert end.topics == {f"{topic}-partition-0": BEGINNING}
+    write(ours, f"{topic}-partition-0", "a")
+    assert query.behind(end) == ["a"]
+    with pytest.raises(InvalidInput, match=f"no longer select the topic {topic}-partition-0"):
+        run(topic=make_topic("other")).latest(end)

@@ -40,6 +40,8 @@ class FakeBrokers:
     Attributes:
         deleted: topics that are told to be there, and are not when they are asked.
         removed: those of them that are partitions which their topic still has.
+        gone: topics that are not told to be there, and are not.
+        unselected: topics that the options do not select.
         made: topics on which the subscription had to be made again.
         unmade: topics on which that was undone.
         lost: topics whose messages are gone when one is looked for.
@@ -50,6 +52,8 @@ class FakeBrokers:
         self.held = topics
         self.deleted: list[str] = []
         self.removed: list[str] = []
+        self.gone: list[str] = []
+        self.unselected: list[str] = []
         self.made: list[str] = []
         self.unmade: list[str] = []
         self.lost: list[str] = []
@@ -60,6 +64,9 @@ class FakeBrokers:
 
     def topics(self, *, all_named: bool) -> Iterable[str]:
         return [*self.held, *self.deleted]
+
+    def selects(self, topic: str) -> bool:
+        return topic not in self.unselected
 
     def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
         self._must_be_there(topic)
@@ -98,7 +105,7 @@ class FakeBrokers:
         self.acknowledged.append((topic, EntryId(start.ledger, start.entry - 1)))
 
     def _must_be_there(self, topic: str) -> None:
-        if topic in self.deleted:
+        if topic in (*self.deleted, *self.gone):
             raise TopicMissing(f"the topic {topic} does not exist")
 
 

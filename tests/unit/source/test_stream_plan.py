@@ -211,6 +211,36 @@ def test_a_partition_that_the_broker_removed_is_no_loss_while_nothing_of_it_was_
         Plan(brokers).latest(offsets(idle="6:2"), None)
 
 
+@pytest.mark.parametrize("available_now", [False, True])
+def test_a_topic_of_a_pattern_whose_partitions_are_all_removed_is_not_listed_and_is_no_loss(
+    available_now: bool,
+) -> None:
+    brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)))
+    brokers.removed = ["idle"]
+    brokers.gone = ["idle"]
+    plan = Plan(brokers)
+    if available_now:
+        plan.stop_at_what_is_there()
+    assert plan.latest(offsets(a="5:1", idle="pinned 6:-1"), None) == offsets(a="5:3", idle="beginning")
+    assert "partition idle is gone" in plan.warnings[0]
+    with pytest.raises(InvalidInput, match=r"topic idle is gone.*read it up to 6:2"):
+        Plan(brokers).latest(offsets(a="5:1", idle="6:2"), None)
+
+
+@pytest.mark.parametrize("position", ["6:2", "pinned 6:2"])
+def test_a_topic_that_the_options_no_longer_select_is_not_told_as_gone(position: str) -> None:
+    brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)))
+    brokers.unselected = brokers.removed = ["b"]
+    start = offsets(a="5:3", b=position)
+    with pytest.raises(
+        InvalidInput, match=r"no longer select the topic b, .* up to 6:2\. Later mess.*Select the topic"
+    ):
+        Plan(brokers).latest(start, None)
+    careless = Plan(brokers, fail=False)
+    assert careless.latest(start, None) == offsets(a="5:3")
+    assert len(careless.warnings) == 1
+
+
 @pytest.mark.parametrize("limits", [Limits(entries=3), Limits(bytes=300)], ids=["entries", "bytes"])
 def test_a_loss_that_is_found_where_a_batch_is_cut_is_as_the_option_says(limits: Limits) -> None:
     brokers = FakeBrokers(t=FakeTopic(entries(5, 0, 9)))
