@@ -38,14 +38,6 @@ class Driver:
                 start_new_session=True,
             )
 
-    def wait_for_batch(self, batch_id: int) -> None:
-        """Wait until the driver has committed this batch or a later one."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.startswith("batch ") and int(line.split()[1]) >= batch_id:
-                return
-        raise AssertionError(f"the driver ended before batch {batch_id}:\n{self.tail()}")
-
     def wait(self, timeout: float = 900) -> int:
         """Wait for the end and return the exit code; negative: the signal that ended it."""
         try:

@@ -85,11 +85,6 @@ class Offloaded:
     objects: dict[str, bytes]
 
     @property
-    def map_file(self) -> str:
-        """The folder of the MapFile."""
-        return f"{MANAGED_LEDGER}/{self.ledger}-{UUID}"
-
-    @property
     def data(self) -> str:
         """The name of the data object; "-index" follows in that of its index."""
         return f"{UUID}-ledger-{self.ledger}"

@@ -1,4 +1,4 @@
-"""Two drivers run one query on one checkpoint on bk://: Spark ends one of them, and nothing is damaged."""
+"""Drivers with stateful queries on bk://: killed, and two for one query. Nothing is lost, doubled or damaged."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from tests.soak.checks import check_checkpoints, check_ledgers, check_results, results, tree
-from tests.soak.kills import answer, kill, launch
+from tests.soak.kills import answer, kill, launch, run_killed
 from tests.waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
-
+PAIRS = [("hdfs", "deduplication"), ("changelog2", "aggregation")]
+BATCHES = 7
 QUERY = "aggregation"
 FOR_EVER = 100_000
 PATIENCE_S = 180
@@ -26,9 +26,25 @@ PATIENCE_S = 180
 TOLD_BY_SPARK = ("CONCURRENT_STREAM_LOG_UPDATE", "concurrently using")
 
 
+def test_a_killed_driver_loses_and_doubles_nothing(zookeeper: str, tmp_path: Path) -> None:
+    """A small sample of `make soak`."""
+    root, options = tree(zookeeper, f"k{uuid.uuid4().hex[:10]}")
+    out = tmp_path / "out"
+    arguments = {"root": root, "out": str(out), "pairs": PAIRS, "batches": BATCHES, "options": options}
+    assert len(run_killed(arguments, tmp_path / "driver.log", kills=1, seed=7)) == 1
+    check_results(out, PAIRS, BATCHES)
+    check_checkpoints(root, options, PAIRS)
+    freed, left = check_ledgers(root, options)
+    assert left >= 1, freed
+    check_checkpoints(root, options, PAIRS)
+
+
+@pytest.mark.slow
 @pytest.mark.crash
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("provider", [pytest.param("hdfs", marks=pytest.mark.soak), "changelog2"])
 def test_spark_ends_one_of_two_drivers_and_the_other_goes_on(provider: str, zookeeper: str, tmp_path: Path) -> None:
+    """On one checkpoint."""
     root, options = tree(zookeeper, f"d{uuid.uuid4().hex[:10]}")
     pairs = [(provider, QUERY)]
     name = f"{provider}-{QUERY}"
