@@ -17,7 +17,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,9 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from eos.by_name.session import CLASS, configure_spark
+from eos.config import Cluster
 from eos.local.checks import pick_ports
+from eos.pulsar.net.client import Client
 from eos.spark.capabilities import Capability, has
 from eos.spark.jar import shipped_jar
 
@@ -94,12 +96,29 @@ Run = Callable[[Sequence[str]], tuple[list[Rows], str]]
 """Runs statements up to the first that Spark refuses; returns what each showed, and the words of the refusal."""
 
 
-def tried(given: Mapping[str, Any], run: Run) -> None:
-    """Run the script; raise AssertionError with the statement that gave something else."""
+def older_state(given: Mapping[str, Any]) -> Step:
+    """Return a query of what the topic holds now, for later."""
+    ends = {}
+    with Client(Cluster(given["service_url"])) as client:
+        for one in client.physical_topics(given["topic"]):
+            with closing(client.entry_reader(one, None)) as reader:
+                ends[one], _ = reader.last_message_id()
+    version = json.dumps({one: str(end) for one, end in ends.items()})
+    name = given["topic"].rpartition("/")[2]
+    query = f"select count(*) as n from pulsar.public.default.`{name}` version as of '{version}'"
+    return Step(query, [[str(len(given["values"]))]])
+
+
+def tried(given: Mapping[str, Any], run: Run, older: Step) -> None:
+    """Run the script; raise AssertionError with the statement that gave something else.
+
+    Args: the topic; what runs statements; a query of what the topic held before.
+    """
     steps, insert = script(given)
+    steps.append(older)
     if has(Capability.COMPARES_SHUFFLES):
         total = len(given["values"])
-        steps += [insert, Step(steps[-1].statement, [[str(total + 1)]])]
+        steps += [insert, Step(steps[-2].statement, [[str(total + 1)]]), older]
         shown, refused = run([step.statement for step in steps])
         assert not refused, refused
     else:
@@ -206,7 +225,7 @@ def pyspark_door(given: Mapping[str, Any]) -> None:
         builder = builder.config(name, value)
     urls = {"service_url": given["service_url"], "admin_url": given["admin_url"]}
     spark = configure_spark(builder, **urls).getOrCreate()
-    tried(given, by_session(spark))
+    tried(given, by_session(spark), older_state(given))
     read_as_stream(spark, given)
     spark.stop()
 
@@ -216,14 +235,14 @@ def connect_door(given: Mapping[str, Any]) -> None:
     with connect_server(given) as address:
         spark = SparkSession.builder.remote(address).getOrCreate()
         assert spark.conf.get("spark.sql.catalog.pulsar.service.url") == given["service_url"]
-        tried(given, by_session(spark))
+        tried(given, by_session(spark), older_state(given))
         read_as_stream(spark, given)
         spark.stop()
 
 
 DOORS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
     "pyspark": pyspark_door,
-    "spark-sql": lambda given: tried(given, by_command(given)),
+    "spark-sql": lambda given: tried(given, by_command(given), older_state(given)),
     "connect": connect_door,
 }
 

@@ -193,11 +193,12 @@ def test_a_statement_that_shows_something_else_is_named(step: Step, right: Rows,
 
 def test_a_script_that_stops_early_or_shows_something_else_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"topic": "persistent://public/default/t", "values": ["1", "2"]}
+    older = Step("select 2", [["2"]])
     monkeypatch.setattr(capabilities, "installed", lambda: "4.2.1")
     with pytest.raises(AssertionError, match="no such table"):
-        tried(given, lambda statements: ([], "no such table"))
+        tried(given, lambda statements: ([], "no such table"), older)
     with pytest.raises(AssertionError, match="show namespaces in pulsar: "):
-        tried(given, lambda statements: ([[] for _ in statements], ""))
+        tried(given, lambda statements: ([[] for _ in statements], ""), older)
     monkeypatch.setattr(capabilities, "installed", lambda: "4.0.5")
     with pytest.raises(AssertionError, match="INSERT INTO is refused"):
-        tried(given, lambda statements: ([[] for _ in statements[:-1]], "INSERT INTO is refused"))
+        tried(given, lambda statements: ([[] for _ in statements[:-1]], "INSERT INTO is refused"), older)
