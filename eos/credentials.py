@@ -72,7 +72,7 @@ def credentials_of(
     """
     given = [name for name, one in (("token", token), ("basic", basic), ("oauth2", oauth2)) if one is not None]
     if len(given) > 1:
-        raise InvalidInput(f"{' and '.join(given)} are {len(given)} ways to authenticate; give one of them.")
+        raise InvalidInput(f"{' and '.join(given)} are {len(given)} ways to authenticate. Give one of them.")
     if token is not None:
         return Credentials("token", token)
     if basic is not None:
@@ -94,11 +94,11 @@ def parse_oauth2(given: OAuth2Options) -> OAuth2:
     options = _named(_object("oauth2", given))
     flow = options.pop("type", CLIENT_CREDENTIALS)
     if flow != CLIENT_CREDENTIALS:
-        raise InvalidInput(f"oauth2: the type {flow!r} is unknown; {CLIENT_CREDENTIALS} is the one that there is.")
+        raise InvalidInput(f"oauth2 has the unknown type {flow!r}. The only type is {CLIENT_CREDENTIALS}.")
     issuer = urlsplit(options.get("issuer_url", ""))
     if issuer.scheme not in ("http", "https") or not issuer.hostname or issuer.username is not None:
         raise InvalidInput(
-            'oauth2 needs issuer_url, such as "https://issuer.example.com/": the address before '
+            'oauth2 needs issuer_url, such as "https://issuer.example.com/". The address before '
             "/.well-known/openid-configuration, without a user."
         )
     key_file = options.pop("key_file", None)

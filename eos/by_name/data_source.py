@@ -26,7 +26,7 @@ from eos.spark.pyspark_api import PUSHES_FILTERS, is_worker
 NAME = "pulsar"
 
 _BATCH_WAYS = (
-    'df.write.format("pulsar") and INSERT INTO are refused without a guarantee that they can keep: Spark does not tell '
+    'df.write.format("pulsar") and INSERT INTO are refused without a guarantee that they can keep. Spark does not tell '
     "a Python data source how often it has run a task, so rows could be written twice. Nothing is written. Use "
     "eos.write(df, service_url, topic=..., job_id=...), which writes a DataFrame as one transaction, once for each job "
     "id. Or, where a row may be there twice after a failure, ask for that: "
@@ -34,7 +34,7 @@ _BATCH_WAYS = (
     "the options: insert into a temporary view of USING pulsar OPTIONS (...), or by INSERT INTO ... WITH (...)."
 )
 _STREAM_WAYS = (
-    'df.writeStream.format("pulsar") is refused without a guarantee that it can keep: Spark tells a Python data source '
+    'df.writeStream.format("pulsar") is refused without a guarantee that it can keep. Spark tells a Python data source '
     "neither the input of a micro-batch nor how often it has run a task, so rows could be lost or written twice. "
     "Nothing is written. Use df.writeStream.foreachBatch(eos.sink(service_url, name=..., topic=...)). Or, where a row "
     'may be there twice after a failure, ask for that: .option("guarantee", "at-least-once").'
@@ -98,7 +98,7 @@ class PulsarDataSource(DataSource):
         self._must_ask(_BATCH_WAYS)
         if overwrite:
             raise InvalidInput(
-                "mode('overwrite') and INSERT OVERWRITE are refused: nothing takes messages back out of a topic. "
+                "mode('overwrite') and INSERT OVERWRITE are refused. Nothing takes messages back out of a topic. "
                 "Nothing is written. Use mode('append') or INSERT INTO."
             )
         from eos.by_name.options import parse_write_options  # a reader needs nothing of all this

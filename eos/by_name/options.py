@@ -23,9 +23,9 @@ from eos.source.table import SYNONYMS
 SERVICE_URL = "service.url"
 
 _ONLY_THE_SINK: Mapping[str, str] = {
-    "name": "nothing is found again by a name here: a writer by name has no control log",
+    "name": "nothing is found again by a name here. A writer by name has no control log",
     "register_schema": "register the schema before: pulsar-admin schemas upload --filename FILE TOPIC",
-    "ignore_null_fields": "it is about JSON: make it in the DataFrame, to_json(struct(*), map('ignoreNullFields', "
+    "ignore_null_fields": "it is about JSON. Make it in the DataFrame, to_json(struct(*), map('ignoreNullFields', "
     "'false')) as value",
     "transaction_timeout_s": "it is about transactions, and there are none here",
     "markers_kept": "it is about the control log, and there is none here",
@@ -33,15 +33,15 @@ _ONLY_THE_SINK: Mapping[str, str] = {
     "principal": "it is about the control log, and there is none here",
     "small_batch_rows": "rows always go by tasks here",
     "attempts": "Spark runs a task again as often as spark.task.maxFailures says",
-    "observer": "functions can't be given as text: use foreachBatch(eos.sink(…))",
-    "metrics": "functions can't be given as text: use foreachBatch(eos.sink(…))",
+    "observer": "functions can't be given as text. Use foreachBatch(eos.sink(…))",
+    "metrics": "functions can't be given as text. Use foreachBatch(eos.sink(…))",
 }
 """{an option of `eos.sink` that a writer by name does not take: why, and what to do}."""
 
 _ANSWERS: Mapping[str, str] = {
-    "path": "save() and start() take no path here; name the topic by the option topic",
+    "path": "save() and start() take no path here. Name the topic by the option topic",
     "topics": "a writer has one topic, by the option topic; without it a column `topic` names each row's",
-    "kafka.bootstrap.servers": 'this writes to Pulsar: use service.url="pulsar://host:6650"',
+    "kafka.bootstrap.servers": 'this writes to Pulsar. Use service.url="pulsar://host:6650"',
     "pulsar.producer.compressiontype": "use compression",
     "pulsar.producer.hashingscheme": "use key_hash",
     "pulsar.client.authpluginclassname": "use token, basic, oauth2, or tls_certificate and tls_key",
@@ -116,7 +116,7 @@ def parse_write_options(given: Mapping[str, str], call: str) -> WriteOptions:
     options = checked(SinkOptions(name=_NAME, **values))  # type: ignore[arg-type]
     if options.value_format == "json":
         raise InvalidInput(
-            f"value_format='json' is not there for {call}: a data source gets Arrow batches, and Spark's to_json is a "
+            f"value_format='json' is not there for {call}. A data source gets Arrow batches, and Spark's to_json is a "
             "function of columns. Make the value in the DataFrame, and leave value_format out: "
             "df.selectExpr('to_json(struct(*)) as value')."
         )

@@ -62,7 +62,7 @@ def configure_spark(
     """
     require(Capability.PYTHON_SOURCES, "The catalog", "Nothing is configured. foreachBatch(eos.sink(…)) needs none.")
     if not _NAME.fullmatch(catalog):
-        raise InvalidInput(f"{catalog!r} is not a name for a catalog: write letters, digits and underscores.")
+        raise InvalidInput(f"{catalog!r} is not a name for a catalog. Write letters, digits and underscores.")
     given = {"service.url": service_url, **({} if admin_url is None else {"admin.url": admin_url}), **(options or {})}
     named = same_name(given, [option.name for option in OPTIONS], SYNONYMS)
     _check(named)

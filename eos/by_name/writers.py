@@ -102,7 +102,7 @@ class BatchWriter(PartitionWriter, DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Say what a failed save leaves behind: nothing can be taken back."""
-        log.warning("the save failed: rows of this DataFrame may be visible, and some are lacking. %s", _NO_WAY_BACK)
+        log.warning("the save failed. Rows of this DataFrame may be visible, and some are lacking. %s", _NO_WAY_BACK)
 
 
 class StreamWriter(PartitionWriter, DataSourceStreamArrowWriter):
@@ -191,7 +191,7 @@ def _refuse_unseen_changes(context: TaskContext) -> None:
         return  # its default
     if (told or "").lower() != "true":
         raise InvalidInput(
-            f"{COMPARES_SHUFFLES} is {told or 'not there'}: Spark would not see that a shuffle, computed anew because "
+            f"{COMPARES_SHUFFLES} is {told or 'not there'}. Spark would not see that a shuffle, computed anew because "
             "its files got lost, is another one, and rows could be in none of the partitions that were written. "
             'guarantee="at-least-once" needs it: leave it at its default, true.'
         )

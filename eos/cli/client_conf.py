@@ -75,8 +75,8 @@ def _credentials(keys: Mapping[str, str], path: Path) -> dict[str, str | None]:
 
 
 _REFUSED = {
-    "useKeyStoreTls": "key stores of Java are not read: give PEM files, by tlsTrustCertsFilePath and the like",
-    "tlsAllowInsecureConnection": "certificates are always checked: give tlsTrustCertsFilePath",
+    "useKeyStoreTls": "key stores of Java are not read. Give PEM files, by tlsTrustCertsFilePath and the like",
+    "tlsAllowInsecureConnection": "certificates are always checked. Give tlsTrustCertsFilePath",
 }
 
 
@@ -85,7 +85,7 @@ def _token(params: str, where: str) -> dict[str, str | None]:
         if params.startswith(beginning):
             return {"token": params.removeprefix(beginning)}
     if params.startswith("env:"):
-        raise InvalidInput(f"{where} takes a token from {params}: set EOS_TOKEN in place of it.")
+        raise InvalidInput(f"{where} takes a token from {params}. Set EOS_TOKEN in place of it.")
     token = _parameters(params, where).get("token") if params.startswith("{") else params
     return {"token": token or _lacks(where, "token:TOKEN or file:///PATH")}
 

@@ -135,7 +135,7 @@ def connection(
         layers.append(read_client_conf(Path(named), credentials=not merged(layers).authenticates))
     said = merged(layers)
     if (said.tls_certificate is None) != (said.tls_key is None):
-        raise InvalidInput("tls_certificate and tls_key belong together; give both in one place, or neither.")
+        raise InvalidInput("tls_certificate and tls_key belong together. Give both in one place, or neither.")
     # Refused here is what is not a way to authenticate.
     credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)
     return ConnectionSettings(by_option, merged(layers[:2]), said)

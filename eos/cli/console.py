@@ -123,7 +123,7 @@ def agreed(question: str) -> bool:
             if sys.stdin.isatty():  # it was Ctrl-C
                 raise
             print(file=sys.stderr)
-    raise InvalidInput("Nothing was done: there is no terminal to ask at. --yes says so beforehand")
+    raise InvalidInput("Nothing was done. There is no terminal to ask at. --yes says so beforehand")
 
 
 def run(command: Callable[[], None], code_of: Callable[[EosError], int] = lambda error: NO_ANSWER) -> None:

@@ -62,11 +62,11 @@ def doctor(
     from eos.pulsar.protocol.topics import check_namespace, full_name
 
     if preflight and (heal or readers or leftovers):
-        raise InvalidInput("--preflight looks at no reader: give it without --heal, --readers and --remove-leftovers")
+        raise InvalidInput("--preflight looks at no reader. Give it without --heal, --readers and --remove-leftovers")
     if sink is not None and not preflight:
-        raise InvalidInput(f"--sink {sink} names the sink of a job that is to start: give --preflight too")
+        raise InvalidInput(f"--sink {sink} names the sink of a job that is to start. Give --preflight too")
     if not older_than >= 0:
-        raise InvalidInput(f"--older-than {older_than:g} is not a number of seconds: give 0 or more")
+        raise InvalidInput(f"--older-than {older_than:g} is not a number of seconds. Give 0 or more")
     check_namespace(namespace)
     cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:

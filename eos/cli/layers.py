@@ -66,7 +66,7 @@ def flag(text: str | None, what: str) -> bool | None:
     words = {"": None, "true": True, "false": False}
     word = (text or "").lower()
     if word not in words:
-        raise InvalidInput(f"{what} is {text!r}; it must be true or false.")
+        raise InvalidInput(f"{what} is {text!r}. It must be true or false.")
     return words[word]
 
 

@@ -121,7 +121,7 @@ def up(
         _up_cluster(name, data, memory, _settings(setting or []), autorecovery)
         return
     if autorecovery:
-        raise LocalError("--autorecovery is for clusters: there is one bookie here, and nowhere to copy to")
+        raise LocalError("--autorecovery is for clusters. There is one bookie here, and nowhere to copy to")
     with _sigterm_is_an_end():
         instance, started = instances.up(
             name,
@@ -137,11 +137,11 @@ def up(
         )
     tell(f"{name} is up. Stop it with: eos local down --name {name}" if started else f"{name} was running already.")
     if {**instance.ports.mapping(), **chosen} != instance.ports.mapping():
-        tell("It runs on other ports than those asked for; take it down first to move it.")
+        tell("It runs on other ports than those asked for. Take it down first to move it.")
     if auth is Auth.TOKEN and "token" not in instance.summary():
-        tell("It asks for no token; take it down first to change that.")
+        tell("It asks for no token. Take it down first to change that.")
     if tls and not instance.tls:
-        tell("It speaks no TLS; take it down first to change that.")
+        tell("It speaks no TLS. Take it down first to change that.")
     _show(instance)
     if options := instance.connection():
         print(f"\nOptions for all commands that connect:\n{shlex.join(options)}")
@@ -174,7 +174,7 @@ def down(
         if instance is None:
             tell(f"{one} does not run.")
         else:
-            tell(f"{one} is down; its data {'stay in ' + str(instance.data) if keep_data else 'are removed'}.")
+            tell(f"{one} is down. Its data {'stay in ' + str(instance.data) if keep_data else 'are removed'}.")
 
 
 @app.command()

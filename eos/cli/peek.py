@@ -50,7 +50,7 @@ def peek(
     from eos.pulsar.wire.encryption_keys import key_files
 
     if start == "latest" and not follow:
-        raise InvalidInput("--from latest shows what comes from now on: give --follow too, or another place to begin")
+        raise InvalidInput("--from latest shows what comes from now on. Give --follow too, or another place to begin")
     decrypt = as_it_is if decryption_keys is None else decryptor_of(key_files(decryption_keys))
     with ExitStack() as stack:
         told = None

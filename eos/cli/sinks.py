@@ -215,7 +215,7 @@ def reset(
 
     if to.admin_url is None:
         raise InvalidInput(
-            "eos sink reset deletes a topic, by the admin API: name it with --admin-url http://host:8080."
+            "eos sink reset deletes a topic, by the admin API. Name it with --admin-url http://host:8080."
         )
     with Client(to.cluster) as client, Admin(to.admin_url, to.cluster.credentials, to.cluster.tls) as admin:
         found = resetting.look(client, admin, name, namespace)

@@ -84,7 +84,7 @@ def _made(client: Client, admin: Admin, topic: str, partitions: int) -> bool:
     except Refused as refused:
         if refused.code == str(HTTPStatus.NOT_FOUND.value):
             raise InvalidInput(
-                f"{topic} was not created: its namespace does not exist. Create the namespace, or name another one."
+                f"{topic} was not created. Its namespace does not exist. Create the namespace, or name another one."
             ) from refused
         if refused.code != str(HTTPStatus.CONFLICT.value):
             raise

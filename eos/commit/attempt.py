@@ -186,6 +186,6 @@ class _Attempt:
         if not self._out_of_time():
             return NotCommitted(what)
         return TookTooLong(
-            f"{what}. The batch took {self._took_s:.0f} s, and its transaction lives {self._ttl_s:.0f} s:"
-            " raise the option `transaction_timeout_s`, or make the batches smaller"
+            f"{what}. The batch took {self._took_s:.0f} s, and its transaction lives {self._ttl_s:.0f} s."
+            " Raise the option `transaction_timeout_s`, or make the batches smaller"
         )

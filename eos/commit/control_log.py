@@ -116,7 +116,7 @@ _WAYS_OUT: Final = (
 
 def deleted(topic: str) -> DamagedLog:
     """Return the error for a control topic that held records, and is not there any more."""
-    return DamagedLog(f"the control log {topic} is gone: the topic was deleted.{_WAYS_OUT}")
+    return DamagedLog(f"the control log {topic} is gone. The topic was deleted.{_WAYS_OUT}")
 
 
 def unreadable(why: str) -> DamagedLog:
@@ -245,7 +245,7 @@ class LogView:
         if newest is not None and marker.batch_id <= newest.batch_id:
             raise DamagedLog(
                 f"the control log has a MARKER of batch {marker.batch_id} (transaction {marker.txn}) after the one of"
-                f" batch {newest.batch_id} (transaction {newest.txn}): a batch was committed twice or out of order."
+                f" batch {newest.batch_id} (transaction {newest.txn}). A batch was committed twice or out of order."
                 " Another program writes to this control topic, or this is a defect of the library"
             )
         self.newest = marker
@@ -316,6 +316,6 @@ class LogView:
             )
         if self.begun is False and not self.markers:
             raise DamagedLog(
-                "the beginning of the control log is gone, and it holds no MARKER: the topic was deleted, or a"
+                "the beginning of the control log is gone, and it holds no MARKER. The topic was deleted, or a"
                 " message TTL or a backlog quota expired its records." + _WAYS_OUT
             )

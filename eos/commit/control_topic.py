@@ -27,12 +27,12 @@ def control_topic(name: str, topic: str) -> str:
     """
     if _NAME.fullmatch(name) is None:
         raise InvalidInput(
-            f'"{name}" cannot name a sink or a job: use up to 100 letters, digits, ".", "_" and "-", with a letter or'
+            f'"{name}" cannot name a sink or a job. Use up to 100 letters, digits, ".", "_" and "-", with a letter or'
             " digit at both ends"
         )
     match = _TOPIC.fullmatch(topic)
     if match is None or match[1] == "non-persistent":
-        raise InvalidInput(f'"{topic}" is not a persistent topic; one looks like "persistent://public/default/flights"')
+        raise InvalidInput(f'"{topic}" is not a persistent topic. One looks like "persistent://public/default/flights"')
     return f"persistent://{match[2] or 'public'}/{match[3] or 'default'}/{CONTROL}{name}"
 
 

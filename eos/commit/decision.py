@@ -177,9 +177,9 @@ DECISION: Final[tuple[Rule, ...]] = (
         "rewritten before the output's batch",
         _over_output,
         StaleBatch,
-        "the output holds batch {newest}, and this checkpoint's state, which was rescaled, has nothing of it: batch"
+        "the output holds batch {newest}, and this checkpoint's state, which was rescaled, has nothing of it. Batch"
         " {batch} would write the same input again. Stop the query that wrote it, let it end in good order, and rescale"
-        " its checkpoint; or bring a savepoint in step with `statestore restore --in-step`, and rescale that",
+        " its checkpoint. Or bring a savepoint in step with `statestore restore --in-step`, and rescale that",
     ),
     Rule(
         "replay",
@@ -192,7 +192,7 @@ DECISION: Final[tuple[Rule, ...]] = (
         lambda c: c.batch_id == _newest(c),
         IdentityMismatch,
         "batch {batch} is committed, but with other offsets. The checkpoint was probably restored from an old"
-        " backup. Skipping would lose this input, and writing could double the other: restore the checkpoint that"
+        " backup. Skipping would lose this input, and writing could double the other. Restore the checkpoint that"
         " belongs to the output, or give the job a new sink name and decide what becomes of the output",
     ),
     Rule(
@@ -207,7 +207,7 @@ DECISION: Final[tuple[Rule, ...]] = (
         IdentityMismatch,
         "batch {batch} is committed with other offsets than those that the query was started with. A checkpoint is"
         " rolled forward by `statestore restore --in-step`, which gives Spark the offsets of each batch, and by nothing"
-        " else: run it again",
+        " else. Run it again",
     ),
     Rule(
         "stale",
@@ -222,15 +222,15 @@ DECISION: Final[tuple[Rule, ...]] = (
         _intent_ahead,
         DamagedLog,
         "batch {intent} had been begun, so batch {batch} must have been committed, and its MARKER is missing."
-        " Records were lost from the control log: check its retention and message TTL",
+        " Records were lost from the control log. Check its retention and message TTL",
     ),
     Rule(
         "hole",
         _over_a_hole,
         InvalidInput,
-        "batch {intent} was begun and is not committed, and Spark hands over batch {batch}: batch {intent} would be"
+        "batch {intent} was begun and is not committed, and Spark hands over batch {batch}. Batch {intent} would be"
         " missing from the output. It failed, and its error did not leave foreachBatch, or the checkpoint was edited."
-        " Have Spark run batch {intent} again: stop the query, delete commits/{intent} and all that is newer than batch"
+        " Have Spark run batch {intent} again. Stop the query, delete commits/{intent} and all that is newer than batch"
         " {intent} from the folders `commits` and `offsets` of the checkpoint, and start it again. Or give its rows up:"
         " `eos sink skip NAME --batch {intent}`",
     ),

@@ -125,6 +125,6 @@ def _reader(client: ClientPort, topic: str, after: MessageId, *, stored: bool = 
 
 def _silent(topic: str, settings: OwnerSettings, seen: MessageId, last: MessageId) -> Unanswered:
     return Unanswered(
-        f"{topic} can't be read to its end now: no record came for {settings.read_timeout_s:g} s after"
+        f"{topic} can't be read to its end now. No record came for {settings.read_timeout_s:g} s after"
         f" {seen.ledger}:{seen.entry}, and the last one lies at {last.ledger}:{last.entry}"
     )

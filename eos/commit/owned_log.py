@@ -200,9 +200,9 @@ class OwnedLog:
             log.warning(
                 '%s: the broker no longer retains the newest MARKER for the subscription "%s". A message TTL or a '
                 "backlog quota is in force, or somebody has moved the subscription. A job that is down or idle for "
-                "long loses what it knows of its output: its next start is refused with DamagedLog. Exempt the topic "
-                "from a TTL with pulsar-admin topicPolicies set-message-ttl --ttl 0 %s, and give the sink admin_url: "
-                "it then checks at each start",
+                "long loses what it knows of its output. Its next start is refused with DamagedLog. Exempt the topic "
+                "from a TTL with pulsar-admin topicPolicies set-message-ttl --ttl 0 %s, and give the sink admin_url. "
+                "It then checks at each start",
                 *(self.topic, HOLD, self.topic),
             )
 
@@ -222,7 +222,7 @@ def _shut_out(topic: str) -> str:
     """Say what to do about a backlog quota that never passes by itself: our own subscription uses it up."""
     command = "pulsar-admin topicPolicies set-backlog-quota --policy producer_request_hold"
     return (
-        f'A backlog quota shuts the sink out of its own control topic, for good: the subscription "{HOLD}" retains the '
+        f'A backlog quota shuts the sink out of its own control topic, for good. The subscription "{HOLD}" retains the '
         f"records of the newest batches. Exempt the topic, from a quota by age with {command} --type message_age "
         f"--limitTime=-1 {topic}, from one by size with {command} --type destination_storage --limit=-1 {topic}"
     )

@@ -108,10 +108,10 @@ class Unlogged:
         """
         if batch_id <= self.begun:
             raise InvalidInput(
-                f'batch {batch_id} was begun with guarantee="at-least-once", and Spark did not note its end: its rows'
+                f'batch {batch_id} was begun with guarantee="at-least-once", and Spark did not note its end. Its rows'
                 " may be visible, no control log tells, and written once more they would be there twice. Start the"
                 ' query with guarantee="at-least-once" again and let it end in good order, as'
-                ' trigger(availableNow=True) does; then start it with "exactly-once"'
+                ' trigger(availableNow=True) does. Then start it with "exactly-once"'
             )
 
 
@@ -125,7 +125,7 @@ def refuse_newer(text: str, known: Collection[str], file: str) -> None:
     if newer := sorted({name for entry in entries if isinstance(entry, dict) for name in entry} - set(known)):
         raise NewerVersion(
             f"{file} in the query's checkpoint has fields that this version of the library does not know"
-            f" ({', '.join(newer)}): a newer version has run the query. The file is not damaged. Start the query with"
+            f" ({', '.join(newer)}). A newer version has run the query. The file is not damaged. Start the query with"
             " that version, or a newer one"
         )
 
@@ -154,7 +154,7 @@ def refuse_deduplicated(text: str | None, batch_id: int) -> int:
         raise InvalidInput(
             f'batch {batch_id} was begun with guarantee="deduplicated", and Spark did not note its end. That guarantee'
             " was removed, so which of its rows are visible can't be known. Start the query with"
-            ' guarantee="at-least-once" and trigger(availableNow=True): it writes the batch once more, and rows of this'
+            ' guarantee="at-least-once" and trigger(availableNow=True). It writes the batch once more, and rows of this'
             ' one batch may be there twice. Then start it with "exactly-once"'
         )
     return begun
@@ -207,8 +207,8 @@ def fits(registered: Registration | None, name: str, topic: str) -> None:
     if registered is not None and (registered.name, registered.control_topic) != (name, topic):
         raise InvalidInput(
             f'this checkpoint belongs to the sink "{registered.name}" with the control log'
-            f' {registered.control_topic}, and the sink in use is "{name}" with {topic}: one query has one sink. If the'
+            f' {registered.control_topic}, and the sink in use is "{name}" with {topic}. One query has one sink. If the'
             " query writes to several topics, put all writes of a batch into one `with sink.batch(batch_id) as txn:` of"
             " one sink, `txn.write(df, topic)` for each. If the sink was renamed, the batches of the old one would be"
-            f' written again: give it the name "{registered.name}" again, or start with a new checkpoint'
+            f' written again. Give it the name "{registered.name}" again, or start with a new checkpoint'
         )

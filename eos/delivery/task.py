@@ -67,7 +67,7 @@ def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> T
         again = context.attemptNumber()
         if transaction.txn is not None and again > 0:
             raise NotCommitted(
-                f"Attempt {again} of a writing task refuses to run: the first one may have written into this batch's "
+                f"Attempt {again} of a writing task refuses to run. The first one may have written into this batch's "
                 "transaction already. The batch is written again in a new transaction."
             )
         place, batch = context.partitionId(), str(transaction.batch_id)

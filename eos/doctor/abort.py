@@ -135,7 +135,7 @@ def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
     if outcome is AbortOutcome.HAD_ENDED:
         return f"It had ended before: {found}. {again}"
     return (
-        f"Nothing of that name is open for us: it has ended, or only the role {found.intent.principal} may end it. Use "
+        f"Nothing of that name is open for us. It has ended, or only the role {found.intent.principal} may end it. Use "
         "its credentials, or give --admin-url as a superuser."
     )
 
@@ -183,7 +183,7 @@ def refuse_if_owned(client: Client, name: str, topic: str, admin: Admin | None =
 def alive(name: str, topic: str) -> str:
     """Say that a driver owns a sink. Args: the sink's name; its control topic."""
     return (
-        f'A driver owns the sink "{name}": it is connected to {topic}. Stop its query first. The connection of a '
+        f'A driver owns the sink "{name}". It is connected to {topic}. Stop its query first. The connection of a '
         "machine that was cut off lasts up to a minute more."
     )
 

@@ -52,13 +52,13 @@ def clock(ahead_s: float | None) -> Check:
     """Say whether the broker's clock agrees with ours. Args: seconds that it is ahead; None: it does not tell."""
     about = "clocks"
     if ahead_s is None:
-        return unknown(about, "The broker's answers have no Date: its clock can't be compared with ours.")
+        return unknown(about, "The broker's answers have no Date. Its clock can't be compared with ours.")
     if abs(ahead_s) <= SKEW_S:
         return good(about, f"The broker's clock and ours differ by less than {SKEW_S:g} s.")
     side = "ahead of" if ahead_s > 0 else "behind"
     said = (
         f"The broker's clock is {abs(ahead_s):.0f} s {side} ours. Ages of transactions, tokens, message TTLs and what "
-        "eos sink adopt tells go by clocks: let both follow the same time server."
+        "eos sink adopt tells go by clocks. Let both follow the same time server."
     )
     return care(about, said)
 
@@ -94,20 +94,20 @@ def coordinator(about: str, admin: Admin, index: int, most: int | None) -> Check
         state, open_now = admin.coordinator(index)
     except Unanswered as error:
         said = (
-            f"Coordinator {index} does not answer ({error}). Sinks that are bound to it wait: look at the broker that "
+            f"Coordinator {index} does not answer ({error}). Sinks that are bound to it wait. Look at the broker that "
             f"owns persistent://pulsar/system/transaction_coordinator_assign-partition-{index}."
         )
         return care(about, said)
     except NetworkError as error:
         return unknown(about, f"Coordinator {index} can't be asked: {error}")
     if state != "Ready":
-        said = f'Coordinator {index} is "{state}", not ready. It loads when a client connects: look again in a minute.'
+        said = f'Coordinator {index} is "{state}", not ready. It loads when a client connects. Look again in a minute.'
         return care(about, said)
     if most and open_now >= _NEAR * most:
         said = (
-            f"Coordinator {index} has {open_now} transactions open, and {_MOST_OPEN}={most} is its limit: at the limit "
-            "it gives no answer to who opens another. Raise the limit in broker.conf, or set it to 0; eos sink list "
-            "shows what dead drivers have left open."
+            f"Coordinator {index} has {open_now} transactions open, and {_MOST_OPEN}={most} is its limit. At the limit "
+            "it gives no answer to a client that opens another. Raise the limit in broker.conf, or set it to 0. The "
+            "transactions that dead drivers have left open are in eos sink list."
         )
         return care(about, said)
     return None
@@ -127,10 +127,10 @@ def auto_creation(settings: Settings, override: Mapping[str, object] | NetworkEr
         allowed = settings.get("allowAutoTopicCreation") == "true"
         kind = settings.get("allowAutoTopicCreationType", "")
     if not allowed:
-        return good(about, f"The broker creates no topics by itself: before a new sink's first start, {make}")
+        return good(about, f"The broker creates no topics by itself. Before a new sink's first start, {make}")
     if kind == "partitioned":
         said = (
-            "The broker makes new topics partitioned, and a sink refuses a control topic with partitions: before a new "
+            "The broker makes new topics partitioned, and a sink refuses a control topic with partitions. Before a new "
             f"sink's first start, {make}"
         )
         return care(about, said)

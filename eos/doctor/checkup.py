@@ -41,7 +41,7 @@ def readers_not_told(error: Refused) -> Check:
     Known are a role that may not ask, and a broker without transactions.
     """
     if _NO_TRANSACTIONS in error.detail:
-        return good("readers", "No transaction holds readers up: the broker runs without transactions.")
+        return good("readers", "No transaction holds readers up. The broker runs without transactions.")
     if error.code not in FORBIDDEN:
         raise error
     return unknown("readers", f"Which partitions hold readers up is not told to this role: {error}")

@@ -55,8 +55,8 @@ def _of_log(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]
         found.append(
             care(
                 about,
-                f'The subscription "{HOLD}" of {topic} is gone, which retains its records: retention may delete them '
-                "by now. The sink makes it again when its query starts; let nobody delete it.",
+                f'The subscription "{HOLD}" of {topic} is gone, which retains its records. Retention may delete them '
+                "by now. The sink makes it again when its query starts. Let nobody delete it.",
             )
         )
     yield from found or [good(about, "No TTL and no backlog quota touch it, and a subscription retains its records.")]
@@ -68,15 +68,15 @@ def _of_rows(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check
     except TopicMissing:
         yield care(
             about,
-            f"{topic}, to which its newest batch wrote, is not there any more, nor are its rows. A sink makes no "
-            f"topics: its next batch for this one is refused until somebody does: pulsar-admin topics create {topic}",
+            f"{topic}, to which its newest batch wrote, is not there any more, nor are its rows. A sink makes "
+            f"no topics. Its next batch for this one is refused. Make it with pulsar-admin topics create {topic}",
         )
         return
     if not admin.subscriptions(topic) and 0 in (found.retention_minutes, found.retention_mb):
         yield care(
             about,
-            f"{topic} has no retention and no subscription: rows are deleted as soon as their ledger is closed, and "
-            "who reads later misses them. Subscribe first, or set a retention: pulsar-admin namespaces set-retention "
+            f"{topic} has no retention and no subscription. Rows are deleted as soon as their ledger is closed, and "
+            "later readers miss them. Subscribe first, or set a retention with pulsar-admin namespaces set-retention "
             f"--time 7d --size -1 {namespace_of(topic)}",
         )
         return

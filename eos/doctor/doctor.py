@@ -99,7 +99,7 @@ class Finding:
             ends = f"It ends by itself {self.opened.ttl_ms / 1000:.0f} s after it was opened" if self.opened else ""
             if self.trace is not None:
                 abort = abort_command(self.trace.sink, namespace_of(self.partition))
-                return f"{ends}. If the sink's driver is dead: {abort}"
+                return f"{ends}. If the sink's driver is dead, end it with {abort}"
             return f"{ends}. No sink of this namespace opened it"
         if self.loses_rows and self.unread:
             return (
@@ -110,7 +110,7 @@ class Finding:
         if self.loses_rows:
             return (
                 "Its rows here were committed, and a frame came after that. Healing hides them from readers that start "
-                "later, and the sink's next batch here heals, too: stop its query, write these rows again, then heal "
+                "later, and the sink's next batch here heals, too. Stop its query, write these rows again, then heal "
                 "with --accept-loss"
             )
         return f"eos doctor --heal {self.partition}"
@@ -166,7 +166,7 @@ class Doctor:
             Unanswered: it stays frozen; the message says which open transactions may hold the watermark back.
         """
         if finding.state is not ReaderState.FROZEN:
-            raise ValueError(f"{finding.partition} is {finding.state}; only a frozen partition can be healed")
+            raise ValueError(f"{finding.partition} is {finding.state}. Only a frozen partition can be healed")
         patience = Retry(self.patience_s)
         while True:
             coordinators = self._coordinators(finding.txn)

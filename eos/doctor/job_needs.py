@@ -58,7 +58,7 @@ def _control_topic(client: Client, admin: Admin, sink: str, topic: str, kept: Ke
         yield unknown(
             about,
             f"{topic} is not made yet, so which policies will be in force on it is not told. Make it now, and ask "
-            f"again: pulsar-admin topics create {topic}",
+            f"again with pulsar-admin topics create {topic}",
         )
     except NetworkError as error:
         yield unknown(about, f"The policies of {topic} are unknown: {error}")
@@ -73,7 +73,11 @@ def _topic(client: Client, kept: Kept, topic: str, *, writes: bool) -> list[Chec
         kept(physical[0])  # a look-up alone would make the topic
     except TopicMissing:
         made = "a sink makes no topics" if writes else "a query that reads it ends at its start"
-        return [care(f"topic {topic}", f"{topic} does not exist, and {made}: pulsar-admin topics create {topic}")]
+        return [
+            care(
+                f"topic {topic}", f"{topic} does not exist, and {made}. Make it with pulsar-admin topics create {topic}"
+            )
+        ]
     except NetworkError as error:
         return [_refused(f"topic {topic}", f"Whether {topic} is there", error)]
     parts = f"{len(physical)} partition{'s' if len(physical) > 1 else ''}"

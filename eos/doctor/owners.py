@@ -69,7 +69,7 @@ def owner(about: str, one: SinkState, connected: tuple[str, ...], namespace: str
     if one.open:
         said = (
             f"Its driver is gone and has left {batch} open. Readers wait. Start the query again, which ends it and "
-            f"writes the batch again. Or free the readers: {abort_command(one.name, namespace)}"
+            f"writes the batch again. Or free the readers with {abort_command(one.name, namespace)}"
         )
         return care(about, said)
     said = f"No driver is connected. The begun batch, {batch}, has ended without a commit. The query writes it again."

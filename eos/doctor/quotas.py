@@ -53,16 +53,16 @@ def backlog(about: str, quota: BacklogQuota, used: Backlog, topic: str) -> Check
     """Say how much of a backlog quota is used."""
     what = f"the backlog quota of {topic} ({quota})"
     if not used.subscriptions:
-        return good(about, f"Nothing is used of {what}: the topic has no subscription that could lag.")
+        return good(about, f"Nothing is used of {what}. The topic has no subscription that could lag.")
     now, unit = _used(quota, used), "s" if quota.kind == "message_age" else "bytes"
     if now is None:
         said = (
             f"How much is used of {what} is not told. The broker looks every backlogQuotaCheckIntervalInSeconds, and "
-            "only at ledgers that are closed where preciseTimeBasedBacklogQuotaCheck is false: ask again later."
+            "only at ledgers that are closed where preciseTimeBasedBacklogQuotaCheck is false. Ask again later."
         )
         return unknown(about, said)
     share = now / quota.limit
-    told = f"{share:.0%} is used of {what}: {now} {unit}"
+    told = f"{share:.0%} is used of {what} ({now} {unit})"
     if share < _NEAR:
         return good(about, f"{told}.")
     slowest = f'the subscription "{used.slowest}"' if used.slowest else "the subscription that lags most"
@@ -72,8 +72,8 @@ def backlog(about: str, quota: BacklogQuota, used: Backlog, topic: str) -> Check
         else "refuses every producer, and batches fail"
     )
     said = (
-        f"{told}. At the limit the broker {then}. Let the consumers of {slowest} catch up, or delete it where nobody "
-        f"needs it: pulsar-admin topics unsubscribe -s SUBSCRIPTION {topic}; or raise the limit: pulsar-admin "
+        f"{told}. At the limit the broker {then}. Let the consumers of {slowest} catch up. Where nobody needs it, "
+        f"delete it with pulsar-admin topics unsubscribe -s SUBSCRIPTION {topic}. Or raise the limit with pulsar-admin "
         f"namespaces set-backlog-quota {namespace_of(topic)}"
     )
     return care(about, said)
@@ -91,11 +91,11 @@ def topics(admin: Admin, namespace: str) -> Check:
         number = len(admin.topics(namespace))
     except NetworkError as error:
         return unknown(about, f"How many topics {namespace} may have is not told: {error}")
-    told = f"{namespace} has {number} of at most {most} topics ({_MOST_TOPICS}; each partition counts)"
+    told = f"{namespace} has {number} of at most {most} topics ({_MOST_TOPICS}, each partition counts)"
     if number < _NEAR * most:
         return good(about, f"{told}.")
     said = (
-        f"{told}. At the limit no topic is made any more, and no control topic of a new sink: delete what nobody "
-        f"needs, or raise the limit: pulsar-admin namespaces set-max-topics-per-namespace -t NUMBER {namespace}"
+        f"{told}. At the limit no topic is made any more, and no control topic of a new sink. Delete what nobody "
+        f"needs, or raise the limit with pulsar-admin namespaces set-max-topics-per-namespace -t NUMBER {namespace}"
     )
     return care(about, said)

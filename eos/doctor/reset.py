@@ -71,6 +71,6 @@ def what_it_means(one: SinkState) -> str:
     return (
         f'Starting the sink "{one.name}" over deletes its control log. {done}. The rows that it wrote stay in their '
         "topics. The next query of this name begins with an empty log and writes every batch that its checkpoint hands "
-        "over: rows that it reads again are in the topics twice. The old checkpoint is refused from then on. Give the "
+        "over. Rows that it reads again are in the topics twice. The old checkpoint is refused from then on. Give the "
         "query a new one."
     )

@@ -173,12 +173,12 @@ def log_of(client: Client, name: str, namespace: str) -> str:
     try:
         if partitions := client.partitions(topic):
             raise InvalidInput(
-                f'There is no sink "{name}" in {namespace}: {topic} has {partitions} partitions, and a control topic '
+                f'There is no sink "{name}" in {namespace}. {topic} has {partitions} partitions, and a control topic '
                 "has none. Another program created it for another purpose."
             )
     except TopicMissing as error:
         raise InvalidInput(
-            f'There is no sink "{name}" in {namespace}: it has no control topic there. Check the name, which is '
+            f'There is no sink "{name}" in {namespace}. It has no control topic there. Check the name, which is '
             "the option name= of eos.sink(), and give the namespace of its topic with --namespace, or that of its "
             "control_namespace=. Only an exactly-once sink has a control topic. One with another guarantee= has none, "
             "and no log tells what it wrote."

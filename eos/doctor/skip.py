@@ -77,12 +77,12 @@ def look(
         raise InvalidInput(f'The sink "{name}" has no batch in its log, so there is none to skip')
     if seen.batch_id is not None and batch_id <= seen.batch_id:
         raise InvalidInput(
-            f'Batch {batch_id} cannot be skipped: the newest committed batch of the sink "{name}" is {seen.batch_id}'
+            f'Batch {batch_id} cannot be skipped. The newest committed batch of the sink "{name}" is {seen.batch_id}'
         )
     begun = seen.unfinished
     if begun is not None and begun.batch_id != batch_id:
         raise InvalidInput(
-            f'Batch {batch_id} cannot be skipped: the batch of the sink "{name}" that was begun and is not committed '
+            f'Batch {batch_id} cannot be skipped. The batch of the sink "{name}" that was begun and is not committed '
             f"is {begun.batch_id}. Skip that one, or let the query write it"
         )
     return seen
@@ -117,5 +117,5 @@ def what_it_means(one: SinkState, batch_id: int) -> str:
         f'Skipping batch {batch_id} of the sink "{one.name}" commits it without rows. {newest}, of query '
         f"{one.query_id}. The rows of batch {batch_id} are never written, nor are those of an older batch that is not "
         "committed. Readers are not told. The query goes on "
-        f"with a later batch; Spark may not hand over batch {batch_id} or an older one any more."
+        f"with a later batch. Spark may not hand over batch {batch_id} or an older one any more."
     )

@@ -50,5 +50,5 @@ def entry_of(where: EntryId, stored: Buffer, topic: str) -> Entry:
     except (struct.error, DecodeError, DamagedFrame) as error:
         raise DamagedFrame(f"entry {where} of {topic} is damaged: {error}") from error
     if len(view) < 4 + size:
-        raise DamagedFrame(f"entry {where} of {topic} is damaged: it ends within its metadata")
+        raise DamagedFrame(f"entry {where} of {topic} is damaged. It ends within its metadata")
     return Entry(where, metadata, view[4 + size :], len(view), topic)

@@ -89,7 +89,7 @@ def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> Si
     """Raise what stands in the way; return what the log of this name tells, None where there is none."""
     if checkpoint.registered is not None:
         raise InvalidInput(
-            f'this checkpoint belongs to the sink "{checkpoint.registered.name}" already: start its query with '
+            f'this checkpoint belongs to the sink "{checkpoint.registered.name}" already. Start its query with '
             "that name"
         )
     if checkpoint.unlogged is not None:
@@ -104,8 +104,8 @@ def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> Si
     taken = sink(client, name, namespace_of(topic))
     if taken.query_id not in (None, checkpoint.query_id):
         raise InvalidInput(
-            f'the sink "{name}" belongs to query {taken.query_id}, and this checkpoint to query {checkpoint.query_id}: '
-            "choose another name. Two queries never share a sink"
+            f'the sink "{name}" belongs to query {taken.query_id}, and this checkpoint to query {checkpoint.query_id}. '
+            "Choose another name. Two queries never share a sink"
         )
     return taken
 
@@ -154,7 +154,7 @@ def _writers(admin: Admin | None, physical: list[str]) -> Check:
     if not connected:
         return good(about, "No producer is connected to the topic now.")
     said = (
-        f"Connected to the topic: {', '.join(connected)}. If the old query is among them, stop it first: two queries "
+        f"Connected to the topic: {', '.join(connected)}. If the old query is among them, stop it first. Two queries "
         "on one checkpoint write everything twice."
     )
     return care(about, said)
@@ -200,12 +200,12 @@ def _placing(keys: int | None, fitting: list[KeyHash], *, written: bool) -> Chec
         return good(about, "The last messages have no keys.")
     if fitting:
         said = (
-            f"{keys} keys of the last messages lie where key_hash={fitting[0]!r} puts them: rows of a key stay there."
+            f"{keys} keys of the last messages lie where key_hash={fitting[0]!r} puts them. Rows of a key stay there."
         )
         return good(about, said)
     said = (
-        f"{keys} keys of the last messages lie where none of {', '.join(KEY_HASHES)} puts them: the old sink chose the "
-        "partitions in a way of its own. Rows of a key will lie in another partition from now on; a reader that needs "
+        f"{keys} keys of the last messages lie where none of {', '.join(KEY_HASHES)} puts them. The old sink chose the "
+        "partitions in a way of its own. Rows of a key will lie in another partition from now on. A reader that needs "
         "their order must have read the old ones first. Or give the column partition."
     )
     return care(about, said)

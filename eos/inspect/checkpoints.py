@@ -68,7 +68,7 @@ def _read(files: FileSystem, root: str, place: str) -> Checkpoint:
     metadata = _text(files, f"{root}/metadata")
     if metadata is None:
         raise InvalidInput(
-            f"{place} is not a checkpoint of a query: it has no file metadata. Give what the query has as its option "
+            f"{place} is not a checkpoint of a query. It has no file metadata. Give what the query has as its option "
             "checkpointLocation."
         )
     begun, committed = (_newest(files, f"{root}/{log}") for log in ("offsets", "commits"))

@@ -176,6 +176,6 @@ def _options(topic: str, start: str, names_entry: bool) -> SourceOptions:
         return parse_options(given, "batch")
     except InvalidInput as error:
         raise InvalidInput(
-            f"{start!r} is not a place to begin: write earliest, latest, an entry such as 8:13, a time in ISO 8601 "
+            f"{start!r} is not a place to begin. Write earliest, latest, an entry such as 8:13, a time in ISO 8601 "
             'with a zone, such as "2026-01-31T12:00:00+00:00", or milliseconds since 1970'
         ) from error

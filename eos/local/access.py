@@ -64,7 +64,7 @@ def refuse_half(settings: Mapping[str, Setting]) -> None:
     if str(settings.get("authenticationEnabled", False)).lower() == "true":
         raise LocalError(
             "--setting authenticationEnabled=true alone shuts out every client, and `eos local up` could not tell when "
-            "Pulsar is up. Use --auth token: it makes a key and an administrator's token, and sets what belongs to them"
+            "Pulsar is up. Use --auth token. It makes a key and an administrator's token, and sets what belongs to them"
         )
 
 

@@ -87,6 +87,6 @@ def _keytool(home: Path, java: Path, *words: str) -> None:
             [str(tool), *words, *store], capture_output=True, text=True, stdin=subprocess.DEVNULL, umask=0o077
         )
     except FileNotFoundError:
-        raise LocalError(f"No keytool beside {java}: it makes the certificates for --tls. Install a JDK") from None
+        raise LocalError(f"No keytool beside {java}. It makes the certificates for --tls. Install a JDK") from None
     if done.returncode:
         raise LocalError(f"{tool} {words[0]} failed: {(done.stdout + done.stderr).strip()}")

@@ -105,7 +105,7 @@ def ports_free(ports: Mapping[str, int]) -> None:
     """
     for option, port in ports.items():
         if not 0 < port <= _LAST_PORT:
-            raise LocalError(f"{option} {port} is not a port: give a number from 1 to {_LAST_PORT}")
+            raise LocalError(f"{option} {port} is not a port. Give a number from 1 to {_LAST_PORT}")
     taken = [(option, port) for option, port in ports.items() if not can_bind(port)]
     if taken:
         lines = "; ".join(f"port {port} is in use, choose another with {option}" for option, port in taken)

@@ -109,7 +109,7 @@ class LocalCluster(InFolder):
     def __getitem__(self, name: str) -> Member:
         """The member of this name. Raises `LocalError` when there is none."""
         if name not in self.members:
-            raise checks.LocalError(f"{name!r} is not a part of the cluster; its parts are {', '.join(self.members)}")
+            raise checks.LocalError(f"{name!r} is not a part of the cluster. Its parts are {', '.join(self.members)}")
         return self.members[name]
 
     @property

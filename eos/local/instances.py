@@ -115,7 +115,7 @@ def up(
     with locked(records.LOCK, tell):
         previous = _read(name)
         if isinstance(previous, ClusterInstance):
-            raise checks.LocalError(f"{name} is a cluster: say --cluster, or give this instance another --name")
+            raise checks.LocalError(f"{name} is a cluster. Say --cluster, or give this instance another --name")
         if previous is not None and previous.running:
             return previous, False
         if previous is not None:
@@ -140,7 +140,7 @@ def up(
             tls=tls,
             tell=tell,
         )
-        tell(f"Starting Pulsar; its log: {folder / 'pulsar.log'}")
+        tell(f"Starting Pulsar. Its log is {folder / 'pulsar.log'}")
         try:
             pulsar.launch()
             instance = Instance(name, chosen, folder, ours, ProcessId.of(pulsar.pid or 0) or ProcessId(0, ""))

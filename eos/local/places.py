@@ -28,7 +28,7 @@ def cache() -> Path:
     try:
         return Path(base or Path.home() / ".cache").absolute() / "spark-pulsar-eos"
     except RuntimeError as error:
-        raise LocalError("This user has no home, and so no cache folder: name one by EOS_CACHE") from error
+        raise LocalError("This user has no home, and so no cache folder. Name one by EOS_CACHE") from error
 
 
 @contextmanager

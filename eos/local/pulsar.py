@@ -167,13 +167,13 @@ class LocalPulsar(InFolder):
             self.ports = made_with or Ports.free()
         elif made_with is not None and made_with.bookkeeper != self.ports.bookkeeper:
             raise checks.LocalError(
-                f"The data in {self.data} belong to a bookie whose name holds its port, {made_with.bookkeeper}: "
-                f"use --bookkeeper-port {made_with.bookkeeper}, or another --data folder"
+                f"The data in {self.data} belong to a bookie whose name holds its port, {made_with.bookkeeper}. "
+                f"Use --bookkeeper-port {made_with.bookkeeper}, or another --data folder"
             )
         if made_with is not None and (before := recorded_version(self._home())) != self.version:
             raise checks.LocalError(
-                f"The data in {self.data} were written by Pulsar {before}, and may be unreadable for {self.version}: "
-                f"use --version {before}, or another --data folder"
+                f"The data in {self.data} were written by Pulsar {before}, and may be unreadable for {self.version}. "
+                f"Use --version {before}, or another --data folder"
             )
         return made_with is None
 

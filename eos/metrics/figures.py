@@ -87,7 +87,7 @@ FAILURES: Final = Figure(
     "counter",
     "failure",
     ("sink", "error"),
-    "calls that raised, by the error's class; Stopped: the query was stopped in the batch",
+    "calls that raised, by the error's class (Stopped for a query that was stopped in the batch)",
 )
 TRANSACTIONS: Final = Figure(
     "transactions",
@@ -113,7 +113,7 @@ STEP_TIME: Final = Figure(
     "counter",
     "seconds",
     ("sink", "step"),
-    f'time in each step of the driver, some side by side; "{DELIVERY}": rows computed, sent and acknowledged',
+    f'time in each step of the driver, some side by side; "{DELIVERY}" is for rows computed, sent and acknowledged',
 )
 LAST_COMMIT: Final = Figure(
     "last_commit.timestamp", "gauge", "seconds", ("sink",), "when a batch was last committed, in Unix time"

@@ -51,27 +51,27 @@ def dangers(keeping: TopicPolicies, control_topic: str) -> Iterator[str]:
     if 0 < keeping.most_consumers < _CONSUMERS:
         yield (
             f"The control topic {control_topic} may have {keeping.most_consumers} consumer at a time "
-            "(maxConsumersPerTopic), and the sink, which holds a subscription of it, reads it too: it would wait in "
-            "vain. Allow more, also for a driver that takes over and for the commands of eos: pulsar-admin "
+            "(maxConsumersPerTopic), and the sink, which holds a subscription of it, reads it too. The sink would wait "
+            "in vain. Allow more, also for a driver that takes over and for the commands of eos, with pulsar-admin "
             f"topicPolicies set-max-consumers --max-consumers {_ENOUGH} {control_topic}"
         )
     if keeping.ttl_s > 0:
         yield (
-            f"A message TTL of {keeping.ttl_s} s is in force on the control topic {control_topic}: its records would "
+            f"A message TTL of {keeping.ttl_s} s is in force on the control topic {control_topic}. Its records would "
             "be gone after the job was down that long, and with them the knowledge of what is committed. Exempt the "
-            "topic: "
+            "topic with "
             f"pulsar-admin topicPolicies set-message-ttl --ttl 0 {control_topic}"
         )
     for quota in keeping.quotas:
         happens = (
-            "at its limit the broker deletes the records, and with them the knowledge of what is committed"
+            "At its limit the broker deletes the records, and with them the knowledge of what is committed"
             if quota.evicts
-            else "at its limit the broker refuses the sink's own producer for good, since the sink retains the records "
+            else "At its limit the broker refuses the sink's own producer for good, since the sink retains the records "
             "of its newest batches"
         )
         yield (
-            f"A backlog quota is in force on the control topic {control_topic} ({quota}): {happens}. Exempt the topic; "
-            f"a quota without a limit does it: {without_limit(quota, control_topic)}"
+            f"A backlog quota is in force on the control topic {control_topic} ({quota}). {happens}. Exempt the topic "
+            f"by a quota without a limit, with {without_limit(quota, control_topic)}"
         )
 
 

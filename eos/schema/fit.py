@@ -181,6 +181,6 @@ def _named(node: Node) -> str:
 def _hint(columns: DataType, node: Node, form: Form) -> str:
     timed = isinstance(columns, DateType | TimestampType | TimestampNTZType)
     if form == "JSON":
-        return f": write its number, by {_TO_NUMBERS[node.logical]}" if timed and node.logical in _TO_NUMBERS else ""
+        return f". Write its number, by {_TO_NUMBERS[node.logical]}" if timed and node.logical in _TO_NUMBERS else ""
     counted = isinstance(columns, IntegerType | LongType) and node.logical in _FROM_NUMBERS
-    return f": make it one, by {_FROM_NUMBERS[node.logical]}" if counted else ""
+    return f". Make it one, by {_FROM_NUMBERS[node.logical]}" if counted else ""

@@ -201,7 +201,7 @@ def encode_primitive(kind: str, values: pa.Array) -> pa.Array:
         parts = layout.part(numbers)
     except _OutOfRange as out:
         present = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        why = f"{numbers[out.first]} is no {kind}: that is nanoseconds since midnight, below {_DAY_NS}"
+        why = f"{numbers[out.first]} is no {kind}. That is nanoseconds since midnight, below {_DAY_NS}"
         raise Unencodable(int(present[out.first]), "", why) from None
     data = np.empty(len(numbers), dtype=layout.parts)
     for place, part in enumerate(parts):

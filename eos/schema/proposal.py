@@ -92,7 +92,7 @@ def _field(column: StructField, form: Form, record: str, path: str) -> dict[str,
     at = below(path, column.name)
     if not _NAME.fullmatch(column.name):
         raise InvalidInput(
-            f"Column {at!r} can't be a field of an Avro schema: a name there has letters of ASCII, digits and "
+            f"Column {at!r} can't be a field of an Avro schema. A name there has letters of ASCII, digits and "
             "underscores alone, and begins with no digit. Rename it."
         )
     kind = _type(column.dataType, form, f"{record}.{column.name}", at)

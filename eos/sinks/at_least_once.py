@@ -67,8 +67,8 @@ class RepeatingRun(WritingRun):
                 ' restore --in-step` end, with guarantee="exactly-once"'
             )
         log.warning(
-            'sink "%s" wrote this checkpoint\'s batches exactly once before. From batch %d on it writes at least once; '
-            "that batch may be visible already. If its last driver died in a transaction, readers wait until it ends: "
+            'sink "%s" wrote this checkpoint\'s batches exactly once before. From batch %d on it writes at least once. '
+            "That batch may be visible already. If its last driver died in a transaction, readers wait until it ends: "
             "`%s` ends it now",
             name,
             start.batch_id,

@@ -167,13 +167,13 @@ def roles_of(
 def _check_payload(payload: list[StructField], schema: StructType, value_format: ValueFormat) -> None:
     if not payload:
         raise InvalidInput(
-            f"value_format={value_format!r} builds the payload from the other columns, but there are none: "
-            f"the DataFrame has only {schema.fieldNames()}. Add the columns that belong in the payload."
+            f"value_format={value_format!r} builds the payload from the other columns, but there are none. "
+            f"The DataFrame has only {schema.fieldNames()}. Add the columns that belong in the payload."
         )
     if [field.name for field in payload] == ["value"] and isinstance(payload[0].dataType, BinaryType):
         raise InvalidInput(
             f"value_format={value_format!r} would make a field of the column 'value', which is binary and the only "
-            "one: it looks like a payload that is built already. Use value_format='raw', or rename the column."
+            "one. It looks like a payload that is built already. Use value_format='raw', or rename the column."
         )
 
 

@@ -65,7 +65,7 @@ def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, 
     match error:
         case NotCommitted():
             return Stopped(
-                f"The query was stopped; batch {batch_id} is not committed, and is written when the query starts "
+                f"The query was stopped. Batch {batch_id} is not committed, and is written when the query starts "
                 f"again. {for_spark}"
             )
         case CommitUnknown():
@@ -75,7 +75,7 @@ def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, 
             )
         case Unacknowledged():
             return Unacknowledged(
-                f"The query was stopped before each row of batch {batch_id} had its receipt. Some may be visible; the "
+                f"The query was stopped before each row of batch {batch_id} had its receipt. Some may be visible. The "
                 f"batch is written again when the query starts again. {for_spark}"
             )
         case ReplayFailed():

@@ -202,7 +202,7 @@ def note_without_a_sink(query: spark.Query, name: str, batch_id: int, error: str
 
 def _run_again(first: int) -> str:
     return (
-        f"Have Spark run batch {first} again: stop the query, delete commits/{first} and all that is newer than batch "
+        f"Have Spark run batch {first} again. Stop the query, delete commits/{first} and all that is newer than batch "
         f"{first} from the folders `commits` and `offsets` of the checkpoint, and start it again."
     )
 

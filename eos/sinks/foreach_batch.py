@@ -87,7 +87,7 @@ def _note_stray(name: str, error: BaseException) -> None:
 def refuse_another_type(batch_id: object) -> None:
     """Refuse what is not the id of a batch. Raises InvalidInput."""
     if not isinstance(batch_id, int) or isinstance(batch_id, bool):
-        raise InvalidInput(f"batch_id={batch_id!r} is {type(batch_id).__name__}; it must be the int that Spark gives.")
+        raise InvalidInput(f"batch_id={batch_id!r} is {type(batch_id).__name__}. It must be the int that Spark gives.")
 
 
 def refuse_another_batch(query: spark.Query, batch_id: int) -> None:

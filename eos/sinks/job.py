@@ -183,7 +183,7 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
 def _refuse_a_stream(df: DataFrame) -> None:
     if isinstance(df, ClassicDataFrame) and df.isStreaming:
         raise InvalidInput(
-            "eos.write() was given a streaming DataFrame, which has no end. Start it as a query: "
+            "eos.write() was given a streaming DataFrame, which has no end. Start it as a query. "
             "df.writeStream.foreachBatch(eos.sink(...)) writes each of its micro-batches exactly once."
         )
     of_stream = isinstance(df, ClassicDataFrame) and spark.query_of(df.sparkSession) is not None
@@ -196,7 +196,7 @@ def _refuse_a_stream(df: DataFrame) -> None:
 
 def _checked(job_id: str, options: JobOptions) -> SinkOptions:
     if not isinstance(job_id, str):
-        raise InvalidInput(f"job_id={job_id!r} is {type(job_id).__name__}; it must be str.")
+        raise InvalidInput(f"job_id={job_id!r} is {type(job_id).__name__}. It must be str.")
     return checked(SinkOptions(name=job_id, **options))
 
 

@@ -95,7 +95,7 @@ def _check_objects(column: str, part: DataType) -> None:
         names = part.fieldNames()
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise InvalidInput(
-                f"Column {column!r} holds a struct with two fields {twice!r}: a JSON object would have the name twice, "
+                f"Column {column!r} holds a struct with two fields {twice!r}. A JSON object would have the name twice, "
                 "and readers take one of them. Rename one of them, or drop it."
             )
         for field in part.fields:

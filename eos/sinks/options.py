@@ -170,7 +170,7 @@ def check_names(
             near = f" {left_out[option]}." if option in left_out else did_you_mean(option, ["service_url", *known])
             raise InvalidInput(f"{call} has no option {option!r}.{near} It takes {', '.join(sorted(known))}.")
     if needs not in given:
-        raise InvalidInput(f"{call} needs {needs}=: it finds the control log again after a restart.")
+        raise InvalidInput(f"{call} needs {needs}=, which finds the control log again after a restart.")
 
 
 def names_checked(check: Callable[[list[str]], None]) -> Callable[[Callable[_Given, _Made]], Callable[_Given, _Made]]:
@@ -238,7 +238,7 @@ def _check_type(option: Field[object], value: object) -> None:
     if (value is None and "None" in words) or (isinstance(value, tuple(allowed)) and not number_for_flag):
         return
     shown = repr(value) if option.repr else ""  # else it is a secret
-    raise InvalidInput(f"{option.name}={shown} is {type(value).__name__}; it must be {annotation}.")
+    raise InvalidInput(f"{option.name}={shown} is {type(value).__name__}. It must be {annotation}.")
 
 
 def _check_values(options: SinkOptions) -> None:
@@ -262,7 +262,7 @@ def _check_values(options: SinkOptions) -> None:
         for option in _OF_TRANSACTIONS:
             if getattr(options, option) != getattr(SinkOptions, option):
                 raise InvalidInput(
-                    f"{option}= is about transactions, and guarantee={options.guarantee!r} has none: it would be "
+                    f"{option}= is about transactions, and guarantee={options.guarantee!r} has none. It would be "
                     "ignored. Leave it out."
                 )
     least: dict[str, float] = {
@@ -279,16 +279,16 @@ def _check_values(options: SinkOptions) -> None:
         if isinstance(value, float) and not math.isfinite(value):
             raise InvalidInput(f"{option}={value!r} must be a finite number. A wait without an end helps nothing.")
         if value < bound:
-            raise InvalidInput(f"{option}={value!r} is too small; it must be at least {bound:g}.")
+            raise InvalidInput(f"{option}={value!r} is too small. It must be at least {bound:g}.")
         if option.endswith("_s") and value > MOST_S:
-            raise InvalidInput(f"{option}={value!r} is too large; it must be at most {MOST_S:g} seconds.")
+            raise InvalidInput(f"{option}={value!r} is too large. It must be at most {MOST_S:g} seconds.")
     if not (options.token is None or isinstance(options.token, str) or callable(options.token)):
         raise InvalidInput(
-            f'token= is {type(options.token).__name__}; it must be a str: a token or "file:PATH"; or a function that '
+            f'token= is {type(options.token).__name__}. It must be a str (a token or "file:PATH"), or a function that '
             "returns a token."
         )
     if (options.tls_certificate is None) != (options.tls_key is None):
-        raise InvalidInput("tls_certificate= and tls_key= belong together; give both or neither.")
+        raise InvalidInput("tls_certificate= and tls_key= belong together. Give both or neither.")
     if options.register_schema is not None:
         if options.value_format not in ("json", "avro"):
             raise InvalidInput(
@@ -297,7 +297,7 @@ def _check_values(options: SinkOptions) -> None:
             )
         if not FULL_NAME.fullmatch(options.register_schema) or options.register_schema in NO_NAMES:
             raise InvalidInput(
-                f"register_schema={options.register_schema!r} can't name a record of Avro: give letters of ASCII, "
+                f"register_schema={options.register_schema!r} can't name a record of Avro. Give letters of ASCII, "
                 "digits and underscores, beginning with no digit, and dots for a namespace, as in 'org.example.Flight'."
                 f" The names {', '.join(NO_NAMES)} are types."
             )
@@ -306,12 +306,12 @@ def _check_values(options: SinkOptions) -> None:
     check_properties(options.producer_properties, options.token, options.basic, options.oauth2)
     if not callable(options.observer):
         raise InvalidInput(
-            f"observer= is {type(options.observer).__name__}, and can't be called; see eos.steps.Observer."
+            f"observer= is {type(options.observer).__name__}, and can't be called. See eos.steps.Observer."
         )
     given = () if options.metrics is None or callable(options.metrics) else options.metrics
     if not isinstance(given, (list, tuple)) or not all(callable(one) for one in given):
         raise InvalidInput(
-            f"metrics= is {type(options.metrics).__name__}, and can't be called, or holds what can't; give a function "
+            f"metrics= is {type(options.metrics).__name__}, and can't be called, or holds what can't. Give a function "
             "that takes an eos.metrics.batch.FinishedBatch, or a list of such."
         )
     where = options.control_namespace
@@ -335,5 +335,5 @@ def portable(token: Token | None) -> str | Provider | None:
         return provider(name, pickled, token)
     raise InvalidInput(
         f"token={name} can't travel to the tasks that write: pickling it raised {why}. Give a function that holds no "
-        "lock, connection, session or open file; it can make them when it is called."
+        "lock, connection, session or open file. It can make them when it is called."
     )

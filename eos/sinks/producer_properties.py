@@ -38,7 +38,7 @@ def check_properties(properties: object, token: Token | None, basic: str | None,
         return
     if not isinstance(properties, Mapping):
         raise InvalidInput(
-            f"producer_properties= is {type(properties).__name__}; it must be a dict of texts, such as "
+            f"producer_properties= is {type(properties).__name__}. It must be a dict of texts, such as "
             "{'team': 'flights'}."
         )
     secrets = _secrets(token, basic, oauth2)
@@ -46,7 +46,7 @@ def check_properties(properties: object, token: Token | None, basic: str | None,
         if not isinstance(name, str) or not name or not isinstance(value, str):
             shown = name if isinstance(name, str) else repr(name)
             raise InvalidInput(
-                f"producer_properties= has {shown!r} with a value of type {type(value).__name__}; names and values "
+                f"producer_properties= has {shown!r} with a value of type {type(value).__name__}. Names and values "
                 "must be str, and no name empty."
             )
         if name.startswith(_OURS):
@@ -56,13 +56,13 @@ def check_properties(properties: object, token: Token | None, basic: str | None,
             )
         if any(_tells(value, secret) for secret in secrets):
             raise InvalidInput(
-                f"producer_properties= has a secret under {name!r}: whoever may see a topic's stats can read it. Leave "
-                "it out."
+                f"producer_properties= has a secret under {name!r}. Each user who may see a topic's stats can read it. "
+                "Leave it out."
             )
     size = sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
     if size > MAX_BYTES:
         raise InvalidInput(
-            f"producer_properties= has {size} bytes; it must have at most {MAX_BYTES}, since brokers keep them for "
+            f"producer_properties= has {size} bytes. It must have at most {MAX_BYTES}, since brokers keep them for "
             "each producer."
         )
 

@@ -191,7 +191,7 @@ class WritingRun(Run):
             except BaseException as why:
                 if not self._worth_another_try(why) or number >= self._options.attempts:
                     raise
-                log.warning("batch %d: try %d failed (%s); trying again", batch_id, number, why)
+                log.warning("batch %d: try %d failed (%s). The sink tries again", batch_id, number, why)
             self._sleep(random.uniform(0, longest_s))
             number, longest_s = number + 1, min(2 * longest_s, _LONGEST_PAUSE_S)
 

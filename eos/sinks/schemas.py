@@ -35,7 +35,7 @@ def check_columns(
         if value_format == "json":
             return None
         raise InvalidInput(
-            f"value_format={value_format!r} writes by the schema of the topic, but {topic} has none. Register one: "
+            f"value_format={value_format!r} writes by the schema of the topic, but {topic} has none. Register one with "
             f"pulsar-admin schemas upload --filename FILE {topic}. Or use value_format='json' or 'raw'."
         )
     known = _known(schema, value_format)
@@ -44,12 +44,12 @@ def check_columns(
     if not _writes(value_format, known):
         writes, advice = _WRITES[value_format]
         raise InvalidInput(
-            f"value_format={value_format!r} writes {writes}, but {schema} is {_kind(known)}: its readers could not "
+            f"value_format={value_format!r} writes {writes}, but {schema} is {_kind(known)}. Its readers could not "
             f"read the rows. Use {advice}, or value_format='raw' with bytes that fit."
         )
     if isinstance(known, Pair) and known.separated and "key" in roles.parts:
         raise InvalidInput(
-            f"Column {roles.parts['key']!r} gives the message's key, and so does the pair: {schema} keeps its key "
+            f"Column {roles.parts['key']!r} gives the message's key, and so does the pair. {schema} keeps its key "
             "there. Drop it."
         )
     if value_format == "schema":
@@ -131,14 +131,14 @@ def not_taken(payload: StructType, value_format: ValueFormat, topic: str, schema
     words = why.strip().splitlines()[0] if why.strip() else "it does not say why"
     if schema is None:
         return (
-            f"{topic} takes no schema from its producers ({words}). Nothing is written. Register one: pulsar-admin "
+            f"{topic} takes no schema from its producers ({words}). Nothing is written. Register one with pulsar-admin "
             f"schemas upload --filename FILE {topic}."
         )
     known = _known(schema, value_format)
     wrong = misfit(payload, known.node, known.format) if isinstance(known, Record) else None
     return (
         f"The rows do not fit {schema}: {wrong} The topic takes no new version for it ({words}). Nothing is written. "
-        "Correct the columns, or change the compatibility strategy: pulsar-admin topicPolicies "
+        "Correct the columns, or change the compatibility strategy with pulsar-admin topicPolicies "
         f"set-schema-compatibility-strategy STRATEGY {topic}."
     )
 
@@ -148,5 +148,5 @@ def _known(schema: Registered, value_format: ValueFormat) -> Description:
         return described(schema)
     except InvalidInput as error:
         raise InvalidInput(
-            f"{error} So value_format={value_format!r} can't be checked against it; use value_format='raw'."
+            f"{error} So value_format={value_format!r} can't be checked against it. Use value_format='raw'."
         ) from error

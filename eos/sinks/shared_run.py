@@ -235,7 +235,7 @@ def begin(start: RunContext) -> Run:
     registered = None if text is None else Registration.parse(text)
     if registered is not None and registered.shadow:
         fits(registered, options.name, options.control_topic)
-        log.warning("this checkpoint is a shadow of a live one: nothing is written to any topic")
+        log.warning("this checkpoint is a shadow of a live one. Nothing is written to any topic")
         return Run(start.identity.run_id, query, start.metrics)
     text = None if query is None else query.read(UNLOGGED)
     unlogged = None if text is None else Unlogged.parse(text)

@@ -30,7 +30,7 @@ def bookie_tls(wanted: bool, given: Tls) -> Tls | None:
     Raises InvalidInput for half of a client certificate, and for what has no effect without TLS.
     """
     if (given.certificate is None) != (given.key is None):
-        raise InvalidInput("bookie.tls_certificate and bookie.tls_key belong together; give both or neither.")
+        raise InvalidInput("bookie.tls_certificate and bookie.tls_key belong together. Give both or neither.")
     if not wanted and given != Tls():
         raise InvalidInput(
             "the options bookie.tls_… have no effect without TLS, and bookie.tls is not true. Connections to bookies "

@@ -42,7 +42,7 @@ def parse_boundary(
     """
     by_offsets, by_time = given[offsets], given[time]
     if by_offsets is not None and by_time is not None:
-        raise InvalidInput(f"{offsets} and {time} are two ways to say the same; give one of them.")
+        raise InvalidInput(f"{offsets} and {time} are two ways to say the same. Give one of them.")
     if by_time is not None:
         return Boundary("time", time_ms=_time(time, by_time))
     if by_offsets is None:
@@ -65,7 +65,7 @@ def place_of(boundary: Boundary, topic: str) -> EntryId | Literal["earliest", "l
         if name == topic or isinstance(place, str):
             return place
     raise InvalidInput(
-        f'the offsets by topic say nothing of {topic}: give an entry such as "8:13", "earliest" or "latest" for it, or '
+        f'the offsets by topic say nothing of {topic}. Give an entry such as "8:13", "earliest" or "latest" for it, or '
         "one of the words for all partitions of a topic."
     )
 
@@ -116,7 +116,7 @@ def _time(option: str, text: str) -> int:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise InvalidInput(
-            f'{option}={text!r} is not a time: write ISO 8601 with a zone, such as "2026-01-31T12:00:00+00:00", or '
+            f'{option}={text!r} is not a time. Write ISO 8601 with a zone, such as "2026-01-31T12:00:00+00:00", or '
             "milliseconds since 1970."
         )
     return max(0, int(moment.timestamp() * 1000))  # nothing is published before 1970, and no broker looks for it there

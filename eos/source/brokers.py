@@ -210,7 +210,7 @@ class PulsarBrokers:
         Raises InvalidInput where there is no admin URL, and where the role may not ask.
         """
         if self._options.admin_url is None:
-            raise InvalidInput(f"the admin API alone knows the ledgers of {topic}: give admin.url")
+            raise InvalidInput(f"the admin API alone knows the ledgers of {topic}. Give admin.url")
         try:
             with admin_api(self._options) as admin:
                 return admin.ledgers(topic)
@@ -220,7 +220,7 @@ class PulsarBrokers:
             raise InvalidInput(
                 f"{refused}. The source cuts ranges by a topic's ledgers. The admin API shows them to a role that "
                 "may consume "
-                "the topic: give it that right, or leave out admin.url and minPartitions"
+                "the topic. Give it that right, or leave out admin.url and minPartitions"
             ) from refused
 
     def entry_kind(self, topic: str, entry: EntryId) -> EntryKind:

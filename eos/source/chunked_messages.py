@@ -63,7 +63,7 @@ def whole_messages(
                 lose(
                     lost(
                         topic,
-                        f"{missing}. They are not among the {LOOK_BACK[-1]:,} entries before it either: retention has "
+                        f"{missing}. They are not among the {LOOK_BACK[-1]:,} entries before it either. Retention has "
                         "deleted them, the producer was slow between them, or it has more bytes than maxMessageBytes",
                     )
                 )

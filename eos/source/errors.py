@@ -62,13 +62,13 @@ def refused(damage: DamagedFrame | UnreadableMessage) -> None:
 
 def named_by(option: str) -> str:
     """Return the sentence that names the option by which a loss is accepted."""
-    return f" To go on with what is left, set {option}=false: a loss is then only a warning."
+    return f" To go on with what is left, set {option}=false. A loss is then only a warning."
 
 
 def gone(topic: str, read: EntryId) -> str:
     """Return the words for a physical topic that is gone. Args: the topic; the entry up to which the query has read."""
     return (
-        f"the topic {topic} is gone; the query had read it up to {read}. "
+        f"the topic {topic} is gone. The query had read it up to {read}. "
         f"The unread messages in it are lost.{named_by('failOnDataLoss')}"
     )
 

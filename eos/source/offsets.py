@@ -85,7 +85,7 @@ class Offsets:
         version = offset.get("version")
         if version != VERSION or not isinstance(offset.get("topics"), Mapping):
             raise InvalidInput(
-                f"the checkpoint holds {dict(offset)!r}, which is not an offset of this source: it writes version "
+                f"the checkpoint holds {dict(offset)!r}, which is not an offset of this source. It writes version "
                 f'{VERSION}, {{"version": {VERSION}, "topics": {{...}}}}. Was the checkpoint written by another '
                 "source, or by a newer version of this one?"
             )

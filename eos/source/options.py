@@ -177,7 +177,7 @@ class _Read:
             _refuse_unknown(name)
             kinds = _NAMES[spelling_key(name)].kinds
             if kind not in kinds:
-                raise InvalidInput(f"option {name!r} is for a {kinds[0]} read; this is a {kind} read. Leave it out.")
+                raise InvalidInput(f"option {name!r} is for a {kinds[0]} read. This is a {kind} read. Leave it out.")
 
     def text(self, name: str) -> str | None:
         return self._values.get(name)
@@ -207,7 +207,7 @@ class _Read:
         if not value.isdecimal() or int(value) < 1:
             raise InvalidInput(f"{name}={value!r} is not a whole number of 1 or more.")
         if int(value) > most:
-            raise InvalidInput(f"{name}={value!r} is too large; it must be at most {most}. Or leave it out.")
+            raise InvalidInput(f"{name}={value!r} is too large. It must be at most {most}. Or leave it out.")
         return int(value)
 
     def seconds(self, name: str, least: float = 0.1) -> float | None:
@@ -221,7 +221,7 @@ class _Read:
         if not least <= seconds < math.inf:
             raise InvalidInput(f"{name}={value!r} is not a number of seconds of {least:g} or more.")
         if seconds > MOST_S:
-            raise InvalidInput(f"{name}={value!r} is too large; it must be at most {MOST_S:g} seconds.")
+            raise InvalidInput(f"{name}={value!r} is too large. It must be at most {MOST_S:g} seconds.")
         return seconds
 
     def duration_s(self, name: str) -> float | None:
@@ -280,7 +280,7 @@ def _cluster(read: _Read) -> Cluster:
     addresses(service_url)
     tls = read.tls()
     if (tls.certificate is None) != (tls.key is None):
-        raise InvalidInput("tls_certificate and tls_key belong together; give both or neither.")
+        raise InvalidInput("tls_certificate and tls_key belong together. Give both or neither.")
     refuse_tls_in_vain(tls, service_url, read.text("admin.url"))
     return Cluster(
         service_url=service_url,
@@ -334,7 +334,7 @@ def _topics(read: _Read) -> tuple[tuple[str, ...], str | None]:
     if not names:
         raise InvalidInput(f"{given[0]}={text!r} names no topic.")
     if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(f"{given[0]} names {doubled[0]} twice; its rows would come twice.")
+        raise InvalidInput(f"{given[0]} names {doubled[0]} twice. Its rows would come twice.")
     return tuple(names), None
 
 
@@ -343,7 +343,7 @@ def _pattern(text: str) -> str:
     namespace = whole.removeprefix("persistent://").rsplit("/", 1)[0]
     if not NAMESPACE.fullmatch(namespace):
         raise InvalidInput(
-            f"topicsPattern={text!r} must name one tenant and namespace in full: only the topic's own name may be a "
+            f"topicsPattern={text!r} must name one tenant and namespace in full. Only the topic's own name may be a "
             'pattern, such as "persistent://public/default/flights-.*".'
         )
     try:
@@ -357,7 +357,7 @@ def _subscription(read: _Read, topics: tuple[str, ...], pattern: str | None) -> 
     name, prefix = read.text("subscription"), read.text("subscriptionPrefix")
     if (name is None) == (prefix is None):
         raise InvalidInput(
-            "a streaming query needs subscription or subscriptionPrefix, one of the two: it names the durable "
+            "a streaming query needs subscription or subscriptionPrefix, one of the two. It names the durable "
             "subscription that keeps what the query has not read yet, and where it began. Keep the name over restarts, "
             "and give each query one of its own."
         )

@@ -61,7 +61,7 @@ def policy_warnings(admin: PoliciesPort, topic: str, physical: str, *, retained:
     Raises what the admin API does.
     """
     found = [
-        f"Reads of {topic} are slow, since a policy limits what its broker sends: {rate}. Raise it where it is set: "
+        f"Reads of {topic} are slow, since {rate} limits what its broker sends. Raise it with "
         f"pulsar-admin topicPolicies or namespaces, set-{'subscription-' * rate.startswith('sub')}dispatch-rate."
         for rate in admin.read_rates(physical)
     ]
@@ -69,14 +69,14 @@ def policy_warnings(admin: PoliciesPort, topic: str, physical: str, *, retained:
         found.append(
             f"The brokers apply the entry filters {', '.join(filters)} to {topic}. They leave out the entries that a "
             "filter rejects. To the source these look like transaction markers, so it cannot report their rows as "
-            "lost. Let the filters pass all entries to the source's subscriptions, or remove them where they are set: "
-            "the policy entryFilters of the topic or its namespace, or entryFilterNames in the brokers."
+            "lost. Let the filters pass all entries to the source's subscriptions, or remove them from the "
+            "policy entryFilters of the topic or its namespace, or from entryFilterNames of the brokers."
         )
     if retained:
         found += [
-            f"retainWhileReading=true and the backlog quota of {topic} ({quota}) do not fit: what a task has still to "
-            "read counts as backlog, and at the limit the broker refuses the topic's producers until the read has "
-            "ended. Read without retainWhileReading, or lift the quota meanwhile."
+            f"retainWhileReading=true and the backlog quota of {topic} ({quota}) do not fit. The entries that a task "
+            "has still to read count as backlog. At the limit the broker refuses the topic's producers until the read "
+            "has ended. Read without retainWhileReading, or lift the quota meanwhile."
             for quota in admin.keeping(physical).quotas
             if not quota.evicts
         ]

@@ -61,7 +61,7 @@ class SegmentPlan:
             segments = self._asked(part.topic)
         except EosError as error:
             if not self._warned:
-                log.warning("%s is read through its brokers: its segments are not known: %s", part.topic, error)
+                log.warning("%s is read through its brokers. Its segments are not known: %s", part.topic, error)
             self._warned = True
             return None
         return path_of(part, segments, self._options.read_from)
@@ -109,7 +109,7 @@ def read_stored(part: Range, path: SegmentPath, options: SourceOptions) -> Itera
         try:
             for number, entry in enumerate(reader.read(part.start.entry, path.end)):
                 if number == 0 and part.first is not None and entry.id != part.first:
-                    log.warning("%s begins with %s at its bookies: it is read through its brokers", part, entry.id)
+                    log.warning("%s begins with %s at its bookies. It is read through its brokers", part, entry.id)
                     return
                 yield entry
         except HistoryUnavailable as error:

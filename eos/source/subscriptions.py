@@ -23,7 +23,7 @@ BEFORE_ALL = EntryId(-1, -1)
 
 def too_old(topic: str) -> str:
     """Return the message for a broker that does not tell a position. Args: the physical topic."""
-    return f"the broker does not say where a subscription stands on {topic}: it is older than Pulsar 2.10"
+    return f"the broker does not say where a subscription stands on {topic}. It is older than Pulsar 2.10"
 
 
 class TopicEntries(Protocol):
@@ -234,7 +234,7 @@ class Subscriptions:
             to = BEFORE_ALL if behind is None else EntryId(behind.ledger, behind.entry + 1)
         if not self._client.move_subscription(topic, self._options.subscription, to):
             raise InvalidInput(
-                f"resetSubscription=true must not move the subscription {self._options.subscription!r} on {topic}: a "
+                f"resetSubscription=true must not move the subscription {self._options.subscription!r} on {topic}. A "
                 "consumer is connected to it, perhaps of another query. Stop that query first. The connection of a "
                 "driver that was killed may take a minute to end."
             )

@@ -228,33 +228,33 @@ _TOKEN = (
     "or tls_certificate and tls_key"
 )
 _POLL = "use read_timeout_s, in seconds, which bounds how long a task waits for stored messages"
-_DECRYPT = "use decryption_keys, with the files of private keys; what can't be decrypted ends the query"
-_SUBSCRIPTION = "Pulsar has subscriptions: use subscription, or subscriptionPrefix"
+_DECRYPT = "use decryption_keys, with the files of private keys. A message that can't be decrypted ends the query"
+_SUBSCRIPTION = "Pulsar has subscriptions. Use subscription, or subscriptionPrefix"
 
 ANSWERS = {
-    "path": "load() takes no path; name the topic by topic, topics or topicsPattern",
+    "path": "load() takes no path. Name the topic by topic, topics or topicsPattern",
     "subscribe": "use topics, with several topics separated by commas",
     "subscribepattern": "use topicsPattern",
     "assign": "name single partitions by topics, such as t-partition-0,t-partition-1",
-    "kafka.bootstrap.servers": 'this source reads Pulsar: use service.url="pulsar://host:6650"',
+    "kafka.bootstrap.servers": 'this source reads Pulsar. Use service.url="pulsar://host:6650"',
     "kafka.group.id": _SUBSCRIPTION,
     "groupidprefix": "use subscriptionPrefix",
-    "maxoffsetspertrigger": "use maxEntriesPerTrigger; a producer that batches puts many messages into one entry",
+    "maxoffsetspertrigger": "use maxEntriesPerTrigger. A producer that batches puts many messages into one entry",
     "maxbytesperbatch": "use maxBytesPerTrigger",
     "minoffsetspertrigger": "use minEntriesPerTrigger, which counts entries of one or many messages",
-    "includeheaders": "the column __messageProperties is always there; select it by .schema(...)",
+    "includeheaders": "the column __messageProperties is always there. Select it by .schema(...)",
     "startingtimestamp": _TIME,
     "endingtimestamp": _TIME,
     "startingoffsetsbytimestamp": _TIME,
     "endingoffsetsbytimestamp": _TIME,
     "polltimeoutms": _POLL,
     "kafkaconsumer.polltimeoutms": _POLL,
-    "waitingfornonexistedtopic": "a topic that is named must exist; topicsPattern takes topics as they appear",
+    "waitingfornonexistedtopic": "a topic that is named must exist. topicsPattern takes topics as they appear",
     "allowdifferenttopicschemas": "topics whose schemas differ are read as bytes, or by a query each",
     "pulsar.client.authpluginclassname": _TOKEN,
     "pulsar.client.authparams": _TOKEN,
     "pulsar.client.usetls": 'use service.url="pulsar+ssl://host:6651"',
-    "pulsar.client.tlsallowinsecureconnection": "certificates are always checked; use tls_trust_certs",
+    "pulsar.client.tlsallowinsecureconnection": "certificates are always checked. Use tls_trust_certs",
     "pulsar.reader.cryptokeyreader": _DECRYPT,
     "pulsar.reader.cryptofailureaction": _DECRYPT,
     "pulsar.client.operationtimeoutms": "use request_timeout_s, in seconds",
@@ -263,9 +263,9 @@ ANSWERS = {
 """{another connector's name, in lower case: what to do here}."""
 
 FOREIGN = {
-    "pulsar.client.": "this source is not a Java client; it takes",
-    "pulsar.reader.": "this source uses no Java reader; it takes",
-    "pulsar.admin.": "its admin client is not a Java client, and authenticates as for the brokers; it takes",
-    "kafka.": "this source reads Pulsar, not Kafka; it takes",
+    "pulsar.client.": "this source is not a Java client. It takes",
+    "pulsar.reader.": "this source uses no Java reader. It takes",
+    "pulsar.admin.": "its admin client is not a Java client, and authenticates as for the brokers. It takes",
+    "kafka.": "this source reads Pulsar, not Kafka. It takes",
 }
 """{the beginning of names that belong to another client, in lower case: how the refusal begins}."""

@@ -55,7 +55,7 @@ class BkAddress:
         match = _HOST.fullmatch(authority)
         if match is None:
             raise InvalidInput(
-                f"{uri} has no host that Java can read: use bk://host:port/ for one ZooKeeper, or a name of letters, "
+                f"{uri} has no host that Java can read. Use bk://host:port/ for one ZooKeeper, or a name of letters, "
                 f"digits and hyphens for an ensemble, bk://NAME/, with its address in {PREFIX}NAME.{SERVICE}"
             )
         if match["port"]:
@@ -88,7 +88,7 @@ def _ensemble(uri: str, name: str, options: Mapping[str, str]) -> tuple[str, str
     service = options.get(option)
     if service is None:
         raise InvalidInput(
-            f"{uri} has no port, and {option} is not set; it would say, for example, zk://zk1:2181;zk2:2181/ledgers"
+            f"{uri} has no port, and {option} is not set. It would say, for example, zk://zk1:2181;zk2:2181/ledgers"
         )
     match = _SERVICE.fullmatch(service)
     if match is None:

@@ -61,7 +61,7 @@ def read_changes(data: bytes) -> Changes:
     try:
         puts, deletes, at = (_typed if form in (2, 4) else _plain)(content, at)
     except struct.error as error:
-        raise Damaged("it ends without the mark of its end: it was cut short") from error
+        raise Damaged("it ends without the mark of its end. It was cut short") from error
     if at != len(content):
         raise Damaged(f"{len(content) - at} bytes follow the mark of its end")
     return Changes(form, lineage, puts, deletes)
@@ -107,7 +107,7 @@ def _head(content: bytes) -> tuple[int, tuple[Ancestor, ...], int]:
     form = int(content[3:4])
     if form > _KNOWN:
         raise UnknownVersion(
-            f"it is a changelog of version v{form}, which a newer Spark wrote; this statestore reads up to v{_KNOWN}"
+            f"it is a changelog of version v{form}, which a newer Spark wrote. This statestore reads up to v{_KNOWN}"
         )
     if form == 2:
         return form, (), 4

@@ -86,7 +86,7 @@ def _lz4(data: bytes) -> bytes:
     at = 0
     while True:
         if at == len(data):
-            raise Damaged("the lz4 stream ends without its last block: it was cut short")
+            raise Damaged("the lz4 stream ends without its last block. It was cut short")
         magic, token, compressed, original, checksum = _LZ4_HEADER.unpack_from(data, at)
         at += _LZ4_HEADER.size
         if magic != _LZ4 or compressed < 0 or original < 0:

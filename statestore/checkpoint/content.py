@@ -29,7 +29,7 @@ def check_content(file: Need, data: bytes, checksum: bytes | None) -> None:
     if checksum is not None:
         check_checksum(file.path, data, checksum)
     if file.length is not None and len(data) != file.length:
-        raise Damaged(f"it has {len(data)} bytes; the snapshot that refers to it says {file.length}")
+        raise Damaged(f"it has {len(data)} bytes. The snapshot that refers to it says {file.length}")
     if file.kind in CHANGES or file.kind == "snapshot":
         read_changes(data)
     elif file.kind == "zip":

@@ -68,7 +68,7 @@ def cut_of(files: Files, where: str, batch: int | None = None, operators: int | 
     wrong += [(path, "it is not there") for path in wanted if path not in lengths]
     if wrong:
         path, reason = wrong[0]
-        raise CutFailed(f"Batch {chosen} cannot be resumed: {path}: {reason}; files of this kind: {len(wrong)}")
+        raise CutFailed(f"Batch {chosen} cannot be resumed: {path}: {reason}. Files of this kind: {len(wrong)}")
     try:
         query = read_query_id(seen)
     except (NotFound, Unreadable) as error:

@@ -135,7 +135,7 @@ def _side(hadoop: Hadoop, uri: str, batch: int | None) -> Side:
     check_whole(files, uri)
     kept = read_kept(files, committed_batch(files, uri, batch, "there is no state to compare"))
     if not kept.operators:
-        raise InvalidInput(f"The query of {uri} keeps no state: there is nothing to compare")
+        raise InvalidInput(f"The query of {uri} keeps no state. There is nothing to compare")
     version = kept.offsets.conf.get(_JOIN_VERSION, "")
     parts = tuple(part for operator in kept.operators for part in parts_of(files, operator, version))
     return Side(uri, kept, parts)

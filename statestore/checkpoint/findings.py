@@ -69,7 +69,7 @@ def newer(path: str, reason: str, severity: Severity, batches: tuple[int, ...]) 
         "unknown" if severity == "error" else severity,
         "version",
         f"{path} is of an unknown version: {reason}",
-        "Leave the file as it is. Only the Spark that wrote it, or a newer one, goes on from it: verify with a "
+        "Leave the file as it is. Only the Spark that wrote it, or a newer one, goes on from it. Verify with a "
         "statestore that knows this version.",
         path,
         batches,
@@ -93,14 +93,14 @@ def _remedy(files: Files, path: str, batches: tuple[int, ...], needs: Sequence[N
         )
     folder, _, name = path.rpartition("/")
     if folder == OFFSETS and needs and int(name) > needs[-1].batch:
-        return "Remove it, if the sink may see other rows in this batch: it is not committed, and Spark plans it again."
+        return "Remove it, if the sink may see other rows in this batch. It is not committed, and Spark plans it again."
     if folder == COMMITS and needs and int(name) == needs[-1].batch:
-        return f"Remove it, if the sink may see batch {name} again: Spark then runs it again."
+        return f"Remove it, if the sink may see batch {name} again. Spark then runs it again."
     for need in needs:
         for store in need.stores:
             if any(file.path == path and file.kind in SNAPSHOTS for file in store.chain.files):
                 other = store.without(files, path)
                 if not other.gaps:
                     base = next((file.path for file in other.files if file.is_snapshot), "nothing")
-                    return f"Remove it: its state can be built without it, from {base} and the changes after it."
+                    return f"Remove it. Its state can be built without it, from {base} and the changes after it."
     return RESTORE

@@ -223,7 +223,7 @@ def _no_clock(files: Files, plan: int, restart: Needs) -> Iterable[CheckpointFin
     with suppress(NotFound, Unreadable, Unavailable):
         for path in clocks_of(logs.read_offsets(files, plan)):
             if path not in restart.files:
-                message = f"{path} is not there: if the source is Spark's rate source, Spark can't go on"
+                message = f"{path} is not there. If the source is Spark's rate source, Spark can't go on"
                 yield CheckpointFinding(
                     "unknown", "note", message, "Any other source that counts does not need it.", path
                 )

@@ -179,7 +179,7 @@ def read_state(
         InvalidInput: both a store and a side of a join. Spark's own errors pass, as of a batch that is not there.
     """
     if store_name is not None and join_side is not None:
-        raise InvalidInput("Give store_name or join_side, not both: a side of a join is read from two stores")
+        raise InvalidInput("Give store_name or join_side, not both. A side of a join is read from two stores")
     named: dict[str, Any] = {
         "batchId": batch_id,
         "operatorId": operator_id,

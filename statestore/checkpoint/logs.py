@@ -86,7 +86,7 @@ def check_whole(files: Files, where: str) -> None:
     """
     check_checkpoint(files, where)
     if is_begun(files):
-        raise InvalidInput(f"{where} is not a whole checkpoint: its {METADATA} is empty, and {NOT_WHOLE}")
+        raise InvalidInput(f"{where} is not a whole checkpoint. Its {METADATA} is empty, and {NOT_WHOLE}")
 
 
 def check_checkpoint(files: Files, where: str = "") -> None:
@@ -106,9 +106,9 @@ def check_checkpoint(files: Files, where: str = "") -> None:
         return
     here = f"There is no checkpoint at {where}" if where else "There is no checkpoint"
     if is_begun(files):
-        raise NotFound(f"{here}, but one was begun: its {METADATA} is empty, and {NOT_WHOLE}")
+        raise NotFound(f"{here}, but one was begun. Its {METADATA} is empty, and {NOT_WHOLE}")
     if not names:
-        raise NotFound(f"{here}: there is nothing, or an empty folder")
+        raise NotFound(f"{here}. There is nothing, or an empty folder")
     below = [name for name, entry in names.items() if entry.is_directory and is_checkpoint(files.list(name))]
     raise NotFound(
         f"{here}: neither {OFFSETS} nor {COMMITS} is there, but {', '.join(sorted(names)[:5])}"
@@ -161,7 +161,7 @@ def parse_offsets(path: str, data: bytes) -> OffsetsLogEntry:
     """
     version, second, lines = _lines(path, data, _OFFSETS_KNOWN)
     if not lines:
-        raise Damaged(f"{path} ends before the offset of its first source: it was cut short")
+        raise Damaged(f"{path} ends before the offset of its first source. It was cut short")
     metadata = _object(path, second or "")
     conf = metadata.get("conf")
     named = [line.partition(":")[::2] if version > 1 else (str(at), line) for at, line in enumerate(lines)]
@@ -188,7 +188,7 @@ def read_commit(files: Files, batch: int) -> CommitLogEntry:
     path = join(COMMITS, str(batch))
     version, second, _ = _lines(path, files.read(path), _COMMITS_KNOWN)
     if second is None:
-        raise Damaged(f"{path} ends after its version: it was cut short")
+        raise Damaged(f"{path} ends after its version. It was cut short")
     metadata = _object(path, second)
     if version >= SINKS_SINCE:
         _check_sinks(path, metadata)
@@ -243,7 +243,7 @@ def read_version(path: str, line: bytes | str, known: int) -> int:
         raise Damaged(f"{path} begins with {text[:20]!r}; {expected} was expected")
     if version > known:
         raise UnknownVersion(
-            f"{path} has the version v{version}, which a newer Spark wrote; this statestore reads up to v{known}"
+            f"{path} has the version v{version}, which a newer Spark wrote. This statestore reads up to v{known}"
         )
     return version
 
@@ -278,7 +278,7 @@ def _check_named(path: str, lines: list[str], metadata: dict[str, Any]) -> None:
     names = {line.partition(":")[0] for line in lines}
     lost = sorted(set(expected) - names) if isinstance(expected, dict) else []
     if lost:
-        raise Damaged(f"{path} has no offset of the source {lost[0]!r}, which it names: it was cut short")
+        raise Damaged(f"{path} has no offset of the source {lost[0]!r}, which it names. It was cut short")
 
 
 def _check_sinks(path: str, metadata: dict[str, Any]) -> None:
@@ -287,11 +287,11 @@ def _check_sinks(path: str, metadata: dict[str, Any]) -> None:
     known = [sink for sink in sinks.values() if isinstance(sink, dict)] if isinstance(sinks, dict) else []
     active = sum(sink.get("isActive") is True for sink in known)
     if active != 1:
-        raise Damaged(f"{path} names {active} active sinks; one was expected")
+        raise Damaged(f"{path} names {active} active sinks. One was expected")
 
 
 def _count(path: str, metadata: dict[str, Any], name: str) -> int:
     value = metadata.get(name, 0)
     if not isinstance(value, int):
-        raise Damaged(f"{path} has {name} = {value!r}; a number was expected")
+        raise Damaged(f"{path} has {name} = {value!r}. A number was expected")
     return value

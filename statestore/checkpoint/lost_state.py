@@ -38,10 +38,10 @@ def _no_state(files: Files, batch: int, stateful: bool | None) -> Iterable[Check
     """There is no state after a batch: right for a query that keeps none."""
     known = _keeps_state(files, batch) if stateful is None else stateful
     if known is None:
-        message = "there is no state, and nothing here says whether the query keeps any: if it does, Spark can't go on"
+        message = "there is no state, and nothing here says whether the query keeps any. If it does, Spark can't go on"
         yield CheckpointFinding("unknown", "note", message, "Say which: --stateful or --stateless.", STATE)
     elif known:
-        message = "there is no state, though the query keeps one: its folder is lost"
+        message = "there is no state, though the query keeps one. Its folder is lost"
         yield CheckpointFinding("error", "missing", message, RESTORE, STATE)
 
 
@@ -64,7 +64,7 @@ def _number_of_operators(files: Files, batch: int, said: int | None) -> Iterable
     if noted_operators(files) is None:
         message = (
             f"there is state of {there} stateful operator{'s' if there > 1 else ''}, and nothing here says how many "
-            "the query has: if it has more, their state is lost, and Spark can't go on"
+            "the query has. If it has more, their state is lost, and Spark can't go on"
         )
         yield CheckpointFinding("unknown", "note", message, f"Give their number: {_COUNTED}.", STATE)
 

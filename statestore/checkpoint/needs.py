@@ -197,9 +197,9 @@ def _add_operators(records: BatchRecords, found: Needs, noted: int) -> None:
             _add_operator(operators[number], found)
         else:
             reason = f"the query has {noted} stateful operators" if number < noted else "operators are numbered from 0"
-            found.gaps.append(Gap(join(STATE, str(number)), f"{reason}: its state is lost"))
+            found.gaps.append(Gap(join(STATE, str(number)), f"{reason}. Its state is lost"))
     if not operators and not noted and records.has_state:
-        found.gaps.append(Gap(STATE, "the folder is there, and no operator in it: its state is lost"))
+        found.gaps.append(Gap(STATE, "the folder is there, and no operator in it. Its state is lost"))
 
 
 def _add_operator(record: OperatorRecord, found: Needs) -> None:
@@ -214,7 +214,7 @@ def _add_operator(record: OperatorRecord, found: Needs) -> None:
     elif not operator.metadata:
         lacks = "no operator metadata" if record.error is None else f"metadata that can't be read ({record.error})"
         found.notes.append(
-            f"state/{number} has {lacks}: its stores were concluded from its folders, and Spark's state data source "
+            f"state/{number} has {lacks}. Its stores were concluded from its folders, and Spark's state data source "
             "can't read it"
         )
     if operator.metadata:
@@ -234,7 +234,7 @@ def _add_store(store: StoreRecord, operator: Operator, found: Needs) -> None:
             found.add(schema, "schema")
         elif operator.metadata:
             # StateSchemaCompatibilityChecker.getExistingKeyAndValueSchema
-            found.notes.append(f"{schema} is not there: Spark writes it again without comparing")
+            found.notes.append(f"{schema} is not there. Spark writes it again without comparing")
     found.gaps += store.chain.gaps
     tables: tuple[str, ...] = ()
     for file in store.chain.files:

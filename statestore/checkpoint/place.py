@@ -27,7 +27,7 @@ def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
         InvalidInput: there is something, or the place is inside the source.
     """
     if source is not None and uri.startswith(f"{hadoop.qualified(source).rstrip('/')}/"):
-        raise InvalidInput(f"{uri} is inside the checkpoint {source}: name a place beside it")
+        raise InvalidInput(f"{uri} is inside the checkpoint {source}. Name a place beside it")
     status = hadoop.status(uri)
     if status is None:
         return
@@ -35,8 +35,8 @@ def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
     names = files.list("") if status.is_directory else {}
     if METADATA in names and is_begun(files):
         raise InvalidInput(
-            f"A checkpoint was begun at {uri} and is not whole: its {METADATA} is empty, and Spark starts no query on "
-            f"it. If no copy, restore, rescaling or bootstrap is at work there, one was killed: delete it (statestore "
+            f"A checkpoint was begun at {uri} and is not whole. Its {METADATA} is empty, and Spark starts no query on "
+            f"it. If no copy, restore, rescaling or bootstrap is at work there, one was killed. Delete it (statestore "
             f"rm -r {uri}), and do the same again"
         )
     if is_checkpoint(names):
@@ -45,7 +45,7 @@ def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
         except StateStoreError:
             known = ""
         raise InvalidInput(
-            f"There is a checkpoint at {uri} already{known}: start the query on it if it is the one that you want, "
+            f"There is a checkpoint at {uri} already{known}. Start the query on it if it is the one that you want, "
             "else name a new place"
         )
     what = "something" if names or not status.is_directory else "an empty folder"

@@ -46,11 +46,11 @@ def _reason(known: dict[int, OffsetsLogEntry], number: int, most: int, noted: in
     offsets = known[number]
     if offsets.version == 1 and len(offsets.sources) < most:
         return (
-            f"it has the offsets of {len(offsets.sources)} sources, and another batch those of {most}: it was cut short"
+            f"it has the offsets of {len(offsets.sources)} sources, and another batch those of {most}. It was cut short"
         )
     if offsets.version == 1 and len(offsets.sources) < noted:
         more = join(SOURCES, str(noted - 1))
-        return f"it has the offsets of {len(offsets.sources)} sources, and {more} is of one more: it was cut short"
+        return f"it has the offsets of {len(offsets.sources)} sources, and {more} is of one more. It was cut short"
     for at, offset in enumerate(offsets.sources):
         others = [
             other

@@ -39,7 +39,7 @@ def with_repairs(files: Files, restart: Needs, findings: Sequence[CheckpointFind
             remedies |= dict.fromkeys(
                 parts,
                 f"Spark goes on without it, from {begin} and the changes after it, and writes another snapshot. Only "
-                "with spark.sql.streaming.stateStore.autoSnapshotRepair.enabled=false it can't: remove "
+                "with spark.sql.streaming.stateStore.autoSnapshotRepair.enabled=false it can't. Remove "
                 f"{base.path} then.",
             )
     return [

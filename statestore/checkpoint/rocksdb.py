@@ -59,7 +59,7 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise Damaged(f"the zip is cut short or damaged: {error}") from error
     if METADATA not in members:
-        raise Damaged(f"the zip has no {METADATA}; it has {', '.join(sorted(members)) or 'nothing'}")
+        raise Damaged(f"the zip has no {METADATA}. It has {', '.join(sorted(members)) or 'nothing'}")
     version, _, text = members[METADATA].partition(b"\n")
     read_version(f"the zip's {METADATA}", version, 1)
     try:
@@ -83,4 +83,4 @@ def check_table(path: str, data: bytes) -> None:
         Damaged: not an SST file, or cut short.
     """
     if path.endswith(".sst") and data[-8:] not in _MAGICS:
-        raise Damaged("it doesn't end as an SST file does: it is cut short, or something else")
+        raise Damaged("it doesn't end as an SST file does. It is cut short, or something else")

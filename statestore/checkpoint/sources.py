@@ -71,7 +71,7 @@ def source_log(files: Files, folder: str, default: int = INTERVAL) -> SourceLog:
             read.append(join(folder, name))
         else:
             gaps.append(
-                Gap(join(folder, name), f"Spark looks for it: the log ends at {newest}, its interval is {interval}")
+                Gap(join(folder, name), f"Spark looks for it. The log ends at {newest}, its interval is {interval}")
             )
     before = [number for number in compact if number < first][-1:]
     return SourceLog(folder, newest, tuple(read), tuple(join(folder, f"{n}{_COMPACT}") for n in before), tuple(gaps))
@@ -108,7 +108,7 @@ def check_entry(data: bytes) -> None:
         read_version("it", first, 1)
     for line in lines:
         if line.isdigit() and int(line) < _EARLIEST_MS:
-            raise Damaged(f"it holds the time {int(line)} ms, which is long past: the last digits are missing")
+            raise Damaged(f"it holds the time {int(line)} ms, which is long past. The last digits are missing")
         if line.startswith(b"{"):
             try:
                 json.loads(line)

@@ -135,18 +135,18 @@ def _bad(copies: list[Copy]) -> Iterator[CheckpointFinding]:
         severity: Severity = "error"
         if copy.good == 0:
             remedy = (
-                f"No bookie has a good copy of {place}. Start the bookies that are down, or bring their disks back; "
-                "if none can, put the files back from a copy of the checkpoint or a savepoint."
+                f"No bookie has a good copy of {place}. Start the bookies that are down, or bring their disks back. "
+                "If none can, put the files back from a copy of the checkpoint or a savepoint."
             )
         elif silent:
             severity = "warning"
-            remedy = "Start the bookie; if it is gone for good, BookKeeper's AutoRecovery makes new copies elsewhere."
+            remedy = "Start the bookie. If it is gone for good, BookKeeper's AutoRecovery makes new copies elsewhere."
         elif not copy.sealed and copy.says.startswith(_ABSENT):
             severity = "warning"
-            remedy = "The ledger is open, and one copy may still be on its way: verify again in a minute."
+            remedy = "The ledger is open, and one copy may still be on its way. Verify again in a minute."
         else:
             remedy = (
-                "The other copies are read in its place. Nothing replaces it by itself: recover the bookie "
+                "The other copies are read in its place. Nothing replaces it by itself. Recover the bookie "
                 "(bookkeeper shell recover), or write the file again by copying the checkpoint (statestore cp)."
             )
         yield CheckpointFinding(

@@ -48,7 +48,7 @@ def diff(
             if is_name(side):
                 place = tree or other
                 if is_name(place):
-                    raise InvalidInput(f"{side} is a savepoint's name: say in which tree, --tree bk://host:port/")
+                    raise InvalidInput(f"{side} is a savepoint's name. Say in which tree, --tree bk://host:port/")
                 side = stack.enter_context(opened(side, place, options=options, spark=spark))
             addresses.append(side)
         first, second = addresses

@@ -72,7 +72,7 @@ def drill(
     else:
         plan = make_plan(KILLS if kills is None else kills, seed, chosen, end_to_end)
     if minutes is not None and minutes <= 0:
-        raise InvalidInput(f"--minutes is {minutes:g}; a drill needs some time.")
+        raise InvalidInput(f"--minutes is {minutes:g}. A drill needs some time.")
     words = ["statestore", "drill", "--seed", str(seed)]
     words += ["--standalone", "--rounds", str(ROUNDS if rounds is None else rounds)] if standalone else []
     words += [] if standalone else ["--kills", str(len(plan))]
@@ -97,7 +97,7 @@ def _refuse_mixture(kills: int | None, standalone: bool, rounds: int | None, end
     if standalone and kills is not None:
         raise InvalidInput("--kills doesn't go with --standalone, which does each kind of fault --rounds times.")
     if standalone and end_to_end:
-        raise InvalidInput("--end-to-end doesn't go with --standalone: run one drill after the other.")
+        raise InvalidInput("--end-to-end doesn't go with --standalone. Run one drill after the other.")
     if rounds is not None and not standalone:
         raise InvalidInput("--rounds belongs to --standalone; without it, --kills says how many faults there are.")
 

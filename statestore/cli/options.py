@@ -100,7 +100,7 @@ def sink_output(sink: str | None, namespace: str, by: ConnectionSettings) -> Out
     service_url = by.said.service_url
     if sink is None or service_url is None:
         missing = "--sink, the name of the job's sink," if sink is None else "--service-url, the cluster it writes to,"
-        raise InvalidInput(f"{missing} must be given: the sink's control log tells what it has written")
+        raise InvalidInput(f"{missing} must be given. The sink's control log tells what it has written")
     return Output(cluster_of(f"{service_url.rstrip('/')}/any", by), sink, namespace)
 
 
@@ -114,7 +114,7 @@ def job_and_output(job: str | None, sink: str | None, namespace: str, by: Connec
 
     if job is None:
         raise InvalidInput(
-            "--job is missing: package.module:function, which starts the query; see statestore.roll_forward.jobs"
+            "--job is missing: package.module:function, which starts the query. See statestore.roll_forward.jobs"
         )
     output = sink_output(sink, namespace, by)
     return load_job(job), output

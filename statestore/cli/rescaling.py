@@ -36,5 +36,5 @@ def rescale(
 
         made = rescale_checkpoint(source, target, partitions, spark=spark, options=options, progress=progress)
     said = f"{target}: {console.count(made.rows, 'row')} of state in {console.count(made.partitions, 'partition')}"
-    said = f"{said} in place of {made.partitions_before}, of batch {made.state_of}: start the query on it"
+    said = f"{said} in place of {made.partitions_before}, of batch {made.state_of}. Start the query on it"
     console.show(asdict(made), as_json, said)

@@ -70,7 +70,7 @@ def restore(
 
     options = parse_options(option)
     if savepoint is not None and not is_topic(source):
-        raise InvalidInput("--savepoint is for topics: a savepoint on BookKeeper is restored by `restore NAME TARGET`")
+        raise InvalidInput("--savepoint is for topics. A savepoint on BookKeeper is restored by `restore NAME TARGET`")
     if in_step:
         start, output = job_and_output(job, sink, namespace, by)
         with spark_for(options, conf, source, target) as spark:
@@ -107,5 +107,5 @@ def _in_step(
             console.tell(f"batch {batch} was run again")
 
     done = restore_in_step(source, target, start, output, spark=spark, observer=tell, **more)
-    said = f"{target} is at batch {done.batch}, as the output of {output.name} is: start the query on it"
+    said = f"{target} is at batch {done.batch}, as the output of {output.name} is. Start the query on it"
     console.show(asdict(done), as_json, said)

@@ -163,7 +163,7 @@ def delete(
 
     if is_topic(tree):
         raise InvalidInput(
-            f"A savepoint on a topic goes with the topic's messages: delete the topic, or skip its messages on the "
+            f"A savepoint on a topic goes with the topic's messages. Delete the topic, or skip its messages on the "
             f"subscription {HOLD}"
         )
     bookkeeper.delete(name, tree, options=parse_options(option))

@@ -53,7 +53,7 @@ def cp(
         else:
             for one in found:
                 if one.is_directory and is_checkpoint({below.name for below in hadoop.list(one.uri)}):
-                    raise InvalidInput(f"{one.uri} is a query's checkpoint: copy it by itself, as a consistent cut")
+                    raise InvalidInput(f"{one.uri} is a query's checkpoint. Copy it by itself, as a consistent cut")
             lengths: list[int] = []
             count = hadoop.copy(source, target, _counting(lengths, progress))
             facts, what = {"files": len(lengths), "bytes": count}, console.count(len(lengths), "file")

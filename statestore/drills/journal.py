@@ -312,7 +312,7 @@ def read(path: Path) -> list[Event]:
     *lines, _torn = text.split(b"\n")
     events = [_event(path, number, line) for number, line in enumerate(lines, start=1)]
     if not events or not isinstance(events[0], Began):
-        raise Damaged(f"{path} is not the journal of a drill: its first line must be the event `began`.")
+        raise Damaged(f"{path} is not the journal of a drill. Its first line must be the event `began`.")
     return events
 
 

@@ -258,7 +258,7 @@ class Hadoop:
         if status is None:
             raise NotFound(f"{source} does not exist")
         if self.status(target) is not None:
-            raise InvalidInput(f"{target} exists already: name another target, or delete it first")
+            raise InvalidInput(f"{target} exists already. Name another target, or delete it first")
         if not status.is_directory:
             return self._copy_file(status, target, progress)
         self.make_directories(target)
@@ -269,7 +269,7 @@ class Hadoop:
         if not recursive:
             status = self.status(uri)
             if status is not None and status.is_directory and self.list(uri):
-                raise InvalidInput(f"{uri} is a directory that is not empty: delete it with all below it (recursive)")
+                raise InvalidInput(f"{uri} is a directory that is not empty. Delete it with all below it (recursive)")
         with self.explained(uri):
             return bool(self.file_system(uri).delete(self._path(uri), recursive))
 
@@ -278,7 +278,7 @@ class Hadoop:
         if self.status(source) is None:
             raise NotFound(f"{source} does not exist")
         if self.status(target) is not None:
-            raise InvalidInput(f"{target} exists already: name another target, or delete it first")
+            raise InvalidInput(f"{target} exists already. Name another target, or delete it first")
         with self.explained(target):
             done = self.file_system(source).rename(self._path(source), self._path(target))
         if not done:

@@ -40,12 +40,12 @@ class HadoopOption:
 
 OPTIONS: Mapping[str, HadoopOption] = {
     "ledgers": HadoopOption("path", "/ledgers", "BookKeeper's path in ZooKeeper, for bk://host:port/"),
-    "root": HadoopOption("path", "/eos-bk", "path of the names in ZooKeeper; one tree of files each"),
-    "ensemble": HadoopOption("count", "0", "bookies of a ledger; 0: 3, or as many as there are"),
-    "write-quorum": HadoopOption("count", "0", "copies of an entry; 0: as many as the ensemble"),
-    "ack-quorum": HadoopOption("count", "0", "copies to wait for; 0: 2, or as many as are written"),
+    "root": HadoopOption("path", "/eos-bk", "path of the names in ZooKeeper, one tree of files each"),
+    "ensemble": HadoopOption("count", "0", "bookies of a ledger, 0 for 3 or as many as there are"),
+    "write-quorum": HadoopOption("count", "0", "copies of an entry, 0 for as many as the ensemble"),
+    "ack-quorum": HadoopOption("count", "0", "copies to wait for, 0 for 2 or as many as are written"),
     "digest": HadoopOption("digest", "CRC32C", "checksum of each entry"),
-    "password": HadoopOption("text", "", "password of each ledger, or file:PATH of it: a guard against mistakes"),
+    "password": HadoopOption("text", "", "password of each ledger, or file:PATH of it, a guard against mistakes"),
     "entry.bytes": HadoopOption("size", "1048576", "bytes of an entry, at most 1 MiB"),
     "window": HadoopOption("size", "16", "entries on their way at once, for a large file"),
     "pack.file.bytes": HadoopOption("count", "1048576", "files up to this share a ledger, at most 1 MiB"),
@@ -55,7 +55,7 @@ OPTIONS: Mapping[str, HadoopOption] = {
     "cache.bytes": HadoopOption(
         "count",
         "33554432",
-        "heap for the read cache of small files, in each process; those not renamed yet take up to 32 MiB beside it",
+        "heap for the read cache of small files, in each process. Files not renamed yet take up to 32 MiB more",
     ),
     "session.timeout.ms": HadoopOption("size", "30000", "ZooKeeper session timeout"),
     "patience.ms": HadoopOption(
@@ -65,14 +65,14 @@ OPTIONS: Mapping[str, HadoopOption] = {
     "grace.ms": HadoopOption(
         "count", "3600000", "how long a ledger without references, or a dead writer's, is left alone"
     ),
-    "maintenance.ms": HadoopOption("count", "300000", "between rounds of the sweeper; 0: never"),
+    "maintenance.ms": HadoopOption("count", "300000", "between rounds of the sweeper, 0 for no rounds"),
     "compact.below": HadoopOption("share", "0.25", "live part of a pack below which it is compacted"),
-    "zookeeper-auth": HadoopOption("shown", "", "file:PATH of digest:user:password: who this client is to ZooKeeper"),
+    "zookeeper-auth": HadoopOption("shown", "", "file:PATH of digest:user:password, this client's user of ZooKeeper"),
     "zookeeper-acl": HadoopOption(
-        "access", "", "creator, the default with zookeeper-auth: what is made is for that user alone; open: for all"
+        "access", "", "names are for their creator alone (creator, the default with zookeeper-auth) or for all (open)"
     ),
-    "zookeeper-readers": HadoopOption("text", "", "who else may read it: digest:user:hash, separated by commas"),
-    "tls": HadoopOption("peers", "none", "with whom TLS is spoken: zookeeper, bookies or all"),
+    "zookeeper-readers": HadoopOption("text", "", "other users that may read: digest:user:hash, separated by commas"),
+    "tls": HadoopOption("peers", "none", "servers to which the client speaks TLS (zookeeper, bookies or all)"),
     "tls.trust-certs": HadoopOption("text", "", "PEM file of the authorities that signed their certificates"),
     "tls.certificate": HadoopOption("text", "", "PEM file of a client certificate and its key, where they demand one"),
 }

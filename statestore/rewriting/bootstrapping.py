@@ -89,7 +89,7 @@ def bootstrap(
     """
     spark = history.sparkSession
     if history.isStreaming:
-        raise InvalidInput("The history is a stream: give a DataFrame that ends, such as spark.read… of the same data")
+        raise InvalidInput("The history is a stream. Give a DataFrame that ends, such as spark.read… of the same data")
     hadoop = Hadoop.of(spark, options)
     where = hadoop.qualified(target)
     place = NewCheckpoint(hadoop, where)
@@ -131,7 +131,7 @@ def _run(
     except StateStoreError:
         raise
     except Exception as error:
-        raise Unavailable(f"The history could not be run: {reason(error)}. Nothing was kept; call again") from error
+        raise Unavailable(f"The history could not be run: {reason(error)}. Nothing was kept. Call again") from error
 
 
 def _transformed(transform: Callable[[DataFrame], DataFrame], rows: DataFrame) -> DataFrame:
@@ -154,19 +154,19 @@ def _transformed(transform: Callable[[DataFrame], DataFrame], rows: DataFrame) -
 def _check(files: HadoopFiles) -> None:
     batches = committed(files)
     if not batches:
-        raise InvalidInput("The history has no rows, or the transformation runs no batch: there is no state to make")
+        raise InvalidInput("The history has no rows, or the transformation runs no batch. There is no state to make")
     names = [read_operator(files, number, batches[-1]).name for number in operator_ids(files)]
     if not names:
-        raise InvalidInput("The transformation keeps no state: there is nothing to bootstrap. Start the query as it is")
+        raise InvalidInput("The transformation keeps no state. There is nothing to bootstrap. Start the query as it is")
     offsets = parse_offsets(OFFSETS, files.read(join(OFFSETS, str(batches[-1]))))
     if _JOIN in names or len(offsets.sources) != 1:
         raise InvalidInput(
-            f"The transformation reads {len(offsets.sources)} sources (operators: {', '.join(names)}): only state of "
+            f"The transformation reads {len(offsets.sources)} sources (operators: {', '.join(names)}). Only state of "
             "one source is made from one history. A stream-stream join has two, each with its own beginning"
         )
     if not numbers_of(offsets):
         raise InvalidInput(
-            "The transformation does not read the rows that it is given, but a source of its own: its state is none of "
+            "The transformation does not read the rows that it is given, but a source of its own. Its state is none of "
             "the history's. Let it begin with its argument"
         )
     if offsets.version != 1:

@@ -61,7 +61,7 @@ def _fingerprint(
         if rows.schema["partition_key"].dataType == StructType([]):
             raise InvalidInput(
                 f"Operator {operator} has one group for all rows, which Spark keeps in partition 0 whatever their "
-                "number: there is nothing to rescale, and by the hash of its key it would be lost"
+                "number. There is nothing to rescale, and by the hash of its key it would be lost"
             )
         # Spark's own partitioning of rows: Murmur3 of the key, modulo the number (HashPartitioning).
         wanted = F.pmod(F.hash("partition_key"), F.lit(partitions))

@@ -44,7 +44,7 @@ def check_format(kept: BatchState) -> None:
     """
     codec = kept.offsets.conf.get(_CODEC, "lz4")
     if codec not in COMPRESSED:
-        raise InvalidInput(f"The state is compressed with {codec}: only {', '.join(COMPRESSED)} are written here")
+        raise InvalidInput(f"The state is compressed with {codec}. Only {', '.join(COMPRESSED)} are written here")
 
 
 def rewrite(

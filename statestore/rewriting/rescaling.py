@@ -125,15 +125,15 @@ def rescale(
         Unavailable: Spark or the file system could not do it.
     """
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
-        raise InvalidInput(f"{partitions!r} is not a number of partitions: give a whole number, 1 or more")
+        raise InvalidInput(f"{partitions!r} is not a number of partitions. Give a whole number, 1 or more")
     if is_topic(source):
         raise InvalidInput(
-            f"{source} is a topic: restore the savepoint on it (statestore restore), and rescale the checkpoint that "
+            f"{source} is a topic. Restore the savepoint on it (statestore restore), and rescale the checkpoint that "
             "you get"
         )
     if is_name(source) and not is_bk(target):
         raise InvalidInput(
-            f"{source} is the name of a savepoint, whose state is rescaled within its tree: the target must be a bk:// "
+            f"{source} is the name of a savepoint, whose state is rescaled within its tree. The target must be a bk:// "
             f"address there, not {target}. If a checkpoint is meant, give its address, with a / in it"
         )
     hadoop = Hadoop.of(spark, options)
@@ -148,7 +148,7 @@ def rescale(
         check_whole(files, source)
         if is_run_on(spark, hadoop.qualified(source)):
             raise InvalidInput(
-                f"A query of this application runs on {source}: end it first, by statestore.stop_with_savepoint, and "
+                f"A query of this application runs on {source}. End it first, by statestore.stop_with_savepoint, and "
                 "rescale then"
             )
         refuse_in_doubt(files, source)
@@ -174,10 +174,10 @@ def refuse_in_doubt(files: Files, source: str) -> None:
     """
     done, planned = restart_of(files)
     if done < 0:
-        raise InvalidInput(f"{source} has no committed batch yet: there is no state to rescale")
+        raise InvalidInput(f"{source} has no committed batch yet. There is no state to rescale")
     if planned:
         raise InvalidInput(
-            f"Batch {done + 1} of {source} was begun and is not committed: its rows may be in the output. Either the "
+            f"Batch {done + 1} of {source} was begun and is not committed. Its rows may be in the output. Either the "
             "query runs, or it was stopped or killed in that batch. Let it end with a whole batch, by "
             "statestore.stop_with_savepoint or .trigger(availableNow=True), and rescale then"
         )
@@ -192,7 +192,7 @@ def refuse_gone_on(files: Files, source: str, batch: int) -> None:
     refuse_in_doubt(files, source)
     if (newest := max(committed(files))) != batch:
         raise InvalidInput(
-            f"The query of {source} runs: it was at batch {batch}, and is at batch {newest} by now. Stop it, by "
+            f"The query of {source} runs. It was at batch {batch}, and is at batch {newest} by now. Stop it, by "
             "statestore.stop_with_savepoint, and rescale then"
         )
 
@@ -206,11 +206,11 @@ def check(kept: BatchState, partitions: int, source: str) -> None:
     """
     if not kept.operators:
         raise InvalidInput(
-            f"The query of {source} keeps no state: set spark.sql.shuffle.partitions, and start it again"
+            f"The query of {source} keeps no state. Set spark.sql.shuffle.partitions, and start it again"
         )
     if kept.provider not in (ROCKSDB, HDFS_BACKED):
         raise InvalidInput(
-            f"The state of {source} is kept by {kept.provider or 'an unknown provider'}: it can be rewritten where it "
+            f"The state of {source} is kept by {kept.provider or 'an unknown provider'}. It can be rewritten where it "
             f"is kept by {ROCKSDB} or {HDFS_BACKED}"
         )
     if kept.provider == HDFS_BACKED:
@@ -228,11 +228,11 @@ def check(kept: BatchState, partitions: int, source: str) -> None:
         hdfs_backed.check_format(kept)
     if kept.partitions is None:
         raise InvalidInput(
-            f"The offsets of batch {kept.batch} of {source} don't say how many partitions the state has: let the query "
+            f"The offsets of batch {kept.batch} of {source} don't say how many partitions the state has. Let the query "
             "run a batch with this version of Spark first"
         )
     if kept.partitions == partitions:
-        raise InvalidInput(f"The state of {source} has {partitions} partitions already: there is nothing to do")
+        raise InvalidInput(f"The state of {source} has {partitions} partitions already. There is nothing to do")
 
 
 class _Rescaling:
@@ -284,7 +284,7 @@ def _registration(files: HadoopFiles) -> Registration | None:
         return None
     if registered.rolls_forward_from is not None:
         raise InvalidInput(
-            "The checkpoint is being rolled forward to its sink's output: finish that (statestore restore --in-step), "
+            "The checkpoint is being rolled forward to its sink's output. Finish that (statestore restore --in-step), "
             "and rescale then"
         )
     return registered
@@ -352,7 +352,7 @@ def _check_places(found: Mapping[tuple[int, str], Fingerprint], partitions: int)
         if one.misplaced:
             raise InvalidInput(
                 f"{one.misplaced} of {one.rows} rows of operator {operator}, store {store}, lie in another of "
-                f"{partitions} partitions than Spark's key for them says: this query partitions its state by something "
+                f"{partitions} partitions than Spark's key for them says. This query partitions its state by something "
                 "else, and Spark can't rescale it"
             )
 
@@ -366,5 +366,5 @@ def _compare(
             raise Damaged(
                 f"The rewritten state of operator {operator}, store {store}, is not what was there: {new.rows} rows in "
                 f"place of {old.rows}, {new.misplaced} of them in another of {partitions} partitions than their key "
-                "says. Nothing was kept of it; the original is as it was"
+                "says. Nothing was kept of it. The original is as it was"
             )

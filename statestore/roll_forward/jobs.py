@@ -59,7 +59,7 @@ def load_job(where: str) -> Job:
         inspect.signature(found).bind(None, "", {})
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            f"{where} is not a job: it must be a function that takes a Spark session, a checkpoint location and a "
+            f"{where} is not a job. It must be a function that takes a Spark session, a checkpoint location and a "
             f"mapping for .trigger(…), and returns the started query ({error})"
         ) from error
     return cast(Job, found)

@@ -52,7 +52,7 @@ class Output:
             raise TopicMissing(
                 f"The sink {self.name} has no control log, {self.topic}. Look at the sink's name and at its namespace. "
                 "If its query has never run with it, as after a bootstrap, there is no output to be in step "
-                "with: start the query on the checkpoint as it is"
+                "with. Start the query on the checkpoint as it is"
             ) from error
         log = InputLog()
         read_on(client, self.topic, OwnerSettings(), log)
@@ -85,12 +85,12 @@ def behind(
     newest = log.newest
     if newest is None:
         raise InvalidInput(
-            "The sink's control log holds no committed batch: there is no output to be in step with. Start the query "
+            "The sink's control log holds no committed batch. There is no output to be in step with. Start the query "
             "on the checkpoint as it is: for a savepoint, restore it without --in-step"
         )
     if newest.query_id != query:
         raise InvalidInput(
-            f"The sink's output is of query {newest.query_id}, and the state of query {query}: name the "
+            f"The sink's output is of query {newest.query_id}, and the state of query {query}. Name the "
             "sink of this query"
         )
     rescaled = jumped is not None and jumped[1] == batch
@@ -100,7 +100,7 @@ def behind(
         return ()  # the batches after it read no input, and the query goes on with the one after them
     if rescaled and newest.batch_id > own_batch and (newest.batch_id <= batch or before != now):
         raise InvalidInput(
-            f"The state was rescaled after batch {own_batch}, and the output is at batch {newest.batch_id}: the query "
+            f"The state was rescaled after batch {own_batch}, and the output is at batch {newest.batch_id}. The query "
             "has continued from the rescaled checkpoint, and its batches can't be run again with other "
             "partitions. Let that query end, and rescale its checkpoint again, to a new place"
         )
@@ -116,12 +116,12 @@ def behind(
     own = log.inputs.get(batch)
     if own is not None and offsets is not None and own.offsets != offsets:
         raise InvalidInput(
-            f"Batch {batch} of this state and batch {batch} of the output read different input: this is not the state "
+            f"Batch {batch} of this state and batch {batch} of the output read different input. This is not the state "
             "that the output belongs to. Restore another savepoint"
         )
     if before != now and None not in (before, now):
         raise InvalidInput(
-            f"The state has {before} partitions, and batch {newest.batch_id} of the output was written with {now}: the "
+            f"The state has {before} partitions, and batch {newest.batch_id} of the output was written with {now}. The "
             "query was rescaled in between, and its batches can't be run again with other partitions. Restore a "
             "savepoint that was made after that, or start the query on the checkpoint that was rescaled"
         )
@@ -129,8 +129,8 @@ def behind(
     if missing:
         raise InvalidInput(
             f"The state is at batch {batch}, the output at batch {newest.batch_id}, and the control log no longer "
-            f"holds {len(missing)} of the batches between them, {missing[0]} the first: their input is not known. "
-            f"Restore a savepoint at batch {missing[-1]} or later; the sink's option markers_kept keeps more of them"
+            f"holds {len(missing)} of the batches between them, {missing[0]} the first. Their input is not known. "
+            f"Restore a savepoint at batch {missing[-1]} or later. The sink's option markers_kept keeps more of them"
         )
     lacked = tuple(log.inputs[number] for number in range(batch + 1, newest.batch_id + 1))
     if offsets is not None and lacked:
@@ -148,7 +148,7 @@ def _refuse_unread(batch: int, offsets: str, lacked: tuple[BatchInput, ...]) -> 
     if first is not None:
         raise InvalidInput(
             f"At batch {batch} nothing was read of a source yet, as after a bootstrap, and batch {first.batch_id} of "
-            "the output began it where the source's own options said then, which is written nowhere: it can't be run "
+            "the output began it where the source's own options said then, which is written nowhere. It can't be run "
             f"again with the same input. Restore a savepoint at batch {first.batch_id} or later; without one, begin "
             "anew with a new checkpoint and a new name of the sink"
         )

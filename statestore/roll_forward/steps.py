@@ -126,7 +126,7 @@ def restore_in_step(
             raise
         observer(RollForwardStep.RESTORE, batch)
     elif _query_of(hadoop, target) != query:
-        raise InvalidInput(f"{target} is the checkpoint of another query than savepoint {savepoint}: name a new place")
+        raise InvalidInput(f"{target} is the checkpoint of another query than savepoint {savepoint}. Name a new place")
     return roll_forward(target, job, output, spark=spark, source_logs_of=logs_of, options=options, observer=observer)
 
 
@@ -177,7 +177,7 @@ def _query_of(hadoop: Hadoop, checkpoint: str) -> str:
     except (NotFound, Unreadable) as error:
         raise InvalidInput(
             f"There is something at {checkpoint} that is not a whole checkpoint, perhaps what an interrupted restore "
-            f"has left: delete it, and restore again ({error})"
+            f"has left. Delete it, and restore again ({error})"
         ) from error
 
 
@@ -218,7 +218,7 @@ def declare(
     registered = _registered(files)
     if registered is None:
         raise InvalidInput(
-            f"{files.uri(REGISTRATION)} is missing: this checkpoint was not used with an exactly-once sink of "
+            f"{files.uri(REGISTRATION)} is missing. This checkpoint was not used with an exactly-once sink of "
             "this project"
         )
     fits(registered, output.name, output.topic)
@@ -272,12 +272,12 @@ def run_once(job: Job, spark: SparkSession, checkpoint: str, files: Files, batch
     except Exception as error:
         raise Unavailable(
             f"Batch {batch} could not be replayed: {reason(error)}. When its cause is gone, run the same command "
-            "again: it goes on with this batch"
+            "again. It goes on with this batch"
         ) from error
     plans, done = batch_ids(files, OFFSETS), batch_ids(files, COMMITS)
     if max(plans) != batch or batch not in done:
         raise Unavailable(
-            f"The job's query ended without having run exactly batch {batch}: its newest offsets are {max(plans)}, its "
+            f"The job's query ended without having run exactly batch {batch}. Its newest offsets are {max(plans)}, its "
             f"newest commit {max(done)}. Does it use the checkpoint and the trigger that it is given?"
         )
 
@@ -289,6 +289,6 @@ def _await_end(query: StreamingQuery, files: Files, batch: int) -> None:
             waited += _LOOK_S
         if waited > _ENDS_S:
             raise InvalidInput(
-                "The job goes on after its batch: it must give the trigger that it gets to its query, "
+                "The job goes on after its batch. It must give the trigger that it gets to its query, "
                 ".trigger(**trigger)"
             )

@@ -78,7 +78,7 @@ def make(store: SavepointStore, name: str, batch: int | None, operators: int | N
             failed = str(error)
             time.sleep(_PAUSE_S)
     raise CutFailed(
-        f"{source} changed {_ATTEMPTS} times while savepoint {name} was being made: files of the newest batch were "
+        f"{source} changed {_ATTEMPTS} times while savepoint {name} was being made. Files of the newest batch were "
         "deleted, and their ledgers freed, within moments. Raise spark.sql.streaming.minBatchesToRetain, or "
         "fs.bk.grace.ms"
     )

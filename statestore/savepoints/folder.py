@@ -74,7 +74,7 @@ class Folder:
         try:
             self.root.mkdir(parents=True)
         except FileExistsError as error:
-            raise InvalidInput(f"There is something at {self.root}: a savepoint is restored to a new place") from error
+            raise InvalidInput(f"There is something at {self.root}. A savepoint is restored to a new place") from error
         (self.root / METADATA).touch()
 
     def write(self, path: str, blocks: Iterable[bytes]) -> None:

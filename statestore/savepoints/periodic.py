@@ -181,7 +181,7 @@ class Periodic:
 def check_minutes(what: str, minutes: object) -> None:
     """Refuse a time between two savepoints that is none. Args: what it is called; the time. Raises InvalidInput."""
     if not isinstance(minutes, int | float) or not 0 < minutes <= _LONGEST_MINUTES:
-        raise InvalidInput(f"{what} is {minutes!r}: give a number above 0 and up to {_LONGEST_MINUTES:,}, a year")
+        raise InvalidInput(f"{what} is {minutes!r}. Give a number above 0 and up to {_LONGEST_MINUTES:,}, a year")
 
 
 def periodic_savepoints(

@@ -63,7 +63,7 @@ def check_name(name: str) -> str:
     """
     if _NAME.fullmatch(name) is None:
         raise InvalidInput(
-            f"{name!r} cannot name a savepoint: use up to 100 letters, digits, '.', '_' and '-', with a letter or digit"
+            f"{name!r} cannot name a savepoint. Use up to 100 letters, digits, '.', '_' and '-', with a letter or digit"
             " at both ends"
         )
     return name

@@ -53,7 +53,7 @@ def stop_with_savepoint(
 
     check_name(name)
     if not isinstance(timeout_s, int | float) or not timeout_s > 0:
-        raise InvalidInput(f"timeout_s is {timeout_s!r}: give seconds, a number above 0. The query runs on")
+        raise InvalidInput(f"timeout_s is {timeout_s!r}. Give seconds, a number above 0. The query runs on")
     source = checkpoint_of(query)
     if not is_bk(source):
         raise InvalidInput(
@@ -63,17 +63,17 @@ def stop_with_savepoint(
     store = SavepointStore.of(source, options)
     if any(one.name == name and one.state in ("ready", "building") for one in store.all()):
         state = "runs on" if query.isActive else "has ended before"
-        raise InvalidInput(f"There is a savepoint {name} already: the query {state}. Name another")
+        raise InvalidInput(f"There is a savepoint {name} already. The query {state}. Name another")
     if not end_after_batch(query, timeout_s):
         raise Unavailable(
-            f"The batch in hand has not ended in {timeout_s:g} s. The query ends when it has; call again to wait, and "
+            f"The batch in hand has not ended in {timeout_s:g} s. The query ends when it has. Call again to wait, and "
             "for the savepoint"
         )
     failed = query.exception()
     if failed is not None:
         raise Unavailable(
             f"The query has ended with an error, and no savepoint was made: {reason(failed)}. Its checkpoint is at the "
-            "last batch that was committed: start it again"
+            "last batch that was committed. Start it again"
         ) from failed
     try:
         return bookkeeper.create(name, source, options=options)

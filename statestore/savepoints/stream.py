@@ -96,7 +96,7 @@ class Manifest:
             version = fields.pop("v")
             if type(version) is int and version > VERSION:
                 raise UnknownVersion(
-                    f"its manifest has the version {version}, and this statestore reads version {VERSION}: use a newer "
+                    f"its manifest has the version {version}, and this statestore reads version {VERSION}. Use a newer "
                     "statestore"
                 )
             made = cls(**fields)

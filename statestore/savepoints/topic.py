@@ -130,7 +130,7 @@ def write(
         if ended is TransactionEnd.ENDED:
             raise NotCommitted(
                 f"Savepoint {what.name} took longer than its transaction lives ({timeout_s:.0f} s), or the transaction "
-                "was aborted by another client. Nothing of it is readable: write it again with more time"
+                "was aborted by another client. Nothing of it is readable. Write it again with more time"
             )
         raise CommitUnknown(
             f"No answer told whether savepoint {what.name} was committed to {topic}: list the topic's savepoints later"
@@ -336,7 +336,7 @@ def _choose(found: dict[str, Seen], name: str | None, topic: str) -> str:
     if name is None and len(names) == 1:
         name = names[0]
     if name is None and names:
-        raise InvalidInput(f"{topic} holds several savepoints: name one of {', '.join(names)}")
+        raise InvalidInput(f"{topic} holds several savepoints. Name one of {', '.join(names)}")
     fitting = [id_ for id_, seen in found.items() if seen.name == name]
     if not fitting:
         raise NotFound(

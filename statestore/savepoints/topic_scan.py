@@ -96,7 +96,7 @@ def messages_behind(client: Client, topic: str, after: MessageId) -> Iterator[Me
                 last = reader.last_message_id()
                 behind = f"the last message is in {last.ledger}:{last.entry}" if seen < last else "the rest is deleted"
                 raise Unavailable(
-                    f"{topic} could not be read to its end: nothing came for {_SILENCE_S:g} s after entry "
+                    f"{topic} could not be read to its end. Nothing came for {_SILENCE_S:g} s after entry "
                     f"{seen.ledger}:{seen.entry}, and {behind}. When its broker answers again, do the same once more"
                 )
             yield message

@@ -222,7 +222,7 @@ def test_a_secured_one_has_no_port_without_tls_and_lets_in_only_those_with_a_tok
     assert "is made" in create("rows", "2").output
     assert "is there already" in create("rows", "2").output
     assert "with 2 partitions, not 3" in str(create("rows", "3").exception)
-    assert "its namespace does not exist" in str(create("no/such/rows", "0").exception)
+    assert "Its namespace does not exist" in str(create("no/such/rows", "0").exception)
 
     with Client(Cluster(str(mine["service_url"]), Credentials("token", str(mine["token"])), Tls(authority))) as client:
         producer = client.producer("rows-partition-1")

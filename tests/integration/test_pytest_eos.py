@@ -104,7 +104,7 @@ def test_half_an_address_is_refused(tmp_path: Path) -> None:
     (tmp_path / "test_of_a_user.py").write_text("def test_1(eos_pulsar):\n    pass\n")
     done = run(tmp_path, "--eos-service-url", "pulsar://somewhere")
     assert done.returncode != 0
-    assert "belong together; give both, or neither" in done.stdout
+    assert "belong together. Give both, or neither" in done.stdout
 
 
 def test_nothing_is_loaded_before_a_fixture_is_used(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def refusals(spark: SparkSession, secured: Secured, topic: str, issuer: Issuer, 
     at_start: dict[str, tuple[dict[str, Any], str]] = {
         "a wrong token": ({"token": wrong}, "AuthenticationError"),
         "an expired token": ({"token": expired}, "the token expired at"),
-        "a function": ({"token": partial(refused, 0, read)}, "refused gave no token: it raised PermissionError"),
+        "a function": ({"token": partial(refused, 0, read)}, "refused gave no token. It raised PermissionError"),
         "a wrong password": ({"basic": f"{ROLE}:{PASSWORD}-wrong"}, "AuthenticationError"),
         "a wrong client secret": ({"oauth2": issuer.options(client_secret=f"{CLIENT_SECRET}-wrong")}, "invalid_client"),
         "a missing right": ({"token": token_of(secured.home, "nobody")}, "pulsar/system --actions consume"),
@@ -307,7 +307,7 @@ def refusals(spark: SparkSession, secured: Secured, topic: str, issuer: Issuer, 
     sink = eos.sink(
         secured.service_url, name="left-tasks", token=partial(refused, os.getpid(), read), small_batch_rows=0, **common
     )
-    with pytest.raises(eos.NotCommitted, match="refused gave no token: it raised PermissionError") as in_task:
+    with pytest.raises(eos.NotCommitted, match=r"refused gave no token. It raised PermissionError") as in_task:
         write_batch(spark, sink, 0)
     left.add("in a task", in_task.value)
     return [wrong, expired, short, read]

@@ -100,7 +100,7 @@ def test_a_batch_that_outlives_its_transaction_says_which_option_to_raise(
     write(spark, make_sink(pulsar, topic, small_batch_rows, unobserved), 0, run="first run")
     slow = Delay(Moment(Step.FIRST_SEND, "after", 1), seconds=2)
     sink = make_sink(pulsar, topic, small_batch_rows, slow, transaction_timeout_s=1)
-    with pytest.raises(eos.TookTooLong, match="raise the option `transaction_timeout_s`"):
+    with pytest.raises(eos.TookTooLong, match="Raise the option `transaction_timeout_s`"):
         write(spark, sink, 1, run="slow run")
     assert (sink.metrics.attempts, sink.metrics.committed) == (1, 0), "it would take as long again"
     patient = make_sink(pulsar, topic, small_batch_rows, slow)

@@ -98,7 +98,7 @@ def test_a_changed_name_on_an_old_checkpoint_is_refused(
     job = streaming(pulsar, make_topic, tmp_path, 2)
     run_here(spark, job, last=0)
     renamed = Job(job.service_url, job.topic, f"{job.name}-2", job.folder)
-    with pytest.raises(eos.InvalidInput, match=f'belongs to the sink "{job.name}".*one query has one sink'):
+    with pytest.raises(eos.InvalidInput, match=f'belongs to the sink "{job.name}".*One query has one sink'):
         run_here(spark, renamed)
     run_here(spark, job)
     expect_first(job, 2)
@@ -255,7 +255,7 @@ def test_the_control_topic_must_not_have_partitions(spark: SparkSession, pulsar:
     name = control.rsplit("/")[-1].removeprefix("__eos-")
     sink = eos.sink(pulsar.service_url, topic=topic, name=name)
     with (
-        pytest.raises(eos.InvalidInput, match="has 2 partitions; it must have none"),
+        pytest.raises(eos.InvalidInput, match=r"has 2 partitions. It must have none"),
         sink.batch(0, eos.Identity("query", "run", "offsets")) as txn,
     ):
         txn.write(spark.range(3).selectExpr("cast(id as string) value"))

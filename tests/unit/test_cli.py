@@ -75,7 +75,7 @@ def test_where_nobody_can_answer_the_way_to_say_it_beforehand_is_told(
     monkeypatch: pytest.MonkeyPatch, stdin: io.StringIO | None
 ) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)
-    with pytest.raises(InvalidInput, match=r"Nothing was done: there is no terminal to ask at\. --yes"):
+    with pytest.raises(InvalidInput, match=r"Nothing was done. There is no terminal to ask at\. --yes"):
         console.agreed("Abort it?")
 
 

@@ -33,7 +33,7 @@ def test_what_options_come_to(given: dict[str, Any], wanted: Credentials) -> Non
 
 
 def test_two_ways_are_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"^token and basic are 2 ways to authenticate; give one of them"):
+    with pytest.raises(InvalidInput, match=r"^token and basic are 2 ways to authenticate. Give one of them"):
         credentials_of("t", "u:p", None, None)
     with pytest.raises(InvalidInput, match=r"^token and oauth2 are 2 ways"):
         credentials_of("t", None, "{}", None)
@@ -78,7 +78,7 @@ def test_our_names_and_those_of_the_official_clients(given: Any, wanted: OAuth2)
             r"no option 'clientsecret'\. Did you mean 'client_secret'\? It takes issuer_url,",
         ),
         (OWN | {"clientSecret": SECRET}, "oauth2 has client_secret twice, once as 'clientSecret'"),
-        (OWN | {"type": "device"}, "the type 'device' is unknown; client_credentials"),
+        (OWN | {"type": "device"}, "unknown type 'device'. The only type is client_credentials"),
         (OWN | {"issuer_url": ""}, "needs issuer_url"),
         (OWN | {"issuer_url": "issuer.example.com"}, "needs issuer_url"),
         (OWN | {"issuer_url": f"https://etl:{SECRET}@issuer.example.com"}, "needs issuer_url.*without a user"),

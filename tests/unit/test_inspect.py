@@ -82,7 +82,7 @@ def test_partitions_are_one_topic_and_hidden_topics_are_left_out() -> None:
 @pytest.mark.parametrize("name", ["public", "public/default/", "a b/c", "persistent://public/default", ""])
 def test_a_malformed_namespace_is_refused_before_anything_is_asked(name: str) -> None:
     client: Any = None
-    with pytest.raises(InvalidInput, match="not a namespace: write tenant/namespace"):
+    with pytest.raises(InvalidInput, match=r"not a namespace. Write tenant/namespace"):
         tables(client, name)
 
 

@@ -23,7 +23,7 @@ def by_id(bookie: str) -> tuple[str, int]:
     if not host or not port.isdecimal() or int(port) > 65535:
         raise BookieUnavailable(
             f'the bookie id "{bookie}" does not name a host and a port. Only the metadata store knows where this bookie'
-            " is: give a map from ids to addresses"
+            " is. Give a map from ids to addresses"
         )
     return host.strip("[]"), int(port)
 

@@ -38,7 +38,7 @@ class AdminRequests(Closing):
         if not admin_url.startswith(("http://", "https://")):
             raise InvalidInput(f'the admin URL "{admin_url}" must begin with http:// or https://')
         if not _host(admin_url):
-            raise InvalidInput(f'the admin URL "{admin_url}" has no host that can be read: write http://host:8080')
+            raise InvalidInput(f'the admin URL "{admin_url}" has no host that can be read. Write http://host:8080')
         self._url = admin_url.rstrip("/")
         self._credentials, self._tls, self._timeout_s = credentials, tls, timeout_s
         self._shown = _Shown(credentials, timeout_s)

@@ -55,7 +55,7 @@ def secret(credentials: Credentials, timeout_s: float, *, fresh: bool = False) -
     else:
         source, found = f"the option {credentials.method}", data
     if not isinstance(found, str):
-        raise BadCredentials(f"{source} returned {type(found).__name__}; it must return a token, which is a str")
+        raise BadCredentials(f"{source} returned {type(found).__name__}. It must return a token, which is a str")
     if credentials.method == "token":
         found = found.strip()
     if not found:
@@ -65,7 +65,7 @@ def secret(credentials: Credentials, timeout_s: float, *, fresh: bool = False) -
             f"{source} gave no token. The text has characters that are not visible ASCII, such as a blank"
         )
     if credentials.method == "basic" and ":" not in found:
-        raise BadCredentials(f"{source} has no colon: it must be user:password")
+        raise BadCredentials(f"{source} has no colon. It must be user:password")
     return found
 
 
@@ -134,11 +134,11 @@ def _asked(source: Provider, timeout_s: float) -> object:
         error = answer.exception(timeout_s)
     except TimeoutError:
         raise NoCredentials(
-            f"the function {source.name} gave no token within {timeout_s:g} s (request_timeout_s); it still runs"
+            f"the function {source.name} gave no token within {timeout_s:g} s (request_timeout_s). It still runs"
         ) from None
     if error is not None:
         raise NoCredentials(
-            f"the function {source.name} gave no token: it raised {type(error).__name__}{_place(error)}. What that "
+            f"the function {source.name} gave no token. It raised {type(error).__name__}{_place(error)}. What that "
             "error says is left out, since it may hold a secret"
         )
     return answer.result()

@@ -134,14 +134,14 @@ class BrokerLookup:
                     raise
                 problem = unreachable
             if not backoff.pause():
-                raise Unanswered(f"{asked}: not possible within {limit:g} s; the last problem was: {problem}")
+                raise Unanswered(f"{asked}: not possible within {limit:g} s. The last problem was: {problem}")
 
 
 def _partitions(connection: Connection, topic: str) -> int:
     """Ask one broker, or one proxy, for a topic's number of partitions. Raises what `BrokerLookup.partitions` does."""
     if connection.creates_topics_unasked:
         raise InvalidInput(
-            f"the broker or proxy {connection.broker} is too old: it can't be asked for the partitions of a topic "
+            f"the broker or proxy {connection.broker} is too old. It can't be asked for the partitions of a topic "
             "without creating the topic (PIP-344, Pulsar 3.0.6, 3.2.4 or newer)"
         )
     answer = connection.ask(ask_partitions(topic), f"ask for the partitions of {topic}")

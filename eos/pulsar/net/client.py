@@ -162,7 +162,7 @@ class Client(Closing):
             number = 0
         if number == 0:
             raise InvalidInput(
-                f"the cluster at {self.cluster.service_url} has no transaction coordinators: set "
+                f"the cluster at {self.cluster.service_url} has no transaction coordinators. Set "
                 "transactionCoordinatorEnabled=true in broker.conf, run `pulsar initialize-transaction-coordinator-"
                 "metadata` and restart the brokers"
             )
@@ -365,7 +365,7 @@ class Client(Closing):
             self._create(name)
             return
         if partitions:
-            raise InvalidInput(f"the topic {name} has {partitions} partitions; it must have none")
+            raise InvalidInput(f"the topic {name} has {partitions} partitions. It must have none")
 
     def close(self) -> None:
         """End every connection; whatever is open on them is lost."""

@@ -309,7 +309,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
         where = f"read {self.topic} from its start" if reached is None else f"read {self.topic} behind entry {reached}"
         if isinstance(why.__cause__, DamagedFrame):
             raise DamagedFrame(f"{where}, {_LOSSES} times: {why.__cause__}") from why
-        raise ConnectionLost(f"{where}: {_LOSSES} consumers in a row were lost; the last: {why}") from why
+        raise ConnectionLost(f"{where}: {_LOSSES} consumers in a row were lost. The last: {why}") from why
 
 
 def _last_of_ledger(before: EntryId | None, entries: list[Entry]) -> EntryId | None:

@@ -70,7 +70,7 @@ def ask(given: OAuth2, timeout_s: float) -> str:
             raise BadCredentials(f"{discovery} names no token_endpoint. Check issuer_url")
         if given.issuer_url.startswith("https://") and not endpoint.startswith("https://"):
             raise BadCredentials(
-                f"{discovery} names the token_endpoint {endpoint}: the secret would travel in the open"
+                f"{discovery} names the token_endpoint {endpoint}. The secret would travel in the open"
             )
         asked = time.monotonic()
         told = _answer(http, http.build_request("POST", endpoint, data=form), client_secret)

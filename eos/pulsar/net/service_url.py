@@ -47,7 +47,7 @@ def refuse_user(url: str) -> None:
     """Refuse a URL that names a user. Raises InvalidInput, which does not show the URL, as other errors and logs do."""
     if "@" in url:
         raise InvalidInput(
-            "the URL of a broker or of its admin API takes no user and no password: they would be shown by errors and "
+            "the URL of a broker or of its admin API takes no user and no password. They would be shown by errors and "
             "logs. Leave out what stands before the @, and show who you are by the option basic, token or oauth2"
         )
 
@@ -67,7 +67,7 @@ def refuse_tls_in_vain(tls: Tls, service_url: str, admin_url: str | None) -> Non
     first = next((option for option, said in given.items() if said), None)
     if first and not service_url.startswith("pulsar+ssl://") and not (admin_url or "").startswith("https://"):
         raise InvalidInput(
-            f"{first}= is an option of TLS, and {service_url} asks for none: it would be ignored. Use "
+            f"{first}= is an option of TLS, and {service_url} asks for none. It would be ignored. Use "
             "pulsar+ssl:// and the broker's TLS port (6651 as a rule), or leave the option out."
         )
 

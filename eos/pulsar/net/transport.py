@@ -159,7 +159,7 @@ def connect(address: Address, cluster: Cluster) -> Transport:
     except OSError as error:
         sock.close()
         advice = (
-            tls_advice(str(error)) or "Check that the port is the broker's TLS port; its plain port takes pulsar://"
+            tls_advice(str(error)) or "Check that the port is the broker's TLS port. Its plain port takes pulsar://"
         )
         raise Unreachable(f"no TLS connection to {address}: {error}. {advice}") from error
 

@@ -273,7 +273,7 @@ class ProducerSession:
         """Take a CLOSE_PRODUCER that we didn't ask for."""
         if self.state is State.OPENING:
             where = f"{self.topic} at {self.broker}"
-            words = f"the broker closed a producer on {where} while it opened: the topic moves, or a policy has changed"
+            words = f"the broker closed a producer on {where} while it opened. The topic moves, or a policy has changed"
             self._end(Input.BROKER_CLOSED, ProducerClosed(words))
             return
         self._fail(

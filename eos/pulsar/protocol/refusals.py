@@ -71,7 +71,7 @@ ANSWERS: Final = (
         RefusedForGood,
         "The namespace demands that names of subscriptions begin with the role (subscription-auth-mode Prefix). Give "
         "the role by subscription_prefix of the sink, subscriptionPrefix of the source, and --subscription-prefix of "
-        "the commands; the name of a stream's subscription begins with it too",
+        "the commands. The name of a stream's subscription begins with it too",
     ),
     Answer(
         "AuthorizationError",
@@ -141,7 +141,7 @@ ANSWERS: Final = (
     Answer(
         "TopicTerminatedError",
         kind=RefusedForGood,
-        advice="The topic was terminated: nothing can be written to it any more. Use another topic. A sink that writes "
+        advice="The topic was terminated. Nothing can be written to it any more. Use another topic. A sink that writes "
         "exactly once goes on as soon as no row goes to the terminated one. A transaction that has it can't end until "
         "it is deleted, with the rows that it holds",
     ),

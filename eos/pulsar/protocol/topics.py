@@ -20,7 +20,7 @@ _PARTITION = re.compile(r"(.+)-partition-(\d+)", re.ASCII)
 def check_namespace(namespace: str) -> None:
     """Raise InvalidInput for what is no "tenant/namespace"."""
     if not NAMESPACE.fullmatch(namespace):
-        raise InvalidInput(f"{namespace!r} is not a namespace: write tenant/namespace, such as public/default")
+        raise InvalidInput(f"{namespace!r} is not a namespace. Write tenant/namespace, such as public/default")
 
 
 def full_name(topic: str) -> str:
@@ -57,7 +57,7 @@ def persistent_name(topic: str) -> str:
     name = full_name(topic)
     if not _FULL.fullmatch(name):
         raise InvalidInput(
-            f"{topic!r} is not a topic name: write 'name', 'tenant/namespace/name' or "
+            f"{topic!r} is not a topic name. Write 'name', 'tenant/namespace/name' or "
             "'persistent://tenant/namespace/name'."
         )
     return name
@@ -81,7 +81,7 @@ def valid_topic(topic: str) -> str:
         InvalidInput: the name is malformed, names one partition, or isn't persistent.
     """
     if topic.startswith("non-persistent://"):
-        raise InvalidInput(f"{topic!r} is not persistent: a transaction can't write to it. Use a persistent:// topic.")
+        raise InvalidInput(f"{topic!r} is not persistent. A transaction can't write to it. Use a persistent:// topic.")
     name = persistent_name(topic)
     if split_partition(name)[1] is not None:
         raise InvalidInput(

@@ -148,9 +148,9 @@ class BatchEncoder:
         largest = int(sizes.argmax())
         if self.cut_above is None and sizes[largest] > self.limit:
             raise InvalidInput(
-                f"{columns.row_name(largest)} makes a message of {sizes[largest]} bytes; the broker's limit "
-                f"leaves {self.limit} bytes for one. Use chunking=True, which sends such a message in several entries; "
-                "or split the value, compress it before, or store it elsewhere and send where it is; or raise "
+                f"{columns.row_name(largest)} makes a message of {sizes[largest]} bytes. The broker's limit "
+                f"leaves {self.limit} bytes for one. Use chunking=True, which sends such a message in several entries. "
+                "Or split the value, compress it before, or store it elsewhere and send where it is. Or raise "
                 "maxMessageSize of the brokers and nettyMaxFrameSizeBytes of the bookies"
             )
         # What is larger than that is larger than `target`, so no chunk holds it beside other rows.
@@ -232,11 +232,11 @@ class BatchEncoder:
         if rest > self.limit // 2:
             raise InvalidInput(
                 f"{columns.row_name(row)} has {rest} bytes of keys and properties, which each chunk of its message "
-                f"would carry; there is room for {self.limit // 2} bytes. Make them smaller, or part of the value"
+                f"would carry. There is room for {self.limit // 2} bytes. Make them smaller, or part of the value"
             )
         if value_bytes > MAX_BYTES:
             raise InvalidInput(
-                f"{columns.row_name(row)} has a value of {value_bytes} bytes; a message in chunks has at most "
+                f"{columns.row_name(row)} has a value of {value_bytes} bytes. A message in chunks has at most "
                 f"{MAX_BYTES}. Split the value, or store it elsewhere and send where it is"
             )
 

@@ -135,7 +135,7 @@ def _whole(chunks: list[Entry]) -> Entry:
     size = sum(len(chunk.packed) - (TAG_BYTES if chunk.metadata.encryption_keys else 0) for chunk in chunks)
     if size != last.metadata.total_chunk_msg_size:
         raise last.damaged(
-            f"its message has {size} bytes in {len(chunks)} chunks; it should have {last.metadata.total_chunk_msg_size}"
+            f"its message has {size} bytes in {len(chunks)} chunks. It should have {last.metadata.total_chunk_msg_size}"
         )
     metadata = MessageMetadata()
     metadata.CopyFrom(last.metadata)

@@ -156,7 +156,7 @@ class PayloadColumns:
     def _times(self, name: str) -> pa.Array | None:
         column = self._present(name)
         if column is not None and not pa.types.is_int64(column.type):
-            raise InvalidInput(f'column "{name}" is {column.type}; it must be int64, in milliseconds since 1970')
+            raise InvalidInput(f'column "{name}" is {column.type}. It must be int64, in milliseconds since 1970')
         return column
 
     def _check_deliver_at(self, column: pa.Array) -> None:
@@ -173,7 +173,7 @@ class PayloadColumns:
         earliest = int(times.argmin())
         if times[earliest] < 0:
             raise InvalidInput(
-                f"{self.row_name(earliest)} has the event time {times[earliest]}; Pulsar has none before 1970"
+                f"{self.row_name(earliest)} has the event time {times[earliest]}. Pulsar has none before 1970"
             )
         return HeaderField(_EVENT_TIME, times, np.asarray(column.is_null()) if column.null_count else None)
 

@@ -94,12 +94,12 @@ def decompress(data: Buffer, compression: int, uncompressed_size: int, most: int
             codec = pa.Codec(_ARROW_CODECS[name])
             plain = memoryview(codec.decompress(data, decompressed_size=uncompressed_size)).cast("B")
             if name in _ENDING_EARLY and uncompressed_size and _fits(codec, data, uncompressed_size - 1):
-                raise DamagedFrame(f"a message of fewer bytes once decompressed; its metadata says {uncompressed_size}")
+                raise DamagedFrame(f"a message of fewer bytes once decompressed. Its metadata says {uncompressed_size}")
     except (zlib.error, OSError, ValueError) as error:
         raise DamagedFrame(f"a message that is not a valid {name}: {error}") from error
     if len(plain) != uncompressed_size:
         more = " or more" if len(plain) > uncompressed_size else ""
         raise DamagedFrame(
-            f"a message of {len(plain)} bytes{more} once decompressed; its metadata says {uncompressed_size}"
+            f"a message of {len(plain)} bytes{more} once decompressed. Its metadata says {uncompressed_size}"
         )
     return plain

@@ -111,7 +111,7 @@ class Decryptor:
         try:
             plain = cipher.decrypt(entry.metadata.encryption_param, entry.packed, None)
         except (InvalidTag, ValueError) as error:
-            raise entry.damaged("what is stored is not what its writer has encrypted: its tag does not fit") from error
+            raise entry.damaged("what is stored is not what its writer has encrypted. Its tag does not fit") from error
         metadata = MessageMetadata()
         metadata.CopyFrom(entry.metadata)
         metadata.ClearField("encryption_keys")
@@ -132,7 +132,7 @@ class Decryptor:
             raise InvalidInput(f"{encrypted(entry)}; decryption_keys has {names}. Give the private key of one of them.")
         names = ", ".join(repr(one.key) for one in given)
         raise InvalidInput(
-            f"{encrypted(entry)}; the private key that decryption_keys has for {names} does not fit: it is not the "
+            f"{encrypted(entry)}; the private key that decryption_keys has for {names} does not fit. It is not the "
             "other half of the public key by which this entry was encrypted. Give the one that is."
         )
 

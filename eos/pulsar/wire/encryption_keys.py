@@ -43,7 +43,7 @@ def public_keys(given: object) -> EncryptionKeys:
     if not isinstance(given, Mapping) or not given:
         shown = "empty" if isinstance(given, Mapping) else type(given).__name__
         raise InvalidInput(
-            f"encryption_keys= is {shown}; it must be a dict with a public key at least, such as "
+            f"encryption_keys= is {shown}. It must be a dict with a public key at least, such as "
             '{"flights": "file:/etc/pulsar/flights.public.pem"}.'
         )
     library()
@@ -72,7 +72,7 @@ def key_files(given: str) -> KeyFiles:
         where = _where("decryption_keys", _name("decryption_keys", name))
         if not isinstance(file, str) or not file.startswith(FILE):
             raise InvalidInput(
-                f'{where} must be "file:PATH", of a file on every machine that runs tasks: a private key among the '
+                f'{where} must be "file:PATH", of a file on every machine that runs tasks. A private key among the '
                 "options would be in Spark's logs and plans."
             )
         files.append((name, file.removeprefix(FILE)))
@@ -96,7 +96,7 @@ def public_key(text: str) -> RSAPublicKey:
 
 def _name(option: str, name: object) -> str:
     if not isinstance(name, str) or not name:
-        raise InvalidInput(f"{option}: {name!r} can't name a key; a name is a text that is not empty.")
+        raise InvalidInput(f"{option}: {name!r} can't name a key. A name is a text that is not empty.")
     return name
 
 
@@ -148,7 +148,7 @@ def _public(name: str, given: object) -> str:
         )
     if key.key_size < LEAST_BITS:
         raise InvalidInput(
-            f"{where} has {key.key_size} bits, and is too easily broken: it must have {LEAST_BITS} or more. To make "
+            f"{where} has {key.key_size} bits, and is too easily broken. It must have {LEAST_BITS} or more. To make "
             f"one: {_MAKE_ONE}, then {_PUBLIC_HALF}"
         )
     return bytes(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)).decode()
@@ -158,7 +158,7 @@ def _private(where: str, path: str) -> RSAPrivateKey:
     text = _read(where, path)
     where = f"{where}, {path}"
     if "PUBLIC KEY-----" in text or "CERTIFICATE-----" in text:
-        raise InvalidInput(f"{where} holds no private key but a public one: it can encrypt, and not decrypt.")
+        raise InvalidInput(f"{where} holds no private key but a public one. It can encrypt, and not decrypt.")
     return _loaded(where, text)
 
 

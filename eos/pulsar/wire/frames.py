@@ -136,15 +136,15 @@ class FrameDecoder:
             return _decode(body)
 
     def _too_large(self, total: int) -> str:
-        return f"a frame of {total} bytes; the limit is {self.max_frame_size}"
+        return f"a frame of {total} bytes. The limit is {self.max_frame_size}"
 
 
 def _foreign(begin: bytes) -> str | None:
     """Say which other protocol speaks, by its first four bytes; None where that is not known."""
     if begin == b"HTTP":
-        return "it answers in HTTP: this is the port of the admin API, or of a web server, not the broker's"
+        return "it answers in HTTP. This is the port of the admin API, or of a web server, not the broker's"
     if begin[0] in _TLS_RECORDS and begin[1] == _TLS_MAJOR:
-        return "it answers in TLS: use pulsar+ssl:// and the TLS port"
+        return "it answers in TLS. Use pulsar+ssl:// and the TLS port"
     return None
 
 
@@ -175,7 +175,7 @@ def _message(command: BaseCommand, body: memoryview, rest: int) -> Frame:
         rest += _CHECKSUM_HEADER.size
     covered = bytes(body[rest:])
     if expected is not None and (actual := crc32c([covered])) != expected:
-        raise DamagedFrame(f"checksum {actual:#010x} of a received message; its frame says {expected:#010x}")
+        raise DamagedFrame(f"checksum {actual:#010x} of a received message. Its frame says {expected:#010x}")
     end = _end(covered, 0)
     metadata = MessageMetadata.FromString(covered[4:end])
     if missing := [name for name in _REQUIRED if not metadata.HasField(name)]:

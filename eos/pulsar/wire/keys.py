@@ -70,7 +70,7 @@ def as_bytes(column: pa.Array, name: str) -> pa.Array:
         return column.cast(pa.binary())
     if pa.types.is_large_string(kind) or pa.types.is_binary_view(kind) or pa.types.is_string_view(kind):
         return column.cast(pa.large_binary())
-    raise InvalidInput(f'column "{name}" is {kind}; it must be text or binary')
+    raise InvalidInput(f'column "{name}" is {kind}. It must be text or binary')
 
 
 def wire_keys(column: pa.Array) -> WireKeys:

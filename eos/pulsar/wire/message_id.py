@@ -58,7 +58,7 @@ class EntryId(NamedTuple):  # each entry that is read is made one, and is compar
         """Return the id that `str` wrote. Raises InvalidInput."""
         match = _TEXT.fullmatch(text)
         if match is None:
-            raise InvalidInput(f'"{text}" is not an entry id; it must be LEDGER:ENTRY, such as 5:3')
+            raise InvalidInput(f'"{text}" is not an entry id. It must be LEDGER:ENTRY, such as 5:3')
         found = cls(int(match[1]), int(match[2]))
         if max(found) >= 2**63:  # a broker would take it for a negative number
             raise InvalidInput(f'"{text}" is not an entry id: no number in one has more than 63 bits')

@@ -36,7 +36,7 @@ class Properties:
 
     def __init__(self, column: pa.Array, row_name: Callable[[int], str]) -> None:
         if not pa.types.is_map(column.type):
-            raise InvalidInput(f'column "properties" is {column.type}; it must be a map of text to text')
+            raise InvalidInput(f'column "properties" is {column.type}. It must be a map of text to text')
         if column.null_count:
             # Arrow lets a null map have entries; taking the rows anew drops them.
             column = pc.take(column, np.arange(len(column)))
@@ -53,7 +53,7 @@ class Properties:
             if (wrong := first_not_text(texts)) is not None:
                 raise InvalidInput(
                     f"{row_name(self._row_of(wrong))}: the {name} of a property is not valid UTF-8, "
-                    f"{texts[wrong].as_py()!r}; Pulsar's properties are texts. Write bytes as text, by base64(...) or "
+                    f"{texts[wrong].as_py()!r}. Pulsar's properties are texts. Write bytes as text, by base64(...) or "
                     "hex(...)"
                 )
         key_sizes, value_sizes = lengths(self._keys), lengths(self._values)

@@ -91,7 +91,7 @@ def part_by_delivery_time(parts: Sorted) -> Sorted:
         return parts
     times = rows.column(place)
     if not pa.types.is_int64(times.type):
-        raise InvalidInput(f'column "deliver_at" is {times.type}; it must be int64, in milliseconds since 1970')
+        raise InvalidInput(f'column "deliver_at" is {times.type}. It must be int64, in milliseconds since 1970')
     times = pc.if_else(pc.greater(times, 0), times, pa.scalar(None, pa.int64()))
     if times.null_count == len(times):
         return Sorted(rows.remove_column(place), parts.partitions, parts.ends)

@@ -43,5 +43,5 @@ class TxnId:
         """Read an id as Pulsar and `str` print it: "(most,least)". Raises InvalidInput."""
         match = _PRINTED.fullmatch(text)
         if match is None:
-            raise InvalidInput(f'"{text}" is not a transaction id; one looks like "(0,12)"')
+            raise InvalidInput(f'"{text}" is not a transaction id. One looks like "(0,12)"')
         return cls(int(match[1]), int(match[2]))

@@ -53,7 +53,7 @@ def read_stores(
 
     found = snapshots(checkpoint, spark=spark, options=options)
     if batch not in found.loadable:
-        raise Unavailable(f"{checkpoint} no longer holds the state of batch {batch}; it has {found.loadable}")
+        raise Unavailable(f"{checkpoint} no longer holds the state of batch {batch}. It has {found.loadable}")
     contents: dict[str, Content] = {}
     unread: dict[str, str] = {}
     for operator, store in sorted({(one.operator, one.store) for one in found.stores}):

@@ -54,7 +54,7 @@ def follow(live: Live, shadow: Shadow, acts: Acts) -> None:
         EosError: something else did not answer.
     """
     if live.output is None:
-        raise InvalidInput("A shadow needs to know the live job's sink: the batches come from its control log")
+        raise InvalidInput("A shadow needs to know the live job's sink. The batches come from its control log")
     hadoop = live.hadoop
     query = read_query_id(HadoopFiles(hadoop, live.checkpoint))
     acts.write(JobEvent(JOB, stateful=True, topic=live.output.topic, checkpoint=live.checkpoint))

@@ -148,7 +148,7 @@ def _bring_back(scene: _Scene, acts: Acts, saved: str) -> None:
 
         with acts.step("restore the savepoint and roll it forward") as note:
             done = roll_forward.restore_in_step(saved, target, job.start, scene.output, spark=spark, observer=observe)
-            note.detail = f"from batch {done.began_at} to {done.batch}; the restore took {restored_s:.1f} s"
+            note.detail = f"from batch {done.began_at} to {done.batch}. The restore took {restored_s:.1f} s"
         acts.check("the state is as far as the output", scene.newest() == done.batch, note.detail)
         found = snapshots(target, spark=spark)
         versions = min(len(store.versions) for store in found.stores)
@@ -181,7 +181,7 @@ def _wait(scene: _Scene, batch: int, ended: Callable[[], bool]) -> int:
     deadline = time.monotonic() + _PATIENCE_S
     while (newest := scene.newest()) < batch:
         if ended():
-            raise Unavailable(f"The job ended at batch {newest}, before batch {batch}: see {scene.log}")
+            raise Unavailable(f"The job ended at batch {newest}, before batch {batch}. See {scene.log}")
         if time.monotonic() > deadline:
             raise Unavailable(f"The job has not come to batch {batch} within {_PATIENCE_S:g} s, but to {newest}")
         time.sleep(_LOOK_S)

@@ -76,7 +76,7 @@ _SMALL_LEDGERS = {
 _NOT_TESTED = (
     NotTested("loss of power", "the local cluster doesn't fsync; SIGKILL loses nothing that the system has taken"),
     NotTested(
-        "loss of a machine with its disks", "all processes share this machine; see `statestore drill total-loss`"
+        "loss of a machine with its disks", "all processes share this machine. See `statestore drill total-loss`"
     ),
     NotTested("geo-replication", "Pulsar doesn't carry transactions to another cluster"),
     NotTested("a partition between brokers, bookies and ZooKeeper", "the proxies are between the jobs and the cluster"),
@@ -85,7 +85,7 @@ _NOT_TESTED = (
 )
 
 _WITHOUT_END_TO_END = NotTested(
-    "jobs with a backlog", "the next file comes when the last is committed, so each batch has one: see --end-to-end"
+    "jobs with a backlog", "the next file comes when the last is committed, so each batch has one. See --end-to-end"
 )
 
 _KEYS_MOVED = NotTested(

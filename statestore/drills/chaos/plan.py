@@ -63,11 +63,11 @@ class FaultKind:
 
 
 KINDS = (
-    FaultKind("driver-kill", Family.DRIVER, "SIGKILL the driver with its JVM, at any moment; start it again"),
+    FaultKind("driver-kill", Family.DRIVER, "SIGKILL the driver with its JVM, at any moment. Start it again"),
     FaultKind(
         "driver-kill-before-commit",
         Family.DRIVER,
-        "SIGKILL the driver at a step of a batch before its commit; the batch must be written again",
+        "SIGKILL the driver at a step of a batch before its commit. The batch must be written again",
     ),
     FaultKind(
         "driver-kill-in-commit",
@@ -77,17 +77,17 @@ KINDS = (
     FaultKind(
         "driver-kill-after-commit",
         Family.DRIVER,
-        "SIGKILL the driver when a batch is committed, and Spark has not noted it; the batch must be skipped",
+        "SIGKILL the driver when a batch is committed, and Spark has not noted it. The batch must be skipped",
     ),
     FaultKind("driver-pause", Family.DRIVER, "SIGSTOP the driver, its JVM and its workers for 3 to 6 s", cheap=True),
     FaultKind(
-        "driver-second", Family.DRIVER, "start a second driver while the first stands still; the first must then end"
+        "driver-second", Family.DRIVER, "start a second driver while the first stands still. The first must then end"
     ),
     FaultKind("worker-kill", Family.WORKER, "SIGKILL the Python workers while a batch is written", cheap=True),
     FaultKind(
         "planner-kill",
         Family.PLANNER,
-        "SIGKILL the Python process that plans the batches of the Pulsar source; only with `--end-to-end`",
+        "SIGKILL the Python process that plans the batches of the Pulsar source. Only with `--end-to-end`",
         end_to_end=True,
     ),
     FaultKind(
@@ -96,28 +96,28 @@ KINDS = (
     FaultKind(
         "node-kill",
         Family.EXECUTOR,
-        "SIGKILL one of two worker nodes with all that it has started; start it again; only with `--standalone`",
+        "SIGKILL one of two worker nodes with all that it has started. Start it again. Only with `--standalone`",
         runs="standalone",
     ),
-    FaultKind("broker-kill", Family.BROKER, "SIGKILL a broker; start it again", runs="both"),
+    FaultKind("broker-kill", Family.BROKER, "SIGKILL a broker. Start it again", runs="both"),
     FaultKind(
         "broker-kill-in-commit",
         Family.BROKER,
-        "SIGKILL the broker with the transaction's coordinator up to 20 ms after a commit was sent; start it again",
+        "SIGKILL the broker with the transaction's coordinator up to 20 ms after a commit was sent. Start it again",
         runs="both",
     ),
     FaultKind(
         "broker-lost",
         Family.BROKER,
-        "SIGKILL a broker; start none before the jobs have run long on the other; only with `--standalone`",
+        "SIGKILL a broker. Start none before the jobs have run long on the other. Only with `--standalone`",
         runs="standalone",
     ),
     FaultKind(
         "broker-pause", Family.BROKER, "SIGSTOP a broker for 3 to 10 s, past its session with ZooKeeper", cheap=True
     ),
-    FaultKind("bookie-kill", Family.BOOKIE, "SIGKILL a bookie; start it again", runs="both"),
+    FaultKind("bookie-kill", Family.BOOKIE, "SIGKILL a bookie. Start it again", runs="both"),
     FaultKind("bookie-pause", Family.BOOKIE, "SIGSTOP a bookie for 3 to 10 s", cheap=True, runs="both"),
-    FaultKind("zookeeper-kill", Family.ZOOKEEPER, "SIGKILL the only ZooKeeper; start it again"),
+    FaultKind("zookeeper-kill", Family.ZOOKEEPER, "SIGKILL the only ZooKeeper. Start it again"),
     FaultKind("zookeeper-pause", Family.ZOOKEEPER, "SIGSTOP ZooKeeper for 2 to 5 s", cheap=True),
     FaultKind("broker-link-delay", Family.NETWORK, "each packet between job and brokers 0.1 to 0.4 s late", cheap=True),
     FaultKind("broker-link-cut", Family.NETWORK, "reset all connections between job and brokers", cheap=True),
@@ -141,7 +141,7 @@ KINDS = (
         "transaction-timeout", Family.TTL, "hold a batch just before its commit until its transaction has timed out"
     ),
     FaultKind(
-        "bookie-disk-full", Family.DISK, "start a bookie again with a disk that it takes for full: it is read-only"
+        "bookie-disk-full", Family.DISK, "start a bookie again with a disk that it takes for full. It is read-only"
     ),
     FaultKind("checkpoint-file-corrupted", Family.CHECKPOINT, "other bytes in a file that the job needs to start"),
     FaultKind("checkpoint-file-deleted", Family.CHECKPOINT, "delete a file that the job needs to start"),
@@ -150,51 +150,51 @@ KINDS = (
     FaultKind(
         "topic-unload",
         Family.TOPIC,
-        "unload a job's topic when a task of a batch has sent its first frame; only with `--standalone`",
+        "unload a job's topic when a task of a batch has sent its first frame. Only with `--standalone`",
         runs="standalone",
     ),
     FaultKind(
         "topic-unload-in-commit",
         Family.TOPIC,
-        "unload a job's topic and its sink's control topic when a commit was sent; only with `--standalone`",
+        "unload a job's topic and its sink's control topic when a commit was sent. Only with `--standalone`",
         runs="standalone",
     ),
     FaultKind(
         "topic-move",
         Family.TOPIC,
-        "have the other broker own a job's topic, in the middle of a batch; only with `--standalone`",
+        "have the other broker own a job's topic, in the middle of a batch. Only with `--standalone`",
         runs="standalone",
     ),
     FaultKind(
         "partitions-added",
         Family.TOPIC,
-        "add a partition to a job's topic, in the middle of a batch; only with `--standalone`",
+        "add a partition to a job's topic, in the middle of a batch. Only with `--standalone`",
         runs="standalone",
     ),
     FaultKind(
         "commit-frame-cut",
         Family.COMMIT,
-        "reset all connections at a boundary of the frames of a commit, each in turn; only with `--standalone`",
+        "reset all connections at a boundary of the frames of a commit, each in turn. Only with `--standalone`",
         runs="standalone",
         times=FRAMES,
     ),
     FaultKind(
         "commit-frame-half-open",
         Family.COMMIT,
-        "swallow all packets from such a boundary on for 2 to 4 s, then cut; only with `--standalone`",
+        "swallow all packets from such a boundary on for 2 to 4 s, then cut. Only with `--standalone`",
         runs="standalone",
         times=FRAMES,
     ),
     FaultKind(
         "task-frame-cut",
         Family.COMMIT,
-        "reset all connections at a boundary of the frames of a batch's tasks; only with `--standalone`",
+        "reset all connections at a boundary of the frames of a batch's tasks. Only with `--standalone`",
         runs="standalone",
     ),
     FaultKind(
         "task-frame-half-open",
         Family.COMMIT,
-        "swallow all packets from such a boundary on for 2 to 4 s, then cut; only with `--standalone`",
+        "swallow all packets from such a boundary on for 2 to 4 s, then cut. Only with `--standalone`",
         runs="standalone",
     ),
 )
@@ -240,7 +240,7 @@ def make_plan(
         InvalidInput: `kills` is less than 1, or `faults` has none for this drill.
     """
     if kills < 1:
-        raise InvalidInput(f"--kills is {kills}; a drill needs one fault at least.")
+        raise InvalidInput(f"--kills is {kills}. A drill needs one fault at least.")
     chance = random.Random(seed)
     chosen = [kind for kind in _chosen(faults) if kind.runs != "standalone"]
     if not chosen:
@@ -260,7 +260,7 @@ def make_rounds(rounds: int, seed: int, faults: Collection[str] = tuple(Family))
         InvalidInput: `rounds` is less than 1, or `faults` has none for this drill.
     """
     if rounds < 1:
-        raise InvalidInput(f"--rounds is {rounds}; a drill needs one at least.")
+        raise InvalidInput(f"--rounds is {rounds}. A drill needs one at least.")
     kinds = [kind for kind in _chosen(faults) if kind.runs != "in one process"]
     if not kinds:
         raise InvalidInput(f"{', '.join(faults)}: this is not possible with --standalone. Leave that option out.")

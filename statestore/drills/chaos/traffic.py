@@ -78,13 +78,13 @@ class TrafficWriter:
     def stop(self) -> None:
         """Let it end what it has open, and end. Raises Unavailable: it died before, or does not end."""
         if self._process.poll() is not None:
-            raise Unavailable(f"The writer {self.name} has died; see {self._log}.")
+            raise Unavailable(f"The writer {self.name} has died. See {self._log}.")
         self._close_input()
         try:
             self._process.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
             raise Unavailable(
-                f"The writer {self.name} does not end within {_PATIENCE_S:g} s; see {self._log}."
+                f"The writer {self.name} does not end within {_PATIENCE_S:g} s. See {self._log}."
             ) from None
         self._thread.join()
 

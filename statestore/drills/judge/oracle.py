@@ -358,6 +358,6 @@ def _readable(topic: str) -> Iterator[None]:
 
 def _held_up(left: set[str], patience_s: float) -> str:
     return (
-        f"Nothing came for {patience_s:.0f} s, and {', '.join(sorted(left))} not read to the end: "
-        "a transaction was left open there, or the broker is gone."
+        f"Nothing came for {patience_s:.0f} s, and {', '.join(sorted(left))} not read to the end. "
+        "A transaction was left open there, or the broker is gone."
     )

@@ -148,7 +148,7 @@ def summarize(events: Sequence[Event]) -> DrillReport:
         Damaged: the first event isn't `began`.
     """
     if not events or not isinstance(began := events[0], Began):
-        raise Damaged("These are not the events of a drill: the first must be `began`.")
+        raise Damaged("These are not the events of a drill. The first must be `began`.")
     faults = tuple(_fault_times(events))
     return DrillReport(
         summary=_summary(began, faults, events),
@@ -248,7 +248,7 @@ def _missing(began: Began, faults: tuple[FaultTimes, ...], events: Sequence[Even
     """Say what a PASS lacks."""
     ends = _of(Ended, events)
     if not ends:
-        yield "The journal has no end: the drill died, or is still running."
+        yield "The journal has no end. The drill died, or is still running."
     for end in ends:
         if end.interrupted or end.reason:
             how = "was interrupted" if end.interrupted else "ended early"

@@ -62,7 +62,7 @@ def test_a_save_fails_whose_shuffle_was_lost_and_is_another_one_now(
     assert (tmp_path / "died").exists(), said
     assert code == 1
     assert "cannot rollback the ResultStage" in said
-    assert "the save failed: rows of this DataFrame may be visible" in said
+    assert "the save failed. Rows of this DataFrame may be visible" in said
     assert set(found(read_all(topic))) < set(range(job.ROWS))
 
 

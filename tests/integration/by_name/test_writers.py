@@ -185,7 +185,7 @@ def test_a_row_that_cant_be_written_fails_the_save_at_once_and_says_what_is_visi
         (None, {}, 'cannot be written in the "ErrorIfExists" mode. Please use either the "Append"'),
         ("append", {"guarante": "x"}, "Did you mean 'guarantee'?"),
         ("append", {"topic": "nowhere"}, "persistent://public/default/nowhere"),
-        ("append", {"path": "/t"}, "name the topic by the option topic"),
+        ("append", {"path": "/t"}, "Name the topic by the option topic"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_written(

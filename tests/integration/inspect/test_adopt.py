@@ -137,7 +137,7 @@ def test_a_name_that_another_query_has_is_refused(pulsar: Any, make_topic: MakeT
     assert answer.exit_code == 0  # the checkpoint's query is called as the sink's
     (tmp_path / "c" / "metadata").write_text('{"id":"other"}')
     answer = eos(pulsar, "sink", "adopt", folder, "--topic", sink.topic, "--sink", sink.name)
-    assert "belongs to query query, and this checkpoint to query other: choose another name" in str(answer.exception)
+    assert "belongs to query query, and this checkpoint to query other. Choose another name" in str(answer.exception)
     (tmp_path / "c" / "eos-sink.json").write_text('{"name": "mine", "control_topic": "t", "last_number": 1}')
     answer = eos(pulsar, "sink", "adopt", folder, "--topic", sink.topic, "--sink", "mine")
     assert 'belongs to the sink "mine" already' in str(answer.exception)

@@ -76,9 +76,9 @@ def test_nothing_is_done_unasked(pulsar: Any, sink: Sink, client: Client) -> Non
         input="n\n",
     )
     assert declined.exit_code == 1
-    assert "rows that it reads again are in the topics twice" in declined.stderr
+    assert "Rows that it reads again are in the topics twice" in declined.stderr
     unreachable = eos(pulsar, "sink", "reset", sink.name, "--yes", admin=False)
-    assert "name it with --admin-url" in str(unreachable.exception)
+    assert "Name it with --admin-url" in str(unreachable.exception)
     seen = state_of(client, sink.name, "public/default")
     again = owner(client, sink)
     again.take_over("query", "run")

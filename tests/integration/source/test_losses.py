@@ -199,7 +199,7 @@ def test_a_topic_that_was_made_again_is_another_topic(
 ) -> None:
     read = done.topics[topic].entry
     admin("DELETE", topic, "?force=true")
-    with pytest.raises(InvalidInput, match=f"the topic {topic} is gone; the query had read it up to {read}"):
+    with pytest.raises(InvalidInput, match=f"the topic {topic} is gone. The query had read it up to {read}"):
         run(topic=topic).behind(done)
     query = careless(run, topic)
     assert query.latest(done) == Offsets({})

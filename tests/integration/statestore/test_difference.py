@@ -81,7 +81,7 @@ def test_the_command_tells_of_two_savepoints(
     for batch in (1, 2):
         savepoints.create(f"{name}-{batch}", uri, batch=batch)
     try:
-        with pytest.raises(InvalidInput, match="say in which tree"):
+        with pytest.raises(InvalidInput, match="Say in which tree"):
             difference.diff(f"{name}-1", f"{name}-2")
         with pytest.raises(SystemExit) as left:
             difference.diff(f"{name}-1", f"{name}-2", tree=uri, limit=2, as_json=True)

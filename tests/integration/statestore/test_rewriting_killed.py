@@ -85,7 +85,7 @@ def check_begun(spark: SparkSession, work: Work) -> None:
     with pytest.raises(Exception, match="No content to map due to end-of-input"):
         run(spark, "changelog1", "aggregation", target, 9)
     assert content(spark, target) == before, "Spark has begun nothing"
-    with pytest.raises(InvalidInput, match=r"begun at .* is not whole.* one was killed: delete it \(statestore rm -r"):
+    with pytest.raises(InvalidInput, match=r"begun at .* is not whole.* one was killed. Delete it \(statestore rm -r"):
         redo(spark, work)
     said = CliRunner().invoke(typer_app, ["verify", target])
     assert said.exit_code in (1, 2)

@@ -104,7 +104,7 @@ def test_several_savepoints_live_on_one_topic(cluster: Cluster, topic: str, tmp_
     assert content(tmp_path / "first") == FILES
     topics.read(cluster, topic, "second", Folder(tmp_path / "second"))
     assert content(tmp_path / "second") == {"metadata": b"new"}
-    with pytest.raises(InvalidInput, match="several savepoints: name one of first, second"):
+    with pytest.raises(InvalidInput, match=r"several savepoints. Name one of first, second"):
         topics.read(cluster, topic, None, Folder(tmp_path / "x"))
     with pytest.raises(NotFound, match=r"no savepoint third on .* There are: first, second"):
         topics.read(cluster, topic, "third", Folder(tmp_path / "x"))

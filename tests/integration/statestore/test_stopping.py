@@ -56,7 +56,7 @@ def test_output_and_state_are_in_step_in_the_savepoint_that_a_query_ends_with(
     savepoints.restore(made.name, resumed)
     idle = job(spark, resumed, {"processingTime": "1 hour"})
     until_batch(idle, made.batch + 1)
-    with pytest.raises(InvalidInput, match=f"There is a savepoint {made.name} already: the query runs on"):
+    with pytest.raises(InvalidInput, match=f"There is a savepoint {made.name} already. The query runs on"):
         stop_with_savepoint(idle, made.name)
     assert runs(idle)
     began = time.monotonic()
@@ -90,7 +90,7 @@ def test_the_batch_in_hand_ends_however_long_it_takes(spark: SparkSession, bk: s
     go_on = threading.Event()
     query = held(spark, f"{bk}/slow", begun, ended, go_on)
     until(lambda: begun)
-    with pytest.raises(Unavailable, match=r"has not ended in 0.2 s.* call again to wait"):
+    with pytest.raises(Unavailable, match=r"has not ended in 0.2 s.* Call again to wait"):
         stop_with_savepoint(query, name, timeout_s=0.2)
     threading.Timer(1, go_on.set).start()  # while the next call waits
     made = stop_with_savepoint(query, name)

@@ -166,5 +166,5 @@ def test_a_failed_save_says_that_rows_may_be_visible(asked: list[str], caplog: p
     caplog.set_level(logging.WARNING)
     batch_writer(OPTIONS, ROWS).abort([None])
     stream_writer(OPTIONS, ROWS).abort([None], 4)
-    assert "the save failed: rows of this DataFrame may be visible" in "\n".join(caplog.messages)
+    assert "the save failed. Rows of this DataFrame may be visible" in "\n".join(caplog.messages)
     assert "batch 4 failed: some of it may be visible" in "\n".join(caplog.messages)

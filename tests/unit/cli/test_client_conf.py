@@ -90,14 +90,14 @@ def test_tls(conf: Path) -> None:
         ),
         (f"authPlugin={AUTH}AuthenticationTokn", f"Did you mean '{AUTH}AuthenticationToken'"),
         ("authPlugin=token", "authParams in .* lacks token:TOKEN or file:///PATH"),
-        ("authPlugin=token\nauthParams=env:PULSAR_TOKEN", "takes a token from env:PULSAR_TOKEN: set EOS_TOKEN"),
+        ("authPlugin=token\nauthParams=env:PULSAR_TOKEN", "takes a token from env:PULSAR_TOKEN. Set EOS_TOKEN"),
         (f"authPlugin=basic\nauthParams={SECRET}", "lacks userId and password"),
         (f"authPlugin=basic\nauthParams={{{SECRET}", "lacks a JSON object"),
         ("authPlugin=tls\nauthParams=tlsCertFile:c.pem", "lacks tlsCertFile and tlsKeyFile"),
         ("authPlugin=oauth2", "lacks a JSON object with issuerUrl and privateKey"),
-        ("useKeyStoreTls=true", "has useKeyStoreTls=true, and key stores of Java are not read: give PEM"),
+        ("useKeyStoreTls=true", "has useKeyStoreTls=true, and key stores of Java are not read. Give PEM"),
         ("tlsAllowInsecureConnection=true", "has tlsAllowInsecureConnection=true, and certificates are always checked"),
-        ("tlsEnableHostnameVerification=yes", "tlsEnableHostnameVerification in .* is 'yes'; it must be true or false"),
+        ("tlsEnableHostnameVerification=yes", "tlsEnableHostnameVerification in .* is 'yes'. It must be true or false"),
     ],
 )
 def test_what_can_not_be_followed_is_refused_by_name(conf: Path, text: str, words: str) -> None:

@@ -48,7 +48,7 @@ def test_the_environment_names_each() -> None:
     environment = {f"EOS_{name.upper()}": str(value) for name, value in EACH.items()}
     assert of_environment(environment | {"EOS_OTHER": "x"}) == Layer(**EACH)
     assert of_environment({name: "" for name in environment}) == Layer()
-    with pytest.raises(InvalidInput, match="EOS_TLS_VERIFY_HOSTNAME is 'no'; it must be true or false"):
+    with pytest.raises(InvalidInput, match=r"EOS_TLS_VERIFY_HOSTNAME is 'no'. It must be true or false"):
         of_environment({"EOS_TLS_VERIFY_HOSTNAME": "no"})
 
 

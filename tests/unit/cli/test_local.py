@@ -90,7 +90,7 @@ def test_a_running_one_without_tls_is_said_and_a_secured_ones_options_are_printe
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(instances, "up", lambda name, **options: (instance(name, tmp_path, running=True), False))
-    assert "It speaks no TLS; take it down first" in eos("up", "--tls")
+    assert "It speaks no TLS. Take it down first" in eos("up", "--tls")
     assert "--service-url" not in eos("up")
     (tmp_path / "authority.pem").touch()
     (tmp_path / "token").touch()

@@ -73,7 +73,7 @@ def test_a_topic_is_made_or_found(made: list[tuple[str, int]]) -> None:
 def test_a_namespace_that_does_not_exist_is_named_as_the_cause(made: list[tuple[str, int]]) -> None:
     error = eos("topics", "create", "no/such/rows").exception
     assert isinstance(error, InvalidInput)
-    assert "persistent://no/such/rows was not created: its namespace does not exist." in str(error)
+    assert "persistent://no/such/rows was not created. Its namespace does not exist." in str(error)
     assert made == []
 
 

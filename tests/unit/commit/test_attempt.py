@@ -331,7 +331,7 @@ def test_a_commit_refused_is_settled_by_the_log(world: Alone, owner: Owner) -> N
 
 
 def test_a_batch_that_outlived_its_transaction_names_the_option(world: Alone, owner: Owner) -> None:
-    with pytest.raises(TookTooLong, match=r"took 61 s, and its transaction lives 60 s: raise .*transaction_timeout_s"):
+    with pytest.raises(TookTooLong, match=r"took 61 s, and its transaction lives 60 s. Raise .*transaction_timeout_s"):
         attempt(owner, 0, identity(0), slowly(world, lambda txn: world.sleep(61)))
 
 

@@ -110,7 +110,7 @@ def test_silence_before_the_last_record_is_no_end(world: Alone, silent_after: in
     committed(world, 2)
     client = Watched(world)
     client.silent_after = silent_after
-    with pytest.raises(Unanswered, match=rf"^{CONTROL} can't be read to its end now: no record came for 1 s after"):
+    with pytest.raises(Unanswered, match=rf"^{CONTROL} can't be read to its end now. No record came for 1 s after"):
         read_log(client, CONTROL, SETTINGS)
 
 

@@ -28,7 +28,7 @@ from tests.simulation.world import Alone
 def test_a_checkpoint_of_another_sink_is_refused() -> None:
     fits(None, "f", "t")
     fits(Registration("f", "t", 1), "f", "t")
-    with pytest.raises(InvalidInput, match="one query has one sink"):
+    with pytest.raises(InvalidInput, match="One query has one sink"):
         fits(Registration("f", "t", 1), "g", "t")
 
 
@@ -150,7 +150,7 @@ def test_a_checkpoint_that_was_rescaled_behind_the_output_writes_nothing() -> No
     owner.close()
     owner.take_over("query", "run-2", Registration(NAME, CONTROL, 1, jumped=(2, 2)))
     assert owner.registration.jumped == (2, 2), "the next start knows it too"
-    with pytest.raises(StaleBatch, match=r"holds batch 2, .* batch 3 would write the same input again"):
+    with pytest.raises(StaleBatch, match=r"holds batch 2, .* Batch 3 would write the same input again"):
         write(world, owner, 3)
     owner.close()
     owner.take_over("query", "run-3", Registration(NAME, CONTROL, 1, jumped=(3, 3)))
@@ -170,7 +170,7 @@ def test_a_checkpoint_that_was_rescaled_behind_the_output_writes_nothing() -> No
 )
 def test_a_file_of_a_newer_version_is_not_told_as_damage(parse: Callable[[str], object], newer: str) -> None:
     parse(newer)
-    with pytest.raises(NewerVersion, match=r"a newer version has run the query\. The file is not damaged") as told:
+    with pytest.raises(NewerVersion, match=r"A newer version has run the query\. The file is not damaged") as told:
         parse(newer.replace("{", '{"later": 1, ', 1))
     assert isinstance(told.value, InvalidInput)
     assert not isinstance(told.value, DamagedLog)

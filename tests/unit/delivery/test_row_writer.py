@@ -284,7 +284,7 @@ def test_a_large_message_is_sent_in_pieces_and_its_parts_are_counted_as_frames(
 ) -> None:
     monkeypatch.setattr(Producer, "max_message_size", FRAME_RESERVE + 1_000)
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"x" * 2_500, b"b"]})
-    with pytest.raises(InvalidInput, match=r"row 1 makes a message of 2507 bytes; .* Use chunking=True"):
+    with pytest.raises(InvalidInput, match=r"row 1 makes a message of 2507 bytes. .* Use chunking=True"):
         send_all(writer(settings), [rows])
     broker.received.clear()
     writing = writer(replace(settings, chunking=True))

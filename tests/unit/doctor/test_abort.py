@@ -136,7 +136,7 @@ def test_abort_of_a_sink_that_is_not_there_says_so_and_nothing_of_making_topics(
 
 def test_a_topic_with_partitions_is_no_control_topic() -> None:
     """The fake has two partitions for what ends so; a read of it found nothing there, and said to create it."""
-    with pytest.raises(InvalidInput, match=r"There is no sink \"two\" in public/default: .*__eos-two has 2 partitions"):
+    with pytest.raises(InvalidInput, match=r"There is no sink \"two\" in public/default. .*__eos-two has 2 partitions"):
         aborting.abandoned(cast(Client, FakeClient([])), "two")
 
 

@@ -113,7 +113,7 @@ def test_partitions_of_topics() -> None:
     two = "persistent://public/default/two"
     assert list(one.partitions(["rows", two])) == [ROWS, f"{two}-partition-0", f"{two}-partition-1"]
     for wrong in ("a/b", "a b", "non-persistent://public/default/rows"):
-        with pytest.raises(InvalidInput, match=f"'{wrong}' is not a topic name: write 'name'"):
+        with pytest.raises(InvalidInput, match=f"'{wrong}' is not a topic name. Write 'name'"):
             list(one.partitions([wrong]))
     assert one.namespace("public/default") == [LOG, ROWS]
 
@@ -152,7 +152,7 @@ def test_what_stays_frozen_says_what_its_coordinator_refuses() -> None:
 
 
 def test_what_waits_can_not_be_healed() -> None:
-    with pytest.raises(ValueError, match="only a frozen partition"):
+    with pytest.raises(ValueError, match="Only a frozen partition"):
         doctor(FakeClient([]), FakeAdmin({})).heal(Finding(ROWS, ReaderState.WAITING, TXN, opened(), None))
 
 

@@ -45,7 +45,7 @@ class FakeAdmin:
 
 def test_the_command_that_is_told_names_the_namespace() -> None:
     told = owner("owner of rows", OPEN, (), "public/etl").said
-    assert told.endswith("free the readers: eos sink abort rows --namespace public/etl")
+    assert told.endswith("free the readers with eos sink abort rows --namespace public/etl")
 
 
 @pytest.mark.parametrize(

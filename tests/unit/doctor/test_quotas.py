@@ -38,7 +38,7 @@ FORBIDDEN = Refused("GET", "403", "only for superusers")
             "deletes the oldest messages, which it has not read",
         ),
         (AGE, Backlog(0, 80, "slow", {"slow": 7}), CheckVerdict.CARE, 'the subscription "slow"'),
-        (AGE, Backlog(0, None, "", {"slow": 7}), CheckVerdict.UNKNOWN, "ask again later"),
+        (AGE, Backlog(0, None, "", {"slow": 7}), CheckVerdict.UNKNOWN, "Ask again later"),
         (AGE, Backlog(0, None, "", {}), CheckVerdict.GOOD, "no subscription that could lag"),
     ],
 )

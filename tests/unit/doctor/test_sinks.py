@@ -27,7 +27,7 @@ def state(log: list[Record], admin: Any = None) -> SinkState:
 
 @pytest.mark.parametrize("namespace", ["public", "a/b/c", "public/default/flights"])
 def test_what_is_no_namespace_is_told_so_before_a_broker_is_asked(namespace: str) -> None:
-    with pytest.raises(InvalidInput, match=f"'{namespace}' is not a namespace: write tenant/namespace"):
+    with pytest.raises(InvalidInput, match=f"'{namespace}' is not a namespace. Write tenant/namespace"):
         log_of(cast(Client, None), "rows", namespace)
 
 

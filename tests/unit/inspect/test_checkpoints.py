@@ -55,7 +55,7 @@ def test_the_sink_that_a_checkpoint_has_is_found(tmp_path: Path) -> None:
         (
             UNLOGGED,
             Unlogged(3).text,
-            r'batch 3 was begun with guarantee="at-least-once".*then start it with "exactly-o',
+            r'batch 3 was begun with guarantee="at-least-once".*Then start it with "exactly-o',
         ),
         (
             DEDUPLICATED,

@@ -37,7 +37,7 @@ def test_a_start_is_a_word_an_entry_or_a_time(start: str, boundary: Boundary) ->
 
 @pytest.mark.parametrize("start", ["yesterday", "2023-11-14", "5:3:1", "", "-1"])
 def test_any_other_start_is_refused_with_what_can_be_written(start: str) -> None:
-    with pytest.raises(InvalidInput, match="write earliest, latest, an entry such as 8:13, a time in ISO 8601"):
+    with pytest.raises(InvalidInput, match="Write earliest, latest, an entry such as 8:13, a time in ISO 8601"):
         TopicRows(CLUSTER, "t", start, lose=pytest.fail)
 
 

@@ -59,6 +59,6 @@ def test_an_instance_without_them_is_trusted_as_the_system_does(made: Path, tmp_
 
 
 def test_a_java_without_keytool_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match=r"No keytool beside .*/java: it makes the certificates for --tls"):
+    with pytest.raises(LocalError, match=r"No keytool beside .*/java. It makes the certificates for --tls"):
         require_tls(tmp_path, tmp_path / "java", PORTS)
     assert not authority_file(tmp_path).exists()

@@ -121,7 +121,7 @@ def test_picked_ports_differ() -> None:
 
 @pytest.mark.parametrize("port", [0, -1, 65_536, 70_000])
 def test_what_is_no_port_is_said(port: int) -> None:
-    with pytest.raises(LocalError, match=f"--port {port} is not a port: give a number from 1 to 65535"):
+    with pytest.raises(LocalError, match=f"--port {port} is not a port. Give a number from 1 to 65535"):
         Ports(broker=port).check_free()
 
 

@@ -234,7 +234,7 @@ def test_parts_are_asked_for_by_name(tmp_path: Path) -> None:
     instance = cluster_of(tmp_path)
     instance.data.mkdir()
     (instance.data / "cluster.json").write_text(PLAN.to_json())
-    assert "'bookie-7' is not a part of the cluster; its parts are zookeeper, bookie-0" in eos("kill", "bookie-7")
+    assert "'bookie-7' is not a part of the cluster. Its parts are zookeeper, bookie-0" in eos("kill", "bookie-7")
     assert "bookie-0 is dead" in eos("kill", "bookie-0")
 
 

@@ -80,5 +80,5 @@ def test_a_user_without_a_home_is_told_to_name_a_cache_folder(monkeypatch: pytes
     for name in ("EOS_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", homeless)
-    with pytest.raises(LocalError, match="no cache folder: name one by EOS_CACHE"):
+    with pytest.raises(LocalError, match=r"no cache folder. Name one by EOS_CACHE"):
         instances.known()

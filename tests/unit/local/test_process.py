@@ -148,6 +148,6 @@ def test_the_command_line_runs_a_standalone_with_a_real_zookeeper(tmp_path: Path
 def test_data_of_another_version_of_pulsar_are_refused(tmp_path: Path) -> None:
     (tmp_path / "ports.json").write_text('{"broker": 1, "http": 2, "zookeeper": 3, "bookkeeper": 4}')
     (tmp_path / "pulsar-version").write_text("5.0.0-M1")
-    with pytest.raises(LocalError, match=r"by Pulsar 5\.0\.0-M1, and may be unreadable for 4\.2\.4: use --version"):
+    with pytest.raises(LocalError, match=r"by Pulsar 5\.0\.0-M1, and may be unreadable for 4\.2\.4. Use --version"):
         LocalPulsar(data=tmp_path)._make_home()
     LocalPulsar(data=tmp_path, version="5.0.0-M1")._make_home()

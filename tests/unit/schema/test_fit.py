@@ -79,12 +79,12 @@ NOT_FITTING = [
     (
         TIMESTAMP,
         {"type": "long", "logicalType": "timestamp-millis"},
-        "field 'c' is timestamp, and the schema has long (timestamp-millis): write its number, by unix_millis(…)",
+        "field 'c' is timestamp, and the schema has long (timestamp-millis). Write its number, by unix_millis(…)",
     ),
     (
         DATE,
         ["null", {"type": "int", "logicalType": "date"}],
-        "field 'c' is date, and the schema has int (date): write its number, by unix_date(…)",
+        "field 'c' is date, and the schema has int (date). Write its number, by unix_date(…)",
     ),
     (
         DecimalType(5, 3),
@@ -144,12 +144,12 @@ NOT_FITTING_AVRO = [
     (
         LONG,
         logical("long", "timestamp-millis"),
-        "field 'c' is bigint, and the schema has long (timestamp-millis): make it one, by timestamp_millis(…)",
+        "field 'c' is bigint, and the schema has long (timestamp-millis). Make it one, by timestamp_millis(…)",
     ),
     (
         INT,
         logical("int", "date"),
-        "field 'c' is int, and the schema has int (date): make it one, by date_from_unix_date(…)",
+        "field 'c' is int, and the schema has int (date). Make it one, by date_from_unix_date(…)",
     ),
     (
         NTZ,

@@ -141,7 +141,7 @@ def test_a_smaller_type_and_another_zone_are_written_as_the_kind() -> None:
 
 @pytest.mark.parametrize("wrong", [-1, 86_400_000_000_000])
 def test_a_time_that_no_day_has_is_named(wrong: int) -> None:
-    with pytest.raises(Unencodable, match=f"^row 2: {wrong} is no LOCAL_TIME: that is nanoseconds since midnight"):
+    with pytest.raises(Unencodable, match=f"^row 2: {wrong} is no LOCAL_TIME. That is nanoseconds since midnight"):
         encode_primitive("LOCAL_TIME", pa.array([0, None, wrong, wrong]))
 
 

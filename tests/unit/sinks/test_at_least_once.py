@@ -200,14 +200,14 @@ def test_a_checkpoint_of_an_exactly_once_sink_goes_on_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     World(monkeypatch, registered=Registration("flights", CONTROL, 9).text).begin()
-    assert "that batch may be visible already" in "\n".join(caplog.messages)
+    assert "That batch may be visible already" in "\n".join(caplog.messages)
     assert "`eos sink abort flights` ends it now" in "\n".join(caplog.messages)
 
 
 @pytest.mark.parametrize(
     ("registered", "words"),
     [
-        (Registration("others", CONTROL, 9), "one query has one sink"),
+        (Registration("others", CONTROL, 9), "One query has one sink"),
         (Registration("flights", CONTROL, 9, rolls_forward_from=5), "is being rolled forward from batch 5 on"),
     ],
 )

@@ -65,8 +65,8 @@ def text_of(error: Exception) -> str:
 @pytest.mark.parametrize(
     ("error", "kind", "known"),
     [
-        (NotCommitted("why"), Stopped, "batch 3 is not committed"),
-        (Stopped("why"), Stopped, "batch 3 is not committed"),
+        (NotCommitted("why"), Stopped, "Batch 3 is not committed"),
+        (Stopped("why"), Stopped, "Batch 3 is not committed"),
         (CommitUnknown("why"), CommitUnknown, "before the outcome of batch 3 was known. The control log decides"),
         (Unacknowledged("why"), Unacknowledged, "before each row of batch 3 had its receipt. Some may be visible"),
         (ReplayFailed("why"), ReplayFailed, "batch 3 again, which writes no rows"),

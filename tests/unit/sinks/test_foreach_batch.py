@@ -53,7 +53,7 @@ def test_an_id_of_another_type_is_noted_too(sink: eos.Sink, query: FakeQuery, gi
     query.in_hand = 1
     with suppress(InvalidInput):
         sink(ROWS, given)
-    expect_failed(query, 1, f"batch_id={given!r} is {type(given).__name__}; it must be the int that Spark gives")
+    expect_failed(query, 1, f"batch_id={given!r} is {type(given).__name__}. It must be the int that Spark gives")
 
 
 def test_the_batch_is_written_after_all_with_its_own_id(sink: eos.Sink, query: FakeQuery) -> None:

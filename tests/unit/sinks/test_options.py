@@ -77,20 +77,20 @@ def test_secrets_are_in_no_repr() -> None:
             {"value_format": "yaml"},
             r"value_format='yaml' is unknown\. .* one of raw, json, avro, protobuf, schema",
         ),
-        ({"transaction_timeout_s": 0.5}, r"transaction_timeout_s=0\.5 is too small; it must be at least 1"),
+        ({"transaction_timeout_s": 0.5}, r"transaction_timeout_s=0\.5 is too small. It must be at least 1"),
         ({"max_in_flight_bytes": 1_000}, r"max_in_flight_bytes=1000 is too small.*1\.04858e\+06|1048576"),
-        ({"small_batch_rows": -1}, "small_batch_rows=-1 is too small; it must be at least 0"),
-        ({"attempts": 0}, "attempts=0 is too small; it must be at least 1"),
-        ({"request_timeout_s": 0}, r"request_timeout_s=0 is too small; it must be at least 0\.1"),
+        ({"small_batch_rows": -1}, "small_batch_rows=-1 is too small. It must be at least 0"),
+        ({"attempts": 0}, "attempts=0 is too small. It must be at least 1"),
+        ({"request_timeout_s": 0}, r"request_timeout_s=0 is too small. It must be at least 0\.1"),
         ({"connect_timeout_s": -1.0}, r"connect_timeout_s=-1\.0 is too small"),
-        ({"attempts": "5"}, "attempts='5' is str; it must be int"),
-        ({"attempts": True}, "attempts=True is bool; it must be int"),
-        ({"attempts": 2.0}, r"attempts=2\.0 is float; it must be int"),
-        ({"tls_verify_hostname": "no"}, "tls_verify_hostname='no' is str; it must be bool"),
-        ({"token": 7}, 'token= is int; it must be a str: a token or "file:PATH"; or a function that returns a token'),
-        ({"token": b"s3cr3t"}, "^token= is bytes; it must be a str"),
-        ({"basic": b"s3cr3t"}, r"^basic= is bytes; it must be str \| None"),
-        ({"name": None}, "name=None is NoneType; it must be str"),
+        ({"attempts": "5"}, "attempts='5' is str. It must be int"),
+        ({"attempts": True}, "attempts=True is bool. It must be int"),
+        ({"attempts": 2.0}, r"attempts=2\.0 is float. It must be int"),
+        ({"tls_verify_hostname": "no"}, "tls_verify_hostname='no' is str. It must be bool"),
+        ({"token": 7}, 'token= is int. It must be a str .a token or "file:PATH"., or a function that returns a token'),
+        ({"token": b"s3cr3t"}, "^token= is bytes. It must be a str"),
+        ({"basic": b"s3cr3t"}, r"^basic= is bytes. It must be str \| None"),
+        ({"name": None}, "name=None is NoneType. It must be str"),
         ({"tls_certificate": "c.pem"}, "tls_certificate= and tls_key= belong together"),
         ({"tls_key": "k.pem"}, "tls_certificate= and tls_key= belong together"),
         ({"ignore_null_fields": True}, "ignore_null_fields= is about JSON. Give value_format='json' with it"),
@@ -102,7 +102,7 @@ def test_secrets_are_in_no_repr() -> None:
             {"register_schema": "int", "value_format": "avro"},
             "register_schema='int' can't name a record of Avro.* are types",
         ),
-        ({"ignore_null_fields": "no"}, r"ignore_null_fields='no' is str; it must be bool \| None"),
+        ({"ignore_null_fields": "no"}, r"ignore_null_fields='no' is str. It must be bool \| None"),
         ({"observer": 3}, "observer= is int, and can't be called"),
         ({"metrics": 3}, "metrics= is int, and can't be called.*that takes an eos.metrics.batch.FinishedBatch"),
         ({"metrics": {"password": "s3cret"}}, "metrics= is dict, and can't be called"),
@@ -125,7 +125,7 @@ def test_a_wrong_option_is_named(given: dict[str, Any], words: str) -> None:
 
 
 def test_a_name_is_asked_for() -> None:
-    with pytest.raises(InvalidInput, match="needs name=: it finds the control log again"):
+    with pytest.raises(InvalidInput, match="needs name=, which finds the control log again"):
         check_names(["topic"])
 
 

@@ -29,13 +29,13 @@ def test_what_spark_has_no_such_thing_of_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("team=air", "producer_properties= is str; it must be a dict of texts"),
-        ({"team": 7}, "'team' with a value of type int; names and values must be str"),
+        ("team=air", "producer_properties= is str. It must be a dict of texts"),
+        ({"team": 7}, "'team' with a value of type int. Names and values must be str"),
         ({7: "team"}, "'7' with a value of type str"),
-        ({"": "x"}, "'' with a value of type str; .* no name empty"),
+        ({"": "x"}, "'' with a value of type str. .* no name empty"),
         ({"eos.sink": "other"}, "'eos.sink', but names that begin with 'eos.' or 'spark.' are the sink's"),
         ({"spark.app.id": "x"}, "'spark.app.id', but names"),
-        ({"a": "x" * MAX_BYTES}, f"has {MAX_BYTES + 1} bytes; it must have at most {MAX_BYTES}"),
+        ({"a": "x" * MAX_BYTES}, f"has {MAX_BYTES + 1} bytes. It must have at most {MAX_BYTES}"),
         ({"how": "token t0k3n-of-mine"}, "has a secret under 'how'"),
     ],
 )

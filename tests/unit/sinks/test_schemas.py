@@ -63,7 +63,7 @@ def test_what_the_readers_of_a_topic_could_not_read_is_refused(
     value_format: ValueFormat, kind: str, writes: str
 ) -> None:
     with pytest.raises(
-        InvalidInput, match=f"writes {writes}, but version 0 of the schema of {TOPIC} is {kind}: its readers"
+        InvalidInput, match=f"writes {writes}, but version 0 of the schema of {TOPIC} is {kind}. Its readers"
     ):
         check(columns(carrier=TEXT, delay=NUMBER), value_format, registered(kind, FLIGHT))
 
@@ -111,7 +111,7 @@ def test_a_pair_is_checked_part_by_part_and_may_have_the_messages_key() -> None:
             check(StructType([StructField("value", pair), StructField(name, TEXT)]), "schema", separated)
     with pytest.raises(InvalidInput, match=r"column 'value' is int, and a pair is written from a struct of key and"):
         check(columns(value=NUMBER), "schema", inline)
-    with pytest.raises(InvalidInput, match=r"writes AVRO, but .* is KEY_VALUE of STRING and INT32: its readers"):
+    with pytest.raises(InvalidInput, match=r"writes AVRO, but .* is KEY_VALUE of STRING and INT32. Its readers"):
         check(columns(delay=NUMBER), "avro", inline)
 
 

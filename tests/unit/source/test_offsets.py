@@ -45,7 +45,7 @@ def test_reading_from_an_entry_begins_behind_the_one_before_it() -> None:
     "foreign", [{}, {"version": 2, "topics": {}}, {"version": 1}, {"version": 1, "topics": "8:13"}, {"t": {"0": 5}}]
 )
 def test_the_offset_of_another_source_or_version_is_refused(foreign: dict[str, object]) -> None:
-    with pytest.raises(InvalidInput, match=r"not an offset of this source: it writes version 1.*Was the checkpoint"):
+    with pytest.raises(InvalidInput, match=r"not an offset of this source. It writes version 1.*Was the checkpoint"):
         Offsets.from_json(foreign)
 
 

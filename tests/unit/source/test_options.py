@@ -189,8 +189,8 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
             r"no option 'startingofsets'\. Did you mean 'startingOffsets'\? It takes service",
         ),
         ({"xyzzy": "1"}, r"no option 'xyzzy'\. It takes service\.url, admin\.url, topic"),
-        ({"pulsar.reader.readername": "r"}, "uses no Java reader; it takes service.url"),
-        ({"kafka.security.protocol": "SSL"}, "reads Pulsar, not Kafka; it takes"),
+        ({"pulsar.reader.readername": "r"}, "uses no Java reader. It takes service.url"),
+        ({"kafka.security.protocol": "SSL"}, "reads Pulsar, not Kafka. It takes"),
         ({"service_url": f"{URL}1"}, r"'service.url' is given twice with different values, as .* and as 'service_url'"),
         ({"starting_offsets": "latest", "startingOffsets": "earliest"}, "'startingOffsets' is given twice"),
         ({"service.url": "http://localhost:8080"}, "must begin with pulsar://"),
@@ -205,21 +205,21 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"startingoffsets": "early"}, "neither a word it knows nor a JSON object such as"),
         ({"startingoffsets": "[]"}, "nor a JSON object"),
         ({"startingoffsets": '{"flights": 5}'}, "nor a JSON object"),
-        ({"startingoffsets": '{"flights": "5"}'}, r'startingOffsets: "5" is not an entry id; it must be LEDGER:ENTRY'),
+        ({"startingoffsets": '{"flights": "5"}'}, r'startingOffsets: "5" is not an entry id. It must be LEDGER:ENTRY'),
         (
             {"startingoffsets": '{"flights": "latest", "public/default/flights": "earliest"}'},
             "startingOffsets names persistent://public/default/flights twice",
         ),
         ({"startingoffsets": "latest", "startingtime": "5"}, "startingOffsets and startingTime are two ways"),
-        ({"startingtime": "2026-01-31T12:00:00"}, "is not a time: write ISO 8601 with a zone"),
+        ({"startingtime": "2026-01-31T12:00:00"}, "is not a time. Write ISO 8601 with a zone"),
         ({"startingtime": "yesterday"}, "is not a time"),
         ({"startingtime": "1790000000000000"}, "is after the year 9999. Give milliseconds since 1970"),
         ({"startingoffsets": '{"flights": "9223372036854775808:1"}'}, "no number in one has more than 63 bits"),
-        ({"endingoffsets": "latest"}, "'endingOffsets' is for a batch read; this is a stream read"),
+        ({"endingoffsets": "latest"}, "'endingOffsets' is for a batch read. This is a stream read"),
         ({"failondataloss": "yes"}, "failOnDataLoss='yes' is neither true nor false"),
         ({"maxentriespertrigger": "0"}, "maxEntriesPerTrigger='0' is not a whole number of 1 or more"),
-        ({"maxentriespertrigger": "9223372036854775808"}, "it must be at most 9223372036854775807"),
-        ({"maxmessagebytes": "1073741825"}, "it must be at most 1073741824"),
+        ({"maxentriespertrigger": "9223372036854775808"}, "It must be at most 9223372036854775807"),
+        ({"maxmessagebytes": "1073741825"}, "It must be at most 1073741824"),
         ({"maxbytespertrigger": "1k"}, "maxBytesPerTrigger='1k' is not a whole number"),
         ({"targetbatchseconds": "soon"}, "targetBatchSeconds='soon' is not a number of seconds"),
         ({"maxtriggerdelay": "15m"}, "minEntriesPerTrigger, which is not given. Give both"),
@@ -233,7 +233,7 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"read_timeout_s": "9"}, "read_timeout_s='9' is not a number of seconds of 10 or more"),
         ({"kafkaConsumer.pollTimeoutMs": "9"}, "use read_timeout_s, in seconds, which bounds how long a task waits"),
         ({"connect_timeout_s": "inf"}, "connect_timeout_s='inf' is not a number"),
-        ({"request_timeout_s": "1e300"}, r"request_timeout_s='1e300' is too large; it must be at most 1e\+09 seconds"),
+        ({"request_timeout_s": "1e300"}, r"request_timeout_s='1e300' is too large. It must be at most 1e\+09 seconds"),
         ({"minpartitions": "8"}, r"minPartitions cuts .* by their ledgers.* Give admin\.url, such as"),
         ({"maxbytesperpartition": "8"}, r"maxBytesPerPartition cuts .* by their ledgers"),
         ({"minpartitions": "0", "admin.url": "http://h:1"}, "minPartitions='0' is not a whole number"),
@@ -267,7 +267,7 @@ def test_no_time_is_looked_for_in_what_compaction_left() -> None:
 
 
 def test_a_batch_has_no_use_for_the_options_of_streams() -> None:
-    with pytest.raises(InvalidInput, match="'subscription' is for a stream read; this is a batch read"):
+    with pytest.raises(InvalidInput, match=r"'subscription' is for a stream read. This is a batch read"):
         options("batch", {"subscription": "job"})
     with pytest.raises(InvalidInput, match="'maxEntriesPerTrigger' is for a stream read"):
         options("batch", {"maxentriespertrigger": "5"})

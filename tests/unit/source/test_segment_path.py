@@ -108,7 +108,7 @@ def test_where_the_segments_are_not_known_the_brokers_are_read_and_it_is_said_on
     with caplog.at_level(logging.WARNING, "eos.source"):
         assert [plan.path(part(None, EntryId(9, 3))) for _ in range(3)] == [None, None, None]
     assert [record.getMessage() for record in caplog.records] == [
-        f"{TOPIC} is read through its brokers: its segments are not known: nobody there"
+        f"{TOPIC} is read through its brokers. Its segments are not known: nobody there"
     ]
 
 

@@ -366,7 +366,7 @@ def test_a_web_server_that_is_no_admin_api_is_told_from_one(server: Server) -> N
 
 @pytest.mark.parametrize("url", ["http://", "http://[::1", "https:///x"])
 def test_an_admin_url_without_a_host_is_refused(url: str) -> None:
-    with pytest.raises(InvalidInput, match="has no host that can be read: write http://host:8080"):
+    with pytest.raises(InvalidInput, match=r"has no host that can be read. Write http://host:8080"):
         Admin(url)
 
 

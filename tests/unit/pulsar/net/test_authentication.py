@@ -48,15 +48,15 @@ def test_another_process_calls_what_was_pickled() -> None:
 
 def test_what_can_not_be_loaded_there_is_said() -> None:
     gone = Provider("gone.token", b"cgone_module\ntoken\n.")
-    with pytest.raises(NoCredentials, match=r"function gone\.token gave no token: it raised ModuleNotFoundError"):
+    with pytest.raises(NoCredentials, match=r"function gone\.token gave no token. It raised ModuleNotFoundError"):
         secret(Credentials("token", gone), PATIENCE_S)
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (None, "returned NoneType; it must return a token"),
-        (SECRET.encode(), "returned bytes; it must return a token"),
+        (None, "returned NoneType. It must return a token"),
+        (SECRET.encode(), "returned bytes. It must return a token"),
         ("", "gave an empty text in place of a token"),
         (" \n", "gave an empty text in place of a token"),
         (f"a\n{SECRET}", "gave no token. The text has characters that are not visible ASCII"),
@@ -76,7 +76,7 @@ def test_an_empty_option_an_empty_file_and_a_user_alone_are_refused(tmp_path: Pa
     empty.touch()
     with pytest.raises(BadCredentials, match="the option basic gave an empty text in place of a user and password"):
         secret(Credentials("basic", ""), PATIENCE_S)
-    with pytest.raises(BadCredentials, match="the option basic has no colon: it must be user:password"):
+    with pytest.raises(BadCredentials, match=r"the option basic has no colon. It must be user:password"):
         secret(Credentials("basic", "s3cret"), PATIENCE_S)
     with pytest.raises(BadCredentials, match=f"file:{empty} gave an empty text in place of a token"):
         secret(Credentials("token", f"file:{empty}"), PATIENCE_S)

@@ -66,8 +66,8 @@ def test_no_answer_to_connect(broker: FakeBroker) -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n", "answers in HTTP: this is the port of the admin API"),
-        (b"\x15\x03\x03\x00\x02\x02\x0a", r"answers in TLS: use pulsar\+ssl:// and the TLS port"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "answers in HTTP. This is the port of the admin API"),
+        (b"\x15\x03\x03\x00\x02\x02\x0a", r"answers in TLS. Use pulsar\+ssl:// and the TLS port"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", r"a frame of 1397966893 bytes"),
     ],
 )
@@ -289,7 +289,7 @@ def test_not_ready_for_ever_is_unanswered_with_the_last_problem(
     clock = Clock()
     monkeypatch.setattr("eos.backoff.time", clock)
     broker.handlers[Type.LOOKUP] = refusing(ServerError.ServiceNotReady, "unloading")
-    with broker.client() as client, pytest.raises(Unanswered, match=r"within 30 s; .*ServiceNotReady: unloading"):
+    with broker.client() as client, pytest.raises(Unanswered, match=r"within 30 s. .*ServiceNotReady: unloading"):
         client.producer("t")
     assert 28 < clock.passed <= 30
 
@@ -318,7 +318,7 @@ def test_ensure_topic_refuses_partitions(broker: FakeBroker) -> None:
         answer_well(session, frame)
 
     broker.handlers[Type.PARTITIONED_METADATA] = two
-    with broker.client() as client, pytest.raises(InvalidInput, match="has 2 partitions; it must have none"):
+    with broker.client() as client, pytest.raises(InvalidInput, match=r"has 2 partitions. It must have none"):
         client.ensure_topic("t")
 
 

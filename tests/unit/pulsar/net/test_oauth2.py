@@ -149,7 +149,7 @@ def test_discovery_may_lead_on(issuer: Issuer) -> None:
 def test_a_secret_does_not_travel_in_the_open_where_the_issuer_has_tls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oauth2, "_answer", lambda *_: {"token_endpoint": "http://issuer.example.com/token"})
     given = OAuth2("https://issuer.example.com", CLIENT_ID, CLIENT_SECRET)
-    with pytest.raises(BadCredentials, match=r"http://issuer\.example\.com/token: the secret would travel in the open"):
+    with pytest.raises(BadCredentials, match=r"http://issuer\.example\.com/token. The secret would travel in the open"):
         secret(Credentials("token", given), PATIENCE_S)
 
 

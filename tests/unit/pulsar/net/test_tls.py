@@ -132,7 +132,7 @@ def test_a_pem_file_that_cannot_be_read_is_named_before_anything_is_dialled(
 def test_a_plain_port_behind_a_tls_url() -> None:
     with FakeBroker() as broker:
         cluster = Cluster(broker.url.replace("pulsar://", "pulsar+ssl://"), connect_timeout_s=30)
-        with Client(cluster) as client, pytest.raises(Unreachable, match=r"no TLS connection.* its plain port takes"):
+        with Client(cluster) as client, pytest.raises(Unreachable, match=r"no TLS connection.* Its plain port takes"):
             client.partitions("t")
 
 

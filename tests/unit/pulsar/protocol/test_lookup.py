@@ -135,7 +135,7 @@ def test_a_name_is_taken_apart_into_topic_and_partition() -> None:
 
 @pytest.mark.parametrize("name", ["a/b", "non-persistent://a/b/t", "persistent://a/b c/t", ""])
 def test_a_malformed_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="is not a topic name: write"):
+    with pytest.raises(InvalidInput, match=r"is not a topic name. Write"):
         persistent_name(name)
 
 

@@ -244,7 +244,7 @@ def test_a_message_up_to_the_limit_fits_and_one_byte_more_does_not() -> None:
     assert chunk.uncompressed_size == 1_000
     with pytest.raises(
         InvalidInput,
-        match=r"row 0 makes a message of 1001 bytes; the broker's limit leaves 1000 bytes .* maxMessageSize",
+        match=r"row 0 makes a message of 1001 bytes. The broker's limit leaves 1000 bytes .* maxMessageSize",
     ):
         next(encoder.chunks(pa.RecordBatch.from_pydict({"value": [b"v" * (1_001 - header)]})))
 
@@ -265,11 +265,11 @@ def test_the_whole_entry_stays_below_the_maximum_message_size() -> None:
     ("columns", "message"),
     [
         ({"key": [b"k"]}, 'there is no column "value"'),
-        ({"value": [1]}, 'column "value" is int64; it must be text or binary'),
+        ({"value": [1]}, 'column "value" is int64. It must be text or binary'),
         ({"value": [b""], "key": [1.5]}, 'column "key" is double'),
         ({"value": [b""], "ordering_key": [True]}, 'column "ordering_key" is bool'),
-        ({"value": [b""], "event_time": [1.0]}, 'column "event_time" is double; it must be int64'),
-        ({"value": [b""], "properties": ["x"]}, 'column "properties" is string; it must be a map'),
+        ({"value": [b""], "event_time": [1.0]}, 'column "event_time" is double. It must be int64'),
+        ({"value": [b""], "properties": ["x"]}, 'column "properties" is string. It must be a map'),
     ],
 )
 def test_a_column_of_another_type_is_named(columns: dict[str, list[Any]], message: str) -> None:

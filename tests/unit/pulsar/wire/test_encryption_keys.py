@@ -36,9 +36,9 @@ def test_public_keys_are_taken_as_text_and_from_files(pair: KeyPair, tmp_path: P
     [
         (
             "-----BEGIN PUBLIC KEY-----",
-            "encryption_keys= is str; it must be a dict with a public key at least, such as",
+            "encryption_keys= is str. It must be a dict with a public key at least, such as",
         ),
-        ({}, "encryption_keys= is empty; it must be a dict with a public key at least"),
+        ({}, "encryption_keys= is empty. It must be a dict with a public key at least"),
         ({"": "file:x"}, "'' can't name a key"),
         ({7: "file:x"}, "7 can't name a key"),
         ({"k": "/etc/key.pem"}, r"encryption_keys\['k'\] must be \"file:PATH\" of a PEM file, or PEM text"),
@@ -48,7 +48,7 @@ def test_public_keys_are_taken_as_text_and_from_files(pair: KeyPair, tmp_path: P
         ({"k": CERTIFICATE}, "is a certificate. Take the public key out of it: openssl x509"),
         ({"k": "private"}, "is a private key. A writer needs the public half alone, .*: openssl pkey -in"),
         ({"k": "curve"}, "is a key of another kind than RSA. Of the official clients only the Java client"),
-        ({"k": "small"}, "has 1024 bits, and is too easily broken: it must have 2048 or more"),
+        ({"k": "small"}, "has 1024 bits, and is too easily broken. It must have 2048 or more"),
     ],
 )
 def test_a_wrong_public_key_is_refused(given: Any, words: str, pair: KeyPair, small: KeyPair) -> None:
@@ -71,7 +71,7 @@ def test_private_keys_are_files(pair: KeyPair, tmp_path: Path) -> None:
     [
         ("curve", "is a key of another kind than RSA. This library cannot read what the Java client encrypted by an"),
         ("locked", "is locked by a passphrase. Write it without one, .*: openssl pkey"),
-        ("public", "holds no private key but a public one: it can encrypt, and not decrypt"),
+        ("public", "holds no private key but a public one. It can encrypt, and not decrypt"),
         (CERTIFICATE, "holds no private key but a public one"),
         ("s3cr3t", "is not a private key in PEM, such as begins with -----BEGIN PRIVATE KEY-----"),
     ],

@@ -143,7 +143,7 @@ def test_what_is_no_frame_is_refused(inner: bytes) -> None:
 def test_a_frame_beyond_the_limit_is_refused_by_its_first_bytes() -> None:
     decoder = FrameDecoder(max_frame_size=1000)
     assert decoder.feed(struct.pack(">I", 1000)) == []
-    with pytest.raises(DamagedFrame, match="1001 bytes; the limit is 1000"):
+    with pytest.raises(DamagedFrame, match=r"1001 bytes. The limit is 1000"):
         FrameDecoder(max_frame_size=1000).feed(struct.pack(">I", 1001))
 
 

@@ -135,5 +135,5 @@ def test_what_goes_into_each_piece_must_leave_room_for_the_value() -> None:
 def test_a_value_that_no_client_holds_is_refused_by_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eos.pulsar.wire.batch.MAX_BYTES", 5_000)
     encoder = BatchEncoder(max_message_size=MAX, cut_above=MAX)
-    with pytest.raises(InvalidInput, match=r"row 1 has a value of 5001 bytes; a message in chunks has at most 5000\."):
+    with pytest.raises(InvalidInput, match=r"row 1 has a value of 5001 bytes. A message in chunks has at most 5000\."):
         next(encoder.chunks(pa.record_batch({"value": [b"x" * 5_000, b"x" * 5_001]})))

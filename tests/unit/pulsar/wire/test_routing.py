@@ -221,5 +221,5 @@ def test_without_times_parts_stay_as_they_are() -> None:
 
 
 def test_times_of_another_type_are_refused() -> None:
-    with pytest.raises(InvalidInput, match='column "deliver_at" is double; it must be int64'):
+    with pytest.raises(InvalidInput, match=r'column "deliver_at" is double. It must be int64'):
         part_by_delivery_time(Sorted(pa.record_batch({"deliver_at": [1.5]}), [0], [1]))

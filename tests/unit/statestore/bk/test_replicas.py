@@ -57,10 +57,10 @@ def test_long_runs_are_asked_for_in_parts() -> None:
 @pytest.mark.parametrize(
     ("says", "sealed", "others", "severity", "remedy"),
     [
-        ("Entry digest does not match", True, 2, "error", "recover the bookie"),
-        ("No such entry", True, 2, "error", "recover the bookie"),
+        ("Entry digest does not match", True, 2, "error", "Recover the bookie"),
+        ("No such entry", True, 2, "error", "Recover the bookie"),
         ("No such entry", False, 2, "warning", "on its way"),
-        ("Entry digest does not match", False, 2, "error", "recover the bookie"),
+        ("Entry digest does not match", False, 2, "error", "Recover the bookie"),
         ("Bookie handle is not available", True, 2, "warning", "Start the bookie"),
         ("Bookie handle is not available", True, 0, "error", "No bookie has a good copy"),
         ("No such entry", False, 0, "error", "No bookie has a good copy"),

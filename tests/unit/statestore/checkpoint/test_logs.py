@@ -28,7 +28,7 @@ def test_which_folders_are_checkpoints() -> None:
 @pytest.mark.parametrize(
     ("folders", "says"),
     [
-        ([], "There is no checkpoint at /q: there is nothing, or an empty folder"),
+        ([], "There is no checkpoint at /q. There is nothing, or an empty folder"),
         (["part-0"], "neither offsets nor commits is there, but part-0. Name the folder that the query has"),
         (["a", "query/commits"], "but a, query. /q/query is one"),
         (list("abcdef"), "but a, b, c, d, e, …. Name"),

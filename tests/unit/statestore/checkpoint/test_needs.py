@@ -136,7 +136,7 @@ def test_a_cut_of_a_checkpoint_that_may_have_lost_state_says_so(two: Path, caplo
         "State may be lost in here, where there is state of 1 stateful operator, and nothing here says how many"
     )
     assert "--operators N" in warning
-    with pytest.raises(CutFailed, match="state/1: the query has 2 stateful operators: its state is lost"):
+    with pytest.raises(CutFailed, match=r"state/1: the query has 2 stateful operators. Its state is lost"):
         cut_of(LocalFiles(two), "here", operators=2)
     caplog.clear()
     cut_of(LocalFiles(two), "here", operators=1)

@@ -34,7 +34,7 @@ def begun(whole: Path) -> Path:
 
 def test_a_checkpoint_that_was_begun_says_how_to_go_on(begun: Path) -> None:
     says = (
-        rf"begun at {begun} and is not whole.* one was killed: delete it \(statestore rm -r {begun}\), and do the same"
+        rf"begun at {begun} and is not whole.* one was killed. Delete it \(statestore rm -r {begun}\), and do the same"
     )
     with pytest.raises(InvalidInput, match=says):
         check_free(HADOOP, str(begun))
@@ -42,7 +42,7 @@ def test_a_checkpoint_that_was_begun_says_how_to_go_on(begun: Path) -> None:
     assert finding.severity == "error"
     assert "metadata is empty, and so it is until a copy" in finding.message
     assert "delete the folder, and make it again" in finding.remedy, "and nothing of putting it back"
-    with pytest.raises(InvalidInput, match="is not a whole checkpoint: its metadata is empty"):
+    with pytest.raises(InvalidInput, match=r"is not a whole checkpoint. Its metadata is empty"):
         cut_of(LocalFiles(begun), str(begun))
     for log in ("offsets", "commits"):
         shutil.rmtree(begun / log)
@@ -52,11 +52,11 @@ def test_a_checkpoint_that_was_begun_says_how_to_go_on(begun: Path) -> None:
 
 def test_a_checkpoint_that_is_whole_is_named(whole: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidInput, match=r"There is a checkpoint at .* already \(query [0-9a-f-]{36}, batch \d+\): s"
+        InvalidInput, match=r"There is a checkpoint at .* already \(query [0-9a-f-]{36}, batch \d+\). S"
     ):
         check_free(HADOOP, str(whole))
     (whole / "metadata").write_text("damaged")
-    with pytest.raises(InvalidInput, match=r"There is a checkpoint at .* already: start"):
+    with pytest.raises(InvalidInput, match=r"There is a checkpoint at .* already. Start"):
         check_free(HADOOP, str(whole))
     (tmp_path / "other").write_text("x")
     with pytest.raises(InvalidInput, match="There is something at"):

@@ -32,8 +32,8 @@ def kept(name: str = "dedupe", provider: str = ROCKSDB, partitions: str | None =
 @pytest.mark.parametrize(
     ("state", "says"),
     [
-        (kept(""), "keeps no state: set spark.sql.shuffle.partitions"),
-        (kept(provider="a.b.OwnProvider"), "is kept by OwnProvider: it can be rewritten where it is kept by Rocks"),
+        (kept(""), "keeps no state. Set spark.sql.shuffle.partitions"),
+        (kept(provider="a.b.OwnProvider"), "is kept by OwnProvider. It can be rewritten where it is kept by Rocks"),
         (kept("symmetricHashJoin", HDFS), "is symmetricHashJoin, .* it is for aggregation, dropDuplicates, dropDupl"),
         (kept(provider=""), "an unknown provider"),
         (kept("globalLimit"), r"Operator 0 of file:///c is globalLimit.* it is for aggregation, session windows"),
@@ -104,7 +104,7 @@ def test_a_query_that_has_gone_on_meanwhile_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="Batch 5 of file:///c was begun"):
         refuse_gone_on(files, "file:///c", 4)
     (tmp_path / "commits" / "5").write_text("v1")
-    with pytest.raises(InvalidInput, match=r"runs: it was at batch 4, and is at batch 5 by now\. Stop it"):
+    with pytest.raises(InvalidInput, match=r"runs. It was at batch 4, and is at batch 5 by now\. Stop it"):
         refuse_gone_on(files, "file:///c", 4)
 
 
@@ -123,7 +123,7 @@ def test_rows_in_another_partition_than_sparks_key_says_are_refused() -> None:
 def test_what_was_rewritten_must_be_what_was_there(after: Fingerprint) -> None:
     before = {(0, "default"): Fingerprint(9, 1, 0)}
     _compare(before, before, 3)
-    with pytest.raises(Damaged, match=r"is not what was there.* the original is as it was"):
+    with pytest.raises(Damaged, match=r"is not what was there.* The original is as it was"):
         _compare(before, {(0, "default"): after}, 3)
 
 

@@ -46,7 +46,7 @@ def test_a_job_in_the_working_directory_is_found() -> None:
         ("no_such_job:start", "can't be imported: ModuleNotFoundError"),
         ("broken_job:start", "can't be imported: ModuleNotFoundError: No module named 'no_such_module'"),
         ("staged_job:stop", "can't be imported: AttributeError"),
-        ("staged_job:too_few", "is not a job: it must be a function that takes a Spark session"),
+        ("staged_job:too_few", "is not a job. It must be a function that takes a Spark session"),
         ("staged_job:number", "is not a job"),
     ],
 )

@@ -92,7 +92,7 @@ def test_state_that_was_just_rescaled_is_in_step_with_the_batch_before() -> None
 def test_output_of_the_checkpoint_that_was_rescaled_says_what_to_rescale(batches: tuple[tuple[int, int], ...]) -> None:
     newest = batches[-1][0]
     says = (
-        rf"was rescaled after batch 4, and the output is at batch {newest}: the query has continued from .* rescale its"
+        rf"was rescaled after batch 4, and the output is at batch {newest}. The query has continued from .* rescale its"
     )
     with pytest.raises(InvalidInput, match=says):
         behind(written(*batches), QUERY, 5, planned(3), (5, 5))

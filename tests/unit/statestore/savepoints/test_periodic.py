@@ -171,7 +171,7 @@ def test_wrong_schedules_are_refused(fields: dict[str, Any], says: str) -> None:
 
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf"), 525_601, "5", None])
 def test_a_time_that_is_none_is_refused(minutes: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"minutes is .*: give a number above 0 and up to 525,600, a year"):
+    with pytest.raises(InvalidInput, match=r"minutes is .*. Give a number above 0 and up to 525,600, a year"):
         periodic_savepoints(cast(StreamingQuery, None), minutes=minutes)
 
 

@@ -136,7 +136,7 @@ NEWER = Manifest.decode(messages(FILES)[-1].data).encode().replace(b'"v":1', b'"
 @pytest.mark.parametrize(
     ("manifest", "condition", "says"),
     [
-        (NEWER, "unknown version", "its manifest has the version 2, and this statestore reads version 1: use a newer"),
+        (NEWER, "unknown version", "its manifest has the version 2, and this statestore reads version 1. Use a newer"),
         (NEWER.replace(b'"v":2', b'"v":0'), "damaged", "its manifest cannot be read"),
         (NEWER.replace(b'"v":2', b'"v":"2"'), "damaged", "its manifest cannot be read"),
         (b"[]", "damaged", "its manifest cannot be read"),
