@@ -126,5 +126,7 @@ def _reader(client: ClientPort, topic: str, after: MessageId, *, stored: bool = 
 def _silent(topic: str, settings: OwnerSettings, seen: MessageId, last: MessageId) -> Unanswered:
     return Unanswered(
         f"{topic} can't be read to its end now. No record came for {settings.read_timeout_s:g} s after"
-        f" {seen.ledger}:{seen.entry}, and the last one lies at {last.ledger}:{last.entry}"
+        f" {seen.ledger}:{seen.entry}, and the last one lies at {last.ledger}:{last.entry}. Bookies are down or slow,"
+        " or a rate limits what the broker sends to readers of the topic. Try again. If it stays so, look at the"
+        " bookies, or raise the rate: pulsar-admin topicPolicies set-dispatch-rate, set-subscription-dispatch-rate"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from eos.backoff import Backoff
 from eos.errors import EosError, InvalidInput, LimitReached, NetworkError
@@ -24,7 +24,8 @@ class OwnerSettings:
             client that is dead: a broker closes a silent connection after at most twice its keepAliveIntervalSeconds
             (30). Later only a change of the policy helps. Default 65.
         stop_patience_s: the same, once the query was stopped. Default 5.
-        read_timeout_s: seconds without a record after which a reader has seen all there is. Default 1.
+        read_timeout_s: seconds without a record after which a reader asks whether there is more, and gives up if there
+            is. Default 1.
         first_pause_s, longest_pause_s: the pauses between two tries; each is twice the one before.
         housekeeping_ttl_s: ttl of the empty transactions that free the log. Default 30.
         markers_retained: how many of the newest markers are retained. Default 1000.
@@ -41,6 +42,10 @@ class OwnerSettings:
     housekeeping_ttl_s: float = 30.0
     markers_retained: int = 1000
     markers_retained_since: int | None = None
+
+
+ONE_READ: Final = OwnerSettings(read_timeout_s=10.0)
+"""Of a command that reads a log, and does not try again as a driver does: a dispatch rate lets records wait."""
 
 
 class Retry:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from eos.commit.control_log import Intent
 from eos.commit.control_topic import DEFAULT_NAMESPACE, HOLD
 from eos.commit.log_reader import read_retained
-from eos.commit.retry import OwnerSettings, Retry
+from eos.commit.retry import ONE_READ, Retry
 from eos.commit.transaction import TransactionEnd, end
 from eos.doctor.sinks import EMPTY_LOG, is_open, log_of
 from eos.errors import EosError, InvalidInput, NetworkError, Refused
@@ -86,7 +86,7 @@ def abandoned(client: Client, name: str, namespace: str = DEFAULT_NAMESPACE) -> 
         DamagedLog, NetworkError: its log can't be read, or has lost its beginning.
     """
     topic = log_of(client, name, namespace)
-    view = read_retained(client, topic, OwnerSettings())
+    view = read_retained(client, topic, ONE_READ)
     if view.unfinished is not None:
         return Abandoned(name, topic, view.unfinished)
     view.check_whole(None)
@@ -115,7 +115,7 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
         NetworkError: it did not end in time, or whether a driver owns the sink can't be known.
     """
     refuse_if_owned(client, found.name, found.topic, admin)
-    intent = read_retained(client, found.topic, OwnerSettings()).unfinished
+    intent = read_retained(client, found.topic, ONE_READ).unfinished
     if intent != found.intent:
         raise InvalidInput(f'The log of the sink "{found.name}" has moved on. Look again.')
     if admin is not None and is_open(admin, intent.txn) is None:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from eos.errors import Refused
+
+_NOT_DECLARED = "IncompatibleSchema"
+"""The job may declare the schema that a look does not."""
+
 
 class CheckVerdict(StrEnum):
     """What was found out about one of the things that count."""
@@ -36,3 +41,12 @@ def care(about: str, said: str) -> Check:
 def unknown(about: str, said: str) -> Check:
     """Make a check of something that did not tell."""
     return Check(about, CheckVerdict.UNKNOWN, said)
+
+
+def not_told(about: str, said: str, error: Exception) -> Check:
+    """Make a check of something that could not be looked at: what a policy or a limit forbids needs care.
+
+    Args: the thing; a sentence that ends with the error; the error, whose advice says that its cause is known.
+    """
+    known = isinstance(error, Refused) and bool(error.advice) and error.code != _NOT_DECLARED
+    return (care if known else unknown)(about, said)

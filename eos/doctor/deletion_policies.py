@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 
 from eos.commit.control_topic import HOLD, control_topic_in
-from eos.doctor.check import Check, care, good, unknown
+from eos.doctor.check import Check, care, good, not_told
 from eos.doctor.quotas import backlogs
 from eos.doctor.sinks import SinkState
 from eos.errors import NetworkError, TopicMissing
@@ -46,7 +46,7 @@ def _asked(
     try:
         yield from look(about, admin, kept, topic)
     except (NetworkError, TopicMissing) as error:
-        yield unknown(about, f"The policies of {topic} are unknown: {error}")
+        yield not_told(about, f"The policies of {topic} cannot be read: {error}", error)
 
 
 def _of_log(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:

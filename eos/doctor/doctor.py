@@ -26,7 +26,7 @@ from eos.commit.control_log import Intent, Marker, Record
 from eos.commit.control_topic import CONTROL, abort_command
 from eos.commit.log_reader import read_log
 from eos.commit.ports import MessagePort
-from eos.commit.retry import OwnerSettings, Retry
+from eos.commit.retry import ONE_READ, Retry
 from eos.commit.transaction import ask, open_transaction
 from eos.errors import DamagedLog, NetworkError, NewerVersion, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin, OpenTransaction
@@ -262,7 +262,7 @@ class Doctor:
 
             without_marker: bool | None = False
             try:
-                read_log(self.client, topic, OwnerSettings(), each=note).check_whole(None)
+                read_log(self.client, topic, ONE_READ, each=note).check_whole(None)
             except (DamagedLog, NewerVersion, NetworkError):
                 # The records that were read until then still tell which sink a transaction belongs to.
                 without_marker = None

@@ -1,17 +1,18 @@
 """What a job needs before it starts: `eos doctor --preflight` tells each thing, also what is good.
 
 It looks at what the sink will look at again when it starts with `admin_url`, and at what only the first batch would
-find out: whether its topics are there, and whether this role may write to them.
+find out: whether its topics are there, and whether this role and their policies let it write or read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 
 from eos.commit.control_topic import control_topic_in
 from eos.doctor.brokers import brokers
-from eos.doctor.check import Check, CheckVerdict, care, good, unknown
+from eos.doctor.check import Check, CheckVerdict, care, good, not_told, unknown
 from eos.doctor.deletion_policies import Kept, keeping_of
 from eos.doctor.machine import machine
 from eos.doctor.quotas import topics as number_of_topics
@@ -61,9 +62,10 @@ def _control_topic(client: Client, admin: Admin, sink: str, topic: str, kept: Ke
             f"again with pulsar-admin topics create {topic}",
         )
     except NetworkError as error:
-        yield unknown(about, f"The policies of {topic} are unknown: {error}")
+        yield not_told(about, f"The policies of {topic} cannot be read: {error}", error)
     else:
         yield from keeping_of(client, admin, sink, (topic,), (), kept)
+        yield _may_read(client, topic)
 
 
 def _topic(client: Client, kept: Kept, topic: str, *, writes: bool) -> list[Check]:
@@ -82,7 +84,7 @@ def _topic(client: Client, kept: Kept, topic: str, *, writes: bool) -> list[Chec
         return [_refused(f"topic {topic}", f"Whether {topic} is there", error)]
     parts = f"{len(physical)} partition{'s' if len(physical) > 1 else ''}"
     found = [good(f"topic {topic}", f"{topic} is there, with {parts}.")]
-    return [*found, _may_write(client, physical[0])] if writes else found
+    return [*found, _may_write(client, physical[0]) if writes else _may_read(client, physical[0])]
 
 
 def _may_write(client: Client, physical: str) -> Check:
@@ -95,8 +97,24 @@ def _may_write(client: Client, physical: str) -> Check:
     return good(about, f"A producer connected to {physical}, and nothing was sent.")
 
 
+def _may_read(client: Client, physical: str) -> Check:
+    """Connect a reader, and close it again: no message is asked for, and none is acknowledged."""
+    about = f"right to read {physical}"
+    reader = client.entry_reader(physical, None, permits=1)
+    try:
+        reader.last_message_id()
+    except TopicMissing:  # the topic is there
+        return good(about, f"{physical} holds nothing, so a broker has removed it. Readers pass it over.")
+    except NetworkError as error:
+        return _refused(about, f"Whether this job may read {physical}", error)
+    finally:
+        with suppress(NetworkError):
+            reader.close()
+    return good(about, f"A reader connected to {physical}, and acknowledged nothing.")
+
+
 def _refused(about: str, what: str, error: NetworkError) -> Check:
-    """Rights need care. All else is not known: the job may declare the schema or encrypt, which this look does not."""
+    """Rights and policies need care, and the error has what helps. All else is not known."""
     if isinstance(error, Refused) and error.code in _NOT_ALLOWED:
         return care(about, f"{what}: it may not. {error}")
-    return unknown(about, f"{what} is not told: {error}")
+    return not_told(about, f"{what} is not known, since a try failed: {error}", error)

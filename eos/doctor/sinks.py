@@ -11,7 +11,7 @@ from eos.commit.control_log import Intent, LogView, Marker, OwnerRecord, Record
 from eos.commit.control_topic import CONTROL, control_topic_in
 from eos.commit.log_reader import Each, oldest_needed, read_on, view_behind
 from eos.commit.ports import MessagePort
-from eos.commit.retry import OwnerSettings
+from eos.commit.retry import ONE_READ
 from eos.errors import DamagedLog, InvalidInput, NetworkError, NewerVersion, Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -188,9 +188,8 @@ def log_of(client: Client, name: str, namespace: str) -> str:
 
 def read(client: Client, topic: str, each: Each = lambda record, message: None) -> LogView:
     """Fold a control log from the oldest record that its sink needs. Raises as `commit.reading.read_log`."""
-    settings = OwnerSettings()
-    view = view_behind(oldest_needed(client, topic, settings), settings)
-    read_on(client, topic, settings, view, each=each)
+    view = view_behind(oldest_needed(client, topic, ONE_READ), ONE_READ)
+    read_on(client, topic, ONE_READ, view, each=each)
     return view
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from eos.commit.control_log import LogView, Marker, Record
 from eos.commit.control_topic import control_topic_in
 from eos.commit.log_reader import read_on
-from eos.commit.retry import OwnerSettings
+from eos.commit.retry import ONE_READ
 from eos.config import Cluster
 from eos.errors import TopicMissing
 from eos.pulsar.net.client import Client
@@ -55,7 +55,7 @@ class Output:
                 "with. Start the query on the checkpoint as it is"
             ) from error
         log = InputLog()
-        read_on(client, self.topic, OwnerSettings(), log)
+        read_on(client, self.topic, ONE_READ, log)
         return log
 
 

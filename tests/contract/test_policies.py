@@ -2,145 +2,35 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import httpx
 import pytest
 from pyspark.sql.types import StructType
 
-from eos.commit.attempt import attempt
-from eos.commit.decision import Identity
-from eos.commit.owner import Owner
-from eos.commit.retry import OwnerSettings
 from eos.config import Cluster
-from eos.delivery.row_writer import WriteReport
-from eos.errors import CommitUnknown, EosError, NotCommitted
+from eos.errors import CommitUnknown, EosError
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.policies import BacklogQuota, TopicPolicies
 from eos.pulsar.wire.batch import Chunk
-from eos.pulsar.wire.txn import TxnId
 from eos.source.batch import PulsarReader
-from eos.source.batch_plan import batch_ranges
 from eos.source.brokers import PulsarBrokers
 from eos.source.options import parse_options
 from eos.source.stream import PulsarStreamReader
 from tests.conftest import create_topic
 from tests.contract.conftest import Running
 from tests.contract.policies import NOT_TRIED, TRIED, WORKS, Policy
-from tests.contract.raw import client
-from tests.integration.source.queries import Query, read
-from tests.simulation.job import Sends
+from tests.contract.policy_place import ALL, AT_ONCE, JOB, OLD, Level, Place, add_what_policies_name
 from tests.waiting import until
 
-Level = Literal["namespace", "topic"]
-
 FIELDS: dict[str, list[str]] = json.loads((Path(__file__).parents[1] / "vectors" / "policies.json").read_text())
-OLD = [f"old {row}" for row in range(10)]
-NEW = [f"new {row}" for row in range(5)]
-SETTINGS = OwnerSettings(ttl_s=60, patience_s=60, limit_s=2)
-AT_ONCE = 4
-TRIES = 3
-_clients = itertools.count()
-
-
-def levels(policy: Policy) -> Iterator[tuple[Policy, Level]]:
-    if policy.namespace:
-        yield policy, "namespace"
-    if policy.topic:
-        yield policy, "topic"
-
-
-ALL = [case for policy in TRIED for case in levels(policy)]
-
-
-def _until_known(write: Callable[[], object]) -> None:
-    """Write a batch as a user does, who starts a query again that ended with an outcome that can pass."""
-    for left in reversed(range(TRIES)):
-        try:
-            write()
-            return
-        except NotCommitted:
-            if not left:
-                raise
-
-
-class Place:
-    """A namespace of the test's own, with rows in a topic and a control topic, under a policy."""
-
-    def __init__(self, pulsar: Running, policy: Policy, level: Level) -> None:
-        self.pulsar = pulsar
-        self.committed: list[str] = []
-        self.namespace = f"public/policy-{uuid.uuid4().hex[:8]}"
-        self.admin = f"{pulsar.admin_url}/admin/v2"
-        self.topic = f"persistent://{self.namespace}/rows"
-        self.log = f"persistent://{self.namespace}/__eos-sink"
-        self.ask("PUT", f"namespaces/{self.namespace}", {})
-        for name in ("rows", "__eos-sink"):
-            self.ask("PUT", f"persistent/{self.namespace}/{name}", None)
-        with client(pulsar.service_url) as ours, ours.producer(self.topic) as producer:
-            for row in OLD:
-                producer.send_record(row.encode(), None)
-        if level == "namespace":
-            self.ask(policy.method, f"namespaces/{self.namespace}/{policy.namespace}", policy.body)
-        else:
-            for name in ("rows", "__eos-sink"):
-                self.ask(policy.method, f"persistent/{self.namespace}/{name}/{policy.topic}", policy.body)
-        self.ask("PUT", f"namespaces/{self.namespace}/unload", None)  # a topic that is loaded anew has all its policies
-
-    def ask(self, method: str, path: str, body: object) -> None:
-        answer = httpx.request(method, f"{self.admin}/{path}", json=body, timeout=60)
-        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:300]}"
-
-    def sink(self) -> list[str]:
-        """Write two batches, each in a run of its own."""
-        for batch_id in range(2):
-            with client(self.pulsar.service_url) as ours:
-
-                def rows(txn: TxnId) -> WriteReport:
-                    ours.coordinator(txn.coordinator).add_partitions(txn, [self.topic])
-                    with ours.producer(self.topic) as producer:
-                        for row in NEW:
-                            producer.send_record(row.encode(), txn)
-                    return WriteReport({self.topic: len(NEW)}, {self.topic: 50})
-
-                owner = Owner(ours, "sink", self.log, SETTINGS)
-                owner.make_log()
-                owner.take_over("query", f"run {batch_id}")
-                identity = Identity("query", f"run {batch_id}", f"offsets {batch_id}")
-                _until_known(partial(attempt, owner, batch_id, identity, Sends(rows)))
-                owner.close()
-                self.committed += NEW
-        return []
-
-    def given(self, **options: str) -> dict[str, str]:
-        # Another time-out makes it another client, as each worker of Spark is one.
-        timeout = str(30 + next(_clients) / 1000)
-        return {"service.url": self.pulsar.service_url, "topic": self.topic, "request_timeout_s": timeout, **options}
-
-    def table(self) -> list[str]:
-        options = parse_options(self.given(), "batch")
-        brokers = PulsarBrokers(options)
-        return read(brokers, batch_ranges(brokers, options.start, options.end))
-
-    def stream(self, **start: str) -> list[str]:
-        query = Query(parse_options(self.given(maxEntriesPerTrigger="6", **start), "stream"))
-        found: list[str] = []
-        offsets = query.plan.first()
-        while (end := query.latest(offsets)) != offsets:
-            found += query.read(offsets, end)
-            offsets = end
-        query.brokers.close()
-        return found
 
 
 def differs(expected: str, rows: list[str], act: Callable[[], list[str]]) -> str | None:
@@ -168,7 +58,7 @@ def tried(pulsar: Running, policy: Policy, level: Level, *, streams: bool = True
     wrong["table"] = differs(policy.table, rows, place.table)
     if streams:
         for name, start, expected in (
-            ("job-earliest", {"startingOffsets": "earliest"}, policy.stream),
+            (JOB, {"startingOffsets": "earliest"}, policy.stream),
             ("job-timed", {"startingTime": "0"}, policy.timed),
         ):
             wrong[name] = differs(expected, rows, partial(place.stream, subscription=name, **start))
@@ -192,11 +82,7 @@ def test_a_policy_lets_work_or_is_named(pulsar: Running, policy: Policy) -> None
 @pytest.mark.soak
 @pytest.mark.timeout(2_400)
 def test_every_policy_of_a_namespace_or_a_topic_lets_work_or_is_named(pulsar: Running) -> None:
-    limits = {"dispatchRateInMsgs": 5, "dispatchRateInBytes": 1_000_000, "publishRateInMsgs": 5}
-    group = {**limits, "publishRateInBytes": 1_000_000}
-    httpx.put(f"{pulsar.admin_url}/admin/v2/resourcegroups/small", json=group, timeout=30).raise_for_status()
-    shadow = f"{pulsar.admin_url}/admin/v2/persistent/public/default/policy-shadow"
-    assert httpx.put(shadow, timeout=30).status_code in (204, 409)
+    add_what_policies_name(pulsar)
 
     def one(case: tuple[Policy, Level]) -> list[str]:
         began = time.monotonic()

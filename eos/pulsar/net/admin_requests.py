@@ -15,6 +15,7 @@ from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.authentication import secret, without
 from eos.pulsar.net.service_url import refuse_user
 from eos.pulsar.net.transport import tls_advice, tls_context
+from eos.pulsar.protocol.refusals import advice_for
 from eos.pulsar.protocol.topics import full_name
 
 FORBIDDEN = ("401", "403")
@@ -149,7 +150,7 @@ def _problem(asked: str, answer: httpx.Response) -> EosError:
     reason = without(shown.encode(), reason.strip().split("\n\nStacktrace")[0])
     if answer.status_code == httpx.codes.NOT_FOUND and "topic" in reason.lower():
         return TopicMissing(reason)
-    return Refused(asked, str(answer.status_code), reason)
+    return Refused(asked, str(answer.status_code), reason, advice_for(reason) if answer.is_server_error else "")
 
 
 def path_of(topic: str, *, scheme: bool = True) -> str:

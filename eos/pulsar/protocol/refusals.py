@@ -226,6 +226,11 @@ def told_by_proxy(problem: Refused) -> bool:
     return problem.code in _VAGUE and relayed(problem.detail) is not None
 
 
+def advice_for(words: str) -> str:
+    """Return what helps where a broker's words alone name a known cause, as in its admin API; "" where they do not."""
+    return next((row.advice for row in ANSWERS if row.words and row.words in words), "")
+
+
 def refused(asked: str, code: str, detail: str) -> Refused:
     """Return the error for a refusal, as `ANSWERS` says; a code that it does not know can pass. Args: of `Refused`."""
     words = relayed(detail) if code in _VAGUE else None

@@ -14,15 +14,22 @@ from eos.errors import NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.policies import Backlog, TopicPolicies
+from eos.pulsar.protocol import refusals
 
 LOG, ROWS = "persistent://public/default/__eos-rows", "persistent://public/default/rows"
 KEPT = TopicPolicies(0, (), -1, -1)
 NO_RIGHT = Refused("open a producer", "AuthorizationError", "Client is not authorized to Produce")
 
 
+def refused(code: str, words: str = "") -> Refused:
+    return refusals.refused("open", code, words)
+
+
 @dataclass
 class Cluster:
-    """Client and admin API of one cluster. `fails` has what is raised by whom: "keeping", "partitions", "producer"."""
+    """Client and admin API of one cluster. `fails` has what is raised by whom: "keeping", "partitions", "producer",
+    "reader".
+    """
 
     fails: dict[tuple[str, str], Exception] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
@@ -44,6 +51,9 @@ class Cluster:
         self.opened.append(topic)
         return self
 
+    def entry_reader(self, topic: str, start: None, *, permits: int) -> Reader:
+        return Reader(self, topic)
+
     def close(self) -> None:
         self.opened.append("closed")
 
@@ -52,6 +62,19 @@ class Cluster:
 
     def backlog(self, topic: str) -> Backlog:
         return Backlog(0, 0, "", {})
+
+
+@dataclass
+class Reader:
+    cluster: Cluster
+    topic: str
+
+    def last_message_id(self) -> None:
+        self.cluster._answer("reader", self.topic)
+        self.cluster.opened.append(self.topic)
+
+    def close(self) -> None:
+        self.cluster.opened.append("closed")
 
 
 @pytest.fixture(autouse=True)
@@ -72,15 +95,21 @@ def verdicts(cluster: Cluster, sink: str | None = "rows") -> dict[str, CheckVerd
 def test_a_job_that_has_all_it_needs_is_told_so_line_by_line() -> None:
     cluster = Cluster()
     assert verdicts(cluster) == dict.fromkeys(
-        ("topics", "log of rows", f"topic {ROWS}", f"right to write to {ROWS}", "rows of rows"), CheckVerdict.GOOD
+        (
+            *("topics", "log of rows", f"right to read {LOG}"),
+            *(f"topic {ROWS}", f"right to write to {ROWS}", "rows of rows"),
+        ),
+        CheckVerdict.GOOD,
     )
-    assert cluster.opened == [ROWS, "closed"]
+    assert cluster.opened == [LOG, "closed", ROWS, "closed"]
 
 
 def test_a_job_that_only_reads_is_asked_for_no_right_to_write() -> None:
-    cluster = Cluster()
-    assert set(verdicts(cluster, sink=None)) == {"topics", f"topic {ROWS}", "rows of the job"}
-    assert cluster.opened == []
+    cluster = Cluster({("producer", ROWS): NO_RIGHT})
+    assert verdicts(cluster, sink=None) == dict.fromkeys(
+        ("topics", f"topic {ROWS}", f"right to read {ROWS}", "rows of the job"), CheckVerdict.GOOD
+    )
+    assert cluster.opened == [ROWS, "closed"]
 
 
 @pytest.mark.parametrize(
@@ -88,17 +117,30 @@ def test_a_job_that_only_reads_is_asked_for_no_right_to_write() -> None:
     [
         (("keeping", LOG), TopicMissing("no topic"), "log of rows", CheckVerdict.UNKNOWN),
         (("keeping", LOG), Refused("GET", "401", "no right"), "log of rows", CheckVerdict.UNKNOWN),
+        (("keeping", LOG), Refused("GET", "500", "no bookies", "Start bookies"), "log of rows", CheckVerdict.CARE),
+        (("keeping", ROWS), Refused("GET", "500", "no bookies", "Start bookies"), f"topic {ROWS}", CheckVerdict.CARE),
         (("partitions", ROWS), TopicMissing("no topic"), f"topic {ROWS}", CheckVerdict.CARE),
         (("keeping", ROWS), TopicMissing("no topic"), f"topic {ROWS}", CheckVerdict.CARE),
         (("partitions", ROWS), NO_RIGHT, f"topic {ROWS}", CheckVerdict.CARE),
         (("partitions", ROWS), Unanswered("no answer"), f"topic {ROWS}", CheckVerdict.UNKNOWN),
         (("producer", ROWS), NO_RIGHT, f"right to write to {ROWS}", CheckVerdict.CARE),
+        (("producer", ROWS), refused("IncompatibleSchema"), f"right to write to {ROWS}", CheckVerdict.UNKNOWN),
+        (("producer", ROWS), refused("PersistenceError"), f"right to write to {ROWS}", CheckVerdict.UNKNOWN),
         (
             ("producer", ROWS),
-            Refused("open", "IncompatibleSchema", ""),
+            refused("MetadataError", "Encryption is required"),
             f"right to write to {ROWS}",
-            CheckVerdict.UNKNOWN,
+            CheckVerdict.CARE,
         ),
+        (
+            ("producer", ROWS),
+            refused("ProducerBlockedQuotaExceededError"),
+            f"right to write to {ROWS}",
+            CheckVerdict.CARE,
+        ),
+        (("reader", LOG), refused("NotAllowedError", "Exclusive sub type"), f"right to read {LOG}", CheckVerdict.CARE),
+        (("reader", LOG), TopicMissing("removed"), f"right to read {LOG}", CheckVerdict.GOOD),
+        (("reader", LOG), Unanswered("no answer"), f"right to read {LOG}", CheckVerdict.UNKNOWN),
         (("producer", ROWS), Unanswered("no answer"), f"right to write to {ROWS}", CheckVerdict.UNKNOWN),
     ],
 )
@@ -108,4 +150,4 @@ def test_missing_and_not_allowed_need_care_and_what_is_not_told_is_not_known(
     cluster = Cluster({asked: error})
     assert verdicts(cluster)[about] is verdict
     if about == f"topic {ROWS}":
-        assert cluster.opened == [], "to connect a producer might make the topic"
+        assert ROWS not in cluster.opened, "to connect a producer might make the topic"

@@ -98,3 +98,14 @@ def test_what_an_entry_is(server: Server, headers: dict[str, str], status: int, 
             return
         with pytest.raises(Refused, match=reason):
             admin.entry_kind("persistent://public/default/t/x", EntryId(5, 4))
+
+
+@pytest.mark.parametrize(("status", "advice"), [(500, True), (412, False)])
+def test_a_server_error_whose_words_name_a_known_cause_comes_with_what_helps(
+    server: Server, status: int, advice: bool
+) -> None:
+    words = "--- An unexpected error occurred in the server ---\n\nMessage: Not enough non-faulty bookies available"
+    server.answers = {"/admin/v2/brokers/version": (status, {"reason": words})}
+    with Admin(server.url) as admin, pytest.raises(Refused) as refused:
+        admin.version()
+    assert ("set-persistence" in refused.value.advice) is advice
