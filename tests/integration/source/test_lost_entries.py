@@ -9,27 +9,23 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from kazoo.client import KazooClient
 
 from eos.bookkeeper.wire.bookkeeper_pb2 import LedgerMetadataFormat
 from eos.bookkeeper.wire.metadata import znode
 from eos.inspect.rows import TopicRows
 from eos.local import LocalCluster
 from eos.pulsar.net.admin import Admin
-from eos.pulsar.net.client import Client
 from eos.pulsar.wire.decoding import decode
 from eos.pulsar.wire.encryption import as_it_is
 from eos.source.batch_plan import batch_ranges
-from eos.source.brokers import PulsarBrokers
 from eos.source.options import parse_options
 from eos.source.range_reader import read_range
-from eos.source.ranges import Range
 from eos.source.segment_path import SegmentPlan, read_stored
-from tests.conftest import START_S, create_topic
+from tests.conftest import START_S
 from tests.contract.raw import client
 from tests.contract.test_transactions import end, transaction
+from tests.integration.source.lossy_topic import LossyTopic
 from tests.integration.source.queries import Query, read
-from tests.integration.source.streams import write
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]
 
@@ -66,53 +62,22 @@ def striped() -> Iterator[LocalCluster]:
         yield cluster
 
 
-class Striped:
-    """A topic of three ledgers, the middle one of which loses entries."""
-
-    def __init__(self, cluster: LocalCluster, ours: Client) -> None:
-        self._cluster = cluster
-        self.topic = create_topic(cluster.admin_url, "striped")
-        ours.subscription(self.topic, "keeps", initial="earliest").close()
-        for rows in ROWS:
-            write(ours, self.topic, *rows)
-            self._unload()
-        urls = {"service.url": cluster.service_url, "admin.url": cluster.admin_url}
-        self.options = urls | {"topic": self.topic}
-        self.brokers = PulsarBrokers(parse_options(self.options, "batch"))
-        self.cluster = ours.cluster
-        self.planned_before = self.planned()
-
-    def planned(self) -> list[Range]:
-        options = parse_options(self.options, "batch")
-        return list(batch_ranges(self.brokers, options.start, options.end))
-
-    def lose(self, segments: Segments) -> None:
-        """Have entries of the middle ledger be looked for where they are not, as after the loss of a bookie's disk."""
-        with Admin(self._cluster.admin_url) as admin:
-            ledger = admin.ledgers(self.topic)[1].id
-        zookeeper = KazooClient(self._cluster.zookeeper)
-        zookeeper.start()
-        try:
-            stored, _ = zookeeper.get(znode(ledger))
-            found = LedgerMetadataFormat()
-            size, begin = _varint(stored, len(_HEADER))
-            found.ParseFromString(stored[begin : begin + size])
-            has = list(found.segment[0].ensembleMember)
-            names = zookeeper.get_children("/ledgers/available")
-            bookies = [*has, next(name for name in names if ":" in name and name not in has)]
-            del found.segment[:]
-            for first, (even, odd) in segments:
-                found.segment.add(firstEntryId=first, ensembleMember=[bookies[even], bookies[odd]])
-            data = found.SerializeToString()
-            zookeeper.set(znode(ledger), _HEADER + _as_varint(len(data)) + data)
-        finally:
-            zookeeper.stop()
-            zookeeper.close()
-        self._unload()
-
-    def _unload(self) -> None:
-        where = f"{self._cluster.admin_url}/admin/v2/{self.topic.replace('://', '/')}/unload"
-        httpx.put(where, timeout=60, follow_redirects=True).raise_for_status()
+def lose(topic: LossyTopic, segments: Segments) -> None:
+    """Have entries of the middle ledger be looked for where they are not, as after the loss of a bookie's disk."""
+    ledger = topic.ledgers()[1].id
+    with topic.metadata() as zookeeper:
+        stored, _ = zookeeper.get(znode(ledger))
+        found = LedgerMetadataFormat()
+        size, begin = _varint(stored, len(_HEADER))
+        found.ParseFromString(stored[begin : begin + size])
+        has = list(found.segment[0].ensembleMember)
+        names = zookeeper.get_children("/ledgers/available")
+        bookies = [*has, next(name for name in names if ":" in name and name not in has)]
+        del found.segment[:]
+        for first, (even, odd) in segments:
+            found.segment.add(firstEntryId=first, ensembleMember=[bookies[even], bookies[odd]])
+        data = found.SerializeToString()
+        zookeeper.set(znode(ledger), _HEADER + _as_varint(len(data)) + data)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -129,9 +94,9 @@ def _as_varint(value: int) -> bytes:
 
 
 @pytest.fixture
-def topic(striped: LocalCluster) -> Iterator[Striped]:
+def topic(striped: LocalCluster) -> Iterator[LossyTopic]:
     with client(striped.service_url) as ours:
-        made = Striped(striped, ours)
+        made = LossyTopic(striped, ours, ROWS)
         yield made
         made.brokers.close()
 
@@ -140,12 +105,12 @@ LOSS = "none of the entries .* came, and .* (can no longer be read|is stored and
 
 
 @pytest.mark.parametrize("segments", LOST.values(), ids=LOST.keys())
-def test_lost_entries_of_a_ledger_are_a_loss_of_tables_streams_and_looks(topic: Striped, segments: Segments) -> None:
+def test_lost_entries_of_a_ledger_are_a_loss_of_tables_streams_and_looks(topic: LossyTopic, segments: Segments) -> None:
     stream = topic.options | {"startingOffsets": "earliest", "subscription": "job", "failOnDataLoss": "false"}
     query = Query(parse_options(stream, "stream"))
     first = query.plan.first()
-    topic.lose(segments)
-    for ranges in topic.planned_before, topic.planned():
+    lose(topic, segments)
+    for ranges in topic.ranges, topic.planned():
         told: list[str] = []
         rows = read(topic.brokers, ranges, told.append)
         assert len(rows) < len(ALL)
@@ -156,16 +121,15 @@ def test_lost_entries_of_a_ledger_are_a_loss_of_tables_streams_and_looks(topic: 
     told = []
     with Admin(topic.options["admin.url"]) as admin:
         asked = admin.entry_kind, admin.may_pass_over
-        looked = TopicRows(topic.cluster, topic.topic, "earliest", told.append, as_it_is, *asked)
+        looked = TopicRows(topic.ours.cluster, topic.topic, "earliest", told.append, as_it_is, *asked)
         assert len(list(looked.stored())) < len(ALL)
     assert [one for one in told if re.search(LOSS, one)]
 
 
-def test_a_window_that_holds_lost_entries_alone_is_a_loss(topic: Striped) -> None:
+def test_a_window_that_holds_lost_entries_alone_is_a_loss(topic: LossyTopic) -> None:
     (part,) = topic.planned()
-    with Admin(topic.options["admin.url"]) as admin:
-        ledger = admin.ledgers(topic.topic)[1].id
-    topic.lose(LOST["some entries"])
+    ledger = topic.ledgers()[1].id
+    lose(topic, LOST["some entries"])
     bounds = {f"{side}Offsets": json.dumps({topic.topic: f"{ledger}:{entry}"}) for side, entry in WINDOW.items()}
     options = parse_options(topic.options | bounds, "batch")
     (window,) = batch_ranges(topic.brokers, options.start, options.end)
@@ -177,9 +141,9 @@ def test_a_window_that_holds_lost_entries_alone_is_a_loss(topic: Striped) -> Non
 
 
 def test_lost_entries_are_a_loss_where_the_others_are_read_from_bookies(
-    topic: Striped, caplog: pytest.LogCaptureFixture
+    topic: LossyTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic.lose(LOST["one entry"])
+    lose(topic, LOST["one entry"])
     options = parse_options(topic.options | {"read.from": "bookies"}, "batch")
     told: list[str] = []
     values: list[bytes] = []
@@ -195,7 +159,7 @@ def test_lost_entries_are_a_loss_where_the_others_are_read_from_bookies(
     assert [one for one in told if re.search(LOSS, one)]
 
 
-def test_markers_and_aborted_messages_are_no_loss_where_the_broker_passes_over_lost_entries(topic: Striped) -> None:
+def test_markers_and_aborted_messages_are_no_loss_where_the_broker_passes_over_lost_entries(topic: LossyTopic) -> None:
     with client(topic.options["service.url"]) as ours, ours.producer(topic.topic) as producer:
         for number in range(TRANSACTIONS):
             txn = transaction(ours, topic.topic)

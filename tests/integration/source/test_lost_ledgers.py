@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from kazoo.client import KazooClient
 
 from eos.bookkeeper.net.zookeeper import ZooKeeperMetadata
 from eos.bookkeeper.wire.metadata import znode
@@ -17,25 +15,21 @@ from eos.inspect.deletions import published_since
 from eos.inspect.rows import TopicRows
 from eos.local import LocalPulsar
 from eos.pulsar.net.admin import Admin
-from eos.pulsar.net.client import Client
 from eos.pulsar.wire.decoding import decode
-from eos.pulsar.wire.message_id import TopicLedger
-from eos.source.batch_plan import batch_ranges
 from eos.source.brokers import PulsarBrokers
-from eos.source.options import SourceOptions, parse_options
+from eos.source.options import parse_options
 from eos.source.range_reader import read_range
-from eos.source.ranges import Range
 from eos.source.segment_path import SegmentPlan, read_stored
 from eos.source.silence import ReadTimeout
-from tests.conftest import START_S, create_topic
+from tests.conftest import START_S
 from tests.contract.raw import client
+from tests.integration.source.lossy_topic import WATCHDOG_S, LossyTopic
 from tests.integration.source.queries import Query, read
 from tests.integration.source.streams import write
 from tests.waiting import until
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
-WATCHDOG_S = 60
 SHORT_S = 10
 ROWS = [["a", "b"], ["c", "d"], ["e", "f"]]
 
@@ -46,74 +40,18 @@ def passing_over() -> Iterator[LocalPulsar]:
         yield started
 
 
-class Lossy:
-    """A topic of three ledgers, and a read of it that was planned before any of them was lost."""
-
-    def __init__(self, pulsar: LocalPulsar, ours: Client) -> None:
-        self._pulsar, self._ours = pulsar, ours
-        self.topic = create_topic(pulsar.admin_url, "lost")
-        ours.subscription(self.topic, "keeps", initial="earliest").close()
-        for rows in ROWS:
-            write(ours, self.topic, *rows)
-            self.unload()
-        self.options = {
-            "service.url": pulsar.service_url,
-            "admin.url": pulsar.admin_url,
-            "topic": self.topic,
-            "request_timeout_s": "3",
-        }
-        options = parse_options(self.options, "batch")
-        self.brokers = PulsarBrokers(options)
-        self.ranges = self.planned(options)
-
-    def planned(self, options: SourceOptions) -> list[Range]:
-        return list(batch_ranges(self.brokers, options.start, options.end))
-
-    def ledgers(self) -> list[TopicLedger]:
-        with Admin(self._pulsar.admin_url) as admin:
-            return admin.ledgers(self.topic)
-
-    def lose(self, *numbers: int) -> None:
-        """Take the metadata of ledgers away, as a disaster or a wrong command does."""
-        ledgers = self.ledgers()
-        zookeeper = KazooClient(self._pulsar.zookeeper)
-        zookeeper.start()
-        try:
-            for number in numbers:
-                zookeeper.delete(znode(ledgers[number].id))
-        finally:
-            zookeeper.stop()
-            zookeeper.close()
-        self.unload()
-
-    def published_ms(self) -> int:
-        """When the first row was published."""
-        with self._ours.entry_reader(self.topic, None) as reader:
-            return int(reader.read(WATCHDOG_S)[0].metadata.publish_time)
-
-    @property
-    def zookeeper(self) -> str:
-        return self._pulsar.zookeeper
-
-    def write(self, row: str) -> None:
-        write(self._ours, self.topic, row)
-
-    def read(self, lose: Callable[[str], None]) -> list[str]:
-        began = time.monotonic()
-        try:
-            return read(self.brokers, self.ranges, lose)
-        finally:
-            assert time.monotonic() - began < WATCHDOG_S, "it hangs"
-
-    def unload(self) -> None:
-        path = self.topic.replace("://", "/")
-        httpx.put(f"{self._pulsar.admin_url}/admin/v2/{path}/unload", timeout=60).raise_for_status()
+def lose(lossy: LossyTopic, *numbers: int) -> None:
+    """Take the metadata of ledgers away, as a disaster or a wrong command does."""
+    ledgers = lossy.ledgers()
+    with lossy.metadata() as zookeeper:
+        for number in numbers:
+            zookeeper.delete(znode(ledgers[number].id))
 
 
 @pytest.fixture
-def lossy(passing_over: LocalPulsar) -> Iterator[Lossy]:
+def lossy(passing_over: LocalPulsar) -> Iterator[LossyTopic]:
     with client(passing_over.service_url) as ours:
-        made = Lossy(passing_over, ours)
+        made = LossyTopic(passing_over, ours, ROWS, request_timeout_s="3")
         yield made
         made.brokers.close()
 
@@ -123,13 +61,15 @@ def fail(what: str) -> None:
 
 
 @pytest.mark.parametrize("lost", [[2], [1, 2], [0, 1, 2]], ids=str)
-def test_a_lost_end_is_not_known_until_a_newer_message_is_stored_and_then_a_loss(lossy: Lossy, lost: list[int]) -> None:
-    lossy.lose(*lost)
+def test_a_lost_end_is_not_known_until_a_newer_message_is_stored_and_then_a_loss(
+    lossy: LossyTopic, lost: list[int]
+) -> None:
+    lose(lossy, *lost)
     words = f"last message of {lossy.topic}: no answer.*ledger is lost.*publish a message to the topic"
     for ask in (lambda: lossy.read(fail), lambda: lossy.brokers.last(lossy.topic)):
         with pytest.raises(Unanswered, match=words):
             ask()
-    lossy.write("newer")
+    write(lossy.ours, lossy.topic, "newer")
     with pytest.raises(InvalidInput, match=f"data of {lossy.topic} was lost"):
         lossy.read(fail)
     told: list[str] = []
@@ -138,19 +78,21 @@ def test_a_lost_end_is_not_known_until_a_newer_message_is_stored_and_then_a_loss
     assert told
 
 
-def test_a_lost_start_is_a_loss(lossy: Lossy) -> None:
-    lossy.lose(0)
+def test_a_lost_start_is_a_loss(lossy: LossyTopic) -> None:
+    lose(lossy, 0)
     with pytest.raises(InvalidInput, match=f"data of {lossy.topic} was lost"):
         lossy.read(fail)
 
 
 @pytest.mark.parametrize("lost", [[0], [1], [0, 1]], ids=str)
 @pytest.mark.parametrize("replanned", [False, True], ids=["planned before", "planned after"])
-def test_a_lost_ledger_that_the_broker_passes_over_is_a_loss(lossy: Lossy, lost: list[int], replanned: bool) -> None:
+def test_a_lost_ledger_that_the_broker_passes_over_is_a_loss(
+    lossy: LossyTopic, lost: list[int], replanned: bool
+) -> None:
     whole = lossy.ledgers()
-    lossy.lose(*lost)
+    lose(lossy, *lost)
     if replanned:
-        lossy.ranges = lossy.planned(parse_options(lossy.options, "batch"))
+        lossy.ranges = lossy.planned()
     with pytest.raises(InvalidInput, match=f"data of {lossy.topic} was lost"):
         lossy.read(fail)
     told: list[str] = []
@@ -163,20 +105,20 @@ def test_a_lost_ledger_that_the_broker_passes_over_is_a_loss(lossy: Lossy, lost:
 
 
 @pytest.mark.parametrize("ends", [1, 2])
-def test_a_lost_ledger_at_an_end_that_is_named_is_a_loss(lossy: Lossy, ends: int) -> None:
+def test_a_lost_ledger_at_an_end_that_is_named_is_a_loss(lossy: LossyTopic, ends: int) -> None:
     end = f"{lossy.ledgers()[ends].id}:0"
-    lossy.lose(1)
+    lose(lossy, 1)
     options = parse_options(lossy.options | {"endingOffsets": f'{{"{lossy.topic}": "{end}"}}'}, "batch")
     lossy.ranges = lossy.planned(options)
     with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
         lossy.read(fail)
 
 
-def test_a_stream_that_comes_to_a_lost_ledger_ends_with_a_loss_or_a_warning(lossy: Lossy) -> None:
+def test_a_stream_that_comes_to_a_lost_ledger_ends_with_a_loss_or_a_warning(lossy: LossyTopic) -> None:
     given = lossy.options | {"startingOffsets": "earliest", "subscription": "job"}
     query = Query(parse_options(given, "stream"))
     first = query.plan.first()
-    lossy.lose(1)
+    lose(lossy, 1)
     with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
         query.behind(first)
     query.brokers.close()
@@ -187,13 +129,13 @@ def test_a_stream_that_comes_to_a_lost_ledger_ends_with_a_loss_or_a_warning(loss
 
 
 def test_a_stream_that_has_read_nothing_yet_does_not_begin_after_a_lost_ledger_in_silence(
-    lossy: Lossy, caplog: pytest.LogCaptureFixture
+    lossy: LossyTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The broker acknowledges a lost ledger for each subscription, so that the query's own stands after it."""
     given = lossy.options | {"startingOffsets": "earliest", "subscription": "job"}
     query = Query(parse_options(given, "stream"))
     first = query.plan.first()
-    lossy.lose(0)
+    lose(lossy, 0)
     with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
         query.behind(first)
     query.brokers.close()
@@ -206,18 +148,21 @@ def test_a_stream_that_has_read_nothing_yet_does_not_begin_after_a_lost_ledger_i
 
 
 def test_without_an_admin_api_a_warning_says_that_a_loss_cannot_be_known(
-    lossy: Lossy, caplog: pytest.LogCaptureFixture
+    lossy: LossyTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lossy.lose(1)
+    lose(lossy, 1)
     del lossy.options["admin.url"]
     lossy.brokers = PulsarBrokers(parse_options(lossy.options, "batch"))
     assert lossy.read(fail) == [*ROWS[0], *ROWS[2]]
     assert "The source cannot know which" in caplog.text
 
 
-def test_a_lost_ledger_is_told_by_the_readers_without_spark(lossy: Lossy, caplog: pytest.LogCaptureFixture) -> None:
-    began_ms = lossy.published_ms()
-    lossy.lose(1)
+def test_a_lost_ledger_is_told_by_the_readers_without_spark(
+    lossy: LossyTopic, caplog: pytest.LogCaptureFixture
+) -> None:
+    with lossy.ours.entry_reader(lossy.topic, None) as reader:
+        began_ms = int(reader.read(WATCHDOG_S)[0].metadata.publish_time)
+    lose(lossy, 1)
     with client(lossy.options["service.url"]) as ours, Admin(lossy.options["admin.url"]) as admin:
         told: list[str] = []
         left = [row.encode() for row in [*ROWS[0], *ROWS[2]]]
@@ -232,12 +177,12 @@ def test_a_lost_ledger_is_told_by_the_readers_without_spark(lossy: Lossy, caplog
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_a_lost_ledger_is_a_loss_where_the_others_are_read_from_bookies(lossy: Lossy, lost: int) -> None:
-    with ZooKeeperMetadata(lossy.zookeeper) as zookeeper:
+def test_a_lost_ledger_is_a_loss_where_the_others_are_read_from_bookies(lossy: LossyTopic, lost: int) -> None:
+    with ZooKeeperMetadata(lossy.pulsar.zookeeper) as zookeeper:
         host, port = zookeeper.address("bk0test")
     past = {"read.from": "bookies", "bookie.addresses": f"bk0test={host}:{port}"}
     options = parse_options(lossy.options | past | {"failOnDataLoss": "false"}, "batch")
-    lossy.lose(lost)
+    lose(lossy, lost)
     told: list[str] = []
     values: list[str] = []
     for part in lossy.planned(options):
@@ -258,13 +203,13 @@ def test_a_read_waits_at_a_lost_ledger_for_a_while_and_goes_on_once_the_broker_p
 ) -> None:
     pulsar = start_pulsar()
     with client(pulsar.service_url) as ours, ThreadPoolExecutor(1) as pool:
-        lossy = Lossy(pulsar, ours)
-        lossy.lose(1)
+        lossy = LossyTopic(pulsar, ours, ROWS, request_timeout_s="3")
+        lose(lossy, 1)
         last_read = f"{lossy.ledgers()[0].id}:1"
         with pytest.raises(Unanswered, match=f"read {lossy.topic} after {last_read}: nothing came for .*lost for good"):
             read(lossy.brokers, lossy.ranges, fail, ReadTimeout(SHORT_S))
-        no_start = Lossy(pulsar, ours)
-        no_start.lose(0)
+        no_start = LossyTopic(pulsar, ours, ROWS, request_timeout_s="3")
+        lose(no_start, 0)
         no_start.options["read_timeout_s"] = str(SHORT_S)
         options = parse_options(no_start.options, "batch")
         no_start.brokers = PulsarBrokers(options)
