@@ -190,13 +190,13 @@ def alive(name: str, topic: str) -> str:
 
 def _end(client: Client, found: Abandoned, admin: Admin | None, patience_s: float) -> bool:
     txn = found.intent.txn
-    open_yet = admin is not None and admin.transaction(txn) is not None
+    open_yet = admin is not None and is_open(admin, txn) is True
     patience = Retry(patience_s)
     while True:
         answer = end(client, txn, commit=False, patience=patience)
         if answer.ending is TransactionEnd.NOT_YET:
             raise answer.error or Refused(f"abort transaction {txn}", "NotEnded", f"after {patience_s:g} s")
-        if answer.ending is TransactionEnd.ABORTED or admin is None or admin.transaction(txn) is None:
+        if answer.ending is TransactionEnd.ABORTED or admin is None or is_open(admin, txn) is False:
             return open_yet or answer.ending is TransactionEnd.ABORTED
         admin.abort(txn)  # "not found" for us, since another role has opened it
         if not patience.pause():

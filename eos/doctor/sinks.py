@@ -140,7 +140,7 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
 
 
 def is_open(admin: Admin, txn: TxnId) -> bool | None:
-    """Whether a coordinator has a transaction open; None for a role that may not know."""
+    """Whether a coordinator has a transaction open; None where that can't be known, as for a role that may not ask."""
     try:
         return admin.transaction(txn) is not None
     except Refused:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from eos.errors import ConnectionLost, EosError, Refused
-from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin import Admin, OpenTransaction
+from eos.pulsar.net.admin_requests import path_of
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer_group import open_producers
@@ -101,6 +102,25 @@ def test_the_outcome_of_a_finished_transaction_cannot_be_asked_for(
     else:
         end(ours, txn, commit=was == "committed")
     assert code_of(lambda: end(make_client(), txn, commit=asks_for_commit)) == "TransactionNotFound"
+
+
+def test_an_open_transaction_is_known_while_no_broker_has_its_topic_loaded(
+    pulsar: Running, ours: Client, admin: Admin, make_topic: MakeTopic
+) -> None:
+    """As after a restart: the broker answers 500 to what asks for it, and to the list of all open ones."""
+    topic = make_topic()
+    txn = transaction(ours, topic)
+    ways: tuple[Callable[[], OpenTransaction | None], ...] = (
+        lambda: admin.transaction(txn),
+        lambda: next((one for one in admin.open_transactions() if one.txn == txn), None),
+    )
+    for known in ways:
+        httpx.put(f"{pulsar.admin_url}/admin/v2/{path_of(topic)}/unload", timeout=30).raise_for_status()
+        found = known()
+        assert found is not None
+        assert (found.status, found.partitions) == ("OPEN", (topic,))
+    end(ours, txn, commit=False)
+    until(lambda: admin.transaction(txn) is None)
 
 
 def test_the_ttl_is_in_milliseconds(ours: Client, admin: Admin) -> None:

@@ -280,20 +280,20 @@ class Admin(AdminRequests):
 
     def open_transactions(self, older_than_ms: int = 0) -> list[OpenTransaction]:
         """Return the transactions of all coordinators that are open for so many milliseconds, oldest first."""
-        slow = self._json(f"v3/transactions/slowTransactions/{older_than_ms}") or {}
+        slow = self._json_from_topics(f"v3/transactions/slowTransactions/{older_than_ms}") or {}
         return sorted((_open(stats) for stats in slow.values()), key=lambda one: one.opened_ms)
 
     def transaction(self, txn: TxnId) -> OpenTransaction | None:
         """Return a transaction while its coordinator knows it; None once it has ended, or if it never was.
 
-        Raises Refused for a role that may not know.
+        Raises Refused where that can't be known: the role may not know, or the coordinator is not loaded.
         """
         try:
-            return _open(self._json(f"v3/transactions/transactionMetadata/{txn.most}/{txn.least}"))
-        except TopicMissing:
-            return None
+            return _open(self._json_from_topics(f"v3/transactions/transactionMetadata/{txn.most}/{txn.least}"))
+        except TopicMissing as missing:  # of the coordinator, or of a partition: the transaction may be open
+            raise Refused(f"transaction {txn}", "404", str(missing)) from missing
         except Refused as error:
-            if error.code in FORBIDDEN:
+            if error.code != "404" or str(txn) not in error.detail:
                 raise
             return None
 

@@ -108,7 +108,7 @@ def test_tables_are_compared_with_their_snapshot(name: str, copy: Copy) -> None:
     table = needed(folder, "table")
     data = table.read_bytes()
     table.write_bytes(data[:-1])
-    assert "the snapshot that refers to it says" in only(folder).message
+    assert "The snapshot that refers to it says" in only(folder).message
     table.write_bytes(b"x" * len(data))
     assert "doesn't end as an SST file" in only(folder).message
     table.unlink()
