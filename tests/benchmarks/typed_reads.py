@@ -89,7 +89,7 @@ def compare(session: SparkSession, plan: SourcePlan) -> dict[str, Timed]:
 
 def _fill(plan: SourcePlan, df: DataFrame, topic: str, kind: Typed) -> None:
     more = {name: column() for name, column in _MORE.items()} if kind.nested else {}
-    rows = df.select("key", *FIELDS, *(column.alias(name) for name, column in more.items()))
+    rows = df.select(F.col("key").alias("__key"), *FIELDS, *(column.alias(name) for name, column in more.items()))
     sink = ThisSink(rows, plan.broker.service_url, topic, value_format=kind.value_format)
     try:
         sink.run()
