@@ -359,7 +359,7 @@ TRIED: Final = (
 NOT_TRIED: Final = {
     "auth_policies": "the permissions: tests/contract/test_rights.py tries each",
     "subscription_auth_mode": "it needs roles: tests/contract/test_subscription_policies.py",
-    "entryFilters": "it needs a filter that is installed in the broker, and it refuses any other name",
+    "entryFilters": "it needs a filter that is installed in the broker: tests/contract/test_entry_filters.py",
     "bundles": "it says how a namespace is divided among brokers: a split or an unload moves a topic, as tests of"
     " unloads have it",
     "clusterDispatchRate": "no request sets it: older releases of Pulsar did",
