@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from itertools import groupby
 from typing import Protocol
 
@@ -42,6 +44,7 @@ log = logging.getLogger("eos.connection")
 KEEP_ALIVE_S = 30.0
 """Seconds of silence after which we send PING (keepAliveIntervalSeconds of the Java client)."""
 
+_LOOK_S = 1.0  # between two looks whether an answer can still come
 
 _MESSAGE, _SEND_RECEIPT = int(Type.MESSAGE), int(Type.SEND_RECEIPT)  # looked up once: they come by the thousand
 _CLOSED_EARLY = (
@@ -128,12 +131,18 @@ class Connection:
             self._consumers.pop(consumer_id, None)
 
     def ask(
-        self, request: BaseCommand, asked: str, timeout_s: float | None = None, sent: Callable[[], None] | None = None
+        self,
+        request: BaseCommand,
+        asked: str,
+        timeout_s: float | None = None,
+        sent: Callable[[], None] | None = None,
+        moot: Callable[[], bool] = lambda: False,
     ) -> BaseCommand:
         """Send a request and return its answer, which may be a refusal.
 
         Args: the request; what is asked for, in words; seconds to wait (default: the
-        cluster's); called as soon as the socket has taken the request.
+        cluster's); called as soon as the socket has taken the request; whether no answer will come any longer, looked
+        at each second.
         Raises Unanswered, ConnectionLost.
         """
         limit = self._cluster.request_timeout_s if timeout_s is None else timeout_s
@@ -145,7 +154,11 @@ class Connection:
             self.command(request)
             if sent is not None:
                 sent()
-            return waiting.result(limit)
+            deadline = time.monotonic() + limit
+            while not waiting.done() and not moot() and (left := deadline - time.monotonic()) > 0:
+                with suppress(FutureTimeout):
+                    waiting.exception(min(left, _LOOK_S))
+            return waiting.result(0)
         except FutureTimeout:
             raise Unanswered(f"{asked}: no answer from {self.broker} within {limit:g} s") from None
         except ConnectionLost as lost:

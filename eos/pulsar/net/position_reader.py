@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from eos.closing import Closing
 from eos.pulsar.net.broker_lookup import BrokerLookup
 from eos.pulsar.net.connection import Connection
@@ -31,14 +33,11 @@ class PositionReader(Subscriber[EntrySession], Closing):
         None where the broker does not say. Raises TopicMissing, Refused, Unanswered, ConnectionLost.
         """
         with self._turn:
-            line, connection = self._join()
-            with self._arrived:
-                request = line.seek(place)
-            line.sought(connection.ask(request, f"move a reader on {self.topic}"))
-            connection.ignore_consumer(line.consumer_id)
-            with self._arrived:
-                self._joined = None
-            return self._positions()[1]
+            return self._once_more_if_dropped(partial(self._sought, place))
+
+    def _sought(self, place: EntryId | int) -> EntryId | None:
+        self._seek(place)
+        return self._positions()[1]
 
     def close(self) -> None:
         """Leave: the broker drops the cursor. Raises Unanswered, ConnectionLost."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from eos.errors import Refused, Unanswered
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.subscription import Initial
+from eos.pulsar.net.subscription import Initial, Subscription
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSubscribe, ServerError
-from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, refusing, silent
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandCloseConsumer, CommandSubscribe, ServerError
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, first_then_well, refusing, silent
 from tests.waiting import in_a_hurry
 
 
@@ -56,6 +56,45 @@ def test_an_entry_is_acknowledged_whole(broker: FakeBroker, client: Client) -> N
 def test_it_can_be_deleted(broker: FakeBroker, client: Client) -> None:
     client.subscription("t", "keep", initial="earliest").delete()
     assert len(broker.commands(Type.UNSUBSCRIBE)) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "ask"),
+    [
+        (Type.GET_LAST_MESSAGE_ID, lambda cursor: cursor.last_message_id()),
+        (Type.ACK, lambda cursor: cursor.acknowledge(EntryId(3, 4))),
+        (Type.SEEK, lambda cursor: cursor.seek(EntryId(3, 4))),
+        (Type.UNSUBSCRIBE, lambda cursor: cursor.delete()),
+    ],
+)
+def test_a_broker_that_has_dropped_the_consumer_is_asked_once_more_by_a_new_one(
+    broker: FakeBroker, client: Client, asked: int, ask: Callable[[Subscription], object]
+) -> None:
+    """As while the topic moves, before the broker has told so."""
+    dropped = refusing(ServerError.MetadataError, "Consumer not found")
+    cursor = client.subscription("t", "keep", initial="earliest")
+    broker.handlers[asked] = first_then_well(dropped)
+    ask(cursor)
+    assert (len(broker.commands(Type.SUBSCRIBE)), len(broker.commands(asked))) == (2, 2)
+    cursor = client.subscription("t", "other", initial="earliest")
+    broker.handlers[asked] = dropped
+    with pytest.raises(Refused, match="Consumer not found"):
+        ask(cursor)
+
+
+def test_an_acknowledgement_is_not_awaited_from_a_broker_that_closes_the_consumer(
+    broker: FakeBroker, client: Client
+) -> None:
+    """A broker answers no ACK of a consumer that it has dropped, and tells of that a moment later (4.2.4)."""
+
+    def close(session: Session, frame: Frame) -> None:
+        closing = CommandCloseConsumer(consumer_id=frame.command.ack.consumer_id)
+        session.send(BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=closing))
+
+    with client.subscription("t", "keep", initial="earliest") as cursor:
+        broker.handlers[Type.ACK] = first_then_well(close)
+        cursor.acknowledge(EntryId(3, 4))
+    assert (len(broker.commands(Type.SUBSCRIBE)), len(broker.commands(Type.ACK))) == (2, 2)
 
 
 def standing_at(place: EntryId | None) -> Handler:
