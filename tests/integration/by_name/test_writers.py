@@ -181,7 +181,7 @@ def test_a_row_that_cant_be_written_fails_the_save_at_once_and_says_what_is_visi
 @pytest.mark.parametrize(
     ("mode", "more", "words"),
     [
-        ("overwrite", {}, "nothing takes messages back out of a topic"),
+        ("overwrite", {}, "Nothing takes messages back out of a topic"),
         (None, {}, 'cannot be written in the "ErrorIfExists" mode. Please use either the "Append"'),
         ("append", {"guarante": "x"}, "Did you mean 'guarantee'?"),
         ("append", {"topic": "nowhere"}, "persistent://public/default/nowhere"),

@@ -125,7 +125,7 @@ def test_an_open_transaction_that_holds_readers_up_leaves_it_unknown(query: Quer
     finally:
         coordinator.end(txn, commit=False)
     assert (account.verdict, errors(account)) == (Verdict.UNKNOWN, set()), account
-    assert "a transaction was left open there" in account.reason
+    assert "A transaction was left open there" in account.reason
     account, _ = accounted(query)
     assert account.verdict is Verdict.PASS, account
 

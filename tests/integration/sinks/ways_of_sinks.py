@@ -90,7 +90,7 @@ def two_sinks_of_one_name_with_other_options(use: Use) -> Batch:
     return batch
 
 
-@way("one query has one sink")
+@way("One query has one sink")
 def two_sinks_of_two_names(use: Use) -> Batch:
     first, second = use.sink(), use.sink(f"{use.name}-2")
 

@@ -295,7 +295,7 @@ def test_what_cannot_be_rescaled_is_refused_by_name(
         InvalidInput, match=r"is the name of a savepoint, .* must be a bk:// address there.*with a / in it"
     ):
         rescale("checkpoint", target, 3, spark=spark)
-    with pytest.raises(InvalidInput, match="restore the savepoint on it"):
+    with pytest.raises(InvalidInput, match="Restore the savepoint on it"):
         rescale("pulsar://localhost:6650/public/default/savepoints", target, 3, spark=spark)
     with pytest.raises(InvalidInput, match=r"There is a checkpoint at .* already"):
         rescale(rocks, rocks, 3, spark=spark)
