@@ -24,6 +24,9 @@ from eos.pulsar.net.client import Client
 _CONNECTED: Final = "412"
 """The broker's status for the deletion of a topic that a client is connected to."""
 
+_REPLICATED: Final = "topic is replicated on clusters"
+"""Its words for that of a topic which is replicated to other clusters (PersistentTopicsBase)."""
+
 
 def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAULT_NAMESPACE) -> None:
     """Delete the control log of a sink.
@@ -36,7 +39,7 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAUL
 
     Raises:
         OwnerAlive: a driver owns the sink.
-        InvalidInput: the log has moved on since `seen`, or the role may not delete the topic.
+        InvalidInput: the log has moved on since `seen`, the role may not delete the topic, or the topic is replicated.
         NetworkError: a server did not answer, or the last transaction did not end in time. The log is there still.
     """
     topic = log_of(client, seen.name, namespace)
@@ -51,6 +54,13 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAUL
     except Refused as error:
         if error.code == _CONNECTED:
             raise OwnerAlive(f"{alive(seen.name, topic)} ({error})") from error
+        if _REPLICATED in error.detail:
+            raise InvalidInput(
+                f"A broker deletes no topic that is replicated, and the log is still there ({error}). Keep the topic "
+                f"in its cluster: `pulsar-admin topics set-replication-clusters --clusters CLUSTER {topic}`, where "
+                "CLUSTER is the name of this cluster. Then reset the sink again. A log of the same name in another "
+                "cluster belongs to another sink, and stays."
+            ) from error
         raise
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import httpx
 import pytest
 from pyspark.sql import SparkSession
 
@@ -161,3 +162,18 @@ def test_a_takeover_passes_over_the_records_that_a_replicator_brought(regions: R
 
 def from_elsewhere(here: LocalPulsar, log: str) -> int:
     return sum(came_from is not None for _, came_from in records(here, log))
+
+
+def test_a_log_that_is_replicated_can_be_reset_once_it_stays_in_its_cluster(regions: Regions) -> None:
+    topic = regions.create_topic("reset")
+    sink = Sink(regions.east, lambda _: topic, "again")
+    sink.write(0)
+    sink.client.close()
+    words = ("sink", "reset", "again", "--yes", "--namespace", NAMESPACE)
+    refused = command(regions.east, *words)
+    assert refused.exit_code != 0
+    log = control_topic("again", topic)
+    assert f"set-replication-clusters --clusters CLUSTER {log}" in str(refused.exception)
+    where = f"{regions.east.admin_url}/admin/v2/{log.replace('://', '/')}/replication"
+    httpx.post(where, json=["east"], timeout=30).raise_for_status()  # what the command asks for
+    until(lambda: command(regions.east, *words).exit_code == 0, "the log can't be deleted", pause_s=1)
